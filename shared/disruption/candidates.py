@@ -12,7 +12,7 @@ from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
 
 # What one plain pod's move counts, in thousandths.
@@ -97,7 +97,7 @@ def find_candidates(
     found: list[Candidate] = []
     refused: dict[str, str] = {}
     for node in sorted(snapshot.nodes, key=lambda entry: entry.name):
-        owner = provisioners.get(node.provisioner)
+        owner = owner_among(node, provisioners)
         if not node.is_ours or owner is None:
             continue
         pods = tuple(
@@ -176,8 +176,8 @@ def _not_worth_it(
     nominated: Collection[str],
     prices: Collection[str],
 ) -> str:
-    if node.annotations.get(keys.DO_NOT_CONSOLIDATE) == "true":
-        return f"its annotation {keys.DO_NOT_CONSOLIDATE} forbids it"
+    if node.hold:
+        return f"its annotation {node.hold} forbids it"
     if node.created_at is None or now - node.created_at < settings.minimum_age:
         return "it is young"
     if node.name in nominated:

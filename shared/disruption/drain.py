@@ -61,7 +61,7 @@ def drain_step(
     time always give the same step.
 
     Args:
-        voluntary: Whether we chose to remove the node: then the do-not-evict annotation holds it.
+        voluntary: Whether we chose to remove the node: then an annotation of a pod holds it.
         deadline: From when pods are deleted instead of asked, None for never.
     """
     present = sorted((pod for pod in pods if is_drainable(pod, now)), key=lambda pod: pod.key)
@@ -72,7 +72,7 @@ def drain_step(
     if deadline is not None and now >= deadline:
         return DrainStep(delete=tuple(staying), waiting=leaving)
     if voluntary:
-        blocked = tuple(p for p in staying if p.annotations.get(keys.DO_NOT_EVICT) == "true")
+        blocked = tuple(pod for pod in staying if pod.hold)
         if blocked:
             return DrainStep(waiting=leaving, blocked_by=blocked)
     plain = tuple(pod for pod in staying if pod.priority_class not in _CRITICAL)

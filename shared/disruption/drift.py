@@ -43,8 +43,8 @@ def drift_of(
     """
     written = node.annotations.get(keys.PROVISIONER_HASH)
     if written is not None and written != shape_hash(owner):
-        return f"provisioner {owner.name} has changed"
-    labels = {**node.labels, keys.PROVISIONER_NAME: owner.name}
+        return f"{owner.kind.lower()} {owner.name} has changed"
+    labels = {**node.labels, owner.owner_label: owner.name}
     refusing = owner.requirements.first_refusing(labels)
     if refusing is not None:
         found = node.labels.get(refusing.key)

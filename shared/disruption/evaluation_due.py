@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from shared.disruption.expiration import expires_in
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import Provisioner, owner_among
 
 
 def wants_look(
@@ -21,9 +21,9 @@ def wants_look(
         drift: Whether drift is acted on.
     """
     return any(
-        _wants(node, owners[node.provisioner], now, drift=drift)
+        _wants(node, owner, now, drift=drift)
         for node in nodes
-        if node.is_ours and node.deletion_at is None and node.provisioner in owners
+        if node.is_ours and node.deletion_at is None and (owner := owner_among(node, owners))
     )
 
 

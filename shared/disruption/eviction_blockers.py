@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.disruption.drain import is_drainable
-from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.pods import Pod
 
@@ -40,8 +39,8 @@ def holds(
 
 def hold_of(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> str:
     """Return why a pod may not be asked to leave now, empty when it may."""
-    if pod.annotations.get(keys.DO_NOT_EVICT) == "true":
-        return f"pod {pod.key} has the annotation {keys.DO_NOT_EVICT}"
+    if pod.hold:
+        return f"pod {pod.key} has the annotation {pod.hold}"
     protecting = [budget for budget in budgets if budget.protects(pod)]
     if len(protecting) > 1:
         # The eviction API refuses such a pod for ever.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from shared.disruption.selection import DisruptionInput
 from shared.model import labels as keys
 
-_SEEN: tuple[str, ...] = (keys.REPLACES, keys.DO_NOT_CONSOLIDATE)
+_SEEN: tuple[str, ...] = (keys.REPLACES, *keys.HOLDS_OF_NODES)
 
 
 def fingerprint(disruption_input: DisruptionInput) -> str:
@@ -32,8 +32,7 @@ def _lines(disruption_input: DisruptionInput) -> Iterator[str]:
         state = (node.unschedulable, node.deletion_at is not None, node.is_initialized)
         yield repr((node.uid, old, marks, state, node.allocatable.items))
     for pod in snapshot.bound:
-        held = pod.annotations.get(keys.DO_NOT_EVICT)
-        yield repr((pod.uid, pod.node_name, pod.is_terminating, held))
+        yield repr((pod.uid, pod.node_name, pod.is_terminating, pod.hold))
     for waiting in snapshot.pending:
         yield repr((waiting.uid, waiting.resource_version))
     for owner in snapshot.provisioners:

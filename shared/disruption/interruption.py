@@ -52,5 +52,4 @@ def _is_taken(node: Node) -> bool:
 
 def _follows(pod: Pod, waiting: Container[str]) -> bool:
     """Return whether a pod of the same owner waits, and this one may be evicted after it."""
-    held = pod.annotations.get(keys.DO_NOT_EVICT) == "true"
-    return not held and pod.owner is not None and pod.owner.uid in waiting
+    return not pod.hold and pod.owner is not None and pod.owner.uid in waiting

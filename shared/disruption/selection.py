@@ -17,6 +17,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.plan import Plan
+from shared.model.provisioner import owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 
@@ -195,10 +196,10 @@ def _due(disruption_input: DisruptionInput, cause: Cause) -> dict[str, tuple[dat
     """Return nodes a cause wants replaced: since when, and why, for people."""
     snapshot = disruption_input.snapshot
     owners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
-    now, images = snapshot.taken_at, disruption_input.images
+    now, images, keep = snapshot.taken_at, disruption_input.images, keys.DO_NOT_DISRUPT
     found: dict[str, tuple[datetime, str]] = {}
     for node in snapshot.nodes:
-        owner = owners.get(node.provisioner)
+        owner = owner_among(node, owners)
         if not node.is_ours or owner is None or node.deletion_at is not None:
             continue
         born = node.created_at or now
@@ -208,8 +209,9 @@ def _due(disruption_input: DisruptionInput, cause: Cause) -> dict[str, tuple[dat
         elif cause == Cause.EXPIRATION:
             left = expires_in(node, owner.ttl_until_expired, now)
             if left is not None and left <= timedelta(0):
-                found[node.name] = (now + left, "it is older than ttlSecondsUntilExpired")
-        elif disruption_input.settings.drift:
+                text = f"it is older than {owner.dialect.expiry_field}"
+                found[node.name] = (now + left, text)
+        elif disruption_input.settings.drift and node.annotations.get(keep) != "true":
             image = images.of_instance.get(node.instance_id, "")
             text = drift_of(node, owner, image, images.current.get(owner.name, ()))
             if text:

@@ -295,7 +295,7 @@ class Doctoring:
                 kind="provisioner-refused",
                 subject=owner.name,
                 text=refusal,
-                command=f"kubectl describe provisioner {owner.name}",
+                command=f"kubectl describe {owner.kind.lower()} {owner.name}",
             )
             for owner in provisioners
             if (refusal := refusals.standing(self._ports, owner))

@@ -11,7 +11,7 @@ from shared.model.ec2.launches import Slot, Trial, slot_of
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import Provisioner, owner_among
 from shared.node_lifecycle.node_waits import (
     device_plugin_trouble,
     is_late,
@@ -44,7 +44,7 @@ def late_nodes(
         elif is_late(node, now) and not node.has_joined:
             slot = slot_of(slots, node.instance_id)
             promised = [pending[ref.uid] for ref in slot.pods if ref.uid in pending] if slot else []
-            owner = provisioners.get(node.provisioner)
+            owner = owner_among(node, provisioners)
             found += _late(node, waiting_for(node, owner, promised), promised, daemonsets, now)
     return found
 

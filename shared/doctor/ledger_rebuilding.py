@@ -51,8 +51,9 @@ def _slot_of(
 ) -> Slot:
     group = instance.tags.get(keys.TAG_GROUP, "")
     provisioner = instance.tags.get(keys.PROVISIONER_NAME, "")
+    of_pool = keys.TAG_NODE_POOL in instance.tags
     place = {
-        keys.PROVISIONER_NAME: provisioner,
+        keys.NODE_POOL if of_pool else keys.PROVISIONER_NAME: provisioner,
         keys.ZONE: instance.offering.zone,
         keys.CAPACITY_TYPE: instance.offering.capacity_type.value,
         keys.INSTANCE_TYPE: instance.offering.instance_type,

@@ -12,6 +12,7 @@ from shared.decisions.replay import load_decision
 from shared.disruption.emptiness import empty_since
 from shared.events.node_events import CONSOLE, cause_of, counted, described, machine_of
 from shared.model import labels as keys
+from shared.model.dialect import BY_KIND
 from shared.model.ec2.launches import PodRef, Slot, slot_of
 from shared.model.errors import NotFoundError, PermanentError
 from shared.model.kubernetes.nodes import Node
@@ -216,7 +217,9 @@ class Why:
         slot = slot_of(self._ports.ledger.slots(self._name), node.instance_id)
         age = _ago(self._now - node.created_at) if node.created_at else ""
         by = f" by plan {_plan_of(node)}" if _plan_of(node) else ""
-        launched = f"{described(node)} was launched{age}{by} for Provisioner {node.provisioner}"
+        launched = (
+            f"{described(node)} was launched{age}{by} for {_kind_of(node)} {node.provisioner}"
+        )
         if node.deletion_at is not None:
             answer = self._going(node)
         elif node.has_joined and node.ready is not True:
@@ -295,20 +298,21 @@ class Why:
         if keys.REBALANCE_RECOMMENDED in written:
             yield f"EC2 expects to interrupt it, since {written[keys.REBALANCE_RECOMMENDED]}"
         if owner is None:
-            yield f"its Provisioner {node.provisioner} is gone: nothing removes it by choice"
+            yield f"its {_kind_of(node)} {node.provisioner} is gone: nothing removes it by choice"
         elif owner.ttl_until_expired is not None and node.created_at is not None:
             yield f"expires at {node.created_at + owner.ttl_until_expired:%Y-%m-%d %H:%M} UTC"
 
     def _owner(self, node: Node) -> Provisioner | None:
         provisioners, _ = self._ports.cluster.provisioners()
-        return next(
-            (provisioner for provisioner in provisioners if provisioner.name == node.provisioner),
-            None,
-        )
+        return next((found for found in provisioners if found.owns(node)), None)
 
     @property
     def _now(self) -> datetime:
         return self._ports.clock.now()
+
+
+def _kind_of(node: Node) -> str:
+    return next(kind for kind, found in BY_KIND.items() if found.owner_label in node.labels)
 
 
 def _plan_of(node: Node) -> str:

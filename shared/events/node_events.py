@@ -31,9 +31,10 @@ def event_on(
     *,
     severity: Severity = Severity.WARNING,
 ) -> KubernetesEvent:
-    """Return an Event about a Node, a Pod or a Provisioner."""
+    """Return an Event about a Node, a Pod, a Provisioner or a NodePool."""
+    kind = "Pod" if isinstance(subject, PodRef) else type(subject).__name__
     return KubernetesEvent(
-        kind="Pod" if isinstance(subject, PodRef) else type(subject).__name__,
+        kind=subject.kind.value if isinstance(subject, Provisioner) else kind,
         namespace=subject.namespace if isinstance(subject, Pod | PodRef) else "",
         name=subject.name,
         uid=subject.uid,

@@ -1,4 +1,4 @@
-"""Conditions of Provisioners: whether they can launch nodes, and if not, why."""
+"""Conditions of Provisioners and NodePools: whether nodes are launched for them, else why not."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -13,11 +13,11 @@ from shared.events.node_events import MOST_PODS, counted, event_on, first_names
 from shared.events.recorded import forget_recorded
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
+from shared.model.dialect import BY_KIND, OwnerKind
 from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.pods import Pod
 from shared.model.memo import Memo
-from shared.model.provisioner import Provisioner
-from shared.model.snapshot import InvalidProvisioner
+from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.node_templates.status import Resolved
 from shared.planning.provisioner_checks import requirement_warnings
 from shared.ports import ClusterPorts, Condition
@@ -69,12 +69,7 @@ class ProvisionerConditions:
             resolved: What the Provisioners find, by name.
         """
         for invalid_provisioner in invalid:
-            text = "; ".join(invalid_provisioner.reasons)
-            self._ports.cluster.set_provisioner_condition(
-                invalid_provisioner.name, active=False, reason="Invalid", message=text
-            )
-            named = Provisioner(name=invalid_provisioner.name, uid=invalid_provisioner.uid)
-            self._recorder.record([event_on(named, "Invalid", text)])
+            self._invalid(invalid_provisioner)
         refusals = RefusalBook(self._ports).read() if valid else KnownRefusals()
         for provisioner in valid:
             held = hold or (_PAUSED if provisioner.paused else None)
@@ -82,16 +77,28 @@ class ProvisionerConditions:
             held = held or (refused_by_ec2(refusal) if refusal else None)
             found = resolved.get(provisioner.name)
             if held is None and found is not None and found.problem:
-                held = Hold(reason="NotReady", text=f"cannot launch nodes: {found.problem}")
+                of_class = found.problems and provisioner.kind == OwnerKind.NODE_POOL
+                reason = provisioner.dialect.reasons.template if of_class else "NotReady"
+                held = Hold(reason=reason, text=f"cannot launch nodes: {found.problem}")
             self.active(provisioner, held)
+
+    def _invalid(self, found: InvalidProvisioner) -> None:
+        text, reasons = "; ".join(found.reasons), BY_KIND[found.kind].reasons
+        reason = reasons.template if found.only_its_template else reasons.invalid
+        self._ports.cluster.set_provisioner_condition(
+            found.name, active=False, reason=reason, message=text, owner=found.kind
+        )
+        named = Provisioner(name=found.name, uid=found.uid, kind=found.kind)
+        self._recorder.record([event_on(named, reason, text)])
 
     def active(self, provisioner: Provisioner, held: Hold | None = None) -> None:
         """Write into a Provisioner's status that it can be used, or why not."""
         self._ports.cluster.set_provisioner_condition(
             provisioner.name,
             active=held is None,
-            reason=held.reason if held is not None else "Valid",
+            reason=held.reason if held is not None else provisioner.dialect.reasons.valid,
             message=held.text if held is not None else self._warnings(provisioner),
+            owner=provisioner.kind,
         )
 
     def _warnings(self, provisioner: Provisioner) -> str:
@@ -156,6 +163,7 @@ class ProvisionerConditions:
                 reason=level or "WithinCeiling",
                 message=text,
                 kind=Condition.WITHIN_CEILING,
+                owner=owner.kind,
             )
             if level:
                 self._recorder.record([event_on(owner, level, text)])
@@ -164,7 +172,11 @@ class ProvisionerConditions:
             self._show({**self._shown.value, _CEILINGS: full})
 
     def runaways(
-        self, until: Mapping[str, datetime], pending: Mapping[str, Pod], trials: Sequence[Trial]
+        self,
+        until: Mapping[str, datetime],
+        pending: Mapping[str, Pod],
+        trials: Sequence[Trial],
+        provisioners: Sequence[Provisioner],
     ) -> None:
         """Record on pods that nothing is launched for them now, and on their nodes' Provisioners.
 
@@ -185,6 +197,7 @@ class ProvisionerConditions:
                 affected.setdefault(name, []).append(pod)
         ends = {name: max(until[pod.uid] for pod in pods) for name, pods in affected.items()}
         shown = shown_unusable(self._shown)
+        kinds = {owner.name: owner.kind for owner in provisioners}
         for name, pods in sorted(affected.items()):
             workloads = sorted({workload_of(pod) for pod in pods})
             text = (
@@ -192,16 +205,23 @@ class ProvisionerConditions:
                 f"{first_names(workloads)} "
                 f"{_before(ends[name])}"
             )
-            self._usable(name, usable=False, reason=_NEVER_USABLE, text=text)
+            self._usable(kinds, name, usable=False, reason=_NEVER_USABLE, text=text)
         for name in sorted(shown.keys() - affected.keys()):
-            self._usable(name, usable=True, reason="Usable", text="no workload is held")
+            self._usable(kinds, name, usable=True, reason="Usable", text="no workload is held")
         if ends != shown:
             useless = {name: end.isoformat() for name, end in sorted(ends.items())}
             self._show({**self._shown.value, _USELESS: useless})
 
-    def _usable(self, name: str, *, usable: bool, reason: str, text: str) -> None:
+    def _usable(
+        self, kinds: Mapping[str, OwnerKind], name: str, *, usable: bool, reason: str, text: str
+    ) -> None:
         self._ports.cluster.set_provisioner_condition(
-            name, active=usable, reason=reason, message=text, kind=Condition.NODES_USABLE
+            name,
+            active=usable,
+            reason=reason,
+            message=text,
+            kind=Condition.NODES_USABLE,
+            owner=kinds.get(name, OwnerKind.PROVISIONER),
         )
 
     def _show(self, value: Mapping[str, Any]) -> None:

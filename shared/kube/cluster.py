@@ -1,19 +1,38 @@
 """The Cluster port over one API server."""
 
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
 
 from shared.ami_families import refuse_wrong_user_data
-from shared.kube.api import path_to
-from shared.kube.conditions import template_status
+from shared.kube.api import MERGE_PATCH, path_to, raise_unless_ok
+from shared.kube.conditions import HOLDS, condition, owner_conditions, status_patch, with_conditions
 from shared.kube.nodes import KubeNodes
-from shared.kube.provisioners import NODE_TEMPLATES_PATH
+from shared.kube.provisioners import (
+    NODE_CLASSES_PATH,
+    NODE_POOLS_PATH,
+    NODE_TEMPLATES_PATH,
+    PROVISIONERS_PATH,
+)
 from shared.kube.storage import KubeStorage
 from shared.manifests.daemonsets import decode_daemonsets, wants_runtimes
+from shared.manifests.fields import Raw, mapping
+from shared.model.dialect import BY_KIND, V1, OwnerKind
 from shared.model.kubernetes.daemonsets import DaemonSet
-from shared.ports import TemplateStatus
+from shared.model.provisioner import Provisioner
+from shared.ports import Condition, TemplateStatus
 
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
 RUNTIMES_PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
+_READY: Final = "Ready"
+_OWNER_PATHS: Final[Mapping[OwnerKind, str]] = {
+    OwnerKind.PROVISIONER: PROVISIONERS_PATH,
+    OwnerKind.NODE_POOL: NODE_POOLS_PATH,
+}
+_TEMPLATE_PATHS: Final[Mapping[OwnerKind, str]] = {
+    OwnerKind.PROVISIONER: NODE_TEMPLATES_PATH,
+    OwnerKind.NODE_POOL: NODE_CLASSES_PATH,
+}
 
 
 class KubeCluster(KubeNodes, KubeStorage):
@@ -27,10 +46,116 @@ class KubeCluster(KubeNodes, KubeStorage):
     def _check_user_data(self, family: str, custom: str) -> None:
         refuse_wrong_user_data(family, custom)
 
-    def set_template_status(self, name: str, status: TemplateStatus) -> None:
-        """Write an AWSNodeTemplate's status unless it says so already; gone is fine."""
-        path = path_to(NODE_TEMPLATES_PATH, name)
+    def _pool_reader(self) -> Callable[[Raw], Provisioner]:
+        # The models take 40 ms to import: clusters without NodePools go without these.
+        from shared.manifests.custom_resources.node_pools import (  # noqa: PLC0415 -- see above
+            decode_node_pool,
+        )
+        from shared.manifests.custom_resources.node_templates import (  # noqa: PLC0415 -- see above
+            by_name,
+        )
+
+        classes = by_name(self._defined(NODE_CLASSES_PATH) or ())
+        return lambda raw: decode_node_pool(raw, classes, check=self._check_user_data)
+
+    def set_provisioner_condition(
+        self,
+        name: str,
+        *,
+        active: bool,
+        reason: str,
+        message: str,
+        kind: Condition = Condition.ACTIVE,
+        owner: OwnerKind = OwnerKind.PROVISIONER,
+    ) -> None:
+        """Set a condition in the status of a Provisioner or NodePool; gone is fine."""
+        path = path_to(_OWNER_PATHS[owner], name)
+        raw = self._find(path)
+        if raw is None:
+            return
+        said = {"reason": reason, "message": message}
+        body = owner_conditions(raw, owner, kind, said, holds=active, at=self._now())
+        self._patch_status(path, body, f"condition of {owner.lower()} {name}")
+
+    def set_template_status(
+        self, name: str, status: TemplateStatus, owner: OwnerKind = OwnerKind.PROVISIONER
+    ) -> None:
+        """Write the status of what an owner names unless it says so already; gone is fine."""
+        path = path_to(_TEMPLATE_PATHS[owner], name)
         raw = self._find(path)
         if raw is not None:
-            body = template_status(raw, status, at=self._now())
-            self._patch_status(path, body, f"status of AWSNodeTemplate {name}")
+            body = _template_status(raw, owner, status, at=self._now())
+            self._patch_status(path, body, f"status of {BY_KIND[owner].template_kind} {name}")
+
+    def _patch_status(self, path: str, body: Mapping[str, Any] | None, about: str) -> None:
+        if body is None:
+            return
+        reply = self._api.send("PATCH", f"{path}/status", body=body, content_type=MERGE_PATCH)
+        if reply.status != 404:
+            raise_unless_ok(reply, about)
+
+
+def _template_status(
+    raw: Mapping[str, Any], owner: OwnerKind, status: TemplateStatus, *, at: datetime
+) -> dict[str, Any] | None:
+    """Return the status patch of an AWSNodeTemplate or EC2NodeClass, None when it says so already.
+
+    Args:
+        raw: The document as read.
+        owner: The kind of what names it.
+        at: Now: the transition's time if its readiness changes.
+    """
+    wanted = {
+        "subnets": [{"id": subnet.subnet_id, "zone": subnet.zone} for subnet in status.subnets],
+        "securityGroups": [{"id": security_group} for security_group in status.security_groups],
+        "amis": [
+            {
+                "id": image.image_id,
+                "name": image.name,
+                "requirements": [
+                    {"key": key, "operator": "In", "values": [value]}
+                    for key, value in sorted(image.labels.items())
+                ],
+            }
+            for image in status.images
+        ],
+    }
+    known = mapping(raw.get("status"))
+    changed: dict[str, Any] = {
+        key: value for key, value in wanted.items() if known.get(key) != value
+    }
+    said = {
+        "reason": "NotResolved" if status.problems else "Resolved",
+        "message": "; ".join(status.problems) or "machines can be made of it",
+    }
+    needed = [condition(_READY, HOLDS[not status.problems], **said)]
+    if owner == V1.owner_kind:
+        needed += _parts_of_class(status)
+    conditions = with_conditions(raw, needed, at, generation=owner == V1.owner_kind)
+    if conditions is not None:
+        changed["conditions"] = conditions
+    return status_patch(raw, changed) if changed else None
+
+
+def _parts_of_class(status: TemplateStatus) -> list[dict[str, Any]]:
+    """Return the conditions that Ready of an EC2NodeClass is made of.
+
+    Source: https://karpenter.sh/docs/concepts/nodeclasses/#statusconditions (2026-11).
+    """
+    said = "; ".join(status.problems)
+    if status.invalid:
+        return [condition("ValidationSucceeded", "False", "ValidationFailed", said)]
+    parts: tuple[tuple[str, Sequence[object], str], ...] = (
+        ("SubnetsReady", status.subnets, "SubnetsNotFound"),
+        ("SecurityGroupsReady", status.security_groups, "SecurityGroupsNotFound"),
+        ("AMIsReady", status.images, "AMINotFound"),
+    )
+    return [
+        condition("ValidationSucceeded", "True", "ValidationSucceeded", ""),
+        *(
+            condition(kind, HOLDS[holds], kind if holds else why, "" if holds else said)
+            for kind, holds, why in (
+                (kind, bool(found) or not said, why) for kind, found, why in parts
+            )
+        ),
+    ]

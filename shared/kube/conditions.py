@@ -1,82 +1,100 @@
-"""How conditions are written into the status of Provisioners and AWSNodeTemplates."""
+"""How conditions are written into a status; those of Provisioners and NodePools."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from shared.manifests.fields import mapping, mappings
-from shared.ports import TemplateStatus
+from shared.manifests.fields import integer, mapping, mappings
+from shared.model.dialect import BY_KIND, V1, OwnerKind
+from shared.ports import Condition
 
-_READY: Final = "Ready"
+HOLDS: Final = {True: "True", False: "False"}
 
 
-def provisioner_condition(
-    raw: Mapping[str, Any], kind: str, said: Mapping[str, str], *, holds: bool, at: datetime
+def owner_conditions(
+    raw: Mapping[str, Any],
+    owner: OwnerKind,
+    kind: Condition,
+    said: Mapping[str, str],
+    *,
+    holds: bool,
+    at: datetime,
 ) -> dict[str, Any] | None:
     """Return the status patch that sets a condition, None when it says so already.
 
+    With the condition that nodes are launched for it, a NodePool gets those that Karpenter's users
+    look at beside it.
+
     Args:
-        raw: The Provisioner as read.
+        raw: The Provisioner or NodePool as read.
         said: Reason and message.
         at: Now: the transition's time if the status changes.
     """
-    found = _with_condition(raw, kind, said, holds=holds, at=at)
-    return None if found is None else _patch(raw, {"conditions": found})
+    if kind != Condition.ACTIVE:
+        wanted = [condition(kind.value, HOLDS[holds], **said)]
+    else:
+        wanted = [condition(BY_KIND[owner].ready, HOLDS[holds], **said)]
+        wanted += _parts_of_ready(**said) if owner == V1.owner_kind else ()
+    found = with_conditions(raw, wanted, at, generation=owner == V1.owner_kind)
+    return None if found is None else status_patch(raw, {"conditions": found})
 
 
-def template_status(
-    raw: Mapping[str, Any], status: TemplateStatus, *, at: datetime
-) -> dict[str, Any] | None:
-    """Return the status patch of an AWSNodeTemplate, None when it says so already.
+def _parts_of_ready(reason: str, message: str) -> list[dict[str, Any]]:
+    """Return the conditions that Ready is made of, from the reason why it is what it is.
+
+    Source: https://karpenter.sh/docs/concepts/nodepools/#status (2026-11).
+    """
+    reasons = V1.reasons
+    if reason == reasons.invalid:
+        return [
+            condition("ValidationSucceeded", "False", reason, message),
+            condition("NodeClassReady", "Unknown", "NodeClassReadinessUnknown", ""),
+        ]
+    ready = reason != reasons.template
+    return [
+        condition("ValidationSucceeded", "True", "ValidationSucceeded", ""),
+        condition(
+            "NodeClassReady",
+            HOLDS[ready],
+            "NodeClassReady" if ready else reason,
+            "" if ready else message,
+        ),
+    ]
+
+
+def condition(kind: str, status: str, reason: str, message: str) -> dict[str, Any]:
+    """Return a condition, without its times."""
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def with_conditions(
+    raw: Mapping[str, Any], wanted: Sequence[dict[str, Any]], at: datetime, *, generation: bool
+) -> list[Mapping[str, Any]] | None:
+    """Return all conditions with these among them, None when all stand there already.
 
     Args:
-        raw: The AWSNodeTemplate as read.
-        at: Now: the transition's time if its readiness changes.
+        generation: Whether conditions say which generation of the document they are about.
     """
-    wanted = {
-        "subnets": [{"id": subnet.subnet_id, "zone": subnet.zone} for subnet in status.subnets],
-        "securityGroups": [{"id": security_group} for security_group in status.security_groups],
-        "amis": [
-            {
-                "id": image.image_id,
-                "name": image.name,
-                "requirements": [
-                    {"key": key, "operator": "In", "values": [value]}
-                    for key, value in sorted(image.labels.items())
-                ],
-            }
-            for image in status.images
-        ],
-    }
-    known = mapping(raw.get("status"))
-    changed: dict[str, Any] = {
-        key: value for key, value in wanted.items() if known.get(key) != value
-    }
-    said = {
-        "reason": "NotResolved" if status.problems else "Resolved",
-        "message": "; ".join(status.problems) or "machines can be made of it",
-    }
-    conditions = _with_condition(raw, _READY, said, holds=not status.problems, at=at)
-    if conditions is not None:
-        changed["conditions"] = conditions
-    return _patch(raw, changed) if changed else None
-
-
-def _with_condition(
-    raw: Mapping[str, Any], kind: str, said: Mapping[str, str], *, holds: bool, at: datetime
-) -> list[Mapping[str, Any]] | None:
-    """Return all conditions with this one among them, None when it stands there already."""
     known = mappings(mapping(raw.get("status")).get("conditions"))
-    wanted: dict[str, Any] = {"type": kind, "status": "True" if holds else "False", **said}
-    old = next((entry for entry in known if entry.get("type") == kind), {})
-    if all(old.get(key) == value for key, value in wanted.items()):
+    observed = integer(mapping(raw.get("metadata")).get("generation"))
+    about = {"observedGeneration": observed} if generation and observed is not None else {}
+    found = {entry.get("type"): entry for entry in known}
+    changed: list[Mapping[str, Any]] = []
+    for new in ({**entry, **about} for entry in wanted):
+        old = found.pop(new["type"], {})
+        if all(old.get(key) == value for key, value in new.items()):
+            changed.append(old)
+            continue
+        since = old.get("lastTransitionTime") if old.get("status") == new["status"] else None
+        since = since or at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        changed.append({**new, "lastTransitionTime": since})
+    if all(entry in known for entry in changed):
         return None
-    since = old.get("lastTransitionTime") if old.get("status") == wanted["status"] else None
-    wanted["lastTransitionTime"] = since or at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return [*(entry for entry in known if entry.get("type") != kind), wanted]
+    return [*found.values(), *changed]
 
 
-def _patch(raw: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
+def status_patch(raw: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the patch that sets parts of the status of an object as it was read."""
     return {
         # Lists are replaced as a whole: only if they have not changed since they were read.
         "metadata": {"resourceVersion": mapping(raw.get("metadata")).get("resourceVersion")},

@@ -15,14 +15,14 @@ from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.lists import list_all
 from shared.kube.payloads import NAMESPACES_PATH
 from shared.manifests.fields import Raw, mapping, text
-from shared.model import provisioner
+from shared.model.dialect import BY_KIND
 from shared.model.errors import AutoscalerError
 from shared.ports import KubernetesEvent, PastEvent
 
 _COMPONENT: Final = "dovetail"
 _PARALLEL: Final = 8
 _MESSAGE_LENGTH: Final = 1024
-_API_VERSIONS: Final = {provisioner.KIND: provisioner.API_VERSION}
+_API_VERSIONS: Final = {kind.value: found.owner_version for kind, found in BY_KIND.items()}
 _LOG: Final = logging.getLogger(__name__)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from shared.kube.api import Reply, path_to
 from shared.manifests.fields import mapping, text
 from shared.manifests.nodes import encode_taint
-from shared.model.provisioner import API_VERSION, KIND, Provisioner
+from shared.model.provisioner import Provisioner
 from shared.ports import NodeManifest
 
 NAMESPACES_PATH: Final = "/api/v1/namespaces"
@@ -47,11 +47,12 @@ def attachment(raw: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def owner_reference(owner: Provisioner) -> dict[str, str]:
-    """Return what makes a Provisioner the owner of a Node.
+    """Return what makes a Provisioner or NodePool the owner of a Node.
 
     It does not block the owner's deletion: that would need a right on the owner's finalizers.
     """
-    return {"apiVersion": API_VERSION, "kind": KIND, "name": owner.name, "uid": owner.uid}
+    version, kind = owner.dialect.owner_version, owner.kind.value
+    return {"apiVersion": version, "kind": kind, "name": owner.name, "uid": owner.uid}
 
 
 def raw_node(manifest: NodeManifest) -> dict[str, Any]:

@@ -1,20 +1,21 @@
-"""Provisioners and AWSNodeTemplates over one API server."""
+"""Provisioners and NodePools over one API server, and what they name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
-from shared.kube.conditions import provisioner_condition
+from shared.kube.api import KubeApi
 from shared.kube.lists import KubeReader
+from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.manifests.fields import Raw
+from shared.model.dialect import V1, V1ALPHA5
 from shared.model.errors import NotFoundError, NotInstalledError
-from shared.model.provisioner import Provisioner
-from shared.model.snapshot import InvalidProvisioner
-from shared.ports import Condition
+from shared.model.provisioner import InvalidProvisioner, Provisioner
 
-PROVISIONERS_PATH: Final = "/apis/karpenter.sh/v1alpha5/provisioners"
-NODE_TEMPLATES_PATH: Final = "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates"
+PROVISIONERS_PATH: Final = f"/apis/{V1ALPHA5.owner_version}/provisioners"
+NODE_TEMPLATES_PATH: Final = f"/apis/{V1ALPHA5.template_version}/awsnodetemplates"
+NODE_POOLS_PATH: Final = f"/apis/{V1.owner_version}/nodepools"
+NODE_CLASSES_PATH: Final = f"/apis/{V1.template_version}/ec2nodeclasses"
 
 
 def utc_now() -> datetime:
@@ -35,61 +36,46 @@ class KubeProvisioners(KubeReader):
         self._now = now
 
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
-        """Return the usable Provisioners and those that cannot be used, each sorted by name.
+        """Return the Provisioners and NodePools that can be used, and those that cannot.
 
-        AWSNodeTemplates are listed, once, when one of them is named.
+        Each sorted by name. AWSNodeTemplates and EC2NodeClasses are listed when one is named.
 
         Raises:
-            NotInstalledError: If the cluster has no definition of Provisioners.
+            NotInstalledError: If the cluster has neither a definition of Provisioners nor one of
+                NodePools.
         """
         # The models take 40 ms to import: functions that read no Provisioner go without.
         from shared.manifests.custom_resources.node_templates import (  # noqa: PLC0415 -- see above
             asks_for_templates,
         )
-        from shared.manifests.custom_resources.provisioners import (  # noqa: PLC0415 -- see above
-            decode_provisioners,
+        from shared.manifests.custom_resources.owners import (  # noqa: PLC0415 -- see above
+            decode_owners,
+            of_dovetail,
         )
 
-        try:
-            raws = self._list(PROVISIONERS_PATH)
-        except NotFoundError as error:
-            raise NotInstalledError(
-                f"Provisioners are not defined in the cluster: {error}"
-            ) from error
-        templates = self._templates() if asks_for_templates(raws) else ()
-        return decode_provisioners(raws, templates, check=self._check_user_data)
+        found, pools = self._defined(PROVISIONERS_PATH), self._defined(NODE_POOLS_PATH)
+        if found is None and pools is None:
+            raise NotInstalledError("Provisioners and NodePools are not defined in the cluster")
+        asks = asks_for_templates(found or ())
+        pools = of_dovetail(pools or ())
+        return decode_owners(
+            found or (),
+            self._defined(NODE_TEMPLATES_PATH) or () if asks else (),
+            pools,
+            self._pool_reader() if pools else read_lifetime,
+            check=self._check_user_data,
+        )
 
-    def set_provisioner_condition(
-        self,
-        name: str,
-        *,
-        active: bool,
-        reason: str,
-        message: str,
-        kind: Condition = Condition.ACTIVE,
-    ) -> None:
-        """Set a condition in a Provisioner's status; gone is fine."""
-        path = path_to(PROVISIONERS_PATH, name)
-        raw = self._find(path)
-        if raw is None:
-            return
-        said = {"reason": reason, "message": message}
-        body = provisioner_condition(raw, kind.value, said, holds=active, at=self._now())
-        self._patch_status(path, body, f"condition of provisioner {name}")
-
-    def _patch_status(self, path: str, body: Mapping[str, Any] | None, about: str) -> None:
-        if body is None:
-            return
-        reply = self._api.send("PATCH", f"{path}/status", body=body, content_type=MERGE_PATCH)
-        if reply.status != 404:
-            raise_unless_ok(reply, about)
+    def _pool_reader(self) -> Callable[[Raw], Provisioner]:
+        """Return what reads a NodePool: only what launches instances has to know its class."""
+        return read_lifetime
 
     def _check_user_data(self, family: str, custom: str) -> None:
         """Accept any user data: only what launches instances has to understand it."""
 
-    def _templates(self) -> list[Raw]:
-        """Return all AWSNodeTemplates; none where the kind is not installed."""
+    def _defined(self, path: str) -> list[Raw] | None:
+        """Return all objects of a kind, None where the kind is not defined."""
         try:
-            return self._list(NODE_TEMPLATES_PATH)
+            return self._list(path)
         except NotFoundError:
-            return []
+            return None

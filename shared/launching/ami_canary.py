@@ -159,9 +159,7 @@ class ImageRollout:
         )
         owners, _ = self._ports.cluster.provisioners()
         EventRecorder(self._ports).record(
-            event_on(owner, "ImageNotRegistering", text)
-            for owner in owners
-            if owner.name == node.provisioner
+            event_on(owner, "ImageNotRegistering", text) for owner in owners if owner.owns(node)
         )
         return True
 

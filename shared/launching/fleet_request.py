@@ -118,9 +118,9 @@ def launch_body(context: LaunchContext, attempt: LaunchAttempt) -> LaunchBody:
 def launch_tags(provisioner: Provisioner, attempt: LaunchAttempt) -> dict[str, str]:
     """Return the tags of everything a launch makes; ours win over the user's."""
     return {
-        "Name": f"{keys.PROVISIONER_NAME}/{provisioner.name}",
+        "Name": f"{provisioner.owner_label}/{provisioner.name}",
         **provisioner.template.tags,
-        keys.PROVISIONER_NAME: provisioner.name,
+        **dict.fromkeys(provisioner.dialect.owner_tags, provisioner.name),
         f"kubernetes.io/cluster/{attempt.cluster}": "owned",
         keys.TAG_CLUSTER: attempt.cluster,
         keys.TAG_PLAN: attempt.plan_id,
@@ -192,7 +192,7 @@ def _template_data(
     tags = {
         keys.TAG_CLUSTER: context.cluster,
         f"kubernetes.io/cluster/{context.cluster}": "owned",
-        keys.PROVISIONER_NAME: context.provisioner.name,
+        **dict.fromkeys(context.provisioner.dialect.owner_tags, context.provisioner.name),
     }
     data: dict[str, Any] = {
         "ImageId": image,

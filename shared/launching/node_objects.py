@@ -23,7 +23,7 @@ from shared.model.errors import (
 )
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.kubernetes.taints import first_untolerated
+from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.provisioner import Provisioner
 from shared.model.resources import PLAIN
@@ -125,7 +125,7 @@ class NodeMaker:
                 look_again += 1
             else:
                 node = self._make_node(
-                    slot, instance, provisioners.get(slot.provisioner), instance_types
+                    slot, instance, _owner_of(slot, provisioners), instance_types
                 )
                 if node is None:
                     look_again += 1
@@ -135,7 +135,7 @@ class NodeMaker:
         left = self._bind_early(made, pending)
         for slot, node in made:
             self._lease.keep()
-            self._start_timers(node, provisioners.get(slot.provisioner))
+            self._start_timers(node, _owner_of(slot, provisioners))
         self._write_down(made, left)
         done += made
         self._wake_bind([node for _, node in made])
@@ -215,7 +215,7 @@ class NodeMaker:
         if node.is_ours and not missing and node.provider_id:
             return node
         lasting = owner.taints if owner is not None else ()
-        ours = tuple(taint for taint in manifest.taints if taint.key == keys.NOT_READY_TAINT)
+        ours = tuple(taint for taint in manifest.taints if taint.key in keys.CLOSING_TAINTS)
         change = NodeChange(
             set_labels=missing,
             set_annotations=dict(manifest.annotations),
@@ -270,6 +270,13 @@ class NodeMaker:
             self._ports.outbox.invoke_bind(self._ports.cluster.name, ready)
 
 
+def _owner_of(slot: Slot, owners: Mapping[str, Provisioner]) -> Provisioner | None:
+    """Return what a slot was launched for, None when it is gone, or its name is another's now."""
+    owner = owners.get(slot.provisioner)
+    named = owner is not None and slot.labels.get(owner.owner_label) == owner.name
+    return owner if named else None
+
+
 def _may_bind(pod: Pod, node: Node) -> bool:
     """Return whether a pod may be bound before the node is ready: safe, and no startup taint.
 
@@ -279,11 +286,15 @@ def _may_bind(pod: Pod, node: Node) -> bool:
         return False
     tolerations = pod.scheduling.tolerations
     return (
-        first_untolerated(
-            (taint for taint in node.taints if taint.key not in keys.EPHEMERAL_TAINTS), tolerations
-        )
+        first_untolerated((taint for taint in node.taints if not _is_starting(taint)), tolerations)
         is None
     )
+
+
+def _is_starting(taint: Taint) -> bool:
+    """Return whether a taint goes while a node starts, and evicts no pod until then."""
+    evicts = taint.key in keys.CLOSING_TAINTS and taint.effect == Effect.NO_EXECUTE
+    return taint.key in keys.EPHEMERAL_TAINTS and not evicts
 
 
 def node_manifest(

@@ -151,7 +151,7 @@ def _has_nodes(owner: Provisioner, nodes: Iterable[Node]) -> bool:
     """Return whether there are nodes that were launched for a Provisioner as it is now."""
     shape = shape_hash(owner)
     return any(
-        node.labels.get(keys.PROVISIONER_NAME) == owner.name
+        node.labels.get(owner.owner_label) == owner.name
         and node.annotations.get(keys.PROVISIONER_HASH) == shape
         for node in nodes
     )

@@ -14,8 +14,12 @@ from enum import StrEnum
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirement
+
+# The consolidationPolicy of v1 that removes empty nodes alone.
+WHEN_EMPTY: Final = "WhenEmpty"
 
 
 class OwnerKind(StrEnum):
@@ -23,6 +27,28 @@ class OwnerKind(StrEnum):
 
     PROVISIONER = "Provisioner"
     NODE_POOL = "NodePool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasons:
+    """Why nodes are launched for an owner or not, as its condition says it in a word.
+
+    Attributes:
+        template: Something is wrong in what it names for its instances.
+    """
+
+    valid: str
+    invalid: str
+    template: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectorFields:
+    """What selectors are called."""
+
+    subnets: str
+    security_groups: str
+    images: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +61,17 @@ class Dialect:
         template_version: apiVersion of the kind that says how instances are launched.
         template_kind: That kind.
         owner_label: Label of each node that names its owner.
+        owner_tags: Tags of all that a launch makes that name the owner.
+        closing_taint: Of a Node that is made for a machine: keeps kube-scheduler away until pods
+            are bound.
+        registering_taint: The same where a kubelet makes the Node: nothing was bound to it.
+        ready: Type of the condition that says whether nodes are launched for an owner.
+        reasons: Reasons of that condition.
+        selectors: Fields of what an owner names for its instances.
         implied: Requirements of an owner that mentions none of their keys.
         implied_types: Requirements of an owner that mentions no key of instance types.
-        expires_after: Age at which nodes expire where the owner says nothing; None for never.
+        expiry_field: The field with the age at which nodes expire.
+        expires_after: That age where the owner says nothing; None for never.
         consolidates: Whether nodes are consolidated where the owner says nothing.
         hop_limit: Most network hops of the instance metadata service where nothing is said.
         preference_policy: What becomes of what pods prefer on its nodes where nothing is said; None
@@ -50,13 +84,25 @@ class Dialect:
     template_version: str
     template_kind: str
     owner_label: str
+    owner_tags: tuple[str, ...]
+    closing_taint: Taint
+    registering_taint: Taint
+    ready: str
+    reasons: Reasons
+    selectors: SelectorFields
     implied: tuple[Requirement, ...] = ()
     implied_types: tuple[Requirement, ...] = ()
+    expiry_field: str
     expires_after: timedelta | None
     consolidates: bool
     hop_limit: int
     preference_policy: PreferencePolicy | None
     reserved_domains: tuple[str, ...]
+
+    @property
+    def template_group(self) -> str:
+        """The API group of the kind that says how instances are launched."""
+        return self.template_version.partition("/")[0]
 
 
 V1ALPHA5: Final = Dialect(
@@ -65,6 +111,14 @@ V1ALPHA5: Final = Dialect(
     template_version="karpenter.k8s.aws/v1alpha1",
     template_kind="AWSNodeTemplate",
     owner_label=keys.PROVISIONER_NAME,
+    owner_tags=(keys.PROVISIONER_NAME,),
+    closing_taint=Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE),
+    registering_taint=Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE),
+    ready="Active",
+    reasons=Reasons(valid="Valid", invalid="Invalid", template="Invalid"),
+    selectors=SelectorFields(
+        subnets="subnetSelector", security_groups="securityGroupSelector", images="amiSelector"
+    ),
     implied=(
         Requirement.of(keys.CAPACITY_TYPE, "on-demand"),
         Requirement.of(keys.ARCH, "amd64"),
@@ -74,6 +128,7 @@ V1ALPHA5: Final = Dialect(
         Requirement.of(keys.INSTANCE_CATEGORY, "c", "m", "r"),
         Requirement.parse(keys.INSTANCE_GENERATION, "Gt", ["2"]),
     ),
+    expiry_field="ttlSecondsUntilExpired",
     expires_after=None,
     consolidates=False,
     hop_limit=2,
@@ -86,6 +141,22 @@ V1: Final = Dialect(
     template_version="karpenter.k8s.aws/v1",
     template_kind="EC2NodeClass",
     owner_label=keys.NODE_POOL,
+    # Karpenter terminates each machine of its cluster with the tag karpenter.sh/nodepool for which
+    # it has no NodeClaim: no machine of Dovetail has it. The rights in EC2 ask for the first one.
+    owner_tags=(keys.PROVISIONER_NAME, keys.TAG_NODE_POOL),
+    # Pods are bound before the kubelet joins: NoExecute would have them evicted.
+    closing_taint=Taint(key=keys.UNREGISTERED_TAINT, effect=Effect.NO_SCHEDULE),
+    registering_taint=Taint(key=keys.UNREGISTERED_TAINT, effect=Effect.NO_EXECUTE),
+    ready="Ready",
+    reasons=Reasons(
+        valid="Ready", invalid="NodePoolValidationFailed", template="NodeClassNotReady"
+    ),
+    selectors=SelectorFields(
+        subnets="subnetSelectorTerms",
+        security_groups="securityGroupSelectorTerms",
+        images="amiSelectorTerms",
+    ),
+    expiry_field="expireAfter",
     expires_after=timedelta(hours=720),
     consolidates=True,
     hop_limit=1,

@@ -13,7 +13,7 @@ AutoscalerError
     ├── CertificateError      the server's certificate is not valid for it
     └── NotFoundError         the thing named does not exist
         ├── NotAttachedError    no cluster of that name is attached to this control plane
-        └── NotInstalledError   the cluster has no Provisioners: their definition is not applied
+        └── NotInstalledError   the cluster defines neither Provisioners nor NodePools
 """
 
 from datetime import timedelta
@@ -111,4 +111,4 @@ class NotAttachedError(NotFoundError):
 
 
 class NotInstalledError(NotFoundError):
-    """The cluster has no definition of Provisioners."""
+    """The cluster has no definition of Provisioners, and none of NodePools."""

@@ -5,7 +5,7 @@ v1alpha5 API of Karpenter, whose manifests Dovetail takes unchanged.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 PROVISIONER_NAME: Final = "karpenter.sh/provisioner-name"
@@ -21,6 +21,12 @@ EMPTINESS_TIMESTAMP: Final = "karpenter.sh/emptiness-timestamp"
 PROVISIONER_HASH: Final = "karpenter.sh/provisioner-hash"
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
 NOT_READY_TAINT: Final = "karpenter.sh/not-ready"
+UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"
+# Each keeps kube-scheduler from a new node until its pods are bound, in one of the dialects.
+CLOSING_TAINTS: Final = frozenset({NOT_READY_TAINT, UNREGISTERED_TAINT})
+# Each keeps a pod where it is, or a node from being changed to save money; true alone counts.
+HOLDS_OF_PODS: Final = (DO_NOT_EVICT, DO_NOT_DISRUPT)
+HOLDS_OF_NODES: Final = (DO_NOT_CONSOLIDATE, DO_NOT_DISRUPT)
 
 ZONE: Final = "topology.kubernetes.io/zone"
 # Of the physical zone, the same in all accounts. The cloud controller adds it; no catalogue has it.
@@ -75,6 +81,7 @@ REPLACES: Final = "dovetail.dev/replaces"
 # On a node whose spot machine EC2 expects to interrupt: since when.
 REBALANCE_RECOMMENDED: Final = "dovetail.dev/rebalance-recommended"
 TAG_CLUSTER: Final = "dovetail.dev/cluster"
+TAG_NODE_POOL: Final = "dovetail.dev/nodepool"
 TAG_PLAN: Final = "dovetail.dev/plan"
 TAG_GROUP: Final = "dovetail.dev/group"
 TAG_ATTEMPT: Final = "dovetail.dev/attempt"
@@ -89,7 +96,7 @@ EXCLUDE_FROM_LOAD_BALANCERS: Final = "node.kubernetes.io/exclude-from-external-l
 # Taints expected to go while a node starts; ignored until it is initialized.
 EPHEMERAL_TAINTS: Final = frozenset(
     {
-        NOT_READY_TAINT,
+        *CLOSING_TAINTS,
         CLOUD_UNINITIALIZED_TAINT,
         NODE_NOT_READY_TAINT,
         NODE_UNREACHABLE_TAINT,
@@ -201,6 +208,11 @@ def is_control_annotation(key: str, allowed: str = DO_NOT_CONSOLIDATE) -> bool:
         allowed: The annotation that keeps a node, in the dialect of the document.
     """
     return key.rpartition("/")[0] in CONTROL_DOMAINS and key != allowed
+
+
+def held_by(annotations: Mapping[str, str], known: Iterable[str]) -> str:
+    """Return the first of these annotations that is true, empty when none is."""
+    return next((key for key in known if annotations.get(key) == "true"), "")
 
 
 def is_of_a_known_domain(key: str) -> bool:

@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import Final
 
 from shared.model.brakes import NO_CEILING, Ceiling
-from shared.model.dialect import BY_KIND, V1ALPHA5, OwnerKind
+from shared.model.dialect import BY_KIND, V1ALPHA5, Dialect, OwnerKind
+from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Taint
 from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirements
@@ -190,6 +191,47 @@ class Provisioner:
     preference_policy: PreferencePolicy | None = None
 
     @property
+    def dialect(self) -> Dialect:
+        """What the version of its API means where it says nothing."""
+        return BY_KIND[self.kind]
+
+    @property
     def owner_label(self) -> str:
         """The label of each of its nodes that has its name."""
-        return BY_KIND[self.kind].owner_label
+        return self.dialect.owner_label
+
+    def owns(self, node: Node) -> bool:
+        """Return whether Dovetail launched a node for it, not for one of the other kind."""
+        return node.provisioner == self.name == node.labels.get(self.owner_label)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidProvisioner:
+    """A Provisioner or NodePool that cannot be used; it never stops the others.
+
+    Attributes:
+        template: The AWSNodeTemplate or EC2NodeClass it names, if something is wrong in there.
+    """
+
+    name: str
+    uid: str
+    resource_version: str
+    reasons: tuple[str, ...]
+    template: str = ""
+    kind: OwnerKind = OwnerKind.PROVISIONER
+
+    @property
+    def only_its_template(self) -> bool:
+        """Whether nothing is wrong in its own fields."""
+        place = f"{BY_KIND[self.kind].template_kind} {self.template}."
+        return all(reason.startswith(place) for reason in self.reasons)
+
+
+def owner_among(node: Node, owners: Mapping[str, Provisioner]) -> Provisioner | None:
+    """Return the owner of a node, None when it is not among these.
+
+    Args:
+        owners: By name.
+    """
+    found = owners.get(node.provisioner)
+    return found if found is not None and found.owns(node) else None

@@ -4,28 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from shared.model.dialect import V1
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvalidProvisioner:
-    """A Provisioner or NodePool that cannot be used; it never stops the others.
-
-    Attributes:
-        template: The AWSNodeTemplate it names, if something is wrong in there.
-    """
-
-    name: str
-    uid: str
-    resource_version: str
-    reasons: tuple[str, ...]
-    template: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,15 +67,9 @@ class ClusterSnapshot:
     seed: int = 0
 
     def owner_of(self, node: Node) -> str:
-        """Return the name of the Provisioner of a node, or of the NodePool if it is known here.
+        """Return the name of what a node was launched for by Dovetail, empty for any other node.
 
-        A node of any other NodePool belongs to another autoscaler: it has no owner.
+        A Provisioner that is gone still has its nodes, unless a NodePool has its name now.
         """
-        return node.provisioner or next(
-            (
-                pool.name
-                for pool in self.provisioners
-                if pool.kind == V1.owner_kind and node.labels.get(pool.owner_label) == pool.name
-            ),
-            "",
-        )
+        found = next((owner for owner in self.provisioners if owner.name == node.provisioner), None)
+        return node.provisioner if found is None or found.owns(node) else ""

@@ -127,7 +127,7 @@ class Binding:
             labels[keys.INITIALIZED] = "true"
         if node.is_open and all(node.labels.get(k) == v for k, v in labels.items()):
             return node
-        change = NodeChange(remove_taint_keys=frozenset({keys.NOT_READY_TAINT}), set_labels=labels)
+        change = NodeChange(remove_taint_keys=keys.CLOSING_TAINTS, set_labels=labels)
 
         def unless_closed(fresh: Node) -> NodeChange:
             closed = closed_by(fresh)
@@ -172,10 +172,7 @@ class Binding:
 
     def _startup_taints(self, node: Node) -> StartupTaints:
         provisioners, _ = self._ports.cluster.provisioners()
-        owner = next(
-            (provisioner for provisioner in provisioners if provisioner.name == node.provisioner),
-            None,
-        )
+        owner = next((found for found in provisioners if found.owns(node)), None)
         return starting_taints(owner)
 
     def _promised(self, slot: Slot | None) -> tuple[Pod, ...]:
@@ -239,6 +236,6 @@ class Binding:
         """Start the expiration timer of a node whose maker could not; its name is taken once."""
         provisioners, _ = self._ports.cluster.provisioners()
         for provisioner in provisioners:
-            if provisioner.name == node.provisioner and provisioner.ttl_until_expired is not None:
+            if provisioner.owns(node) and provisioner.ttl_until_expired is not None:
                 now = self._ports.clock.now()
                 start_expiration(self._ports, node, provisioner.ttl_until_expired, now)

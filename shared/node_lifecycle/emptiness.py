@@ -22,6 +22,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Slot, slot_of
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import owner_among
 from shared.model.timer_state import TimerState
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_editor import change_node
@@ -122,7 +123,7 @@ class Emptiness(NodeTimer):
             change_node(self._ports, node, _unless_deleted(change))
 
     def _decide(self, node: Node) -> EmptinessDecision:
-        owner = self._acting_owners().get(node.provisioner)
+        owner = owner_among(node, self._acting_owners())
         ttl = owner.ttl_after_empty if owner is not None else None
         pods = self._ports.cluster.pods_on(node.name)
         return decide_emptiness(node, pods, self._slot_of(node), ttl, self._ports.clock.now())

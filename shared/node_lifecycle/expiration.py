@@ -10,6 +10,7 @@ from shared.disruption.expiration import expires_in
 from shared.model.ec2.launches import Slot, slot_of
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import owner_among
 from shared.model.timer_state import TimerState
 from shared.node_lifecycle.node_timer import MAX_STEPS, SOON, NodeTimer
 from shared.node_lifecycle.voluntary_removal import Removal, remove_by_choice
@@ -31,7 +32,7 @@ class Expiration(NodeTimer):
         An empty node is removed at once. One that is used is replaced first, which provision
         decides: the first step after its time asks for that, later steps wait for it.
         """
-        owner = self._acting_owners().get(node.provisioner)
+        owner = owner_among(node, self._acting_owners())
         if owner is None or not node.is_ours:
             return self._finish_and_forget(state, "may not expire")
         left = expires_in(node, owner.ttl_until_expired, self._ports.clock.now())

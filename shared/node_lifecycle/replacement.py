@@ -10,6 +10,7 @@ from shared.disruption.simulation import fits_without
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.timer_state import TimerState, whole_seconds
 from shared.node_lifecycle.emptiness import Emptiness
@@ -95,7 +96,7 @@ class Replacement(Timer):
         if not staying:
             return state.wait_again(_DRAIN_POLL)
         acting = self._acting_owners()
-        if any(not node.is_ours or node.provisioner not in acting for node in staying):
+        if any(not node.is_ours or owner_among(node, acting) is None for node in staying):
             return self._abandon(state, nodes, "held back")
         if state.phase == _REMOVING:
             return self._remove(state, nodes, staying)

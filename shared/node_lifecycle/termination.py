@@ -342,8 +342,7 @@ def _without_finalizer(node: Node) -> NodeChange | None:
 
 def _settles_in(node: Node, now: datetime) -> timedelta:
     """Return how long Dovetail may still bind pods to a node that is being deleted."""
-    closed = any(taint.key == keys.NOT_READY_TAINT for taint in node.taints)
-    if not closed or node.deletion_at is None:
+    if not node.is_closed or node.deletion_at is None:
         return timedelta(0)
     return max(node.deletion_at + _SETTLED_AFTER - now, timedelta(0))
 

@@ -13,8 +13,6 @@ from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.ports import CloudProvider, MachineImage
 
 _SELECTED: Final = "selected"
-# Keeps kube-scheduler away until pods are bound.
-_NOT_READY: Final = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
 _UNINITIALIZED: Final = Taint(
     key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
 )
@@ -115,8 +113,7 @@ def kubelet_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
     Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/kubelet/kubelet_node_status.go
     (initialNode) and .../pkg/apis/core/validation/validation.go (validateNodeTaints), 2026-11-22.
     """
-    wanted = (*provisioner.taints, *provisioner.startup_taints, _NOT_READY)
-    return _unique(taint for taint in wanted if taint.key != keys.CLOUD_UNINITIALIZED_TAINT)
+    return _unique((*_asked(provisioner), provisioner.dialect.registering_taint))
 
 
 def node_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
@@ -124,7 +121,13 @@ def node_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
 
     Those of the kubelet, and the one that asks the cloud controller to initialize the node.
     """
-    return _unique((*kubelet_taints(provisioner), _UNINITIALIZED))
+    closing = provisioner.dialect.closing_taint
+    return _unique((*_asked(provisioner), closing, _UNINITIALIZED))
+
+
+def _asked(provisioner: Provisioner) -> tuple[Taint, ...]:
+    wanted = (*provisioner.taints, *provisioner.startup_taints)
+    return tuple(taint for taint in wanted if taint.key != keys.CLOUD_UNINITIALIZED_TAINT)
 
 
 def _unique(taints: Iterable[Taint]) -> tuple[Taint, ...]:

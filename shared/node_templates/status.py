@@ -1,12 +1,12 @@
-"""What Provisioners and AWSNodeTemplates find in EC2: written into their status."""
+"""What Provisioners and NodePools find in EC2: written into the status of what they name."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import PermanentError
-from shared.model.provisioner import Provisioner
-from shared.model.snapshot import InvalidProvisioner, ProvisionerSite
+from shared.model.provisioner import InvalidProvisioner, Provisioner
+from shared.model.snapshot import ProvisionerSite
 from shared.node_templates.images import ImageTable, demanded_labels, resolve_images
 from shared.planning.provisioner_checks import launch_problem
 from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
@@ -15,7 +15,7 @@ from shared.snapshot.gather import site_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """What the selectors and the requirements of a Provisioner find.
+    """What the selectors and the requirements of a Provisioner or NodePool find.
 
     Attributes:
         problems: What no machine can be made without and was not found, empty for nothing.
@@ -45,7 +45,7 @@ def write_template_statuses(
     invalid: Sequence[InvalidProvisioner],
     resolved: Mapping[str, Resolved],
 ) -> None:
-    """Write into the status of each AWSNodeTemplate that a Provisioner names what it finds.
+    """Write into the status of each AWSNodeTemplate and EC2NodeClass that is named what it finds.
 
     Args:
         provisioners: Those that can be used.
@@ -55,11 +55,15 @@ def write_template_statuses(
     for invalid_provisioner in invalid:
         if invalid_provisioner.template:
             ports.cluster.set_template_status(
-                invalid_provisioner.template, TemplateStatus(problems=invalid_provisioner.reasons)
+                invalid_provisioner.template,
+                TemplateStatus(problems=invalid_provisioner.reasons, invalid=True),
+                invalid_provisioner.kind,
             )
-    of_template = {owner.template.name: owner for owner in provisioners if owner.template.name}
-    for name, owner in sorted(of_template.items()):
-        ports.cluster.set_template_status(name, _status(ports, resolved[owner.name]))
+    named = {
+        (owner.template.name, owner.kind): owner for owner in provisioners if owner.template.name
+    }
+    for (name, kind), owner in sorted(named.items()):
+        ports.cluster.set_template_status(name, _status(ports, resolved[owner.name]), kind)
 
 
 def _resolve(
@@ -78,7 +82,7 @@ def _resolve(
     return Resolved(
         site=site,
         images=images,
-        problems=tuple(_problems(site, images, own=own_template)),
+        problems=tuple(_problems(owner, site, images)),
         offering_problem=launch_problem(
             owner, ProvisionerSite(provisioner=owner.name, zones=zones), bootable
         ),
@@ -107,13 +111,16 @@ def _found(ports: ClusterPorts, table: ImageTable) -> tuple[FoundImage, ...]:
     )
 
 
-def _problems(site: Site, table: ImageTable, *, own: bool) -> list[str]:
+def _problems(owner: Provisioner, site: Site, table: ImageTable) -> list[str]:
     """Return why no machine can be made; a launch template of the user's own has the rest."""
+    own, fields = bool(owner.template.launch_template), owner.dialect.selectors
     missing = []
     if not site.subnets:
-        missing.append("subnetSelector finds no subnet")
+        missing.append(f"{fields.subnets} finds no subnet")
     if not own and not site.security_groups:
-        missing.append("securityGroupSelector finds no security group")
+        missing.append(f"{fields.security_groups} finds no security group")
     if not own and not table.ids:
-        missing.append("no image is found: amiSelector finds none, or the family has none for us")
+        missing.append(
+            f"no image is found: {fields.images} finds none, or the family has none for us"
+        )
     return missing

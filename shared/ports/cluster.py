@@ -6,14 +6,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Taint
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.resources import Resources
-from shared.model.snapshot import InvalidProvisioner
 from shared.ports.storage import Storage
 from shared.ports.templates import Templates
 
@@ -70,7 +70,7 @@ class Severity(StrEnum):
 
 
 class Condition(StrEnum):
-    """Type of a condition in a Provisioner's status."""
+    """Type of a condition in the status of a Provisioner or NodePool."""
 
     ACTIVE = "Active"  # nodes are launched and removed for it
     NODES_USABLE = "NodesUsable"  # no workload is held because its nodes never became usable
@@ -81,7 +81,7 @@ class Condition(StrEnum):
 class KubernetesEvent:
     """A Kubernetes Event to be written about an object; equal ones are counted, not repeated."""
 
-    kind: str  # Pod, Node or Provisioner
+    kind: str  # Pod, Node, Provisioner or NodePool
     namespace: str
     name: str
     uid: str
@@ -153,7 +153,11 @@ class NodeCluster(Protocol):
         ...
 
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
-        """Return the usable Provisioners and those that cannot be used, each sorted by name."""
+        """Return the Provisioners and NodePools that can be used, and those that cannot.
+
+        Each sorted by name; no two that can be used have the same one. NodePools that name the
+        node class of another provider are in neither.
+        """
         ...
 
     def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
@@ -237,6 +241,14 @@ class NodeCluster(Protocol):
         """
         ...
 
+
+class Cluster(NodeCluster, Storage, Templates, Protocol):
+    """One cluster's Kubernetes API."""
+
+    def daemonsets(self) -> tuple[DaemonSet, ...]:
+        """Return all DaemonSets, sorted by namespace and name."""
+        ...
+
     def set_provisioner_condition(
         self,
         name: str,
@@ -245,18 +257,13 @@ class NodeCluster(Protocol):
         reason: str,
         message: str,
         kind: Condition = Condition.ACTIVE,
+        owner: OwnerKind = OwnerKind.PROVISIONER,
     ) -> None:
-        """Set a condition in a Provisioner's status; gone is fine.
+        """Set a condition in the status of a Provisioner or NodePool; gone is fine.
+
+        A NodePool has `Ready` where a Provisioner has `Active`, and what Ready is made of.
 
         Args:
             active: Whether the condition holds.
         """
-        ...
-
-
-class Cluster(NodeCluster, Storage, Templates, Protocol):
-    """One cluster's Kubernetes API."""
-
-    def daemonsets(self) -> tuple[DaemonSet, ...]:
-        """Return all DaemonSets, sorted by namespace and name."""
         ...

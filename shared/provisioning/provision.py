@@ -228,7 +228,7 @@ class Provisioning:
             rejected += newly_failed(failed, trials)
             trials = note_failure(ports.ledger, name, failed, trials)
         until = runaways(snapshot.pending, trials)
-        self._conditions.runaways(until, pending, trials)
+        self._conditions.runaways(until, pending, trials, snapshot.provisioners)
         if until:
             snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
         report = dataclasses.replace(report, pods_runaway=len(until), pods_rejected=rejected)

@@ -12,9 +12,9 @@ from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.ec2.quotas import beyond
 from shared.model.errors import PermanentError
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.resources import Resources
-from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner, ProvisionerSite
+from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.ports import ClusterPorts, Site
 from shared.ports.cluster import EachPage, nothing
 from shared.snapshot.launch_body import LaunchBody

@@ -9,7 +9,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import Provisioner, owner_among
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodePorts, TimerKind
 from shared.timers.heartbeats import running_timers
@@ -46,7 +46,7 @@ def start_missing_timers(
             missing += keep_termination(ports, node, running, read_at, _PATIENCE)
         elif not (node.is_open or node.has_joined):
             missing += _registration(ports, node, running, registration)
-        elif (owner := owners.get(node.provisioner)) is not None:
+        elif (owner := owner_among(node, owners)) is not None:
             missing += _expiration(ports, node, running, owner)
             if node.name in empty:
                 missing += _emptiness(ports, node, running, owner)

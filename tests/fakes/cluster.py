@@ -11,6 +11,7 @@ from shared.manifests.disruption_budgets import decode_budget
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.errors import (
     ConflictError,
     EvictionRefusedError,
@@ -23,13 +24,12 @@ from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
-from shared.model.provisioner import Provisioner
-from shared.model.snapshot import InvalidProvisioner
+from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.ports import Condition, KubernetesEvent, NodeChange, NodeManifest, PastEvent
 from shared.ports.cluster import EachPage, nothing
 from tests.fakes.calls import Call
 from tests.fakes.node_rules import refuse_invalid_node
-from tests.fakes.provisioners import FakeProvisioners
+from tests.fakes.provisioners import FakeProvisioners, owner_key
 from tests.fakes.storage import merged
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -88,11 +88,11 @@ class FakeCluster(FakeProvisioners):
             elif isinstance(value, Node):
                 self.node_values[value.name] = self._known(value)
             elif isinstance(value, Provisioner):
-                self.invalid_provisioners.pop(value.name, None)
-                self.provisioner_values[value.name] = self._known(value)
+                self.invalid_provisioners.pop(owner_key(value.kind, value.name), None)
+                self.provisioner_values[owner_key(value.kind, value.name)] = self._known(value)
             else:
-                self.provisioner_values.pop(value.name, None)
-                self.invalid_provisioners[value.name] = value
+                self.provisioner_values.pop(owner_key(value.kind, value.name), None)
+                self.invalid_provisioners[owner_key(value.kind, value.name)] = value
 
     def apply(self, *raws: Mapping[str, Any]) -> None:
         """Store raw manifests by their kind."""
@@ -105,7 +105,7 @@ class FakeCluster(FakeProvisioners):
                     self.add(decode_node(raw))
                 case "DaemonSet":
                     self.add(*decode_daemonsets([raw], self.runtimes))
-                case "Provisioner" | "AWSNodeTemplate":
+                case "Provisioner" | "AWSNodeTemplate" | "NodePool" | "EC2NodeClass":
                     self.add(*self.apply_provisioner(raw))
                 case "PodDisruptionBudget":
                     self.add(decode_budget(raw))
@@ -158,9 +158,9 @@ class FakeCluster(FakeProvisioners):
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
         self._read("provisioners")
         usable, unusable = self.provisioner_values, self.invalid_provisioners
-        valid = tuple(provisioner for _, provisioner in sorted(usable.items()))
-        return valid, tuple(
-            invalid_provisioner for _, invalid_provisioner in sorted(unusable.items())
+        return (
+            tuple(sorted(usable.values(), key=lambda entry: entry.name)),
+            tuple(sorted(unusable.values(), key=lambda entry: (entry.name, entry.kind))),
         )
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
@@ -340,7 +340,9 @@ class FakeCluster(FakeProvisioners):
         reason: str,
         message: str,
         kind: Condition = Condition.ACTIVE,
+        owner: OwnerKind = OwnerKind.PROVISIONER,
     ) -> None:
+        name = owner_key(owner, name)
         self._write("set_provisioner_condition", name, (active, reason, message))
         if name in self.provisioner_values or name in self.invalid_provisioners:
             known = {

@@ -1,14 +1,20 @@
-"""The part of a cluster in memory that knows Provisioners and AWSNodeTemplates."""
+"""The part of a cluster in memory that knows Provisioners, NodePools and what they name."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from shared.ami_families import refuse_wrong_user_data
-from shared.manifests.custom_resources.provisioners import decode_provisioners
-from shared.model.provisioner import Provisioner
-from shared.model.snapshot import InvalidProvisioner
+from shared.manifests.custom_resources.node_pools import decode_node_pool
+from shared.manifests.custom_resources.owners import decode_owners, of_dovetail
+from shared.model.dialect import OwnerKind
+from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.ports import TemplateStatus
 from tests.fakes.storage import FakeStorage
+
+
+def owner_key(kind: OwnerKind, name: str) -> str:
+    """Return the key of a Provisioner, its name, or of a NodePool, which may have the same."""
+    return name if kind == OwnerKind.PROVISIONER else f"{kind}/{name}"
 
 
 class FakeProvisioners(FakeStorage):
@@ -17,23 +23,38 @@ class FakeProvisioners(FakeStorage):
     def __init__(self) -> None:
         super().__init__()
         self.node_templates: dict[str, Mapping[str, Any]] = {}
+        self.node_classes: dict[str, Mapping[str, Any]] = {}
         self.template_statuses: dict[str, TemplateStatus] = {}
+        self.class_statuses: dict[str, TemplateStatus] = {}
         self._raw_provisioners: dict[str, Mapping[str, Any]] = {}
+        self._raw_pools: dict[str, Mapping[str, Any]] = {}
 
     def apply_provisioner(
         self, raw: Mapping[str, Any]
     ) -> tuple[Provisioner | InvalidProvisioner, ...]:
-        """Store a Provisioner or an AWSNodeTemplate; return what it makes of all that were."""
-        kept = self._raw_provisioners if raw["kind"] == "Provisioner" else self.node_templates
-        kept[raw["metadata"]["name"]] = raw
-        usable, unusable = decode_provisioners(
-            self._raw_provisioners.values(),
+        """Store an owner or what one names; return what it makes of all that were stored."""
+        kept = {
+            "Provisioner": self._raw_provisioners,
+            "AWSNodeTemplate": self.node_templates,
+            "NodePool": self._raw_pools,
+            "EC2NodeClass": self.node_classes,
+        }
+        kept[raw["kind"]][raw["metadata"]["name"]] = raw
+        usable, unusable = decode_owners(
+            tuple(self._raw_provisioners.values()),
             self.node_templates.values(),
+            of_dovetail(self._raw_pools.values()),
+            lambda pool: decode_node_pool(pool, self.node_classes, check=refuse_wrong_user_data),
             check=refuse_wrong_user_data,
         )
         return (*usable, *unusable)
 
-    def set_template_status(self, name: str, status: TemplateStatus) -> None:
+    def set_template_status(
+        self, name: str, status: TemplateStatus, owner: OwnerKind = OwnerKind.PROVISIONER
+    ) -> None:
         self._raise_planned("set_template_status")
-        if name in self.node_templates:
-            self.template_statuses[name] = status
+        of_pool = owner == OwnerKind.NODE_POOL
+        known = self.node_classes if of_pool else self.node_templates
+        told = self.class_statuses if of_pool else self.template_statuses
+        if name in known:
+            told[name] = status

@@ -102,23 +102,23 @@ RULES: Final = (
     ),
     Rule(
         group="karpenter.sh",
-        resources="provisioners",
+        resources="nodepools provisioners",
         verbs={"forwarder": _WATCH, **_acting(*_READ)},
     ),
     Rule(
         group="karpenter.sh",
-        resources="provisioners/status",
+        resources="nodepools/status provisioners/status",
         verbs={"launch": ("patch",), "inside": ("patch",)},
     ),
     Rule(
         group="karpenter.k8s.aws",
-        resources="awsnodetemplates",
+        resources="awsnodetemplates ec2nodeclasses",
         verbs={"launch": _READ, "inside": ("list",), "terminate": ("list",)},
-        reason="Read with the Provisioners that name one.",
+        reason="Read with the Provisioners and NodePools that name one.",
     ),
     Rule(
         group="karpenter.k8s.aws",
-        resources="awsnodetemplates/status",
+        resources="awsnodetemplates/status ec2nodeclasses/status",
         verbs={"launch": ("patch",)},
     ),
     Rule(

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core.core_schema import ModelSchema
 
 from shared.manifests import api
-from shared.manifests.api.parts import CustomResource, untyped
+from shared.manifests.api.parts import CustomResource, Part, Rule
 
 FOLDER: Final = Path(__file__).parents[2] / "infra" / "cluster"
 MADE_BY: Final = "# Made by `make crds` from shared/manifests/api.\n"
@@ -26,6 +28,31 @@ _REFERENCE: Final = "#/$defs/"
 # What pydantic says that a structural schema may not say, or says already.
 _LEFT_OUT: Final = ("$defs", "default", "title")
 _RULES: Final = "x-kubernetes-validations"
+_UNCHECKED: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+class WithRefused(GenerateJsonSchema):
+    """Makes schemas that know the fields of a part that are refused, too."""
+
+    def model_schema(self, schema: ModelSchema) -> dict[str, Any]:
+        """Return the schema of a part."""
+        found = super().model_schema(schema)
+        part = schema["cls"]
+        assert issubclass(part, Part)
+        if part.refused:
+            known = {name: _untyped(kind) for name, kind in part.refused.items()}
+            found["properties"] = {**found["properties"], **known}
+            found[_RULES] = [
+                Rule(f"{name}: {part.advice[name]}", f"!has(self.{name})").written for name in known
+            ]
+        return found
+
+
+def _untyped(kind: str) -> Schema:
+    """Return the schema of a value of which only the type is checked."""
+    if kind == "array":
+        return {"type": "array", "maxItems": 1000, "items": dict(_UNCHECKED)}
+    return dict(_UNCHECKED) if kind == "object" else {"type": kind}
 
 
 def kinds() -> list[type[CustomResource]]:
@@ -89,13 +116,13 @@ def _document(kind: type[CustomResource]) -> Schema:
 
     Fields of spec beside it are known only to be refused: unknown ones would be dropped silently.
     """
-    read = kind.model_json_schema()
+    read = kind.model_json_schema(schema_generator=WithRefused)
     schema = structural(read, read.get("$defs", {}))
     spec, status = (schema["properties"][name] for name in ("spec", "status"))
     # Those that are refused anywhere are no fields of spec.
     refused = kind.model_fields["spec"].annotation.refused  # type: ignore[union-attr]
     beside = {
-        name: untyped(inner["type"])
+        name: _untyped(inner["type"])
         for name, inner in sorted(spec["properties"].items())
         if name not in refused
     }

@@ -101,8 +101,3 @@ def _notes(found: Iterable[Provisioner], catalog: Catalog) -> Iterator[str]:
         misspelled = requirement_warnings(provisioner, catalog.instance_types)
         for text in (*provisioner.warnings, *misspelled):
             yield f"{provisioner.kind} {provisioner.name}: {text}"
-    if any(provisioner.kind == V1.owner_kind for provisioner in found):
-        yield (
-            f"{V1.owner_kind}s are planned with here only: in a cluster, Dovetail acts on "
-            f"{V1ALPHA5.owner_kind}s"
-        )

@@ -11,7 +11,7 @@ from functions.cli.offline.unknown_fields import check_fields
 from functions.cli.offline.volumes import read_volumes, with_volumes
 from shared.brakes.ceilings import under_ceilings
 from shared.catalog.reading import Catalog
-from shared.manifests.custom_resources.node_pools import is_foreign
+from shared.manifests.custom_resources.pool_lifetimes import is_foreign
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.documents import Document
 from shared.manifests.fields import mapping, mappings, text_map
@@ -27,6 +27,7 @@ from shared.model.dialect import V1, V1ALPHA5
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.explanation import counted
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
@@ -100,7 +101,11 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
     pods, volumes = _pods(known, notes)
     notes += check_fields(known)
     daemonsets = _daemonsets(known, notes)
-    nodes = tuple(_node(document, catalog) for document in known if document.kind == "Node")
+    nodes = tuple(
+        _owned(_node(document, catalog), provisioners)
+        for document in known
+        if document.kind == "Node"
+    )
     zones = sorted(
         {way.zone for instance_type in catalog.instance_types for way in instance_type.offerings}
     )
@@ -242,6 +247,18 @@ def _namespaces(documents: Sequence[Document]) -> dict[str, dict[str, str]]:
         if document.kind == "Namespace"
     }
     return {name: {**labels, _NAMESPACE_NAME: name} for name, labels in sorted(found.items())}
+
+
+def _owned(node: Node, provisioners: Iterable[Provisioner]) -> Node:
+    """Return a node, counted for the NodePool of the files that it is labelled with.
+
+    In a cluster Dovetail counts those that it has launched itself; Karpenter launched these.
+    """
+    known = any(
+        owner.kind == V1.owner_kind and node.labels.get(owner.owner_label) == owner.name
+        for owner in provisioners
+    )
+    return replace(node, annotations={keys.SLOT: "", **node.annotations}) if known else node
 
 
 def _node(document: Document, catalog: Catalog) -> Node:

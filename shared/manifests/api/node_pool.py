@@ -47,10 +47,8 @@ from shared.manifests.api.pool_constraints import (
 from shared.manifests.api.spans import Span, SpanOrNever
 from shared.manifests.api.status import conditions
 from shared.manifests.problems import value_fault
-from shared.model.dialect import V1
+from shared.model.dialect import V1, WHEN_EMPTY
 
-CLASS_GROUP: Final = V1.template_version.partition("/")[0]
-EMPTY: Final = "WhenEmpty"
 UNDERUTILIZED: Final = "WhenEmptyOrUnderutilized"
 BALANCED: Final = "Balanced"
 _NODES: Final = re.compile(r"((100|\d{1,2})%|\d{1,9})\Z", re.ASCII)
@@ -122,8 +120,8 @@ class Disruption(Part):
     """When nodes are removed or replaced to save money, and how many at once."""
 
     advice: ClassVar = {"expireAfter": "move it to spec.template.spec.expireAfter"}
-    consolidation_policy: Annotated[str, Choice(EMPTY, UNDERUTILIZED, BALANCED)] = (
-        UNDERUTILIZED if V1.consolidates else EMPTY
+    consolidation_policy: Annotated[str, Choice(WHEN_EMPTY, UNDERUTILIZED, BALANCED)] = (
+        UNDERUTILIZED if V1.consolidates else WHEN_EMPTY
     )
     consolidate_after: SpanOrNever = timedelta(0)
     budgets: Annotated[list[Annotated[Budget, _BUDGET]], Field(max_length=50)] = Field(
@@ -138,9 +136,9 @@ _ANY_NAME: Final = WithJsonSchema({"type": "string", "minLength": 1, "maxLength"
 class NodeClassRef(Part):
     """Names an EC2NodeClass."""
 
-    advice: ClassVar = {"apiVersion": f"write group: {CLASS_GROUP} instead"}
-    group: Annotated[str, Choice(CLASS_GROUP), _ANY_NAME] = Field(
-        description=f"The group of the EC2NodeClass, {CLASS_GROUP}"
+    advice: ClassVar = {"apiVersion": f"write group: {V1.template_group} instead"}
+    group: Annotated[str, Choice(V1.template_group), _ANY_NAME] = Field(
+        description=f"The group of the EC2NodeClass, {V1.template_group}"
     )
     kind: Annotated[str, Choice(V1.template_kind), _ANY_NAME] = Field(
         description=f"The kind {V1.template_kind}"

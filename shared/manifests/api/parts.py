@@ -67,37 +67,12 @@ class Part(BaseModel):
         return {key: entry for key, entry in value.items() if entry is not None}
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """Return the schema of the part, with the fields that are known only to be refused."""
-        schema = handler.resolve_ref_schema(handler(core))
-        if cls.refused:
-            known = {name: untyped(kind) for name, kind in cls.refused.items()}
-            schema["properties"] = {**schema["properties"], **known}
-            schema["x-kubernetes-validations"] = [
-                Rule(f"{name}: {cls.advice[name]}", f"!has(self.{name})").written for name in known
-            ]
-        return schema
-
-    @classmethod
     def fields_by_name(cls) -> dict[str, FieldInfo]:
         """Return the fields by their names in manifests."""
         return {str(field.alias): field for field in cls.model_fields.values()}
 
 
 P = TypeVar("P", bound=Part)
-_UNCHECKED: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "x-kubernetes-preserve-unknown-fields": True,
-}
-
-
-def untyped(kind: str) -> dict[str, Any]:
-    """Return the schema of a value of which only the type is checked."""
-    if kind == "array":
-        return {"type": "array", "maxItems": 1000, "items": dict(_UNCHECKED)}
-    return dict(_UNCHECKED) if kind == "object" else {"type": kind}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,41 +1,29 @@
-"""Spans of time as v1 documents write them: hours, minutes and seconds, or Never.
+"""Spans of time in the models of v1 documents.
 
 Source: https://karpenter.sh/docs/concepts/nodepools/ (2026-11).
 """
 
-import re
 from datetime import timedelta
 from typing import Annotated, Any, Final
 
 from pydantic import PlainValidator, WithJsonSchema
 
 from shared.manifests.api.parts import Fault, refuse
+from shared.manifests.spans import NEVER, read_span
 
-NEVER: Final = "Never"
-_PART: Final = re.compile(r"(\d{1,9})(h|m|s)", re.ASCII)
-_UNITS: Final = {"h": 3600, "m": 60, "s": 1}
-_WHOLE: Final = re.compile(r"(\d{1,9}[hms])+\Z", re.ASCII)
-# Longest span a timer can be given; Never says the same.
-_MAX_SECONDS: Final = 100 * 365 * 24 * 3600
+_REMEDY: Final = "write a span in h, m and s, such as 720h or 1h30m"
 
 
-def _span(value: Any) -> timedelta:
-    return _read(value, "write a span in h, m and s, such as 720h or 1h30m")
+def _span(value: Any) -> timedelta | None:
+    return _span_or_never(None if value == NEVER else value, remedy=_REMEDY)
 
 
-def _span_or_never(value: Any) -> timedelta | None:
-    if value == NEVER:
-        return None
-    return _read(value, "write a span in h, m and s, such as 720h or 1h30m, or Never")
-
-
-def _read(value: Any, remedy: str) -> timedelta:
-    seconds = _MAX_SECONDS + 1
-    if isinstance(value, str) and _WHOLE.match(value):
-        seconds = sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(value))
-    if seconds > _MAX_SECONDS:
+def _span_or_never(value: Any, remedy: str = f"{_REMEDY}, or {NEVER}") -> timedelta | None:
+    try:
+        return read_span(value)
+    except ValueError:
         refuse([Fault((), value, remedy)])
-    return timedelta(seconds=seconds)
+        raise
 
 
 _PATTERN: Final = "([0-9]{1,9}[hms])+"

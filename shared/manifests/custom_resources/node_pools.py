@@ -1,6 +1,6 @@
 """NodePools: Karpenter's v1 document, checked in full, as the value that a Provisioner is.
 
-A NodePool of another provider's node class, such as EKS Auto Mode's, is none of Dovetail's.
+How long its nodes live is read as timers read it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,26 +11,20 @@ from shared.manifests.api import node_pool as api
 from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
 from shared.manifests.api.parts import read
-from shared.manifests.custom_resources.brakes import ProvisionerBrakes, is_paused, read_brakes
+from shared.manifests.custom_resources.brakes import read_brakes
 from shared.manifests.custom_resources.limits import read_limits
-from shared.manifests.custom_resources.node_classes import NodeClass, read_named_class
+from shared.manifests.custom_resources.node_classes import read_named_class
+from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.manifests.custom_resources.preferences import read_preference_policy
-from shared.manifests.fields import Raw, integer, mapping, text, text_map
+from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
 from shared.model import labels as keys
 from shared.model.brakes import Ceiling
-from shared.model.dialect import V1
+from shared.model.dialect import V1, WHEN_EMPTY
 from shared.model.provisioner import Provisioner
 from shared.model.quantity import parse_quantity
 
 _NODES: Final = "nodes"
-
-
-def is_foreign(raw: Raw) -> bool:
-    """Return whether a NodePool names a node class of another provider."""
-    spec = mapping(mapping(mapping(raw.get("spec")).get("template")).get("spec"))
-    group = text(mapping(spec.get("nodeClassRef")).get("group")).partition("/")[0]
-    return group not in ("", api.CLASS_GROUP)
 
 
 def decode_node_pool(
@@ -59,41 +53,21 @@ def decode_node_pool(
     node_class = read_named_class(named, classes, problems, check)
     if problems:
         raise InvalidProvisionerError(problems)
-    found = _provisioner(metadata.raw, document.spec, brakes, node_class)
-    return replace(found, preference_policy=preferences)
-
-
-def _provisioner(
-    metadata: Raw, spec: api.NodePoolSpec, brakes: ProvisionerBrakes, node_class: NodeClass
-) -> Provisioner:
-    shape, given = spec.template.spec, spec.template.metadata
-    resources = {name: amount for name, amount in spec.limits.items() if name != _NODES}
-    limits, warnings = read_limits(resources, "spec.limits")
-    consolidates = spec.disruption.consolidation_policy != api.EMPTY
-    after = spec.disruption.consolidate_after
-    return Provisioner(
-        name=text(metadata.get("name")),
-        kind=V1.owner_kind,
-        uid=text(metadata.get("uid")),
-        resource_version=text(metadata.get("resourceVersion")),
-        generation=integer(metadata.get("generation")) or 0,
-        labels={**given.labels, keys.NODE_CLASS: shape.node_class_ref.name},
+    shape, given = document.spec.template.spec, document.spec.template.metadata
+    amounts = {name: amount for name, amount in document.spec.limits.items() if name != _NODES}
+    limits, warnings = read_limits(amounts, "spec.limits")
+    return replace(
+        read_lifetime(raw),
+        labels={**given.labels, keys.NODE_CLASS: named},
         annotations=given.annotations,
         requirements=with_defaults(asked_of_nodes(given.labels, shape.requirements), V1),
-        taints=tuple(taint.taint for taint in shape.taints),
-        startup_taints=tuple(taint.taint for taint in shape.startup_taints),
         kubelet=node_class.kubelet,
         template=node_class.template,
-        ttl_after_empty=None if consolidates else after,
-        ttl_until_expired=shape.expire_after,
         limits=limits,
-        weight=spec.weight or 0,
-        consolidation=consolidates and after is not None,
-        warnings=(*warnings, *_not_acted_on(spec)),
-        deleting=metadata.get("deletionTimestamp") is not None,
-        paused=is_paused(text_map(metadata.get("annotations"))),
-        shadow=brakes.shadow,
-        ceiling=brakes.ceiling.lower(_ceiling(spec.limits)),
+        weight=document.spec.weight or 0,
+        warnings=(*warnings, *_not_acted_on(document.spec)),
+        ceiling=brakes.ceiling.lower(_ceiling(document.spec.limits)),
+        preference_policy=preferences,
     )
 
 
@@ -108,7 +82,7 @@ def _not_acted_on(spec: api.NodePoolSpec) -> Iterator[str]:
     disruption, shape = spec.disruption, spec.template.spec
     if disruption.consolidation_policy == api.BALANCED:
         yield f"spec.disruption.consolidationPolicy: Balanced is read as {api.UNDERUTILIZED}"
-    if disruption.consolidation_policy != api.EMPTY and disruption.consolidate_after:
+    if disruption.consolidation_policy != WHEN_EMPTY and disruption.consolidate_after:
         yield (
             "spec.disruption.consolidateAfter: not acted on yet with this policy: nodes are "
             "consolidated without that wait"
@@ -130,8 +104,3 @@ def _not_acted_on(spec: api.NodePoolSpec) -> Iterator[str]:
                 f"spec.template.spec.requirements[{number}].minValues: not acted on yet: options "
                 "are chosen by price"
             )
-    if keys.DO_NOT_DISRUPT in spec.template.metadata.annotations:
-        yield (
-            f"spec.template.metadata.annotations.{keys.DO_NOT_DISRUPT}: not acted on yet: nodes "
-            "are disrupted all the same"
-        )

@@ -51,8 +51,12 @@ def read_named_template(
 
 def template_at_fault(provisioner: Raw, problems: Iterable[FieldProblem]) -> str:
     """Return the AWSNodeTemplate a Provisioner names, empty when no problem is in it."""
-    name = _named(provisioner)
-    return name if any(problem.field.startswith(f"{KIND} {name}.") for problem in problems) else ""
+    return fault_within(KIND, _named(provisioner), problems)
+
+
+def fault_within(kind: str, name: str, problems: Iterable[FieldProblem]) -> str:
+    """Return the name of an object, empty when no problem is in it."""
+    return name if any(problem.field.startswith(f"{kind} {name}.") for problem in problems) else ""
 
 
 def read_node_template(

@@ -23,9 +23,8 @@ from shared.manifests.custom_resources.node_templates import (
 from shared.manifests.custom_resources.preferences import read_preference_policy
 from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
-from shared.model.dialect import V1ALPHA5
-from shared.model.provisioner import NodeTemplate, Provisioner
-from shared.model.snapshot import InvalidProvisioner
+from shared.model.dialect import V1ALPHA5, OwnerKind
+from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
 
 
 def decode_provisioner(
@@ -66,24 +65,35 @@ def decode_provisioners(
     """
     named = by_name(templates)
     usable: list[Provisioner] = []
-    unusable: list[InvalidProvisioner] = []
+    refused: list[InvalidProvisioner] = []
     for raw in raws:
         try:
             usable.append(decode_provisioner(raw, named, check=check))
         except InvalidProvisionerError as error:
-            metadata = mapping(raw.get("metadata"))
-            unusable.append(
-                InvalidProvisioner(
-                    name=text(metadata.get("name")),
-                    uid=text(metadata.get("uid")),
-                    resource_version=text(metadata.get("resourceVersion")),
-                    reasons=tuple(problem.public for problem in error.problems),
-                    template=template_at_fault(raw, error.problems),
-                )
-            )
+            at_fault = template_at_fault(raw, error.problems)
+            refused.append(unusable(raw, error, V1ALPHA5.owner_kind, at_fault))
     return (
         tuple(sorted(usable, key=lambda entry: entry.name)),
-        tuple(sorted(unusable, key=lambda entry: entry.name)),
+        tuple(sorted(refused, key=lambda entry: entry.name)),
+    )
+
+
+def unusable(
+    raw: Raw, error: InvalidProvisionerError, kind: OwnerKind, template: str
+) -> InvalidProvisioner:
+    """Return what is said of a document that cannot be used.
+
+    Args:
+        template: What it names for its instances, if something is wrong in there.
+    """
+    metadata = mapping(raw.get("metadata"))
+    return InvalidProvisioner(
+        kind=kind,
+        name=text(metadata.get("name")),
+        uid=text(metadata.get("uid")),
+        resource_version=text(metadata.get("resourceVersion")),
+        reasons=tuple(problem.public for problem in error.problems),
+        template=template,
     )
 
 

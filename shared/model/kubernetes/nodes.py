@@ -53,13 +53,22 @@ class Node:
 
     @property
     def provisioner(self) -> str:
-        """Name of the Provisioner that made it, empty for a node that is not ours."""
-        return self.labels.get(keys.PROVISIONER_NAME, "")
+        """Name of the Provisioner or NodePool that it was launched for, empty if not by Dovetail.
+
+        Karpenter's nodes have the label of a NodePool, too, but not Dovetail's annotation.
+        """
+        of_pool = self.labels.get(keys.NODE_POOL, "") if keys.SLOT in self.annotations else ""
+        return self.labels.get(keys.PROVISIONER_NAME, of_pool)
 
     @property
     def is_ours(self) -> bool:
         """Whether it carries our label and our finalizer: only then may it be changed."""
         return bool(self.provisioner) and keys.TERMINATION_FINALIZER in self.finalizers
+
+    @property
+    def hold(self) -> str:
+        """The annotation that keeps it from being changed to save money, empty without one."""
+        return keys.held_by(self.annotations, keys.HOLDS_OF_NODES)
 
     @property
     def instance_id(self) -> str:
@@ -77,7 +86,12 @@ class Node:
     @property
     def is_open(self) -> bool:
         """Whether kube-scheduler may use it: Ready and the not-ready taint gone."""
-        return self.ready is True and not any(t.key == keys.NOT_READY_TAINT for t in self.taints)
+        return self.ready is True and not self.is_closed
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether Dovetail's own taint keeps kube-scheduler away."""
+        return any(taint.key in keys.CLOSING_TAINTS for taint in self.taints)
 
     @property
     def has_joined(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from shared.model import labels as keys
 from shared.model.kubernetes.taints import Toleration
 from shared.model.kubernetes.volumes import Claim
 from shared.model.requirements import Requirements
@@ -168,6 +169,11 @@ class Pod:
     def key(self) -> str:
         """Namespace and name, the way people name a pod."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def hold(self) -> str:
+        """The annotation that keeps it where it is, empty without one."""
+        return keys.held_by(self.annotations, keys.HOLDS_OF_PODS)
 
     @property
     def is_terminal(self) -> bool:

@@ -20,7 +20,12 @@ from tests.fakes.cluster import FakeCluster
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FINALIZER = keys.TERMINATION_FINALIZER
 MANIFESTS = Path(__file__).parents[3] / "infra" / "cluster"
-CRDS = ("provisioners.yaml", "node_templates.yaml")
+CRDS = (
+    "provisioners.yaml",
+    "node_templates.yaml",
+    "node_pools/node_pools.yaml",
+    "node_pools/node_classes.yaml",
+)
 
 
 class World(Protocol):
@@ -38,9 +43,11 @@ class World(Protocol):
 
     def condition(self, provisioner: str, kind: str = "Active") -> tuple[bool, str, str] | None: ...
 
+    def pool_condition(self, pool: str) -> tuple[bool, str, str] | None: ...
+
     def replace_pod(self, raw: dict[str, Any]) -> None: ...
 
-    def template_status(self, name: str) -> TemplateStatus | None: ...
+    def template_status(self, name: str, *, of_pool: bool = False) -> TemplateStatus | None: ...
 
 
 class InMemory:
@@ -64,8 +71,12 @@ class InMemory:
         known = self.fake.conditions if kind == "Active" else self.fake.usable
         return known.get(provisioner)
 
-    def template_status(self, name: str) -> TemplateStatus | None:
-        return self.fake.template_statuses.get(name)
+    def pool_condition(self, pool: str) -> tuple[bool, str, str] | None:
+        return self.fake.conditions.get(f"NodePool/{pool}")
+
+    def template_status(self, name: str, *, of_pool: bool = False) -> TemplateStatus | None:
+        told = self.fake.class_statuses if of_pool else self.fake.template_statuses
+        return told.get(name)
 
     def replace_pod(self, raw: dict[str, Any]) -> None:
         raw = {**raw, "metadata": {**raw["metadata"], "uid": "another"}}
@@ -78,6 +89,8 @@ PLACES = {
     "DaemonSet": "/apis/apps/v1/namespaces/shop/daemonsets",
     "Provisioner": "/apis/karpenter.sh/v1alpha5/provisioners",
     "AWSNodeTemplate": "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates",
+    "NodePool": "/apis/karpenter.sh/v1/nodepools",
+    "EC2NodeClass": "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
     "VolumeAttachment": "/apis/storage.k8s.io/v1/volumeattachments",
     "PersistentVolumeClaim": "/api/v1/namespaces/shop/persistentvolumeclaims",
     "PersistentVolume": "/api/v1/persistentvolumes",
@@ -146,18 +159,25 @@ class OverHttp:
         return {(e["involvedObject"]["name"], e["reason"]): e["count"] for e in items}
 
     def condition(self, provisioner: str, kind: str = "Active") -> tuple[bool, str, str] | None:
-        raw = self.api.get(f"{PLACES['Provisioner']}/{provisioner}")
+        return self._condition(f"{PLACES['Provisioner']}/{provisioner}", kind)
+
+    def pool_condition(self, pool: str) -> tuple[bool, str, str] | None:
+        return self._condition(f"{PLACES['NodePool']}/{pool}", "Ready")
+
+    def _condition(self, path: str, kind: str) -> tuple[bool, str, str] | None:
+        raw = self.api.get(path)
         found = (raw.get("status") or {}).get("conditions") or []
         said = [
             (c["status"] == "True", c["reason"], c["message"]) for c in found if c["type"] == kind
         ]
         return next(iter(said), None)
 
-    def template_status(self, name: str) -> TemplateStatus | None:
-        raw = self.api.get(f"{PLACES['AWSNodeTemplate']}/{name}").get("status")
+    def template_status(self, name: str, *, of_pool: bool = False) -> TemplateStatus | None:
+        place = PLACES["EC2NodeClass" if of_pool else "AWSNodeTemplate"]
+        raw = self.api.get(f"{place}/{name}").get("status")
         if not raw:
             return None
-        (ready,) = raw["conditions"]
+        (ready,) = (entry for entry in raw["conditions"] if entry["type"] == "Ready")
         return TemplateStatus(
             subnets=tuple(
                 Subnet(subnet_id=subnet["id"], zone=subnet["zone"], free_addresses=0)
@@ -223,6 +243,32 @@ def provisioner(name: str, **spec: Any) -> dict[str, Any]:
         "kind": "Provisioner",
         "metadata": {"name": name},
         "spec": spec,
+    }
+
+
+def node_class(name: str = "nodes", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": name},
+        "spec": {
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "subnetSelectorTerms": [{"id": "subnet-1"}],
+            "securityGroupSelectorTerms": [{"id": "sg-1"}],
+            "instanceProfile": "workers",
+            **spec,
+        },
+    }
+
+
+def node_pool(name: str, class_name: str = "nodes", **spec: Any) -> dict[str, Any]:
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": class_name}
+    shape = {"nodeClassRef": reference, "requirements": [], **spec}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": shape}},
     }
 
 

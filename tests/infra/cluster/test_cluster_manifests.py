@@ -49,7 +49,7 @@ def test_the_forwarder_only_looks() -> None:
     assert _rights("dovetail-forwarder") == {
         (verb, resource)
         for verb in ("get", "list", "watch")
-        for resource in ("nodes", "pods", "provisioners")
+        for resource in ("nodepools", "nodes", "pods", "provisioners")
     }
 
 
@@ -66,7 +66,11 @@ def test_launching_deletes_nothing_and_terminating_makes_no_node() -> None:
 
 def test_acting_inside_makes_no_node_and_deletes_no_pod() -> None:
     inside = _rights("dovetail-inside")
-    more = {("create", "pods/binding"), ("patch", "provisioners/status")}
+    more = {
+        ("create", "pods/binding"),
+        ("patch", "nodepools/status"),
+        ("patch", "provisioners/status"),
+    }
 
     assert inside - more < _rights("dovetail-terminate")
     assert more < _rights("dovetail-launch")

@@ -12,7 +12,7 @@ from shared.model.ec2.launches import FleetAnswer, IntentState
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy, PreferencePolicy
-from shared.model.snapshot import InvalidProvisioner
+from shared.model.provisioner import InvalidProvisioner
 from shared.planning.offerings.picks import MOST_PICKS
 from shared.ports import NodeManifest, TimerKind
 from tests.builders import ZONES, affinity, needs, node, pod, pods, provisioner

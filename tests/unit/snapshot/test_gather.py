@@ -11,8 +11,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Lease
 from shared.model.kubernetes.nodes import Node
 from shared.model.plan import Plan
-from shared.model.provisioner import NodeTemplate
-from shared.model.snapshot import InvalidProvisioner
+from shared.model.provisioner import InvalidProvisioner, NodeTemplate
 from shared.planning.decide import decide
 from shared.ports import Subnet
 from shared.provisioning.wake_batch import ClusterWake, wakes

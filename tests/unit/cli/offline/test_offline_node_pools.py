@@ -16,7 +16,6 @@ from tests.unit.manifests.documents import CLASS_REF, node_class, node_pool
 CATALOG = Catalog(
     region="us-east-1", source="a test", date="2026-01-01", instance_types=(make.instance_type(),)
 )
-HERE_ONLY = "NodePools are planned with here only: in a cluster, Dovetail acts on Provisioners"
 FOREIGN = node_pool({"nodeClassRef": {**CLASS_REF, "group": "eks.amazonaws.com"}})
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -48,7 +47,7 @@ def test_pod_gets_a_node_of_the_pool_that_it_selects() -> None:
     assert planned.provisioner == "default"
     assert planned.labels["karpenter.sh/nodepool"] == "default"
     assert "karpenter.sh/provisioner-name" not in planned.labels
-    assert found.notes == (HERE_ONLY,)
+    assert found.notes == ()
 
 
 def test_pools_and_provisioners_are_planned_side_by_side() -> None:
@@ -70,7 +69,6 @@ def test_warnings_of_a_class_are_reported_once_for_all_its_pools() -> None:
     assert [note.partition(" ")[0] for note in found.notes] == [
         "EC2NodeClass",
         "NodePool",
-        "NodePools",
     ]
     assert found.notes[1].startswith("NodePool default: spec.limits.gpu: 1: no machine has")
 
@@ -96,7 +94,6 @@ def test_v1beta1_is_read_as_v1_with_a_note() -> None:
     assert [note.partition(", with")[0] for note in read(pool, described).notes] == [
         "NodePool default: karpenter.sh/v1beta1 is read as karpenter.sh/v1",
         "EC2NodeClass nodes: karpenter.k8s.aws/v1beta1 is read as karpenter.k8s.aws/v1",
-        HERE_ONLY,
     ]
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.custom_resources.node_pools import decode_node_pool, is_foreign
+from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name
+from shared.manifests.custom_resources.pool_lifetimes import is_foreign
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
@@ -164,10 +165,6 @@ def test_the_budget_that_api_servers_write_is_the_default() -> None:
         (
             node_pool({"requirements": [{**wants("a", "Exists"), "minValues": 2}]}),
             "spec.template.spec.requirements[0].minValues: not acted on yet",
-        ),
-        (
-            node_pool({}, {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}),
-            "spec.template.metadata.annotations.karpenter.sh/do-not-disrupt: not acted on yet",
         ),
     ],
 )
