@@ -1,4 +1,4 @@
-"""The process: three watches, one publisher, and a clean end."""
+"""The process: a watch of each collection, one publisher, and a clean end."""
 
 import logging
 import random
@@ -12,7 +12,13 @@ from typing import Any, Final, Protocol
 from functions.forwarder.health import serve_health
 from functions.forwarder.logs import configure
 from functions.forwarder.publish import Bus, Outgoing
-from functions.forwarder.views import View, view_node, view_pod, view_provisioner
+from functions.forwarder.views import (
+    View,
+    view_node,
+    view_node_pool,
+    view_pod,
+    view_provisioner,
+)
 from functions.forwarder.watch import Announcement, Collection, Observer
 from shared.model.errors import AutoscalerError
 from shared.runtime.forwarder import ForwarderParts, Watch, forwarder_parts
@@ -70,6 +76,7 @@ class Forwarder:
                 (Collection.PODS, view_pod),
                 (Collection.NODES, view_node),
                 (Collection.PROVISIONERS, view_provisioner),
+                (Collection.NODE_POOLS, view_node_pool),
             )
         ]
         self._publisher = threading.Thread(target=self._publish, name="publisher", daemon=True)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from shared.manifests.custom_resources.brakes import is_paused, is_shadow
+from shared.manifests.custom_resources.pool_lifetimes import is_foreign, read_lifetime
 from shared.manifests.fields import (
     condition,
     controller,
@@ -16,6 +17,7 @@ from shared.manifests.fields import (
     text,
 )
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 
 
 class PodView(NamedTuple):
@@ -40,7 +42,8 @@ class NodeView(NamedTuple):
     """A node.
 
     Attributes:
-        provisioner: The one whose label it carries; empty when it is not ours.
+        provisioner: The key of the Provisioner or NodePool that it was launched for; empty when
+            it is not ours.
         held: Whether our not-ready taint still keeps kube-scheduler away.
         shown: What it shows as allocatable and its taint keys, as one text; empty if not ours.
         emptied: The time written on it from which it has been empty; None for none.
@@ -75,12 +78,14 @@ class NodeView(NamedTuple):
 
 
 class ProvisionerView(NamedTuple):
-    """A Provisioner.
+    """A Provisioner or NodePool.
 
     Attributes:
         generation: Grows with each change of its spec.
         paused: Whether none of its nodes is removed voluntarily now: paused, or in shadow mode.
         ttl_seconds: After how long an empty node of it is removed; None for never.
+        kind: Provisioner or NodePool.
+        foreign: Whether it belongs to another provider, such as EKS Auto Mode.
     """
 
     name: str
@@ -90,6 +95,13 @@ class ProvisionerView(NamedTuple):
     deleting: bool
     paused: bool
     ttl_seconds: int | None = None
+    kind: OwnerKind = OwnerKind.PROVISIONER
+    foreign: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name, told apart from the same name of the other kind."""
+        return _key(self.kind, self.name)
 
 
 View = PodView | NodeView | ProvisionerView
@@ -125,7 +137,10 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
     metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
     taints = sorted(text(taint.get("key")) for taint in mappings(spec.get("taints")))
     labels = mapping(metadata.get("labels"))
+    annotations = mapping(metadata.get("annotations"))
     provisioner = text(labels.get(keys.PROVISIONER_NAME))
+    if not provisioner and keys.SLOT in annotations and (pool := text(labels.get(keys.NODE_POOL))):
+        provisioner = _key(OwnerKind.NODE_POOL, pool)
     allocatable = mapping(status.get("allocatable"))
     parts = [*(f"{name}={allocatable[name]}" for name in sorted(allocatable)), *taints]
     return NodeView(
@@ -135,9 +150,9 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
         provisioner=sys.intern(provisioner),
         deleting=metadata.get("deletionTimestamp") is not None,
         ready=condition(status, "Ready").get("status") == "True",
-        held=keys.NOT_READY_TAINT in taints,
+        held=not keys.CLOSING_TAINTS.isdisjoint(taints),
         shown=sys.intern(" ".join(parts)) if provisioner else "",
-        emptied=moment(mapping(metadata.get("annotations")).get(keys.EMPTINESS_TIMESTAMP)),
+        emptied=moment(annotations.get(keys.EMPTINESS_TIMESTAMP)),
         joined=labels.get(keys.INITIALIZED) == "true",
     )
 
@@ -156,3 +171,24 @@ def view_provisioner(raw: Mapping[str, Any]) -> ProvisionerView:
         paused=is_paused(annotations) or is_shadow(annotations),
         ttl_seconds=integer(mapping(raw.get("spec")).get("ttlSecondsAfterEmpty")),
     )
+
+
+def view_node_pool(raw: Mapping[str, Any]) -> ProvisionerView:
+    """Return what is kept of a NodePool."""
+    found = read_lifetime(raw)
+    ttl = found.ttl_after_empty
+    return ProvisionerView(
+        name=found.name,
+        uid=found.uid,
+        version=found.resource_version,
+        generation=found.generation,
+        deleting=found.deleting,
+        paused=found.paused or found.shadow,
+        ttl_seconds=None if ttl is None else int(ttl.total_seconds()),
+        kind=found.kind,
+        foreign=is_foreign(raw),
+    )
+
+
+def _key(kind: OwnerKind, name: str) -> str:
+    return name if kind == OwnerKind.PROVISIONER else f"{kind}/{name}"

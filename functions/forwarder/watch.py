@@ -1,6 +1,6 @@
 """What is worth saying: a state machine without threads, clock or network."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -19,6 +19,7 @@ class Collection(StrEnum):
     PODS = "pods"
     NODES = "nodes"
     PROVISIONERS = "provisioners"
+    NODE_POOLS = "nodepools"
 
 
 class Ref(NamedTuple):
@@ -40,9 +41,10 @@ class Announcement(NamedTuple):
 class Observer:
     """Turns changes of objects into announcements.
 
-    Nothing is announced before all three collections are complete: a node is not empty because
+    Nothing is announced before all collections are complete: a node is not empty because
     its pods have not been read yet. Then every object that still needs action is announced again:
-    pending pods, nodes that are empty, being deleted or ready for binding, and all Provisioners.
+    pending pods, nodes that are empty, being deleted or ready for binding, and all Provisioners
+    and NodePools.
     Objects that still need action later are announced again at intervals.
     """
 
@@ -158,7 +160,7 @@ class Observer:
     ) -> Iterable[Announcement]:
         if new is None:
             # One that took its name may have been seen before: lists tell what is new first.
-            if old is not None and _is_known(self._nodes, old):
+            if old is not None and _is_same(self._nodes.get(old.name), old):
                 del self._nodes[old.name]
                 self._reminders.note(old.name, (), now)
             return
@@ -223,10 +225,12 @@ class Observer:
         self, old: ProvisionerView | None, new: ProvisionerView | None
     ) -> Iterable[Announcement]:
         if new is None:
-            if old is not None and _is_known(self._provisioners, old):
-                del self._provisioners[old.name]
+            if old is not None and _is_same(self._provisioners.get(old.key), old):
+                del self._provisioners[old.key]
             return
-        self._provisioners[new.name] = new
+        if new.foreign:
+            return
+        self._provisioners[new.key] = new
         # The pause annotation is no part of the spec: it does not count as a generation.
         if old is None or old[3:] != new[3:]:
             yield Announcement(Kind.PROVISIONER_CHANGED, _ref(new))
@@ -244,10 +248,9 @@ def _provisioner(view: View | None) -> ProvisionerView | None:
     return view if isinstance(view, ProvisionerView) else None
 
 
-def _is_known(known: Mapping[str, View], view: NodeView | ProvisionerView) -> bool:
-    """Return whether the object of that name is this one, and not one that took its name."""
-    found = known.get(view.name)
-    return found is not None and found.uid == view.uid
+def _is_same(known: NodeView | ProvisionerView | None, view: NodeView | ProvisionerView) -> bool:
+    """Return whether the object of a name is this one, and not one that took its name."""
+    return known is not None and known.uid == view.uid
 
 
 def _ref(view: NodeView | ProvisionerView) -> Ref:

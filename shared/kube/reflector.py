@@ -13,14 +13,14 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from shared.kube.api import ExpiredError, KubeApi, Reply, Stream, error_for
 from shared.kube.lists import Pages
-from shared.model.errors import AutoscalerError, RetryableError, UnavailableError
+from shared.model.errors import AutoscalerError, NotFoundError, RetryableError, UnavailableError
 
 FIRST_DELAY: Final = 0.5
 LONGEST_DELAY: Final = 30.0
@@ -45,15 +45,18 @@ class Projection(Protocol[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """What tests replace.
+    """How a copy is kept; most of it is what tests replace.
 
     Attributes:
+        optional: Whether the cluster need not define the kind: there are no objects then, and it
+            is listed again at long intervals.
         page_size: Objects per page of a list: what is in memory at once while listing.
         clock: Seconds, monotonic.
         spread: Random numbers from 0 to 1, for jitter.
         pause: Waits for seconds and returns True when the wait was ended by `stop`.
     """
 
+    optional: bool = False
     page_size: int = PAGE_SIZE
     clock: Callable[[], float] = time.monotonic
     spread: Callable[[], float] = random.random
@@ -138,6 +141,8 @@ class Reflector(Generic[T]):
             except ExpiredError as error:
                 _LOG.info("%s: list again: %s", self._path, error)
                 self._version = ""
+            except NotFoundError as error:
+                self._absent(error)
             except AutoscalerError as error:
                 if not self._stopped.is_set():
                     _LOG.warning("%s", error)
@@ -158,9 +163,22 @@ class Reflector(Generic[T]):
                 seen.add(self._put(raw))
             if self._stopped.is_set():
                 return
-        for uid in [value for value in self._known if value not in seen]:
-            self._changed(self._known.pop(uid), None)
+        self._keep_only(seen)
         self._version = pages.version
+
+    def _absent(self, error: NotFoundError) -> None:
+        """Note that the cluster does not define the kind."""
+        self._version = ""
+        if not self._tuning.optional:
+            _LOG.warning("%s", error)
+            return
+        self._keep_only(())
+        self._delay = LONGEST_DELAY
+
+    def _keep_only(self, uids: Collection[str]) -> None:
+        """Take away what a complete list does not name."""
+        for uid in [value for value in self._known if value not in uids]:
+            self._changed(self._known.pop(uid), None)
         if not self.has_synced:
             self.has_synced = True
             self._report_synced()

@@ -10,8 +10,8 @@ from shared.aws.event_bus import EventBusPublisher
 from shared.kube.api import KubeApi
 from shared.kube.configured import connect_in_cluster, connect_kubeconfig
 from shared.kube.nodes import NODES_PATH, PODS_PATH
-from shared.kube.provisioners import PROVISIONERS_PATH
-from shared.kube.reflector import Reflector
+from shared.kube.provisioners import NODE_POOLS_PATH, PROVISIONERS_PATH
+from shared.kube.reflector import Reflector, Tuning
 from shared.runtime.system import new_trace
 from shared.settings import ForwarderSettings
 
@@ -21,7 +21,10 @@ PATHS: Final[Mapping[str, str]] = {
     "pods": PODS_PATH,
     "nodes": NODES_PATH,
     "provisioners": PROVISIONERS_PATH,
+    "nodepools": NODE_POOLS_PATH,
 }
+# A cluster need not define both kinds.
+_OPTIONAL: Final = frozenset({"nodepools", "provisioners"})
 
 
 class Watch(Protocol):
@@ -56,8 +59,9 @@ class ForwarderParts:
         changed: Callable[[T | None, T | None], None],
         synced: Callable[[], None],
     ) -> Watch:
-        """Return a watch of `pods`, `nodes` or `provisioners`, not yet started."""
-        return Reflector(self.api, PATHS[collection], view, changed, synced=synced)
+        """Return a watch of a collection, by its name in `PATHS`, not yet started."""
+        tuning = Tuning(optional=collection in _OPTIONAL)
+        return Reflector(self.api, PATHS[collection], view, changed, synced=synced, tuning=tuning)
 
 
 def forwarder_parts(environment: Mapping[str, str] | None = None) -> ForwarderParts:

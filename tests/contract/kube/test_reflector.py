@@ -231,3 +231,20 @@ def test_stop_ends_a_wait_at_once() -> None:
             threading.Event().wait(0.005)
         reflector.stop(timedelta(seconds=60))
         assert not reflector.is_alive
+
+
+def test_a_kind_that_need_not_be_defined_is_empty_and_looked_for_again() -> None:
+    there, gone = listed(5, pod("a", 1)), Answer(lines=[error(404, "NotFound")])
+    script = (status(404), there, gone, status(404), listed(9), HANG)
+    with watching(*script, optional=True) as watched:
+        assert watched.synced.wait(60)
+        watched.until_requests(6)
+        assert watched.changes == [(None, "a:1"), ("a:1", None)]
+        assert watched.pauses[0] == 22.5
+
+
+def test_a_kind_that_must_be_defined_is_not_synced_without_it() -> None:
+    with watching(status(404), listed(5), HANG) as watched:
+        watched.until_requests(2)
+        assert watched.synced.wait(60)
+        assert watched.pauses[0] < 1

@@ -49,7 +49,9 @@ def project(raw: Any) -> Seen:
 class Watched:
     """A reflector whose waits take no time, with what it reported."""
 
-    def __init__(self, server: ScriptedServer, max_pauses: int = 50) -> None:
+    def __init__(
+        self, server: ScriptedServer, max_pauses: int = 50, *, optional: bool = False
+    ) -> None:
         self.server = server
         self.changes: list[tuple[str | None, str | None]] = []
         self.pauses: list[float] = []
@@ -64,7 +66,11 @@ class Watched:
             self._changed,
             synced=self.synced.set,
             tuning=Tuning(
-                page_size=2, clock=lambda: self.now, spread=lambda: 0.5, pause=self._pause
+                optional=optional,
+                page_size=2,
+                clock=lambda: self.now,
+                spread=lambda: 0.5,
+                pause=self._pause,
             ),
         )
 
@@ -104,9 +110,9 @@ class Watched:
 
 
 @contextmanager
-def watching(*script: Answer, max_pauses: int = 50) -> Iterator[Watched]:
+def watching(*script: Answer, max_pauses: int = 50, optional: bool = False) -> Iterator[Watched]:
     with scripted(script) as server:
-        watched = Watched(server, max_pauses)
+        watched = Watched(server, max_pauses, optional=optional)
         watched.reflector.start()
         try:
             yield watched
