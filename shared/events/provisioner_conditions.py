@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from shared.brakes.ceilings import CeilingUse
-from shared.brakes.hold import PAUSED_REASON, Hold
+from shared.brakes.hold import PAUSED_REASON, Hold, rivals_of
 from shared.brakes.refusals import KnownRefusals, RefusalBook
 from shared.brakes.runaway import MOST_TRIALS, provisioners_of, workload_of
 from shared.events.node_events import MOST_PODS, counted, event_on, first_names
@@ -46,7 +46,9 @@ _SHOWN_FOR: Final = timedelta(days=400)
 class ProvisionerConditions:
     """Shows on Provisioners what keeps them from launching, with an Event each time it changes.
 
-    The ledger keeps what is shown, so that it is removed however long ago it was shown.
+    The ledger keeps what is shown, so that it is removed however long ago it was shown. Karpenter
+    launches nodes for NodePools that are Ready: while it runs, and in shadow mode, no status of a
+    NodePool is written.
     """
 
     def __init__(self, ports: ClusterPorts) -> None:
@@ -54,6 +56,7 @@ class ProvisionerConditions:
         self._recorder = EventRecorder(ports)
         self._shown = Memo(name=SHOWN)
         self._hold: Hold | None = None
+        self._leaves_pools: bool | None = None
 
     def provisioners(
         self,
@@ -68,6 +71,7 @@ class ProvisionerConditions:
             hold: Why the whole cluster is held back, None when it is not.
             resolved: What the Provisioners find, by name.
         """
+        self._leaves_pools = None
         for invalid_provisioner in invalid:
             self._invalid(invalid_provisioner)
         refusals = RefusalBook(self._ports).read() if valid else KnownRefusals()
@@ -85,15 +89,13 @@ class ProvisionerConditions:
     def _invalid(self, found: InvalidProvisioner) -> None:
         text, reasons = "; ".join(found.reasons), BY_KIND[found.kind].reasons
         reason = reasons.template if found.only_its_template else reasons.invalid
-        self._ports.cluster.set_provisioner_condition(
-            found.name, active=False, reason=reason, message=text, owner=found.kind
-        )
+        self._write(found.name, active=False, reason=reason, message=text, owner=found.kind)
         named = Provisioner(name=found.name, uid=found.uid, kind=found.kind)
         self._recorder.record([event_on(named, reason, text)])
 
     def active(self, provisioner: Provisioner, held: Hold | None = None) -> None:
         """Write into a Provisioner's status that it can be used, or why not."""
-        self._ports.cluster.set_provisioner_condition(
+        self._write(
             provisioner.name,
             active=held is None,
             reason=held.reason if held is not None else provisioner.dialect.reasons.valid,
@@ -111,7 +113,7 @@ class ProvisionerConditions:
         The ledger keeps what is shown, so that it is cleared however long it was shown.
         """
         ports, name = self._ports, self._ports.cluster.name
-        self._hold = hold
+        self._hold, self._leaves_pools = hold, None
         self._shown = ports.ledger.memo(name, SHOWN)
         was = shown_hold(self._shown)
         if hold is not None:
@@ -157,7 +159,7 @@ class ProvisionerConditions:
             if level == shown.get(owner.name, ""):
                 continue
             text = f"{use.text}; pending pods need more" if held else use.text
-            self._ports.cluster.set_provisioner_condition(
+            self._write(
                 owner.name,
                 active=not reached,
                 reason=level or "WithinCeiling",
@@ -215,7 +217,7 @@ class ProvisionerConditions:
     def _usable(
         self, kinds: Mapping[str, OwnerKind], name: str, *, usable: bool, reason: str, text: str
     ) -> None:
-        self._ports.cluster.set_provisioner_condition(
+        self._write(
             name,
             active=usable,
             reason=reason,
@@ -223,6 +225,16 @@ class ProvisionerConditions:
             kind=Condition.NODES_USABLE,
             owner=kinds.get(name, OwnerKind.PROVISIONER),
         )
+
+    def _write(self, name: str, *, owner: OwnerKind, active: bool, **said: Any) -> None:
+        if owner != OwnerKind.NODE_POOL or not self._of_another():
+            self._ports.cluster.set_provisioner_condition(name, owner=owner, active=active, **said)
+
+    def _of_another(self) -> bool:
+        """Return whether NodePools may be another autoscaler's, which reads their status."""
+        if self._leaves_pools is None:
+            self._leaves_pools = self._ports.brakes.shadow or bool(rivals_of(self._ports))
+        return self._leaves_pools
 
     def _show(self, value: Mapping[str, Any]) -> None:
         name, until = self._ports.cluster.name, self._ports.clock.now() + _SHOWN_FOR

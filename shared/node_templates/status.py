@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import PermanentError
 from shared.model.provisioner import InvalidProvisioner, Provisioner
@@ -47,23 +48,31 @@ def write_template_statuses(
 ) -> None:
     """Write into the status of each AWSNodeTemplate and EC2NodeClass that is named what it finds.
 
+    In shadow mode EC2NodeClasses are left alone: they may be another autoscaler's.
+
     Args:
         provisioners: Those that can be used.
         invalid: Those that cannot.
         resolved: What each of the former finds, by name.
     """
     for invalid_provisioner in invalid:
-        if invalid_provisioner.template:
+        if invalid_provisioner.template and _may_write(ports, invalid_provisioner.kind):
             ports.cluster.set_template_status(
                 invalid_provisioner.template,
                 TemplateStatus(problems=invalid_provisioner.reasons, invalid=True),
                 invalid_provisioner.kind,
             )
     named = {
-        (owner.template.name, owner.kind): owner for owner in provisioners if owner.template.name
+        (owner.template.name, owner.kind): owner
+        for owner in provisioners
+        if owner.template.name and _may_write(ports, owner.kind)
     }
     for (name, kind), owner in sorted(named.items()):
         ports.cluster.set_template_status(name, _status(ports, resolved[owner.name]), kind)
+
+
+def _may_write(ports: ClusterPorts, kind: OwnerKind) -> bool:
+    return kind != OwnerKind.NODE_POOL or not ports.brakes.shadow
 
 
 def _resolve(

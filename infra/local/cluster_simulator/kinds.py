@@ -59,5 +59,15 @@ BUDGET: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 PROVISIONER: Final = Kind(
     "karpenter.sh/v1alpha5", "Provisioner", "provisioners", namespaced=False, optional=True
 )
+NODE_POOL: Final = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False, optional=True)
 
-OWNERS: Final = (DEPLOYMENT, REPLICA_SET, DAEMON_SET, STATEFUL_SET, JOB, NODE, PROVISIONER)
+OWNERS: Final = (
+    DEPLOYMENT,
+    REPLICA_SET,
+    DAEMON_SET,
+    STATEFUL_SET,
+    JOB,
+    NODE,
+    PROVISIONER,
+    NODE_POOL,
+)

@@ -35,6 +35,8 @@ _PATHS = {
     ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"): (
         "apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates!"
     ),
+    ("karpenter.sh/v1", "NodePool"): "apis/karpenter.sh/v1/nodepools!",
+    ("karpenter.k8s.aws/v1", "EC2NodeClass"): "apis/karpenter.k8s.aws/v1/ec2nodeclasses!",
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): (
         "apis/apiextensions.k8s.io/v1/customresourcedefinitions!"
     ),

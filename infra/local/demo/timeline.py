@@ -8,6 +8,7 @@ from infra.local.cluster_simulator.rules.amounts import pod_requests
 
 Object = dict[str, Any]
 PROVISIONER = "karpenter.sh/provisioner-name"
+NODE_POOL = "karpenter.sh/nodepool"
 
 
 @dataclass(slots=True)
@@ -162,7 +163,7 @@ class Timeline:
                     name=node["metadata"]["name"],
                     labels=labels,
                     provider_id=node["spec"].get("providerID", ""),
-                    ours=PROVISIONER in labels,
+                    ours=PROVISIONER in labels or NODE_POOL in labels,
                     created=now,
                 )
             self._node(now, self.nodes[uid], node, counting.get(node["metadata"]["name"], 0))

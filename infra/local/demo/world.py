@@ -154,7 +154,9 @@ class World:
         self._deploy()
         self._say("applying CRD and rights to the cluster")
         client = self.cluster
-        for document in read_documents(sorted((ROOT / "infra" / "cluster").glob("*.yaml"))):
+        manifests = ROOT / "infra" / "cluster"
+        pools = (manifests / "node_pools").glob("*.yaml")
+        for document in read_documents(sorted([*manifests.glob("*.yaml"), *pools])):
             if document.get("kind") not in _NOT_APPLIED:
                 client.apply(document)
         self._say("starting the simulated cluster and the forwarder")

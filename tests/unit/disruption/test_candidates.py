@@ -72,6 +72,10 @@ def test_nodes_of_others_are_neither_candidates_nor_refused() -> None:
             {"annotations": {keys.DO_NOT_CONSOLIDATE: "true"}},
             "its annotation karpenter.sh/do-not-consolidate forbids it",
         ),
+        (
+            {"annotations": {keys.DO_NOT_DISRUPT: "true"}},
+            "its annotation karpenter.sh/do-not-disrupt forbids it",
+        ),
         ({"created_at": LATER - timedelta(minutes=4)}, "it is young"),
         ({"created_at": None}, "it is young"),
         (

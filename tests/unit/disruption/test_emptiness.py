@@ -107,3 +107,8 @@ def test_a_node_expires_from_its_creation() -> None:
     assert expires_in(node(), hour, NOW + 2 * hour) == -hour
     assert expires_in(node(), None, NOW) is None
     assert expires_in(node(created_at=None), hour, NOW) is None
+
+
+def test_a_node_that_is_not_to_be_disrupted_is_not_removed_when_it_is_empty() -> None:
+    assert decide(node(annotations={keys.DO_NOT_DISRUPT: "true"})).step == EmptinessStep.FORGET
+    assert decide(node(annotations={keys.DO_NOT_DISRUPT: "yes"})).step == EmptinessStep.STAMP

@@ -45,3 +45,9 @@ def test_a_refused_eviction_names_the_budgets_that_protect_the_pod() -> None:
     both = "PodDisruptionBudget a and web"
     assert budgets_of(guarded, [budget(), budget(name="a")]) == both
     assert budgets_of(guarded, [other]) == "a PodDisruptionBudget"
+
+
+def test_the_annotation_of_either_version_holds_a_pod() -> None:
+    held = pod("b", annotations={keys.DO_NOT_DISRUPT: "true"})
+    (found,) = holds([held], [], NOW)
+    assert found.reason == "pod default/b has the annotation karpenter.sh/do-not-disrupt"

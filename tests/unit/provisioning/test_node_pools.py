@@ -5,16 +5,25 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from shared.model import labels as keys
+from shared.model.brakes import Brakes
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.termination import Termination
-from shared.ports import TimerKind
+from shared.ports import NoRivals, Rival, RivalKind, TimerKind
 from shared.snapshot.gather import gather
 from tests.builders import NOW, node, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
+
+
+class Karpenter:
+    def running(self) -> tuple[Rival, ...]:
+        return (Rival(kind=RivalKind.KARPENTER, where="kube-system/karpenter"),)
+
 
 CLOSED = Taint(key=keys.UNREGISTERED_TAINT, effect=Effect.NO_SCHEDULE)
 DAY = timedelta(days=1)
@@ -217,6 +226,22 @@ def test_a_pool_and_its_class_are_ready() -> None:
     status = world.cluster.class_statuses["nodes"]
     assert (status.problems, status.invalid) == ((), False)
     assert status.subnets
+
+
+@pytest.mark.parametrize("paused", [False, True])
+@pytest.mark.parametrize("shadow", [False, True])
+def test_no_status_is_written_where_karpenter_may_read_it(*, paused: bool, shadow: bool) -> None:
+    world = world_of(provisioner())
+    brakes = Brakes(paused=paused, shadow=shadow)
+    rivals = NoRivals() if shadow else Karpenter()
+    world.ports = replace(world.ports, brakes=brakes, rivals=rivals)
+    world.cluster.apply(node_pool("wrong", replicas=3), node_class(role="also"))
+    world.provisioning().report_provisioners()
+    world.provision()
+    told = {*world.cluster.conditions, *world.cluster.within_ceiling}
+    assert "default" in told
+    assert not [name for name in told if name.startswith("NodePool/")]
+    assert world.cluster.class_statuses == {}
 
 
 def expired(world: World) -> Any:

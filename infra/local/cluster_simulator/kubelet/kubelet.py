@@ -51,7 +51,11 @@ from infra.local.cluster_simulator.world import (
 READY_AFTER: Final = "sim.dovetail.dev/ready-after"
 NEVER_READY: Final = "sim.dovetail.dev/never-ready"
 COMPLETE_AFTER: Final = "sim.dovetail.dev/complete-after"
-SIMULATED: Final = (("karpenter.sh/provisioner-name", None), ("dovetail.dev/simulated", "true"))
+SIMULATED: Final = (
+    ("karpenter.sh/provisioner-name", None),
+    ("karpenter.sh/nodepool", None),
+    ("dovetail.dev/simulated", "true"),
+)
 
 _LOG = logging.getLogger(__name__)
 _LEASES: Final = "kube-node-lease"
