@@ -19,11 +19,12 @@ def _span(value: Any) -> timedelta | None:
 
 
 def _span_or_never(value: Any, remedy: str = f"{_REMEDY}, or {NEVER}") -> timedelta | None:
+    found = None
     try:
-        return read_span(value)
+        found = read_span(value)
     except ValueError:
         refuse([Fault((), value, remedy)])
-        raise
+    return found
 
 
 _PATTERN: Final = "([0-9]{1,9}[hms])+"
