@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.local.cluster_simulator.client import Server
-from infra.local.cluster_simulator.kubelet.kubelet import SIMULATED
+from infra.local.cluster_simulator.kubelet.registration import SIMULATED
 from infra.local.cluster_simulator.machines import AssumedMachines, Ec2Machines, Machines, Sizes
 from infra.local.cluster_simulator.simulation import PARTS, Setup, Simulation
 from infra.local.cluster_simulator.world import Timing

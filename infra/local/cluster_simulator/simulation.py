@@ -17,7 +17,8 @@ from infra.local.cluster_simulator.controllers.node_lifecycle import NodeLifecyc
 from infra.local.cluster_simulator.controllers.pod_garbage import PodGarbage
 from infra.local.cluster_simulator.controllers.statefulsets_jobs import Jobs, StatefulSets
 from infra.local.cluster_simulator.csi import CsiDriver
-from infra.local.cluster_simulator.kubelet.kubelet import SIMULATED, Kubelet
+from infra.local.cluster_simulator.kubelet.kubelet import Kubelet
+from infra.local.cluster_simulator.kubelet.registration import SIMULATED
 from infra.local.cluster_simulator.machines import AssumedMachines, Machines, Sizes
 from infra.local.cluster_simulator.scheduler.scheduler import Scheduler
 from infra.local.cluster_simulator.volumes import VolumeControllers

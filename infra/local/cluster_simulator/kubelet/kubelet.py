@@ -20,6 +20,7 @@ from infra.local.cluster_simulator.kubelet.admission import Process, refusal_of
 from infra.local.cluster_simulator.kubelet.devices import Devices, is_plugin
 from infra.local.cluster_simulator.kubelet.registration import (
     LONGEST_RETRY_SECONDS,
+    SIMULATED,
     forbidden_labels,
     initial_node,
     register,
@@ -51,11 +52,6 @@ from infra.local.cluster_simulator.world import (
 READY_AFTER: Final = "sim.dovetail.dev/ready-after"
 NEVER_READY: Final = "sim.dovetail.dev/never-ready"
 COMPLETE_AFTER: Final = "sim.dovetail.dev/complete-after"
-SIMULATED: Final = (
-    ("karpenter.sh/provisioner-name", None),
-    ("karpenter.sh/nodepool", None),
-    ("dovetail.dev/simulated", "true"),
-)
 
 _LOG = logging.getLogger(__name__)
 _LEASES: Final = "kube-node-lease"

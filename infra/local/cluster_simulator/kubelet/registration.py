@@ -23,6 +23,12 @@ CLOUD_TAINT: Final[Mapping[str, str]] = {
     "effect": "NoSchedule",
 }
 ATTACH_DETACH: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
+# Labels of the nodes whose kubelet is simulated; any of them is enough.
+SIMULATED: Final = (
+    ("karpenter.sh/provisioner-name", None),
+    ("karpenter.sh/nodepool", None),
+    ("dovetail.dev/simulated", "true"),
+)
 FIRST_RETRY_SECONDS: Final = 0.1
 LONGEST_RETRY_SECONDS: Final = 7.0
 
