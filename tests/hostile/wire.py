@@ -29,6 +29,8 @@ _PATHS: Final = re.compile(
     |/apis/coordination\.k8s\.io/v1/namespaces/{_NAME}/leases
     |/apis/karpenter\.sh/v1alpha5/provisioners(/{_NAME}(/status)?)?
     |/apis/karpenter\.k8s\.aws/v1alpha1/awsnodetemplates(/{_NAME}(/status)?)?
+    |/apis/karpenter\.sh/v1/nodepools(/{_NAME}(/status)?)?
+    |/apis/karpenter\.k8s\.aws/v1/ec2nodeclasses(/{_NAME}(/status)?)?
     """,
     re.VERBOSE,
 )
@@ -47,6 +49,8 @@ _COLLECTIONS: Final = {
     "Lease": "/apis/coordination.k8s.io/v1/leases",
     "Provisioner": "/apis/karpenter.sh/v1alpha5/provisioners",
     "AWSNodeTemplate": "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates",
+    "NodePool": "/apis/karpenter.sh/v1/nodepools",
+    "EC2NodeClass": "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
 }
 _NAMESPACED: Final = re.compile(r"(/apis?/(?:[^/]+/)?v1)/namespaces/([^/]+)/([a-z]+)(?:/([^/]+))?")
 Answer = tuple[int, Any]
