@@ -10,6 +10,7 @@ from infra.local.demo.cluster_client import ClusterClient, Refused
 from tests.infra.cluster import test_node_templates
 from tests.infra.cluster.provisioner_documents import REFUSED, WHOLE, document
 from tests.real.cluster import Cluster
+from tests.unit.manifests.documents import node_class, node_pool
 from tools.manifests import crds
 
 pytestmark = pytest.mark.timeout(300)
@@ -43,6 +44,16 @@ def _established(client: ClusterClient, name: str) -> bool:
 def test_documents_with_everything_are_accepted(client: ClusterClient) -> None:
     client.apply(document(WHOLE))
     client.apply(test_node_templates.template(test_node_templates.WHOLE))
+
+
+def test_a_node_pool_and_its_class_are_accepted_and_a_wrong_one_refused(
+    client: ClusterClient,
+) -> None:
+    new = {"metadata": {"name": "new"}}
+    client.apply({**node_class(), **new})
+    client.apply({**node_pool(), **new})
+    with pytest.raises(Refused, match="replicas"):
+        client.apply({**node_pool(replicas=3), **new})
 
 
 @pytest.mark.parametrize(
