@@ -25,7 +25,19 @@ BLANKS = (
 )
 # Commands that sentences name without what they act on.
 NAMES = frozenset(
-    {"apply", "apply -f", "apply -k", "auth can-i", "delete node", "rollout restart", "top"}
+    {
+        "apply",
+        "apply -f",
+        "apply -k",
+        "auth can-i",
+        "create",
+        "create job",
+        "delete node",
+        "delete pod",
+        "explain",
+        "rollout restart",
+        "top",
+    }
 )
 # These change nothing; `rollout restart` finds no Deployment. The others are not carried out.
 READS = frozenset({"get", "describe", "logs", "rollout"})
@@ -73,6 +85,7 @@ def kubectl(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> "Kube
     found = Kubectl(cluster, tmp_path_factory.mktemp("kubectl"))
     files = [f"--filename=infra/cluster/{name}.yaml" for name in ("provisioners", "node_templates")]
     found.run(["apply", *files])
+    found.run(["apply", "--kustomize=infra/cluster/node_pools"])
     found.run(["create", "namespace", "dovetail"])
     found.run(["wait", "--for=condition=Established", "crd", "--all"])
     return found
