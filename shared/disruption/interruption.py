@@ -22,7 +22,8 @@ def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     few pods at a time, and without those that follow each round would buy a small machine. A
     drain from which no pod was evicted yet buys nothing, because its budget may never allow one.
 
-    Only pods that a controller makes anew count; one that is leaving already has its successor.
+    Only pods that a controller makes anew count; one that is leaving already has its successor,
+    but for that of a StatefulSet, which is made once it has ended.
     """
     deleted = {node.name: node for node in snapshot.nodes if node.is_ours and node.deletion_at}
     waiting = {pod.owner.uid for pod in snapshot.pending if pod.owner and pod.is_provisionable}
@@ -31,14 +32,15 @@ def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:
         for pod in snapshot.bound
         if pod.node_name in deleted
         and pod.counts_for_emptiness
-        and not pod.is_terminating
         and pod.owner is not None
+        and (not pod.is_terminating or pod.owner.kind == "StatefulSet")
         and (_is_taken(deleted[pod.node_name]) or _follows(pod, waiting))
     )
     if not moving:
         return snapshot
     uids = {pod.uid for pod in moving}
-    pending = sorted((*snapshot.pending, *map(as_pending, moving)), key=lambda entry: entry.key)
+    waiting_too = (dataclasses.replace(as_pending(pod), deletion_at=None) for pod in moving)
+    pending = sorted((*snapshot.pending, *waiting_too), key=lambda entry: entry.key)
     return dataclasses.replace(
         snapshot,
         pending=tuple(pending),

@@ -1,12 +1,16 @@
 """What DaemonSet pods will take on a node."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
 from shared.scheduling.compatibility import Port, accepted_terms, taint_refusal
+
+# Labels that a node gets once it has joined: DaemonSets may wait for them.
+_JOINED: Final = {keys.REGISTERED: "true", keys.INITIALIZED: "true"}
 
 
 def daemon_requests(
@@ -64,7 +68,8 @@ def runs_on(daemon_set: DaemonSet, labels: Mapping[str, str], taints: Sequence[T
 
 
 def _accepted(daemon_set: DaemonSet, labels: Mapping[str, str], undecided: frozenset[str]) -> bool:
+    known = {**_JOINED, **labels}
     return any(
-        all(wanted.key in undecided or wanted.allows(labels.get(wanted.key)) for wanted in term)
+        all(wanted.key in undecided or wanted.allows(known.get(wanted.key)) for wanted in term)
         for term in accepted_terms(daemon_set.scheduling)
     )

@@ -1,20 +1,25 @@
-"""Checklists: named cases, each kept by one test, or by a written reason why it is not.
+"""Checklists: named cases, each with one mark: what keeps it, or why nothing does.
 
 A folder with one or several files `checklist*.toml` is one checklist, named like the folder. A file
 has a table for each group, with the number of its cases in its name, so that a lost line is
 detected; a group is in one file only:
 
-    ["Scheduling › Taints (2)"]
+    ["Scheduling › Taints (4)"]
     "name of a case" = "test_taints.py::test_some_sentence"
+    "kept by several" = ["test_taints.py::test_a", "tests/unit/test_others.py::test_b"]
     "another" = "differs: 0007-example.md#anchor"
+    "of what is not offered" = "not offered: test_refused.py::test_it_is_refused_with_a_remedy"
     "one that the list has twice" = { "what the first is" = "...", "the second" = "..." }
+
+A test is named from the folder of its checklist, one that begins with `tests/` from the root.
 """
 
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -25,18 +30,35 @@ DECISIONS: Final = ROOT / "docs" / "decisions"
 PATTERN: Final = "checklist*.toml"
 # At most one in so many cases may differ.
 SHARE_THAT_MAY_DIFFER: Final = 10
-_DIFFERS: Final = "differs: "
 _COUNTED: Final = re.compile(r".* \((\d+)\)\Z")
 
 
-@dataclass(frozen=True)
+class Mark(StrEnum):
+    """What is said of a case; the value is how its entry begins."""
+
+    PASSES = ""
+    DIFFERS = "differs: "
+    NOT_OFFERED = "not offered: "
+    NOT_YET = "not yet: "
+
+
+Entry = str | list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Case:
-    """One case: kept by the test `node_id`, or not kept for the reason at `differs`."""
+    """One case.
+
+    Attributes:
+        tests: Node ids of the tests that keep it, or that show the refusal of what is not offered.
+        reason: Where a decision says why it differs, or what it waits for.
+    """
 
     group: str
     name: str
-    node_id: str = ""
-    differs: str = ""
+    mark: Mark
+    tests: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,11 +75,10 @@ class Checklist:
 
     @cached_property
     def tested(self) -> tuple[Case, ...]:
-        return tuple(case for case in self.cases if case.node_id)
+        return tuple(case for case in self.cases if case.tests)
 
-    @cached_property
-    def differing(self) -> tuple[Case, ...]:
-        return tuple(case for case in self.cases if case.differs)
+    def marked(self, mark: Mark) -> tuple[Case, ...]:
+        return tuple(case for case in self.cases if case.mark == mark)
 
 
 def checklists() -> tuple[Checklist, ...]:
@@ -78,15 +99,26 @@ def read(folder: Path) -> Checklist:
     return Checklist(folder=folder, cases=tuple(cases), promised=promised)
 
 
-def _cases(folder: Path, group: str, name: str, entry: str | Mapping[str, str]) -> Iterator[Case]:
-    if not isinstance(entry, str):
+def _cases(
+    folder: Path, group: str, name: str, entry: Entry | Mapping[str, Entry]
+) -> Iterator[Case]:
+    if isinstance(entry, Mapping):
         for what, target in entry.items():
             yield from _cases(folder, group, f"{name} [{what}]", target)
-    elif entry.startswith(_DIFFERS):
-        yield Case(group=group, name=name, differs=entry.removeprefix(_DIFFERS))
+        return
+    first, *others = [entry] if isinstance(entry, str) else entry
+    mark = next(mark for mark in reversed(Mark) if first.startswith(mark))
+    rest = (first.removeprefix(mark), *others)
+    if mark in (Mark.DIFFERS, Mark.NOT_YET):
+        yield Case(group=group, name=name, mark=mark, reason=" ".join(rest))
     else:
-        path = f"{folder.relative_to(ROOT).as_posix()}/{entry}"
-        yield Case(group=group, name=name, node_id=path)
+        tests = tuple(_node_id(folder, value) for value in rest)
+        yield Case(group=group, name=name, mark=mark, tests=tests)
+
+
+def _node_id(folder: Path, value: str) -> str:
+    prefix = "" if value.startswith("tests/") else f"{folder.relative_to(ROOT).as_posix()}/"
+    return f"{prefix}{value}"
 
 
 def faults(checklist: Checklist) -> list[str]:
@@ -96,24 +128,30 @@ def faults(checklist: Checklist) -> list[str]:
     for group, promised in checklist.promised.items():
         if per_group[group] != promised:
             found.append(f"{group}: has {per_group[group]} cases")
-    for what in ("node_id", "differs"):
-        used = Counter(getattr(case, what) for case in checklist.cases if getattr(case, what))
-        found.extend(
-            f"{entry}: given for {count} cases" for entry, count in used.items() if count > 1
-        )
+    found.extend(_given_twice(test for case in checklist.cases for test in case.tests))
+    found.extend(_given_twice(case.reason for case in checklist.marked(Mark.DIFFERS)))
     for case in checklist.tested:
-        path, _, function = case.node_id.partition("::")
-        written = ROOT / path
-        source = written.read_text(encoding="utf-8") if written.is_file() else ""
-        if f"\ndef {function.partition('[')[0]}(" not in source:
-            found.append(f"{case.name}: there is no test {case.node_id}")
-    for case in checklist.differing:
-        document, _, anchor = case.differs.partition("#")
+        found.extend(f"{case.name}: there is no test {test}" for test in case.tests if _lost(test))
+    differing = checklist.marked(Mark.DIFFERS)
+    for case in differing:
+        document, _, anchor = case.reason.partition("#")
         if anchor not in anchors(DECISIONS / document):
-            found.append(f"{case.name}: there is no {case.differs} in docs/decisions")
-    if len(checklist.differing) * SHARE_THAT_MAY_DIFFER > len(checklist.cases):
-        found.append(f"{len(checklist.differing)} of {len(checklist.cases)} cases differ: too many")
+            found.append(f"{case.name}: there is no {case.reason} in docs/decisions")
+    if len(differing) * SHARE_THAT_MAY_DIFFER > len(checklist.cases):
+        found.append(f"{len(differing)} of {len(checklist.cases)} cases differ: too many")
     return found
+
+
+def _given_twice(entries: Iterable[str]) -> list[str]:
+    used = Counter(entries)
+    return [f"{entry}: given for {count} cases" for entry, count in used.items() if count > 1]
+
+
+def _lost(test: str) -> bool:
+    path, _, function = test.partition("::")
+    written = ROOT / path
+    source = written.read_text(encoding="utf-8") if written.is_file() else ""
+    return f"\ndef {function.partition('[')[0]}(" not in source
 
 
 def anchors(document: Path) -> frozenset[str]:

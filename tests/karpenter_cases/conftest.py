@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.karpenter_cases.checklists import Case, Checklist, checklists
+from tests.karpenter_cases.checklists import Case, Checklist, Mark, checklists
 
 _SHOWN: Final = 20
 
@@ -40,9 +40,15 @@ class Count:
             kept = [case for case in checklist.tested if self._is_kept(case)]
             if not kept and not self._is_whole(checklist):
                 continue
-            line = f"{checklist.name} cases: {len(kept)} of {len(checklist.cases)}"
-            if checklist.differing:
-                line += f", {len(checklist.differing)} differ for a written reason"
+            passing = sum(case.mark == Mark.PASSES for case in kept)
+            refused = len(kept) - passing
+            line = f"{checklist.name} cases: {passing} of {len(checklist.cases)}"
+            for count, words in (
+                (len(checklist.marked(Mark.DIFFERS)), "differ for a written reason"),
+                (refused, "are not offered, and refused"),
+                (len(checklist.marked(Mark.NOT_YET)), "are not yet kept"),
+            ):
+                line += f", {count} {words}" if count else ""
             terminalreporter.write_line(line)
             if self._is_whole(checklist):
                 for line in self._lost(checklist)[:_SHOWN]:
@@ -50,13 +56,23 @@ class Count:
 
     def _lost(self, checklist: Checklist) -> list[str]:
         return [
-            f"{case.group}: {case.name}: {case.node_id} did not run and pass"
+            f"{case.group}: {case.name}: {test} did not run and pass"
             for case in checklist.tested
-            if not self._is_kept(case)
+            for test in case.tests
+            if not self._passes(test) and self._is_asked_for(Path(test.partition("::")[0]))
         ]
 
     def _is_kept(self, case: Case) -> bool:
-        return case.node_id in self._passed and case.node_id not in self._not_passed
+        return all(map(self._passes, case.tests))
+
+    def _passes(self, test: str) -> bool:
+        return test in self._passed and test not in self._not_passed
+
+    def _is_asked_for(self, path: Path) -> bool:
+        given = [
+            Path(self._config.invocation_params.dir, arg).resolve() for arg in self._config.args
+        ]
+        return any((self._config.rootpath / path).is_relative_to(asked) for asked in given)
 
     def _is_whole(self, checklist: Checklist) -> bool:
         """Whether this run was asked for all tests of the folder, and did not leave them out."""
@@ -65,10 +81,7 @@ class Count:
             return False
         prefix = checklist.folder.relative_to(self._config.rootpath).as_posix()
         ran = any(value.startswith(prefix) for value in (*self._passed, *self._not_passed))
-        given = [
-            Path(self._config.invocation_params.dir, arg).resolve() for arg in self._config.args
-        ]
-        return ran and any(checklist.folder.is_relative_to(path) for path in given)
+        return ran and self._is_asked_for(checklist.folder)
 
     @staticmethod
     def _note(found: dict[str, set[str]], node_id: str) -> None:

@@ -50,6 +50,8 @@ from shared.model.dialect import V1
 
 FAMILIES: Final = (*ALIAS_FAMILIES.values(), "Custom")
 _CUSTOM: Final = "Custom"
+# 64 TB, where v1 ends: less than the 64 TiB of EC2.
+_LARGEST_GIB: Final = -(-64 * 10**12 // 2**30)
 _RESTRICTED_TAGS: Final = re.compile(
     r"(karpenter\.sh/(nodepool|nodeclaim)\Z|karpenter\.k8s\.aws/ec2nodeclass\Z"
     r"|eks:eks-cluster-name\Z|kubernetes\.io/cluster|dovetail\.dev/|aws:)"
@@ -99,6 +101,13 @@ class NodeClassVolume(Ebs):
         "volumeInitializationRate": "remove it: volumes are initialized at EC2's own rate"
     }
     refused: ClassVar = {"volumeInitializationRate": "integer"}
+
+    @field_validator("volume_size_gib")
+    @classmethod
+    def _is_a_size_of_v1(cls, gib: int) -> int:
+        if gib > _LARGEST_GIB:
+            refuse([Fault((), f"{gib}Gi", "write a size from 1Gi to 64T")])
+        return gib
 
 
 class NodeClassDisk(BlockDeviceMapping):

@@ -96,6 +96,8 @@ def decode_volume(raw: Raw) -> Volume:
     )
     if places:
         terms = tuple(term.merge(places) for term in terms) or (places,)
+    if metadata.get("deletionTimestamp") is not None:
+        problems.append("it is being deleted")
     driver = text(mapping(spec.get("csi")).get("driver"))
     if spec.get("awsElasticBlockStore"):
         driver = EBS_DRIVER
