@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench faults peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
+.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -68,7 +68,7 @@ infra: setup  ## Synthesis, template assertions, lint
 	@$(BIN)/pytest tests/infra -m "not slow" -n 2
 
 contract: setup  ## Adapters and fakes against the same contracts; the embedded world's own tests
-	@$(BIN)/pytest tests/contract tests/local -m "not slow" -n 2
+	@$(BIN)/pytest tests/contract tests/local tests/scale -m "not slow" -n 2
 
 e2e: setup  ## One scenario from event to running pod, on the embedded world
 	@$(BIN)/pytest tests/e2e -m "not slow" -n 2
@@ -83,6 +83,11 @@ flaky: setup  ## contract, local, infra, e2e, functions with 20 seeds; goes on w
 
 bench: setup  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
 	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md
+
+ROW ?=
+
+scale: setup  ## How cost and time grow up to 10,000 nodes (ROW= for one row); all rows are written to docs/scale.md
+	@$(BIN)/python -m tests.scale $(if $(ROW),--row $(ROW),--write docs/scale.md)
 
 faults: setup  ## 100,000 random schedules, crash points, mutations, hard days; goes on where it stopped
 	@$(BIN)/python -m tests.simulation --schedules 100000 --workers 2 --write docs/reliability.md

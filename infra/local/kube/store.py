@@ -8,6 +8,7 @@ import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import orjson
 
@@ -125,7 +126,12 @@ class Store:
         return self.collection(resource).entries.get(key)
 
     def select(
-        self, resource: Resource, namespace: str, match: Match, after: Key | None = None
+        self,
+        resource: Resource,
+        namespace: str,
+        match: Match,
+        after: Key | None = None,
+        most: int | None = None,
     ) -> list[Entry]:
         """Return the matching objects in the order of their keys.
 
@@ -134,6 +140,7 @@ class Store:
             namespace: Only this namespace; empty for all.
             match: Test of the selectors.
             after: Only keys greater than this one.
+            most: How many are looked for; None for all.
         """
         collection = self.collection(resource)
         order = collection.order
@@ -142,7 +149,8 @@ class Store:
         if after is not None:
             start = max(start, bisect_right(order, after))
         entries = collection.entries
-        return [entry for key in order[start:end] if match(entry := entries[key])]
+        found = (entry for n in range(start, end) if match(entry := entries[order[n]]))
+        return list(islice(found, most))
 
     def write(self, resource: Resource, obj: JsonObject, previous: Entry | None) -> Entry:
         """Store a state of an object under a new resourceVersion and tell the watchers.

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from moto import mock_aws
@@ -10,6 +11,7 @@ from tests.contract.aws.places import IMAGE, Place, furnish
 from tests.contract.aws.values import BUCKET, TABLE, session
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
+from tests.scale.table import CountedTable
 
 
 @pytest.fixture
@@ -65,10 +67,13 @@ def bucket(aws: Session) -> str:
     return BUCKET
 
 
-@pytest.fixture(params=["fake", "dynamo"])
+@pytest.fixture(params=["fake", "counted", "dynamo"])
 def ledger(request: pytest.FixtureRequest, clock: FakeClock) -> Ledger:
     if request.param == "fake":
         return FakeLedger()
+    if request.param == "counted":
+        counted: Any = CountedTable()
+        return DynamoLedger(counted, table=TABLE, clock=clock)
     return DynamoLedger(
         request.getfixturevalue("aws"), table=request.getfixturevalue("table"), clock=clock
     )

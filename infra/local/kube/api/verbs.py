@@ -99,11 +99,14 @@ class Verbs:
         version, after = self._store.version, None
         if token := call.query.get("continue"):
             version, after = self._continue_from(token)
-        entries = self._store.select(call.resource, call.namespace, call.match(), after)
+        selects = bool({"labelSelector", "fieldSelector"} & call.query.keys())
+        # What is left is counted only where it is told.
+        most = limit + 1 if limit and selects else None
+        entries = self._store.select(call.resource, call.namespace, call.match(), after, most)
         metadata: JsonObject = {"resourceVersion": str(version)}
         if limit and len(entries) > limit:
             metadata["continue"] = _token(version, entries[limit - 1].key)
-            if not {"labelSelector", "fieldSelector"} & call.query.keys():
+            if not selects:
                 metadata["remainingItemCount"] = len(entries) - limit
             entries = entries[:limit]
         return Answer(body=view_of(call).many(entries, metadata))

@@ -1,0 +1,210 @@
+"""What is measured: each row is a function of a size, run in a process of its own."""
+
+import os
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.ec2.launches import Slot
+from shared.model.resources import Resources
+from shared.ports import TimerKind
+from shared.timers.timers import start_registration
+from tests.scale import manifests
+from tests.scale.apiserver import large_cluster
+from tests.scale.virtual import WAKE_WINDOW
+from tests.scale.world import LargeCluster
+
+Values = Mapping[str, float]
+_WARM_RUNS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One kind of measurement.
+
+    Attributes:
+        sizes: What it is measured at.
+        bars: Of its values, each (largest value, at the largest size).
+        exponents: Bars of how values may grow, between the first size and the last.
+    """
+
+    what: str
+    measure: Callable[[int], Values]
+    sizes: tuple[int, ...]
+    bars: Mapping[str, float]
+    exponents: Mapping[str, float]
+
+
+def plan(nodes: int) -> Values:
+    """Plan for ten new pods among so many nodes: cold, then warm with others."""
+    with large_cluster(nodes) as url:
+        cluster = LargeCluster(url, "provision")
+        cold, to_fleet = _planned(cluster)
+        warm, waits = [], []
+        for _ in range(_WARM_RUNS):
+            spent, waited = _planned(cluster)
+            warm.append(spent)
+            waits.append(waited)
+        return {
+            "cold, CPU s": cold,
+            "warm, CPU s": statistics.median(warm),
+            "event to CreateFleet cold, s": to_fleet,
+            "event to CreateFleet warm p50, s": statistics.median(waits),
+            "event to CreateFleet warm most, s": max(waits),
+            "memory, MiB": _peak_mib(),
+            "decision, KB": len(list(cluster.decisions.documents.values())[-1]) / 1000,
+        }
+
+
+def _planned(cluster: LargeCluster) -> tuple[float, float]:
+    """Return CPU seconds of a plan, and seconds from the event to CreateFleet."""
+    fleets = len(cluster.cloud.fleets)
+    cluster.pods_arrive(10)
+    spent = cluster.provision()
+    launched = cluster.clock.marks.get("create_fleet")
+    waited = (WAKE_WINDOW + launched).total_seconds() if launched else float("inf")
+    assert launched is None or len(cluster.cloud.fleets) > fleets
+    # The machines show themselves: their Nodes are made.
+    cluster.clock.sleep(timedelta(seconds=40))
+    cluster.provision()
+    return spent.cpu_seconds, waited
+
+
+def sweep(nodes: int) -> Values:
+    """Sweep one cluster of so many nodes, the second time."""
+    with large_cluster(nodes) as url:
+        cluster = LargeCluster(url, "sweep")
+        cluster.stands(nodes)
+        cluster.clock.sleep(timedelta(minutes=30))
+        cluster.sweep()
+        spent = cluster.sweep()
+        return {
+            "CPU s": spent.cpu_seconds,
+            "took, s": spent.took.total_seconds(),
+            "memory, MiB": _peak_mib(),
+        }
+
+
+def joins(nodes: int) -> Values:
+    """Let so many nodes join at once: what bind asks of the ledger."""
+    with large_cluster(0, joining=nodes) as url:
+        cluster = LargeCluster(url, "bind")
+        ledger = cluster.ports.ledger
+        lease = ledger.acquire(manifests.CLUSTER, "holder", cluster.clock.now())
+        assert lease is not None
+        for number in range(nodes):
+            assert ledger.fill_slot(lease, _slot(number, cluster))
+        cluster.table.reads.clear()
+        cluster.table.writes.clear()
+        names = [manifests.node_name(number) for number in range(nodes)]
+        cpu = 0.0
+        for start in range(0, nodes, 20):
+            cpu += cluster.bind(*names[start : start + 20]).cpu_seconds
+        assert not ledger.slots(manifests.CLUSTER), "a node is not initialized"
+        return {
+            "RCU": cluster.table.reads.total(),
+            "RCU of the fullest partition": max(cluster.table.reads.values()),
+            "WCU": cluster.table.writes.total(),
+            "CPU s": cpu,
+        }
+
+
+def life(_: int) -> Values:
+    """Follow one node from its launch to its end: what the ledger costs."""
+    with large_cluster(0) as url:
+        cluster = LargeCluster(url, "provision")
+        cluster.pods_arrive(1)
+        cluster.provision()
+        cluster.clock.sleep(timedelta(seconds=40))
+        cluster.provision()
+        (node,) = cluster.ports.cluster.nodes()
+        start_registration(cluster.ports, node, timedelta(minutes=5), cluster.clock.now())
+        assert cluster.outbox.timers_of(TimerKind.REGISTRATION)
+        return {"WCU": cluster.table.writes.total(), "RCU": cluster.table.reads.total()}
+
+
+def many_clusters(nodes: int) -> Values:
+    """Sweep a hundred clusters of so many nodes: each has an invocation of its own."""
+    values = sweep(nodes)
+    started = 100 * 0.02
+    return {"all swept after, s": started + values["took, s"], "CPU s": 100 * values["CPU s"]}
+
+
+def _slot(number: int, cluster: LargeCluster) -> Slot:
+    room = Resources.of(cpu=7910, memory=28 << 30, pods=58)
+    offering = OfferingKey(
+        instance_type="m5.2xlarge",
+        zone=manifests.zone_of(number),
+        capacity_type=CapacityType.ON_DEMAND,
+    )
+    return Slot(
+        cluster=manifests.CLUSTER,
+        plan_id="plan-0001",
+        group=0,
+        number=number,
+        provisioner="default",
+        instance_id=manifests.instance_id(number),
+        offering=offering,
+        price_micros_per_hour=384_000,
+        capacity=room,
+        allocatable=room,
+        labels=manifests.node(number)["metadata"]["labels"],
+        node_name=manifests.node_name(number),
+        bound=True,
+        launched_at=cluster.clock.now(),
+    )
+
+
+def _peak_mib() -> float:
+    """Return the most memory that this process had; what getrusage says counts the parent's."""
+    lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+ROWS: Final[Mapping[str, Row]] = {
+    "plan": Row(
+        what="plan of 10 new pods among so many nodes",
+        measure=plan,
+        sizes=(100, 1_000, 10_000),
+        bars={
+            "cold, CPU s": 3,
+            "warm, CPU s": 1.5,
+            "event to CreateFleet warm p50, s": 4,
+            "event to CreateFleet warm most, s": 8,
+            "memory, MiB": 512,
+        },
+        exponents={"warm, CPU s": 0.5},
+    ),
+    "sweep": Row(
+        what="sweep of one cluster of so many nodes",
+        measure=sweep,
+        sizes=(100, 1_000, 10_000),
+        bars={"CPU s": 4, "took, s": 60},
+        exponents={},
+    ),
+    "clusters": Row(
+        what="sweep of 100 clusters of so many nodes",
+        measure=many_clusters,
+        sizes=(100,),
+        bars={"all swept after, s": 60},
+        exponents={},
+    ),
+    "joins": Row(
+        what="so many nodes join at once, 20 an event",
+        measure=joins,
+        sizes=(100, 300, 1_000),
+        bars={},
+        exponents={"RCU": 1.1},
+    ),
+    "life": Row(
+        what="ledger of a node, from its launch to its Node",
+        measure=life,
+        sizes=(1,),
+        bars={"WCU": 33},
+        exponents={},
+    ),
+}

@@ -1,0 +1,47 @@
+"""The yardstick measures what it says: its rows run, its bars name values, its limits are AWS's."""
+
+import pytest
+
+from infra.aws.functions import FUNCTIONS
+from tests.scale.report import Measured, exponent, page, table
+from tests.scale.rows import ROWS
+from tests.scale.world import MEMORY_MIB, TIMEOUT_SECONDS
+
+# Running functions ignore this one; pytest replaces their filters with its own.
+pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_bar_is_one_of_a_value_that_is_measured(name: str) -> None:
+    row = ROWS[name]
+    values = row.measure(2)
+    assert {*row.bars, *row.exponents} <= values.keys()
+    assert all(value > 0 for value in values.values())
+
+
+def test_functions_have_the_memory_and_the_time_that_they_are_deployed_with() -> None:
+    deployed = {plan.name: plan for plan in FUNCTIONS}
+    assert {name: deployed[name].memory_mib for name in MEMORY_MIB} == MEMORY_MIB
+    assert {name: deployed[name].timeout_seconds for name in TIMEOUT_SECONDS} == TIMEOUT_SECONDS
+
+
+def test_what_grows_with_the_square_has_the_exponent_two() -> None:
+    assert exponent((10, 5.0), (100, 500.0)) == pytest.approx(2)
+
+
+def test_a_bar_that_is_missed_is_told_in_the_table() -> None:
+    values = {"RCU": 10.0, "WCU": 10.0}
+    measured = [
+        Measured(row="joins", size=100, values=values),
+        Measured(row="joins", size=1000, values={**values, "RCU": 1000.0}),
+    ]
+    lines = table(measured, 80)
+    assert sum("**no**" in line and "2.00" in line for line in lines) == 1
+
+
+def test_a_page_keeps_what_is_above_its_mark() -> None:
+    written = page(
+        "# Scale\n<!-- written by `make scale`: below this line nothing is kept -->\nold", ["new"]
+    )
+    assert written.startswith("# Scale\n")
+    assert written.endswith("\n\nnew\n")

@@ -1,0 +1,170 @@
+"""Time as it would pass in Lambda: CPU time used here, by the share of a core, and waits by call.
+
+The constants are assumptions, printed with each table; orders of growth do not hang on them.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import urllib3
+
+from shared.kube.api import JSON, KubeApi, Query, Reply, Stream
+from shared.kube.bounds import POOLS
+from tests.fakes.clock import START
+from tests.fakes.cloud import FakeCloud
+from tests.fakes.outbox import FakeOutbox
+
+# A function has a whole core at 1,769 MiB, and a part of one with less.
+# Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html (2026-11-24).
+WHOLE_CORE_MIB: Final = 1769
+DYNAMODB: Final = timedelta(milliseconds=20)
+KUBERNETES: Final = timedelta(milliseconds=10)
+LIST_PAGE: Final = timedelta(milliseconds=30)
+CREATE_FLEET: Final = timedelta(seconds=2)
+OTHER_EC2: Final = timedelta(milliseconds=100)
+OUTBOX: Final = timedelta(milliseconds=20)
+# Of one core: what the SDK needs for a call, and for each KB of rows that it reads.
+SDK_CALL: Final = timedelta(microseconds=500)
+SDK_KILOBYTE: Final = timedelta(microseconds=330)
+WAKE_WINDOW: Final = timedelta(seconds=1)
+# What the adapter keeps from one invocation to the next.
+_KEPT: Final = frozenset({"endpoint", "site", "image_ids", "find_images"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a piece of work took.
+
+    Attributes:
+        took: Time as it passes in Lambda.
+        cpu_seconds: Of this machine.
+        calls: Made to services.
+    """
+
+    took: timedelta
+    cpu_seconds: float
+    calls: int
+
+
+class VirtualClock:
+    """Implements shared.ports.Clock for a function with so much memory.
+
+    Attributes:
+        calls: By service.
+        marks: When something was first called for since `begin`, by name.
+    """
+
+    def __init__(self, memory_mib: int) -> None:
+        self._share = min(memory_mib / WHOLE_CORE_MIB, 1.0)
+        self._waited = timedelta(0)
+        self._from = time.process_time()
+        self.calls: Counter[str] = Counter()
+        self.marks: dict[str, timedelta] = {}
+        self.begin()
+
+    def now(self) -> datetime:
+        """Return the time."""
+        used = (time.process_time() - self._from) / self._share
+        return START + self._waited + timedelta(seconds=used)
+
+    def sleep(self, span: timedelta) -> None:
+        """Wait."""
+        self._waited += span
+
+    def call(self, service: str, wait: timedelta, cpu: timedelta = timedelta(0)) -> None:
+        """Let a call to a service take its time."""
+        self.calls[service] += 1
+        self.marks.setdefault(service, self.now() - self._begun)
+        self._waited += wait + cpu / self._share
+
+    def rows(self, name: str, size_bytes: int) -> None:
+        """Let a call to the ledger take its time."""
+        del name
+        self.call("ledger", DYNAMODB, SDK_CALL + SDK_KILOBYTE * (size_bytes / 1024))
+
+    def begin(self) -> None:
+        """Measure from here."""
+        self._begun, self._cpu = self.now(), time.process_time()
+        self._calls_before = self.calls.total()
+        self.marks.clear()
+
+    def spent(self) -> Spent:
+        """Return what was spent since `begin`."""
+        return Spent(
+            took=self.now() - self._begun,
+            cpu_seconds=time.process_time() - self._cpu,
+            calls=self.calls.total() - self._calls_before,
+        )
+
+
+class TimedApi(KubeApi):
+    """An API server over HTTP whose answers take their time."""
+
+    def __init__(self, url: str, clock: VirtualClock) -> None:
+        pool = urllib3.PoolManager(maxsize=10)
+        pool.pool_classes_by_scheme = POOLS
+        super().__init__(url, pool, dict, timeout=timedelta(seconds=300), compress=True)
+        self._clock = clock
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        query: Query = (),
+        content_type: str = JSON,
+    ) -> Reply:
+        wait = LIST_PAGE if "limit" in dict(query) else KUBERNETES
+        self._clock.call("kubernetes", wait)
+        return super().send(method, path, body=body, query=query, content_type=content_type)
+
+    def stream(self, path: str, query: Query, read_seconds: float) -> Stream:
+        self._clock.call("kubernetes", LIST_PAGE)
+        return super().stream(path, query, read_seconds)
+
+
+@dataclass
+class TimedCloud(FakeCloud):
+    """EC2 whose answers take their time."""
+
+    def _call(self, method: str, subject: object = None) -> None:
+        assert isinstance(self.clock, VirtualClock)
+        if method == "create_fleet":
+            self.clock.call(method, CREATE_FLEET, SDK_CALL)
+        elif method not in _KEPT:
+            self.clock.call("ec2", OTHER_EC2, SDK_CALL)
+        super()._call(method, subject)
+
+
+class TimedOutbox(FakeOutbox):
+    """An outbox whose messages take their time."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def _maybe_fail(self) -> None:
+        self._clock.call("outbox", OUTBOX, SDK_CALL)
+        super()._maybe_fail()
+
+
+def constants() -> str:
+    """Return the assumptions as one sentence."""
+    said: Sequence[tuple[str, Any]] = (
+        ("DynamoDB call", DYNAMODB),
+        ("Kubernetes call", KUBERNETES),
+        ("list page or watch", LIST_PAGE),
+        ("CreateFleet", CREATE_FLEET),
+        ("other call of EC2", OTHER_EC2),
+        ("message or timer", OUTBOX),
+        ("window of the queue", WAKE_WINDOW),
+    )
+    waits = ", ".join(f"{name} {span / timedelta(milliseconds=1):,.0f} ms" for name, span in said)
+    sdk = f"SDK {SDK_CALL / timedelta(milliseconds=1)} ms of CPU a call"
+    rows = f"{SDK_KILOBYTE / timedelta(milliseconds=1)} ms a KB of rows"
+    return f"{waits}; {sdk} and {rows}; one core at {WHOLE_CORE_MIB:,} MiB"
