@@ -6,9 +6,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.interrupt.runtime import load_runtime
 from shared.messages.notices import decode_notice
+from shared.runtime.collecting import collects_afterwards
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 
 
+@collects_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
 @sets_invalid_events_aside

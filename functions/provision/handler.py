@@ -10,6 +10,7 @@ from functions.provision.runtime import Runtime, load_runtime
 from shared.messages.wake import Kind, decode
 from shared.model.errors import PermanentError, RetryableError
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord, wake_of, wakes
+from shared.runtime.collecting import collects_afterwards
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.runtime.reports import report_provision
 
@@ -17,6 +18,7 @@ from shared.runtime.reports import report_provision
 _TURN: Final = timedelta(seconds=2)
 
 
+@collects_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
 @sets_invalid_events_aside

@@ -8,9 +8,11 @@ from functions.replacement.runtime import load_runtime
 from shared.model.timer_state import DONE, text_of
 from shared.node_lifecycle.node_timer import CONTINUED
 from shared.node_lifecycle.replacement import REPLACED_ALL
+from shared.runtime.collecting import collects_afterwards
 from shared.runtime.observability import logger, metrics, tell
 
 
+@collects_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:

@@ -7,10 +7,12 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.sweep.runtime import Runtime, load_runtime
 from shared.messages.wake import SCHEDULE, Kind, decode
 from shared.model.errors import AutoscalerError, NotAttachedError, NotInstalledError
+from shared.runtime.collecting import collects_afterwards
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 from shared.runtime.reports import report_sweep
 
 
+@collects_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
 @sets_invalid_events_aside

@@ -49,6 +49,7 @@ TOO_LARGE: Final = 507
 _PATH: Final = re.compile(r"(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)+\Z")
 
 Query = Sequence[tuple[str, str]]
+Decode = Callable[[bytes], Any]  # turns the text of an answer into objects
 
 
 class ExpiredError(RetryableError):
@@ -139,6 +140,7 @@ class KubeApi:
         body: object = None,
         query: Query = (),
         content_type: str = JSON,
+        decode: Decode = json.loads,
     ) -> Reply:
         """Return the answer, whatever its status; the caller decides which are errors.
 
@@ -159,7 +161,7 @@ class KubeApi:
             if not broken or time.monotonic() >= until:
                 raise
             response = self._request(method, path, query, body, content_type, self._seconds)
-        return _reply(response, f"{method} {path}", until)
+        return _reply(response, f"{method} {path}", until, decode)
 
     def stream(self, path: str, query: Query, read_seconds: float) -> "Stream":
         """Return the lines of a watch as they come.
@@ -175,7 +177,7 @@ class KubeApi:
         response = self._request("GET", path, query, None, JSON, read_seconds)
         if not 200 <= response.status < 300:
             until = time.monotonic() + self._seconds
-            raise error_for(_reply(response, f"watch {path}", until), f"watch {path}")
+            raise error_for(_reply(response, f"watch {path}", until, json.loads), f"watch {path}")
         return Stream(response, f"watch {path}")
 
     def _request(
@@ -284,7 +286,7 @@ def error_for(reply: Reply, what: str) -> AutoscalerError:
     return RejectedError(message)
 
 
-def _reply(response: BaseHTTPResponse, what: str, until: float) -> Reply:
+def _reply(response: BaseHTTPResponse, what: str, until: float, decode: Decode) -> Reply:
     try:
         text = read_bounded(response, until=until, most_bytes=MOST_BYTES)
     except TooLargeError as error:
@@ -295,7 +297,7 @@ def _reply(response: BaseHTTPResponse, what: str, until: float) -> Reply:
         raise UnavailableError(f"{what}: the answer broke off: {error}") from error
     finally:
         response.release_conn()
-    body = _object(text)
+    body = _object(text, decode)
     if body is None and 200 <= response.status < 300:
         raise UnavailableError(f"{what}: the answer is no JSON object: {text[:80]!r}")
     # A failure may be told by a proxy's page.
@@ -307,10 +309,10 @@ def _reply(response: BaseHTTPResponse, what: str, until: float) -> Reply:
     )
 
 
-def _object(text: bytes) -> Mapping[str, Any] | None:
+def _object(text: bytes, decode: Decode) -> Mapping[str, Any] | None:
     """Return a body as an object; None for one that is none, or too deep to be read."""
     try:
-        body = json.loads(text)
+        body = decode(text)
     except (ValueError, RecursionError):
         return None
     return body if isinstance(body, dict) else None

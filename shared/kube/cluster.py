@@ -7,6 +7,7 @@ from typing import Any, Final
 from shared.ami_families import refuse_wrong_user_data
 from shared.kube.api import MERGE_PATCH, path_to, raise_unless_ok
 from shared.kube.conditions import HOLDS, condition, owner_conditions, status_patch, with_conditions
+from shared.kube.kept import decoding
 from shared.kube.nodes import KubeNodes
 from shared.kube.provisioners import (
     NODE_CLASSES_PATH,
@@ -36,7 +37,13 @@ _TEMPLATE_PATHS: Final[Mapping[OwnerKind, str]] = {
 
 
 class KubeCluster(KubeNodes, KubeStorage):
-    """Implements shared.ports.Cluster; made as KubeNodes is."""
+    """Implements shared.ports.Cluster; made as KubeNodes is.
+
+    It reads whole clusters, so it decodes of pods and nodes only what is read of them.
+    """
+
+    _decode_pods = staticmethod(decoding.PODS)
+    _decode_nodes = staticmethod(decoding.NODES)
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""

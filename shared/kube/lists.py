@@ -1,9 +1,10 @@
 """Lists, page by page, each page turned into values before the next is fetched."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from shared.kube.api import TOO_LARGE, ExpiredError, KubeApi, Query, raise_unless_ok
+from shared.kube.api import TOO_LARGE, Decode, ExpiredError, KubeApi, Query, raise_unless_ok
 from shared.manifests.fields import Raw
 from shared.model.errors import UnavailableError
 from shared.ports.cluster import EachPage, nothing
@@ -45,12 +46,15 @@ class Pages:
         query: Query = (),
         size: int = PAGE_SIZE,
         most: int = MOST_PAGE_SIZE,
+        *,
+        decode: Decode = json.loads,
     ) -> None:
         self._api = api
         self._path = path
         self._query = tuple(query)
         self._size = size
         self._most = most
+        self._decode = decode
         self.version = ""
 
     def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
@@ -65,7 +69,7 @@ class Pages:
             query = [*self._query, ("limit", str(self._size))]
             if token:
                 query.append(("continue", token))
-            reply = self._api.send("GET", self._path, query=query)
+            reply = self._api.send("GET", self._path, query=query, decode=self._decode)
             if reply.status == TOO_LARGE and self._size > 1:
                 self._size = max(self._size // _SMALLER, 1)
                 self._most = self._size
@@ -93,6 +97,8 @@ def list_all(
     project: Callable[[Mapping[str, Any]], T],
     query: Query = (),
     each_page: EachPage = nothing,
+    *,
+    decode: Decode = json.loads,
 ) -> list[T]:
     """Return the projection of every item, in the server's order.
 
@@ -107,7 +113,7 @@ def list_all(
     for attempt in range(1, _ATTEMPTS + 1):
         found: list[T] = []
         try:
-            for page in Pages(api, path, query):
+            for page in Pages(api, path, query, decode=decode):
                 found.extend(project(entry) for entry in page)
                 each_page()
         except ExpiredError as error:

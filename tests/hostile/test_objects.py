@@ -3,14 +3,21 @@
 import base64
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
+import pytest
 from hypothesis import strategies as st
 
 from functions.forwarder.views import view_node, view_pod, view_provisioner
+from shared.kube.api import Decode
 from shared.kube.cluster import KubeCluster
+from shared.kube.kept import decoding
 from shared.kube.other_autoscalers import KubeRivals
+from shared.manifests.fields import Raw
+from shared.manifests.nodes import decode_node
+from shared.manifests.pods import PodDecoder
 from shared.model import labels as keys
 from shared.model.policy import LaunchPolicy
 from shared.node_lifecycle.binding import Binding
@@ -135,3 +142,21 @@ def check_templates(world: World) -> None:
         labels = ",".join(flag.partition("=")[2] for flag in boot.flags if "--node-labels" in flag)
         pairs = [part.partition("=") for part in labels.split(",")]
         assert all(keys.is_key(key) and keys.is_value(value) for key, _, value in pairs)
+
+
+@batches
+@pytest.mark.parametrize(
+    ("kind", "decode", "read"),
+    [("Pod", decoding.PODS, PodDecoder().decode), ("Node", decoding.NODES, decode_node)],
+)
+def test_skipping_what_is_not_read_of_a_page_changes_nothing(
+    batch: int, kind: str, decode: Decode, read: Callable[[Raw], object]
+) -> None:
+    def check(hostile: dict[str, Any]) -> None:
+        page = {"metadata": {"resourceVersion": "7"}, "items": [*DOCUMENTS[kind], hostile]}
+        text = json.dumps(page).encode()
+        found, whole = decode(text), json.loads(text)
+        assert found["metadata"] == whole["metadata"]
+        assert [read(item) for item in found["items"]] == [read(item) for item in whole["items"]]
+
+    try_batch(batch, mutated(DOCUMENTS[kind]), check, BATCH_SIZE // 2)

@@ -167,7 +167,7 @@ def _conditions(*kinds: str) -> list[dict[str, str]]:
 
 def _managed(parts: int) -> list[dict[str, Any]]:
     """Return managed fields like those that controllers and kubelets leave."""
-    fields = {
+    fields: dict[str, Any] = {
         f"f:field{n}": {f'k:{{"type":"part{n}"}}': {".": {}, "f:x": {}}} for n in range(parts)
     }
     entry = {"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "time": _BORN}

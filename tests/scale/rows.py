@@ -56,8 +56,14 @@ def plan(nodes: int) -> Values:
             "event to CreateFleet warm p50, s": statistics.median(waits),
             "event to CreateFleet warm most, s": max(waits),
             "memory, MiB": _peak_mib(),
-            "decision, KB": len(list(cluster.decisions.documents.values())[-1]) / 1000,
+            "decision, KB": _decision_bytes(cluster) / 1000,
         }
+
+
+def _decision_bytes(cluster: LargeCluster) -> int:
+    """Return the size of the last decision."""
+    found = cluster.decisions.documents.items()
+    return [len(text) for key, text in found if key.startswith("decisions/")][-1]
 
 
 def _planned(cluster: LargeCluster) -> tuple[float, float]:

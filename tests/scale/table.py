@@ -21,7 +21,7 @@ class CountedTable:
     """A client of DynamoDB with one table, keyed `pk`, `sk`.
 
     Args:
-        called: Told of each call: its name and the bytes of items in its answer.
+        called: Called with the name of each call and the bytes of items in its answer.
 
     Attributes:
         reads: Read units, by partition.
@@ -146,8 +146,8 @@ def _holds(asked: Mapping[str, Any], row: Item | None) -> bool:
         return True
     if " OR " in text:
         plain = text.replace("(pk)", "").replace("(", "").replace(")", "")
-        return any(_test(one, asked, row) for one in plain.split(" OR "))
-    return all(_test(one, asked, row) for one in text.split(" AND "))
+        return any(_test(test, asked, row) for test in plain.split(" OR "))
+    return all(_test(test, asked, row) for test in text.split(" AND "))
 
 
 def _test(text: str, asked: Mapping[str, Any], row: Item | None) -> bool:

@@ -3,6 +3,7 @@
 The constants are assumptions, printed with each table; orders of growth do not hang on them.
 """
 
+import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 import urllib3
 
-from shared.kube.api import JSON, KubeApi, Query, Reply, Stream
+from shared.kube.api import JSON, Decode, KubeApi, Query, Reply, Stream
 from shared.kube.bounds import POOLS
 from tests.fakes.clock import START
 from tests.fakes.cloud import FakeCloud
@@ -118,10 +119,17 @@ class TimedApi(KubeApi):
         body: object = None,
         query: Query = (),
         content_type: str = JSON,
+        decode: Decode = json.loads,
     ) -> Reply:
         wait = LIST_PAGE if "limit" in dict(query) else KUBERNETES
         self._clock.call("kubernetes", wait)
-        return super().send(method, path, body=body, query=query, content_type=content_type)
+        given: dict[str, Any] = {
+            "body": body,
+            "query": query,
+            "content_type": content_type,
+            "decode": decode,
+        }
+        return super().send(method, path, **given)
 
     def stream(self, path: str, query: Query, read_seconds: float) -> Stream:
         self._clock.call("kubernetes", LIST_PAGE)

@@ -26,7 +26,7 @@ class Api:
         self.leases = leases
         self.asked: list[str] = []
 
-    def send(self, method: str, path: str, *, query: Any = ()) -> Reply:
+    def send(self, method: str, path: str, *, query: Any = (), **_: Any) -> Reply:
         match = PATH.fullmatch(path)
         assert method == "GET"
         assert match is not None

@@ -23,7 +23,7 @@ class Api:
             PROVISIONERS_PATH: replies.get("provisioners"),
         }
 
-    def send(self, method: str, path: str, *, query: Any = ()) -> Reply:
+    def send(self, method: str, path: str, *, query: Any = (), **_: Any) -> Reply:
         assert method == "GET"
         del query
         return self.replies.get(path) or Reply(status=404, body={"message": "not found"})
