@@ -1,10 +1,11 @@
 """Consolidation: fewer or cheaper nodes for the same pods."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from shared.disruption.allowances import NO_BUDGETS, Allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import simulate
@@ -12,6 +13,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.node_budgets import DisruptionReason
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
@@ -60,13 +62,14 @@ class Outlook:
     simulations: int = 0
 
 
-def consolidate(  # noqa: PLR0913 -- three of them by keyword
+def consolidate(  # noqa: PLR0913 -- four of them by keyword
     snapshot: ClusterSnapshot,
     budgets: Sequence[PodDisruptionBudget],
     settings: DisruptionSettings,
     packing: PackingSettings,
     *,
     most_nodes: int,
+    allowances: Allowances = NO_BUDGETS,
     resting: Collection[str] = (),
     go_on: Callable[[], bool] = lambda: True,
 ) -> Outlook:
@@ -81,7 +84,8 @@ def consolidate(  # noqa: PLR0913 -- three of them by keyword
     The same snapshot always gives the same answer.
 
     Args:
-        most_nodes: Nodes that may be disrupted now, by the budget.
+        most_nodes: Nodes that may be disrupted now, by the settings, of owners without a budget.
+        allowances: Nodes that may be disrupted now of the owners with one.
         resting: Uids of nodes that are left alone for now.
         go_on: Asked before each try whether there may be another; the best so far counts.
     """
@@ -91,16 +95,23 @@ def consolidate(  # noqa: PLR0913 -- three of them by keyword
     told = tuple(sorted(refused.items()))
     if not found:
         return Outlook(reason="no node may be disrupted", refused=told)
-    if most_nodes <= 0:
+    empty = allowances.within(
+        (candidate for candidate in found if candidate.is_empty), DisruptionReason.EMPTY, most_nodes
+    )
+    used = [candidate for candidate in found if not candidate.is_empty]
+
+    def within(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+        return allowances.within(candidates, DisruptionReason.UNDERUTILIZED, most_nodes)
+
+    if not (empty or within(used)):
         return Outlook(reason="the budget of disruptions is used up", refused=told)
     waiting = decide(snapshot, packing)
     if waiting.nodes or waiting.placements:
         return Outlook(reason="pods wait for capacity", refused=told)
-    empty = tuple(candidate for candidate in found if candidate.is_empty)
     if empty:
-        return Outlook(best=_emptied(empty[:most_nodes]), refused=told)
+        return Outlook(best=_emptied(empty), refused=told)
     search = _Search(snapshot, settings, packing, go_on)
-    best = search.best(_groups(found, most_nodes))
+    best = search.best(_groups(used, within))
     if best is not None:
         best = search.smallest(best)
     return Outlook(
@@ -231,19 +242,27 @@ def _loses_less_than(best: _Change, fewer: _Change, worth: int) -> bool:
     return best.hoped_micros_per_hour - fewer.hoped_micros_per_hour < worth
 
 
-def _groups(found: Sequence[Candidate], most: int) -> Iterator[tuple[Candidate, ...]]:
+def _groups(
+    found: Sequence[Candidate], within: Callable[[Iterable[Candidate]], tuple[Candidate, ...]]
+) -> Iterator[tuple[Candidate, ...]]:
     """Yield the groups to try: growing ones of two orders, then each node alone.
 
     The large groups come first, so that they are tried even when the tries run out.
+
+    Args:
+        within: Leaves of a row of candidates those that may be disrupted together.
     """
     by_use = sorted(found, key=lambda entry: (_used_share(entry), entry.node.name))
-    sizes = sorted({min(size, most, len(found)) for size in _growing(len(found))}, reverse=True)
+    rows = (within(found), within(by_use))
+    most = len(rows[0])
+    sizes = sorted({min(size, most) for size in _growing(most)}, reverse=True)
     for size in sizes:
         if size > 1:
-            yield tuple(found[:size])
-            yield tuple(by_use[:size])
+            for row in rows:
+                yield row[:size]
     for candidate in by_use:
-        yield (candidate,)
+        if within((candidate,)):
+            yield (candidate,)
 
 
 def _growing(last: int) -> Iterator[int]:

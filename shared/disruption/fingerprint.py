@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 
-from shared.disruption.selection import DisruptionInput
+from shared.disruption.selection import DisruptionInput, allowances_in
 from shared.model import labels as keys
 
 _SEEN: tuple[str, ...] = (keys.REPLACES, *keys.HOLDS_OF_NODES)
@@ -39,6 +39,8 @@ def _lines(disruption_input: DisruptionInput) -> Iterator[str]:
         yield repr((owner.uid, owner.resource_version, owner.paused, owner.shadow))
     for budget in disruption_input.budgets:
         yield repr((budget.namespace, budget.name, budget.disruptions_allowed))
+    left = allowances_in(disruption_input).left
+    yield repr(sorted((owner, str(reason), most) for (owner, reason), most in left.items()))
     yield repr(
         (sorted(disruption_input.snapshot.unavailable), sorted(disruption_input.passed_over))
     )

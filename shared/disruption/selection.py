@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from shared.disruption.allowances import Allowances, allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.consolidation import Method, consolidate
 from shared.disruption.drift import drift_of
@@ -16,6 +17,7 @@ from shared.disruption.simulation import by_price, simulate
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.node_budgets import DisruptionReason
 from shared.model.plan import Plan
 from shared.model.provisioner import owner_among
 from shared.model.snapshot import ClusterSnapshot
@@ -33,6 +35,8 @@ class Cause(StrEnum):
 
 # In this order one node at a time is replaced; consolidation comes last, when nothing else is due.
 _ONE_BY_ONE: Final = (Cause.REBALANCE, Cause.EXPIRATION, Cause.DRIFT)
+# What budgets call them; those that name no reasons limit the others.
+_REASONS: Final = {Cause.DRIFT: DisruptionReason.DRIFTED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +46,12 @@ class OngoingChanges:
     Attributes:
         running: Uids of nodes that are being replaced.
         rested: Uids of nodes whose change ended within the window, well or not.
+        permitted: Uids of nodes that timers are about to remove.
     """
 
     running: frozenset[str] = frozenset()
     rested: frozenset[str] = frozenset()
+    permitted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +154,7 @@ def look(
         disruption_input.settings,
         disruption_input.packing,
         most_nodes=disruption_input.settings.most_nodes(len(ours)) - used,
+        allowances=allowances_in(disruption_input),
         resting=pace.running | pace.rested,
         go_on=go_on,
     )
@@ -162,6 +169,13 @@ def look(
         why=f"saves ${best.saving_micros_per_hour / 1_000_000:.4f}/h",
     )
     return Look(change=change, held=held)
+
+
+def allowances_in(disruption_input: DisruptionInput) -> Allowances:
+    """Return what the budgets of the owners allow in a scene."""
+    snapshot, pace = disruption_input.snapshot, disruption_input.pace
+    going = pace.running | pace.permitted
+    return allowances(snapshot.provisioners, snapshot.nodes, snapshot.taken_at, going)
 
 
 def closed(snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -239,19 +253,29 @@ def _one_by_one(
         resting=disruption_input.pace.running | disruption_input.pace.rested,
     )
     held = {name: text for name, text in refused.items() if name in due}
-    ready = [candidate for candidate in found if candidate.node.name in due]
-    empty = sorted(candidate.node.name for candidate in ready if candidate.is_empty)
+    ready = sorted(
+        (candidate for candidate in found if candidate.node.name in due),
+        key=lambda candidate: (due[candidate.node.name][0], candidate.node.name),
+    )
+    left, reason = allowances_in(disruption_input), _REASONS.get(cause)
+    allowed = [candidate for candidate in ready if left.within((candidate,), reason)]
+    held.update(
+        (candidate.node.name, f"the disruption budgets of {candidate.node.provisioner} allow none")
+        for candidate in ready
+        if candidate not in allowed
+    )
+    empty = left.within((candidate for candidate in allowed if candidate.is_empty), reason)
     if empty:
-        why = due[empty[0]][1]
+        names = sorted(candidate.node.name for candidate in empty)
+        why = due[names[0]][1]
         change = DisruptionCommand(
-            cause=cause, method=Method.EMPTY, remove=tuple(empty), plan=Plan(), why=why
+            cause=cause, method=Method.EMPTY, remove=tuple(names), plan=Plan(), why=why
         )
         return change, held
     if _still_draining(snapshot, cause) >= settings.at_a_time:
-        held.update((candidate.node.name, "another node is drained first") for candidate in ready)
+        held.update((candidate.node.name, "another node is drained first") for candidate in allowed)
         return None, held
-    ready.sort(key=lambda candidate: (due[candidate.node.name][0], candidate.node.name))
-    for candidate in ready[: settings.max_simulations]:
+    for candidate in allowed[: settings.max_simulations]:
         if not go_on():
             break
         replaced = _replaced(disruption_input, cause, candidate, due[candidate.node.name][1])

@@ -15,6 +15,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.node_budgets import DEFAULT_PERCENT, NodeBudget
 from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirement
 
@@ -73,6 +74,8 @@ class Dialect:
         expiry_field: The field with the age at which nodes expire.
         expires_after: That age where the owner says nothing; None for never.
         consolidates: Whether nodes are consolidated where the owner says nothing.
+        budgets: How many nodes may be disrupted at once where the owner says nothing; None for what
+            the settings of Dovetail say.
         hop_limit: Most network hops of the instance metadata service where nothing is said.
         preference_policy: What becomes of what pods prefer on its nodes where nothing is said; None
             for what the attachment of the cluster says.
@@ -95,6 +98,7 @@ class Dialect:
     expiry_field: str
     expires_after: timedelta | None
     consolidates: bool
+    budgets: tuple[NodeBudget, ...] | None
     hop_limit: int
     preference_policy: PreferencePolicy | None
     reserved_domains: tuple[str, ...]
@@ -131,6 +135,7 @@ V1ALPHA5: Final = Dialect(
     expiry_field="ttlSecondsUntilExpired",
     expires_after=None,
     consolidates=False,
+    budgets=None,
     hop_limit=2,
     preference_policy=None,
     reserved_domains=keys.RESTRICTED_DOMAINS,
@@ -159,6 +164,7 @@ V1: Final = Dialect(
     expiry_field="expireAfter",
     expires_after=timedelta(hours=720),
     consolidates=True,
+    budgets=(NodeBudget(percent=DEFAULT_PERCENT),),
     hop_limit=1,
     preference_policy=PreferencePolicy.RESPECT,
     reserved_domains=keys.CONTROL_DOMAINS,

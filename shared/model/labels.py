@@ -66,6 +66,7 @@ MAX_NODES: Final = "dovetail.dev/max-nodes"
 MAX_PRICE_PER_HOUR: Final = "dovetail.dev/max-price-per-hour"
 SLOT: Final = "dovetail.dev/slot"
 DRAIN_BLOCKED: Final = "dovetail.dev/drain-blocked"
+DISRUPTION_BUDGETS: Final = "dovetail.dev/disruption-budgets"
 PREFERENCE_POLICY: Final = "dovetail.dev/preference-policy"
 DELETION_REFUSED: Final = "dovetail.dev/deletion-refused"
 # On a node whose drain went on in another execution: which one; all others end.

@@ -12,6 +12,7 @@ from shared.model.brakes import NO_CEILING, Ceiling
 from shared.model.dialect import BY_KIND, V1ALPHA5, Dialect, OwnerKind
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Taint
+from shared.model.node_budgets import NodeBudget
 from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
@@ -162,6 +163,7 @@ class Provisioner:
         paused: Whether its annotation forbids any action.
         shadow: Whether what is decided for it is only recorded and told.
         ceiling: The most nodes and dollars an hour it may come to.
+        budgets: How many of its nodes may be disrupted at once; None for what the settings say.
         preference_policy: What becomes of pods' preferences on its nodes; None for what the
             cluster's attachment says.
     """
@@ -188,6 +190,7 @@ class Provisioner:
     paused: bool = False
     shadow: bool = False
     ceiling: Ceiling = NO_CEILING
+    budgets: tuple[NodeBudget, ...] | None = None
     preference_policy: PreferencePolicy | None = None
 
     @property

@@ -7,6 +7,8 @@ is seen on it: by the timer, by the forwarder's next report and by sweep each mi
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from shared.disruption.emptiness import (
@@ -16,23 +18,29 @@ from shared.disruption.emptiness import (
     empty_since,
     is_empty,
 )
-from shared.events.node_events import empty
+from shared.events.node_events import empty, event_on
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot, slot_of
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
-from shared.model.provisioner import owner_among
+from shared.model.node_budgets import DisruptionReason
+from shared.model.provisioner import Provisioner, owner_among
 from shared.model.timer_state import TimerState
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.node_timer import SOON, NodeTimer
 from shared.node_lifecycle.stale_marks import unmarked
 from shared.node_lifecycle.voluntary_removal import cordon_by_choice
-from shared.ports import NodeChange, TimerKind
+from shared.ports import NodeChange, Severity, TimerKind
+from shared.timers.removal_permits import may_remove
 from shared.timers.timers import start_emptiness
 
 _REASON: Final = "emptiness"
+_HELD: Final = "held by a disruption budget"
+# A node that a budget holds is tried again so often; after that sweep does it each minute.
+_TURN: Final = timedelta(seconds=10)
+_TURNS: Final = 30
 
 
 class Emptiness(NodeTimer):
@@ -57,8 +65,9 @@ class Emptiness(NodeTimer):
     def _begin(self, node: Node) -> str:
         now = self._ports.clock.now()
         node = unmarked(self._ports, node, now)
-        decision = self._decide(node)
-        if decision.step == EmptinessStep.FORGET:
+        owner = self._owner_of(node)
+        decision = self._decide(node, owner)
+        if owner is None or decision.step == EmptinessStep.FORGET:
             if keys.EMPTINESS_TIMESTAMP in node.annotations and not self._is_empty(node):
                 self._forget(node)
             return "not empty"
@@ -66,13 +75,17 @@ class Emptiness(NodeTimer):
             stamp = now.replace(microsecond=0).isoformat()
             change = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: stamp})
             node = change_node(self._ports, node, _unless_deleted(change))
-            decision = self._decide(node)
+            decision = self._decide(node, owner)
             if decision.step == EmptinessStep.WAIT:
                 ttl = decision.wait + (now - (empty_since(node) or now))
                 EventRecorder(self._ports).record_each(empty(node, ttl))
+        wait = decision.wait
         if decision.step == EmptinessStep.REMOVE:
-            return self._remove(node) or "changed meanwhile"
-        start_emptiness(self._ports, node, empty_since(node) or now, decision.wait, now)
+            result = self._remove(node, owner)
+            if result != _HELD:
+                return result or "changed meanwhile"
+            wait = _TURN
+        start_emptiness(self._ports, node, empty_since(node) or now, wait, now)
         return "timer started"
 
     def _act(self, node: Node, state: TimerState) -> TimerState:
@@ -86,24 +99,33 @@ class Emptiness(NodeTimer):
             return state.wait_again(SOON)
 
     def _decide_and_act(self, node: Node, state: TimerState) -> TimerState:
-        decision = self._decide(node)
+        owner = self._owner_of(node)
+        decision = self._decide(node, owner)
         match decision.step:
             case EmptinessStep.WAIT:
                 return state.wait_again(decision.wait)
-            case EmptinessStep.REMOVE:
-                result = self._remove(node)
+            case EmptinessStep.REMOVE if owner is not None:
+                result = self._remove(node, owner)
+                if result == _HELD and (state.steps or 0) < _TURNS:
+                    self._heartbeat(node.uid)
+                    return replace(state, steps=(state.steps or 0) + 1).wait_again(_TURN)
                 return self._finish_and_forget(state, result) if result else state.wait_again(SOON)
             case _:
                 # Occupied, or stamped again by another timer: this timer ends.
                 self._forget(node)
                 return self._finish_and_forget(state, "not empty")
 
-    def _remove(self, node: Node) -> str:
+    def _remove(self, node: Node, owner: Provisioner) -> str:
         """Cordon, look again, and remove, unless a pod was bound to the node meanwhile.
 
         Returns:
             The result; empty when the node changed meanwhile: look again.
         """
+        if not may_remove(self._ports, owner, node, DisruptionReason.EMPTY):
+            text = "its disruption budgets allow no more empty nodes to be removed now"
+            told = event_on(owner, "DisruptionBlocked", text, severity=Severity.NORMAL)
+            EventRecorder(self._ports).record([told])
+            return _HELD
         node = cordon_by_choice(self._ports, node, _REASON)
         if not self._is_empty(node):
             self._forget(node)
@@ -122,8 +144,10 @@ class Emptiness(NodeTimer):
         with contextlib.suppress(NotFoundError):
             change_node(self._ports, node, _unless_deleted(change))
 
-    def _decide(self, node: Node) -> EmptinessDecision:
-        owner = owner_among(node, self._acting_owners())
+    def _owner_of(self, node: Node) -> Provisioner | None:
+        return owner_among(node, self._acting_owners())
+
+    def _decide(self, node: Node, owner: Provisioner | None) -> EmptinessDecision:
         ttl = owner.ttl_after_empty if owner is not None else None
         pods = self._ports.cluster.pods_on(node.name)
         return decide_emptiness(node, pods, self._slot_of(node), ttl, self._ports.clock.now())

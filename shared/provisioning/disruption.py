@@ -40,6 +40,7 @@ from shared.provisioning.planning_session import Turn
 from shared.snapshot.gather import Gathered
 from shared.snapshot.volumes import with_volumes
 from shared.timers.heartbeats import running_timers
+from shared.timers.removal_permits import permitted, read_permits, take_permits
 
 # What consolidation saw when it last found nothing to do, and for how long that is not tried again.
 _FRUITLESS: Final = "fruitless-look"
@@ -91,13 +92,14 @@ class Disrupting:
         snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), self._ceiling)
         if not any(node.is_ours for node in snapshot.nodes):
             return Disrupted()
+        permits = read_permits(self._ports)
         disruption_input = DisruptionInput(
             snapshot=snapshot,
             budgets=self._ports.cluster.disruption_budgets(),
             settings=self._settings.within_reason(len(snapshot.bound)),
             # As the simulation decides, so that what is written down is decided again the same.
             packing=dataclasses.replace(self._packing, growth_percent=0, fewer_nodes_permille=0),
-            pace=self._pace(snapshot.taken_at),
+            pace=self._pace(snapshot.taken_at, permitted(permits, snapshot.taken_at)),
             images=self._images(gathered) if self._settings.drift else Images(),
             passed_over=passed_over(self._ports, snapshot.taken_at),
         )
@@ -125,6 +127,10 @@ class Disrupting:
             self._say(remove[0], "ShadowDisruption", f"would be removed: {_story(change)}")
             return Disrupted(cause=change.cause.value)
         turn.keep_lease()
+        budgeted = [node.uid for node in remove if _has_budget(node, snapshot)]
+        if budgeted and not take_permits(self._ports, permits, budgeted, self._ports.clock.now()):
+            # A timer removes a node at this moment: what budgets leave is counted again.
+            return Disrupted()
         start_replacement(self._ports, plan_id, remove, len(kept), change.cause.value)
         for node in remove:
             self._say(node, "Disrupted", _story(change))
@@ -147,7 +153,7 @@ class Disrupting:
             self._ports.ledger.change_memo(name, dataclasses.replace(memo, value=value), until)
         return found
 
-    def _pace(self, now: datetime) -> OngoingChanges:
+    def _pace(self, now: datetime, permits: frozenset[str]) -> OngoingChanges:
         running, rested = set(), set()
         for (uid, kind), last in running_timers(
             self._ports.ledger, self._ports.cluster.name
@@ -157,7 +163,9 @@ class Disrupting:
                     running.add(uid)
                 elif kind == REPLACED:
                     rested.add(uid)
-        return OngoingChanges(running=frozenset(running), rested=frozenset(rested))
+        return OngoingChanges(
+            running=frozenset(running), rested=frozenset(rested), permitted=permits
+        )
 
     def _images(self, gathered: Gathered) -> Images:
         """Return what machines boot from, and what new ones would."""
@@ -214,6 +222,10 @@ class Disrupting:
     @property
     def _ceiling(self) -> Ceiling:
         return self._ports.brakes.ceiling
+
+
+def _has_budget(node: Node, snapshot: ClusterSnapshot) -> bool:
+    return any(owner.budgets for owner in snapshot.provisioners if owner.owns(node))
 
 
 def _story(change: DisruptionCommand) -> str:

@@ -3,7 +3,6 @@
 Source: https://karpenter.sh/docs/concepts/nodepools/ and .../disruption/ (2026-11).
 """
 
-import re
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -16,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from shared.manifests.api.budgets import BUDGET, Budget
 from shared.manifests.api.node_constraints import (
     NodeTaint,
     NodeTaints,
@@ -51,69 +51,6 @@ from shared.model.dialect import V1, WHEN_EMPTY
 
 UNDERUTILIZED: Final = "WhenEmptyOrUnderutilized"
 BALANCED: Final = "Balanced"
-_NODES: Final = re.compile(r"((100|\d{1,2})%|\d{1,9})\Z", re.ASCII)
-_SCHEDULE: Final = re.compile(
-    r"(@(annually|yearly|monthly|weekly|daily|midnight|hourly)"
-    r"|[-0-9A-Za-z*/,]+(\s+[-0-9A-Za-z*/,?#]+){4})\Z",
-    re.ASCII,
-)
-_DURATION: Final = re.compile(r"(\d{1,6}h(\d{1,6}m)?|\d{1,6}m)(0s)?\Z", re.ASCII)
-# The same as API servers check them.
-_NODES_PATTERN: Final = "^((100|[0-9]{1,2})%|[0-9]{1,9})$"
-_SCHEDULE_PATTERN: Final = (
-    "^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)"
-    "|[-0-9A-Za-z*/,]+([ ]+[-0-9A-Za-z*/,?#]+){4})$"
-)
-_DURATION_PATTERN: Final = "^([0-9]{1,6}h([0-9]{1,6}m)?|[0-9]{1,6}m)(0s)?$"
-
-
-def _nodes(value: str) -> str:
-    if not _NODES.match(value):
-        refuse([Fault((), value, "write a number of nodes, or a share from 0% to 100%, in quotes")])
-    return value
-
-
-def _schedule(value: str) -> str:
-    if not _SCHEDULE.match(value):
-        refuse([Fault((), value, "write five fields of cron in UTC, such as 0 9 * * mon-fri")])
-    return value
-
-
-def _duration(value: str) -> str:
-    if not _DURATION.match(value):
-        refuse([Fault((), value, "write hours and minutes, such as 8h or 1h30m")])
-    return value
-
-
-class Budget(Part):
-    """How many nodes may be disrupted at once."""
-
-    nodes: Annotated[str, AfterValidator(_nodes), Shape(pattern=_NODES_PATTERN)] = "10%"
-    schedule: (
-        Annotated[str, AfterValidator(_schedule), Shape(maxLength=256, pattern=_SCHEDULE_PATTERN)]
-        | None
-    ) = None
-    duration: Annotated[str, AfterValidator(_duration), Shape(pattern=_DURATION_PATTERN)] | None = (
-        None
-    )
-    reasons: Annotated[
-        list[Annotated[str, Choice("Underutilized", "Empty", "Drifted")]], Shape(maxItems=50)
-    ] = Field(default=[])
-
-    @model_validator(mode="after")
-    def _has_an_end(self) -> Self:
-        for name, value, other, needed in (
-            ("schedule", self.schedule, "duration", self.duration),
-            ("duration", self.duration, "schedule", self.schedule),
-        ):
-            if value is not None and needed is None:
-                refuse([Fault((name,), value, f"write {other}, too: each needs the other")])
-        return self
-
-
-_BUDGET: Final = Shape(
-    Rule("schedule and duration: each needs the other", "has(self.schedule) == has(self.duration)")
-)
 
 
 class Disruption(Part):
@@ -124,7 +61,7 @@ class Disruption(Part):
         UNDERUTILIZED if V1.consolidates else WHEN_EMPTY
     )
     consolidate_after: SpanOrNever = timedelta(0)
-    budgets: Annotated[list[Annotated[Budget, _BUDGET]], Field(max_length=50)] = Field(
+    budgets: Annotated[list[Annotated[Budget, BUDGET]], Field(max_length=50)] = Field(
         default=[Budget()], description="How many nodes may be disrupted at once; [] for any number"
     )
 

@@ -13,6 +13,7 @@ from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
 from shared.manifests.api.parts import read
 from shared.manifests.custom_resources.brakes import read_brakes
 from shared.manifests.custom_resources.limits import read_limits
+from shared.manifests.custom_resources.node_budgets import unread
 from shared.manifests.custom_resources.node_classes import read_named_class
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.manifests.custom_resources.preferences import read_preference_policy
@@ -56,8 +57,9 @@ def decode_node_pool(
     shape, given = document.spec.template.spec, document.spec.template.metadata
     amounts = {name: amount for name, amount in document.spec.limits.items() if name != _NODES}
     limits, warnings = read_limits(amounts, "spec.limits")
+    lifetime = read_lifetime(raw)
     return replace(
-        read_lifetime(raw),
+        lifetime,
         labels={**given.labels, keys.NODE_CLASS: named},
         annotations=given.annotations,
         requirements=with_defaults(asked_of_nodes(given.labels, shape.requirements), V1),
@@ -65,7 +67,11 @@ def decode_node_pool(
         template=node_class.template,
         limits=limits,
         weight=document.spec.weight or 0,
-        warnings=(*warnings, *_not_acted_on(document.spec)),
+        warnings=(
+            *warnings,
+            *unread(lifetime.budgets or (), "spec.disruption.budgets"),
+            *_not_acted_on(document.spec),
+        ),
         ceiling=brakes.ceiling.lower(_ceiling(document.spec.limits)),
         preference_policy=preferences,
     )
@@ -86,12 +92,6 @@ def _not_acted_on(spec: api.NodePoolSpec) -> Iterator[str]:
         yield (
             "spec.disruption.consolidateAfter: not acted on yet with this policy: nodes are "
             "consolidated without that wait"
-        )
-    # API servers write the default into each object.
-    if disruption.budgets != [api.Budget()]:
-        yield (
-            "spec.disruption.budgets: not acted on yet: Dovetail's own budget holds, one change "
-            "at a time"
         )
     if shape.termination_grace_period is not None:
         yield (

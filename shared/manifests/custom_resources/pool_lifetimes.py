@@ -9,6 +9,7 @@ Source: https://karpenter.sh/docs/concepts/nodepools/ and .../disruption/ (2026-
 from datetime import timedelta
 
 from shared.manifests.custom_resources.brakes import is_paused, is_shadow
+from shared.manifests.custom_resources.node_budgets import read_budgets
 from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map
 from shared.manifests.nodes import decode_taint
 from shared.manifests.spans import read_span
@@ -45,6 +46,7 @@ def read_lifetime(raw: Raw) -> Provisioner:
         ttl_after_empty=None if consolidates else after,
         ttl_until_expired=_span(shape.get("expireAfter"), V1.expires_after),
         consolidation=consolidates and after is not None,
+        budgets=read_budgets(disruption.get("budgets"), V1.budgets),
         deleting=metadata.get("deletionTimestamp") is not None,
         paused=is_paused(annotations),
         shadow=is_shadow(annotations),

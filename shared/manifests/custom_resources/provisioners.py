@@ -7,13 +7,16 @@ manifests that were stored before.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
 from shared.manifests.api import provisioner as api
 from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
 from shared.manifests.api.parts import read
+from shared.manifests.custom_resources.annotated_budgets import read_annotated_budgets
 from shared.manifests.custom_resources.brakes import ProvisionerBrakes, is_paused, read_brakes
 from shared.manifests.custom_resources.limits import read_limits
+from shared.manifests.custom_resources.node_budgets import unread
 from shared.manifests.custom_resources.node_templates import (
     NO_TEMPLATES,
     by_name,
@@ -23,8 +26,11 @@ from shared.manifests.custom_resources.node_templates import (
 from shared.manifests.custom_resources.preferences import read_preference_policy
 from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
+from shared.model import labels as keys
 from shared.model.dialect import V1ALPHA5, OwnerKind
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
+
+_BUDGETS: Final = f"metadata.annotations.{keys.DISRUPTION_BUDGETS}"
 
 
 def decode_provisioner(
@@ -45,12 +51,16 @@ def decode_provisioner(
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
     brakes = read_brakes(metadata)
-    preferences = read_preference_policy(metadata)
+    preferences, budgets = read_preference_policy(metadata), read_annotated_budgets(metadata)
     template = read_named_template(raw, templates, problems, check)
     if document is None or problems:
         raise InvalidProvisionerError(problems)
+    found = _provisioner(metadata.raw, document.spec, brakes, template)
     return replace(
-        _provisioner(metadata.raw, document.spec, brakes, template), preference_policy=preferences
+        found,
+        budgets=budgets,
+        warnings=(*found.warnings, *unread(budgets or (), _BUDGETS)),
+        preference_policy=preferences,
     )
 
 

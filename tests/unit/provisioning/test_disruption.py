@@ -3,13 +3,17 @@
 import gzip
 import json
 from dataclasses import replace
+from datetime import datetime
 
 from shared.decisions.replay import load_decision
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import NotFoundError
+from shared.model.memo import Memo
+from shared.model.node_budgets import NodeBudget
 from shared.ports import TimerKind
+from shared.timers.removal_permits import permitted, read_permits
 from tests.builders import ZONES, node, node_of, pod, provisioner
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
@@ -175,3 +179,24 @@ def test_what_was_not_found_is_not_looked_for_again_until_something_changes() ->
     # A pod that goes is a change, and at once there is something to save.
     del world.cluster.pods["default/a"]
     assert world.provision(look=True).nodes_disrupted == 1
+
+
+def test_nodes_with_budgets_are_noted_before_they_are_replaced() -> None:
+    world = half_empty()
+    world.cluster.add(provisioner(consolidation=True, budgets=(NodeBudget(nodes=1),)))
+    assert world.provision(look=True).nodes_disrupted == 1
+    now = world.clock.now()
+    assert permitted(read_permits(world.ports), now) == {"uid-big"}
+
+
+def test_while_a_timer_takes_a_permit_nothing_else_is_begun() -> None:
+    world = half_empty()
+    world.cluster.add(provisioner(consolidation=True, budgets=(NodeBudget(nodes=1),)))
+    write = world.ledger.change_memo
+
+    def overtaken(cluster: str, memo: Memo, until: datetime) -> bool:
+        return memo.name != "removals" and write(cluster, memo, until)
+
+    instead(world.ledger, "change_memo", overtaken)
+    assert world.provision(look=True).nodes_disrupted == 0
+    assert world.outbox.timers_of(TimerKind.REPLACEMENT) == []

@@ -8,6 +8,7 @@ import pytest
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign
+from shared.model.node_budgets import NodeBudget
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
@@ -138,9 +139,16 @@ def test_kubelet_and_launch_settings_are_those_of_the_class() -> None:
     assert (found.kubelet.max_pods, found.template.tags) == (20, {"team": "red"})
 
 
-def test_the_budget_that_api_servers_write_is_the_default() -> None:
-    assert disrupted(budgets=[{"nodes": "10%"}]).warnings == ()
-    assert len(disrupted(budgets=[]).warnings) == 1
+def test_without_budgets_a_tenth_of_the_nodes_may_be_disrupted() -> None:
+    assert decoded().budgets == disrupted(budgets=[{}]).budgets == (NodeBudget(percent=10),)
+    assert disrupted(budgets=[]).budgets == ()
+
+
+def test_a_schedule_that_cannot_be_read_blocks_and_is_reported() -> None:
+    found = disrupted(budgets=[{}, {"nodes": "5", "schedule": "0 9 * * 7", "duration": "8h"}])
+    (warning,) = found.warnings
+    assert warning.startswith("spec.disruption.budgets[1].schedule: '0 9 * * 7': all disruption")
+    assert [bool(budget.fault) for budget in found.budgets or ()] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -153,10 +161,6 @@ def test_the_budget_that_api_servers_write_is_the_default() -> None:
         (
             node_pool(disruption={"consolidateAfter": "1m"}),
             "spec.disruption.consolidateAfter: not acted on yet with this policy",
-        ),
-        (
-            node_pool(disruption={"budgets": [{"nodes": "0", "reasons": ["Drifted"]}]}),
-            "spec.disruption.budgets: not acted on yet",
         ),
         (
             node_pool({"terminationGracePeriod": "1h"}),

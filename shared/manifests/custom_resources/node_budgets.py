@@ -1,0 +1,85 @@
+"""Disruption budgets of objects, read without the models: timers need them, too.
+
+Source: https://karpenter.sh/docs/concepts/disruption/#nodepool-disruption-budgets (2026-11).
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Final
+
+from shared.manifests.custom_resources.schedules import read_schedule
+from shared.manifests.fields import Raw, mapping
+from shared.manifests.spans import read_span
+from shared.model.errors import fault_line
+from shared.model.node_budgets import DEFAULT_PERCENT, DisruptionReason, NodeBudget
+
+_NODES: Final = re.compile(r"(?P<share>100|\d{1,2})%\Z|(?P<number>\d{1,9})\Z", re.ASCII)
+_BLOCKS: Final = "all disruption of its nodes is blocked until it can be read; write"
+_NODES_REMEDY: Final = "a number of nodes, or a share from 0% to 100%"
+_SCHEDULE_REMEDY: Final = "five fields of cron in UTC with weekdays from 0 to 6, as 0 9 * * mon-fri"
+_DURATION_REMEDY: Final = "hours and minutes, as 8h or 1h30m, beside a schedule"
+
+
+def read_budgets(
+    listed: object, default: tuple[NodeBudget, ...] | None
+) -> tuple[NodeBudget, ...] | None:
+    """Return budgets; what cannot be read in one blocks, as with Karpenter.
+
+    Args:
+        listed: As the manifest has it.
+        default: Where it has none.
+    """
+    if listed is None:
+        return default
+    if not isinstance(listed, list):
+        return (NodeBudget(fault=fault_line("budgets", listed, f"{_BLOCKS} a list")),)
+    return tuple(_budget(mapping(entry)) for entry in listed)
+
+
+def unread(budgets: Iterable[NodeBudget], field: str) -> Iterator[str]:
+    """Yield what is wrong in budgets, for people.
+
+    Args:
+        field: Where they stand.
+    """
+    for number, budget in enumerate(budgets):
+        if budget.fault:
+            yield f"{field}[{number}].{budget.fault}"
+
+
+def _budget(raw: Raw) -> NodeBudget:
+    written = raw.get("nodes")
+    nodes = _NODES.match(str(f"{DEFAULT_PERCENT}%" if written is None else written))
+    if nodes is None:
+        return _faulty("nodes", written, _NODES_REMEDY)
+    schedule, duration = "", timedelta(0)
+    if raw.get("schedule") is not None or raw.get("duration") is not None:
+        try:
+            schedule = read_schedule(str(raw.get("schedule")))
+        except ValueError:
+            return _faulty("schedule", raw.get("schedule"), _SCHEDULE_REMEDY)
+        found = _span(raw.get("duration"))
+        if found is None:
+            return _faulty("duration", raw.get("duration"), _DURATION_REMEDY)
+        duration = found
+    listed = raw.get("reasons")
+    reasons = [str(entry) for entry in listed] if isinstance(listed, list) else []
+    return NodeBudget(
+        nodes=int(nodes["number"]) if nodes["number"] else None,
+        percent=int(nodes["share"] or 0),
+        schedule=schedule,
+        duration=duration,
+        reasons=tuple(reason for reason in DisruptionReason if reason in reasons),
+    )
+
+
+def _span(written: object) -> timedelta | None:
+    try:
+        return read_span(written)
+    except ValueError:
+        return None
+
+
+def _faulty(field: str, value: object, remedy: str) -> NodeBudget:
+    return NodeBudget(fault=fault_line(field, value, f"{_BLOCKS} {remedy}"))

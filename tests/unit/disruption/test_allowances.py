@@ -1,0 +1,192 @@
+"""How many nodes budgets leave, and when."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shared.disruption.allowances import NO_BUDGETS, allowances, disruptions_left, is_active
+from shared.disruption.consolidation import Method
+from shared.disruption.fingerprint import fingerprint
+from shared.disruption.selection import DisruptionInput, OngoingChanges
+from shared.disruption.settings import DisruptionSettings
+from shared.model import labels as keys
+from shared.model.kubernetes.nodes import Node
+from shared.model.node_budgets import DisruptionReason, NodeBudget
+from shared.model.provisioner import Provisioner
+from tests.builders import NOW, node_of, provisioner
+from tests.unit.disruption.clusters import AGED, LATER, PACKING, cluster, looked, on
+
+HOUR = timedelta(hours=1)
+EMPTY, DRIFTED = DisruptionReason.EMPTY, DisruptionReason.DRIFTED
+TUESDAY = datetime(2026, 11, 24, 12, 30, tzinfo=UTC)
+
+
+def owner(*budgets: NodeBudget, **more: Any) -> Provisioner:
+    return provisioner(budgets=budgets, **more)
+
+
+def joined(name: str, **more: Any) -> Node:
+    return node_of(name, labels={keys.INITIALIZED: "true"}, **more)
+
+
+def some(count: int) -> list[Node]:
+    return [joined(f"n{number}") for number in range(count)]
+
+
+def left(
+    nodes: list[Node],
+    *budgets: NodeBudget,
+    reason: DisruptionReason | None = EMPTY,
+    going: frozenset[str] = frozenset(),
+) -> int | None:
+    return disruptions_left(owner(*budgets), nodes, reason, TUESDAY, going)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "span", "active"),
+    [
+        ("", 0, True),
+        ("0 12 * * *", 60, True),
+        ("30 12 * * *", 1, True),
+        ("0 12 * * *", 30, False),
+        ("0 12 * * *", 31, True),
+        ("31 12 * * *", 60, False),
+        ("0 0 * * 1-5", 24 * 60, True),
+        ("0 0 * * 0,6", 24 * 60, False),
+        # A day of the month and a weekday, each given: either counts.
+        ("0 0 24 * 0", 24 * 60, True),
+        ("0 0 1-31/2 * 2", 24 * 60, True),
+        ("0 0 1-31/2 * 3", 24 * 60, False),
+        ("0 0 30 2 *", 60, True),
+    ],
+)
+def test_a_budget_is_active_from_its_schedule_until_its_end(
+    schedule: str, span: int, *, active: bool
+) -> None:
+    budget = NodeBudget(nodes=0, schedule=schedule, duration=timedelta(minutes=span))
+    assert is_active(budget, TUESDAY) is active
+
+
+def test_a_share_is_rounded_up() -> None:
+    found = [left(some(count), NodeBudget(percent=10)) for count in (0, 1, 3, 10, 11)]
+    assert found == [0, 1, 1, 1, 2]
+
+
+def test_the_smallest_budget_for_the_reason_counts() -> None:
+    budgets = (NodeBudget(nodes=3), NodeBudget(nodes=1, reasons=(EMPTY,)))
+    assert left(some(9), *budgets) == 1
+    assert left(some(9), *budgets, reason=DRIFTED) == 3
+    assert left(some(9), *budgets, reason=None) == 3
+    assert left(some(9), budgets[1], reason=DRIFTED) is None
+    assert left(some(9)) is None
+
+
+def test_a_budget_that_is_not_active_limits_nothing() -> None:
+    closed = NodeBudget(nodes=0, schedule="0 9 * * 0", duration=HOUR)
+    assert left(some(3), closed) is None
+    assert left(some(3), closed, NodeBudget(nodes=2)) == 2
+
+
+def test_a_budget_that_cannot_be_read_blocks_every_reason() -> None:
+    broken = NodeBudget(fault="schedule: …", reasons=(EMPTY,))
+    assert left(some(3), broken, NodeBudget(nodes=2), reason=DRIFTED) == 0
+
+
+def test_nodes_that_are_not_ready_or_going_use_it_up() -> None:
+    nodes = [
+        *some(15),
+        joined("late", ready=False),
+        joined("lost", ready=None),
+        joined("drains", deletion_at=NOW),
+        node_of("starts"),
+        joined("foreign", finalizers=()),
+        node_of("other", labels={keys.PROVISIONER_NAME: "other", keys.INITIALIZED: "true"}),
+    ]
+    # 18 were initialized: four of them, three of which are used up.
+    assert left(nodes, NodeBudget(percent=20)) == 1
+    assert left(nodes, NodeBudget(percent=20), going=frozenset({"uid-n0"})) == 0
+    assert left(nodes, NodeBudget(nodes=1)) == 0
+
+
+def test_each_owner_has_its_own_and_others_share_the_settings() -> None:
+    limited = owner(NodeBudget(nodes=1))
+    free = provisioner("free")
+    nodes = [
+        *some(3),
+        *(node_of(f"f{number}", labels={keys.PROVISIONER_NAME: "free"}) for number in range(3)),
+    ]
+    found = allowances([limited, free], nodes, TUESDAY, ())
+
+    class Held:
+        def __init__(self, node: Node) -> None:
+            self.node = node
+
+    held = [Held(node) for node in nodes]
+    names = [entry.node.name for entry in found.within(held, EMPTY, 2)]
+    assert names == ["n0", "f0", "f1"]
+    assert len(found.within(held, EMPTY)) == 4
+    assert len(NO_BUDGETS.within(held, EMPTY)) == 6
+
+
+SAVING = {"consolidation": True}
+
+
+def test_empty_nodes_go_within_the_budget_for_empty_ones() -> None:
+    budgets = (NodeBudget(nodes=2, reasons=(EMPTY,)),)
+    seen = cluster(*some(5), provisioners=(owner(*budgets, **SAVING),))
+    found = looked(seen, budget_percent=1).change
+    assert found is not None
+    assert (found.method, found.remove) == (Method.EMPTY, ("n0", "n1"))
+
+
+def test_an_empty_node_that_its_budget_holds_is_not_removed_as_underused() -> None:
+    budgets = (NodeBudget(nodes=0, reasons=(EMPTY,)),)
+    used = [on(f"n{number}") for number in (1, 2)]
+    seen = cluster(*some(3), bound=tuple(used), provisioners=(owner(*budgets, **SAVING),))
+    found = looked(seen).change
+    assert found is not None
+    assert "n0" not in found.remove
+
+
+def test_a_budget_of_none_holds_consolidation() -> None:
+    seen = cluster(*some(3), provisioners=(owner(NodeBudget(nodes=0), **SAVING),))
+    assert looked(seen).reason == "the budget of disruptions is used up"
+
+
+def test_used_nodes_of_an_owner_are_changed_within_its_budget() -> None:
+    budget = NodeBudget(nodes=1)
+    used = tuple(on(f"n{number}") for number in range(4))
+    seen = cluster(*some(4), bound=used, provisioners=(owner(budget, **SAVING),))
+    found = looked(seen).change
+    assert found is not None
+    assert len(found.remove) == 1
+
+
+def test_a_node_that_is_due_waits_for_its_budget() -> None:
+    held = owner(NodeBudget(nodes=0), ttl_until_expired=HOUR)
+    seen = cluster(node_of("a"), node_of("b"), bound=(on("a"),), provisioners=(held,))
+    found = looked(seen)
+    assert found.change is None
+    assert found.held == dict.fromkeys(("a", "b"), "the disruption budgets of default allow none")
+    drifted = owner(NodeBudget(nodes=0, reasons=(DRIFTED,)), ttl_until_expired=HOUR)
+    assert looked(cluster(node_of("a"), provisioners=(drifted,))).change is not None
+    assert looked(cluster(node_of("a"), provisioners=(AGED,))).change is not None
+
+
+def test_nodes_that_timers_are_about_to_remove_use_it_up() -> None:
+    one = owner(NodeBudget(nodes=1), **SAVING)
+    seen = cluster(*some(3), provisioners=(one,))
+    pace = OngoingChanges(permitted=frozenset({"uid-n0"}))
+    assert looked(seen, pace).reason == "the budget of disruptions is used up"
+
+
+def test_the_scene_is_another_once_a_budget_leaves_more() -> None:
+    def of(budget: NodeBudget) -> str:
+        seen = cluster(joined("a"), provisioners=(owner(budget),), taken_at=LATER)
+        disruption_input = DisruptionInput(
+            snapshot=seen, budgets=(), settings=DisruptionSettings(), packing=PACKING
+        )
+        return fingerprint(disruption_input)
+
+    assert of(NodeBudget(nodes=1)) == of(NodeBudget(percent=100)) != of(NodeBudget(nodes=0))
