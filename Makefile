@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
+.PHONY: help setup demo page page-test test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -35,7 +35,20 @@ node_modules/.ready: package.json package-lock.json
 demo: setup  ## Run the main job on this machine and show what happens (SCENARIO=inflate)
 	@$(BIN)/dovetail demo --scenario $(SCENARIO)
 
-test: check supply unit opinion schedules hostile infra contract e2e  ## Everything a commit must pass (15 minutes at most)
+PAGE := functions/cli/watch/page
+
+$(PAGE)/node_modules/.ready: $(PAGE)/package.json $(PAGE)/package-lock.json
+	@echo "installing the locked packages of the page ..."
+	@cd $(PAGE) && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+page: $(PAGE)/node_modules/.ready  ## Build the page of `dovetail watch`
+	@cd $(PAGE) && npm run --silent build
+
+page-test: $(PAGE)/node_modules/.ready  ## The page's types and its data layer
+	@cd $(PAGE) && npm test --silent
+
+test: check supply unit page-test opinion schedules hostile infra contract e2e  ## Everything a commit must pass (15 minutes at most)
 	@echo "all tests passed"
 
 check: setup  ## Format, lint, types, import contracts, sizes
@@ -144,7 +157,7 @@ chart: setup  ## Make the Helm chart from infra/cluster (.build/chart)
 
 lock: setup  ## Lock the packages again after a change of pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	    --no-emit-index-url --no-emit-find-links --extra infra --extra local --extra dev \
+	    --no-emit-index-url --no-emit-find-links --extra infra --extra local --extra watch --extra dev \
 	    --custom-compile-command "make lock" -o requirements/dev.txt pyproject.toml
 	@$(BIN)/uv pip compile --quiet --python-version 3.13 --python-platform aarch64-manylinux_2_28 \
 	    --generate-hashes --no-emit-index-url --no-emit-find-links \

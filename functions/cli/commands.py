@@ -17,6 +17,7 @@ from functions.cli.offline.packing_settings import (
     explained,
     with_settings,
 )
+from functions.cli.watch.commands import mount as mount_watch
 from functions.cli.why import mount as mount_why
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def mount(subparsers: Subparsers) -> None:
     mount_catalog(subparsers)
     mount_doctor(subparsers)
     mount_why(subparsers)
+    mount_watch(subparsers)
 
 
 def _set_option(parser: argparse.ArgumentParser) -> None:

@@ -36,6 +36,15 @@ class BucketDecisions:
             document: bytes = answer["Body"].read()
         return document
 
+    def keys(self, prefix: str) -> tuple[str, ...]:
+        """Return the keys that begin with a prefix, sorted."""
+        with translated(f"s3 ListObjectsV2 {prefix}"):
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._bucket, Prefix=prefix
+            )
+            found = [row["Key"] for page in pages for row in page.get("Contents", ())]
+        return tuple(sorted(found))
+
     def _put_if_absent(self, key: str, document: bytes) -> bool:
         with translated(f"s3 PutObject {key}"):
             try:

@@ -3,12 +3,13 @@
 import dataclasses
 import json
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shared.decisions.record import to_plain
 from shared.decisions.restoring import RestoreError, restore
+from shared.manifests.fields import mapping
 from shared.model.ec2.launches import PlannedNode
 from shared.model.encodable import REMEDY, escapes_surrogate, unencodable
 from shared.model.errors import InvalidManifestError
@@ -32,6 +33,7 @@ class Decision:
 
     Attributes:
         canonical_plan: The plan's bytes as recorded.
+        change: What it is for when it is about nodes instead of waiting pods; empty otherwise.
     """
 
     plan_id: str
@@ -39,6 +41,7 @@ class Decision:
     settings: PackingSettings
     plan: Plan
     canonical_plan: bytes
+    change: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def again(self, settings: PackingSettings | None = None) -> Plan:
         """Decide again, with its own settings or others."""
@@ -66,6 +69,7 @@ def load_decision(content: bytes) -> Decision:
             settings=_part(PackingSettings, document, "settings", {}),
             plan=_part(Plan, document, "plan"),
             canonical_plan=_canonical(plan),
+            change=mapping(document.get("change")),
         )
         _refuse_without_options(decision.snapshot.launching, "snapshot", "launching")
         _refuse_without_options(decision.plan.nodes, "plan", "nodes")

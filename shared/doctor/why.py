@@ -111,7 +111,7 @@ class Why:
         if pod.node_name:
             return self._bound(pod, slots)
         if not pod.is_provisionable:
-            return Answer(state=_not_provisionable(pod))
+            return Answer(state=not_provisionable(pod))
         state = f"is pending{_for(self._now - pod.created_at) if pod.created_at else ''}"
         held = self._held(pod)
         if held is not None:
@@ -319,7 +319,7 @@ def _plan_of(node: Node) -> str:
     return node.annotations.get(keys.SLOT, "").partition("/")[0]
 
 
-def _not_provisionable(pod: Pod) -> str:
+def not_provisionable(pod: Pod) -> str:
     """Return why Dovetail launches no node for a pod without one."""
     if pod.is_terminal:
         return f"has ended: {pod.phase}"

@@ -35,8 +35,15 @@ def connect_in_cluster(*, timeout: timedelta = TIMEOUT) -> KubeApi:
     return _api(configuration, timeout)
 
 
-def connect_kubeconfig(path: str, *, timeout: timedelta = TIMEOUT) -> KubeApi:
+def connect_kubeconfig(
+    path: str, *, timeout: timedelta = TIMEOUT, kind: type[KubeApi] = KubeApi
+) -> KubeApi:
     """Return the API server of a kubeconfig file's current context.
+
+    Args:
+        path: Of the file; several as in KUBECONFIG, the first that names the context counts.
+        timeout: Longest wait for an answer.
+        kind: What the connection may do.
 
     Raises:
         PermanentError: If the file is missing or says nothing usable, or its certificate authority
@@ -47,10 +54,12 @@ def connect_kubeconfig(path: str, *, timeout: timedelta = TIMEOUT) -> KubeApi:
         load_kube_config(config_file=path, client_configuration=configuration)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError) as error:
         raise PermanentError(f"kubeconfig {path}: {error}; name a readable file") from error
-    return _api(configuration, timeout)
+    return _api(configuration, timeout, kind)
 
 
-def _api(configuration: Configuration, timeout: timedelta) -> KubeApi:
+def _api(
+    configuration: Configuration, timeout: timedelta, kind: type[KubeApi] = KubeApi
+) -> KubeApi:
     pools = ApiClient(configuration).rest_client.pool_manager
     pools.pool_classes_by_scheme = POOLS
     pools.connection_pool_kw["ssl_context"] = tls_context(
@@ -66,4 +75,4 @@ def _api(configuration: Configuration, timeout: timedelta) -> KubeApi:
             found["key"]: found["value"] for found in settings.values() if found["in"] == "header"
         }
 
-    return KubeApi(configuration.host, pools, authorization, timeout=timeout)
+    return kind(configuration.host, pools, authorization, timeout=timeout)

@@ -45,10 +45,20 @@ def doctor_runtime(variables: Mapping[str, str] | None = None) -> DoctorRuntime:
         SettingsError: If a variable is missing or wrong.
         NotFoundError: If there is no control plane in the Region.
     """
+    return DoctorRuntime(function_settings(variables))
+
+
+def function_settings(variables: Mapping[str, str] | None = None) -> FunctionSettings:
+    """Return the settings of a function, for a user's own process; filled as `doctor_runtime` does.
+
+    Raises:
+        SettingsError: If a variable is missing or wrong.
+        NotFoundError: If there is no control plane in the Region.
+    """
     found = environment() if variables is None else variables
     if not any(f"{PREFIX}{name.upper()}" in found for name in FunctionSettings.model_fields):
         found = _deployed()
-    return DoctorRuntime(FunctionSettings.from_environment(found))
+    return FunctionSettings.from_environment(found)
 
 
 def _deployed() -> Mapping[str, str]:

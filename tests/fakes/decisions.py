@@ -20,3 +20,7 @@ class FakeDecisions:
         if key not in self.documents:
             raise NotFoundError(f"{key}: no such document")
         return self.documents[key]
+
+    def keys(self, prefix: str) -> tuple[str, ...]:
+        self.calls.append(("keys", prefix))
+        return tuple(sorted(key for key in self.documents if key.startswith(prefix)))

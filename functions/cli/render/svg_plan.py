@@ -124,8 +124,13 @@ def _blocks(pods: Sequence[Pod]) -> tuple[Block, ...]:
 
 
 def workload_of(pod: Pod) -> str:
-    """Return the name people know a pod by: its controller's, else its own."""
-    return f"{pod.namespace}/{pod.owner.name if pod.owner is not None else pod.name}"
+    """Return the name people know a pod by: its controller's, else its own.
+
+    Of a ReplicaSet it is the Deployment's: the hash of its pod template is left out.
+    """
+    name = pod.owner.name if pod.owner is not None else pod.name
+    template = pod.labels.get("pod-template-hash", "")
+    return f"{pod.namespace}/{name.removesuffix(f'-{template}') if template else name}"
 
 
 def _colours(sizes: Counter[str]) -> dict[str, str]:

@@ -36,6 +36,15 @@ def test_document_that_was_not_written_is_not_found(decisions: Decisions) -> Non
         decisions.get(KEY)
 
 
+@pytest.mark.parametrize("kind", ["fake", "bucket"])
+def test_keys_are_listed_by_prefix_in_order(kind: str, aws: Session, bucket: str) -> None:
+    found = FakeDecisions() if kind == "fake" else BucketDecisions(aws, bucket=bucket)
+    for name in ("b/2", "a/1", "b/1"):
+        found.put(f"decisions/{name}", b"one")
+    assert found.keys("decisions/b/") == ("decisions/b/1", "decisions/b/2")
+    assert found.keys("decisions/c/") == ()
+
+
 def test_two_writers_at_once_are_a_conflict(aws: Session, bucket: str) -> None:
     with (
         canned(aws, "s3", "PutObject", (409, "ConditionalRequestConflict")),

@@ -1,0 +1,137 @@
+"""What Dovetail has written about a cluster: launches and decisions."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from functions.cli.watch.board import Records
+from functions.cli.watch.decision import read_decision
+from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
+from shared.model.errors import InvalidManifestError, PermanentError
+from shared.model.resources import Resources
+from shared.snapshot.launch_body import LaunchBody
+
+MOST_DECISIONS: Final = 20
+# What the list of decisions shows of each; the rest is sent when one is opened.
+_SUMMARY: Final = (
+    *("id", "at", "cause", "cost", "bound", "gap_percent", "pods", "remove"),
+    *("nodes", "placed", "unplaced"),
+)
+
+
+class Reading(Protocol):
+    """Reads what was written about one cluster: `shared.runtime.watching.ClusterRecords`."""
+
+    cluster: str
+    bucket: str
+
+    def slots(self) -> tuple[Slot, ...]:
+        """Return the launched nodes of the ledger."""
+        ...
+
+    def open_intents(self) -> tuple[LaunchIntent, ...]:
+        """Return the unfinished launches."""
+        ...
+
+    def decisions(self, day: str) -> tuple[str, ...]:
+        """Return the keys of a day's decisions, oldest first."""
+        ...
+
+    def document(self, key: str) -> bytes:
+        """Return a document."""
+        ...
+
+
+class Archive:
+    """The last decisions, read once each, and the launches under way.
+
+    Args:
+        reading: Where they are.
+        worker: Runs what takes long: proofs and comparisons.
+    """
+
+    def __init__(self, reading: Reading, worker: Executor) -> None:
+        self._reading = reading
+        self._worker = worker
+        self._read: dict[str, dict[str, Any]] = {}
+        self._unreadable: set[str] = set()
+
+    def read(self, now: datetime) -> Records:
+        """Read what is new.
+
+        Raises:
+            AutoscalerError: If AWS cannot be asked.
+        """
+        slots = self._reading.slots()
+        launching = dict(_launching(self._reading, slots))
+        days = (now - timedelta(days=1), now)
+        keys = [key for day in days for key in self._reading.decisions(f"{day:%Y-%m-%d}")]
+        for key in keys[-MOST_DECISIONS:]:
+            if key not in self._read and key not in self._unreadable:
+                self._open(key)
+        for key in sorted(self._read, key=_by_plan)[:-MOST_DECISIONS]:
+            del self._read[key]
+        newest = self.newest_first()
+        refused = newest[0]["refused"] if newest else {}
+        return Records(slots=slots, launching=launching, refused=refused)
+
+    def newest_first(self) -> list[dict[str, Any]]:
+        """Return the decisions that were read, whole."""
+        return [self._read[key] for key in sorted(self._read, key=_by_plan, reverse=True)]
+
+    def document(self, plan_id: str) -> bytes | None:
+        """Return a decision as it was recorded, None when it is none of the last."""
+        found = next((key for key, read in self._read.items() if read["id"] == plan_id), None)
+        return self._reading.document(found) if found is not None else None
+
+    def _open(self, key: str) -> None:
+        try:
+            content = self._reading.document(key)
+            read = self._worker.submit(read_decision, key, content).result()
+        except (InvalidManifestError, PermanentError):
+            # Of another release, or deleted in between: what can be read is shown.
+            self._unreadable.add(key)
+            return
+        self._read[key] = {**read, "bucket": self._reading.bucket}
+
+
+def summary(decision: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the list of decisions shows of one."""
+    found = {name: decision[name] for name in _SUMMARY}
+    found["nodes"] = [
+        [row["count"], row["options"][0][0], row["options"][0][2]] for row in decision["nodes"]
+    ]
+    found["placed"] = sum(row["count"] for row in decision["placed"])
+    found["unplaced"] = sum(row["count"] for row in decision["unplaced"])
+    return found
+
+
+def _by_plan(key: str) -> str:
+    """Return the plan's id, which sorts by time."""
+    return key.rpartition("/")[2]
+
+
+def _launching(reading: Reading, slots: Iterable[Slot]) -> Iterable[tuple[str, PlannedNode]]:
+    """Yield the nodes of unfinished launches that have no instance yet, by name of their slot."""
+    filled = {slot.name for slot in slots}
+    for intent in reading.open_intents():
+        try:
+            attempt = LaunchBody.from_bytes(reading.document(intent.body_key)).attempt
+        except PermanentError:
+            continue
+        for slot in attempt.slots:
+            name = f"{attempt.plan_id}/{attempt.group}/{slot.number}"
+            if name not in filled:
+                yield (
+                    name,
+                    PlannedNode(
+                        provisioner=attempt.provisioner,
+                        labels=attempt.labels,
+                        options=attempt.options,
+                        fallback=attempt.later,
+                        pods=slot.pods,
+                        requests=Resources(),
+                        daemon_requests=slot.daemon_requests,
+                    ),
+                )

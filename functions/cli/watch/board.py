@@ -1,0 +1,279 @@
+"""The state of one cluster as it is shown: what was read goes in, what changed comes out.
+
+Without threads, clock and network, as the forwarder's observer is: the same readings in the same
+order give the same changes, and all changes together are the whole.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from functions.cli.watch.view import (
+    GOING,
+    LAUNCHING,
+    NodeView,
+    Prices,
+    Promise,
+    WaitingView,
+    view_node,
+    view_planned,
+    view_slot,
+    view_waiting,
+)
+from shared.model.ec2.launches import PlannedNode, PodRef, Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import Provisioner
+
+COMING: Final = frozenset({LAUNCHING, "launched", "registered"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """What Dovetail has written down: empty without access to AWS.
+
+    Attributes:
+        launching: Nodes of unfinished launches without an instance, by name of their slot.
+        refused: Why the last decision found no place for pods, by uid.
+    """
+
+    slots: tuple[Slot, ...] = ()
+    launching: Mapping[str, PlannedNode] = field(default_factory=dict, hash=False)
+    refused: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Figures of the whole cluster.
+
+    Attributes:
+        price: Of all nodes whose price is known, in micro-dollars per hour.
+        owned_price: Of those that Dovetail launched.
+        unpriced: How many nodes have no known price.
+    """
+
+    nodes: int
+    owned: int
+    coming: int
+    going: int
+    pods: int
+    waiting: int
+    price: int
+    owned_price: int
+    unpriced: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is different since the last change.
+
+    Attributes:
+        nodes: Those that are new or look different, in order of name.
+        gone: Names of those that are no more.
+        waiting: All groups of waiting pods, None when they are as before.
+    """
+
+    nodes: tuple[NodeView, ...]
+    gone: tuple[str, ...]
+    waiting: tuple[WaitingView, ...] | None
+    totals: Totals
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "nodes": [asdict(node) for node in self.nodes],
+            "gone": list(self.gone),
+            "waiting": None if self.waiting is None else [asdict(group) for group in self.waiting],
+            "totals": asdict(self.totals),
+        }
+
+
+class Board:
+    """Nodes, pods and records as they were last read; not safe for several threads."""
+
+    def __init__(self, prices: Prices) -> None:
+        self._prices = prices
+        self._nodes: dict[str, Node] = {}
+        self._pods_on: dict[str, dict[str, Pod]] = {}
+        self._pods: dict[str, Pod] = {}
+        self._unbound: dict[str, Pod] = {}
+        self._said: dict[str, str] = {}
+        self._owners: tuple[Provisioner, ...] = ()
+        self._records = Records()
+        self._slots: dict[str, Slot] = {}
+        self._instances: dict[str, str] = {}
+        self._views: dict[str, NodeView] = {}
+        self._dirty: set[str] = set()
+        self._shown_waiting: tuple[WaitingView, ...] = ()
+
+    # --- what was read
+
+    def put_node(self, old: Node | None, new: Node | None) -> None:
+        """Take in a change of a Node: `old` None for a new one, `new` None for one that is gone."""
+        for node in (old, new):
+            if node is not None:
+                self._dirty.update((node.name, node.instance_id))
+        if new is not None:
+            self._nodes[new.name] = new
+            self._instances[new.instance_id] = new.name
+        elif old is not None and self._nodes.get(old.name, old).uid == old.uid:
+            self._nodes.pop(old.name, None)
+            self._instances.pop(old.instance_id, None)
+
+    def put_pod(self, old: Pod | None, new: Pod | None, said: str = "") -> None:
+        """Take in a change of a pod.
+
+        Args:
+            said: What kube-scheduler says of it, empty when it says nothing.
+        """
+        if old is not None:
+            self._forget_pod(old)
+        if new is None or new.is_terminal:
+            return
+        self._pods[new.uid] = new
+        if new.node_name:
+            self._pods_on.setdefault(new.node_name, {})[new.uid] = new
+            self._dirty.add(new.node_name)
+        else:
+            self._unbound[new.uid] = new
+            self._said[new.uid] = said
+
+    def _forget_pod(self, pod: Pod) -> None:
+        self._pods.pop(pod.uid, None)
+        self._unbound.pop(pod.uid, None)
+        self._said.pop(pod.uid, None)
+        if pod.node_name:
+            self._pods_on.get(pod.node_name, {}).pop(pod.uid, None)
+            self._dirty.add(pod.node_name)
+
+    def put_owners(self, owners: Iterable[Provisioner]) -> None:
+        """Take in the Provisioners and NodePools."""
+        found = tuple(owners)
+        if found != self._owners:
+            self._owners = found
+            self._dirty.update(self._nodes)
+
+    def put_records(self, records: Records) -> None:
+        """Take in what Dovetail has written down."""
+        before = self._records
+        self._records = records
+        self._slots = {slot.instance_id: slot for slot in records.slots}
+        for slot in {*before.slots} ^ {*records.slots}:
+            self._dirty.update((slot.instance_id, slot.node_name))
+        self._dirty.update({*before.launching} | {*records.launching})
+
+    def put_prices(self, prices: Prices) -> None:
+        """Take in the prices of another catalogue."""
+        if prices != self._prices:
+            self._prices = prices
+            self._dirty.update(self._nodes)
+
+    # --- what is shown
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The Nodes by name."""
+        return self._nodes
+
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        """The pods that have not ended, by uid."""
+        return self._pods
+
+    def change(self) -> Change | None:
+        """Return what is different since the last call, None for nothing."""
+        before = dict.fromkeys(self._views)
+        changed = self._redrawn()
+        gone = tuple(sorted(name for name in before if name not in self._views))
+        waiting = self._waiting()
+        same = waiting == self._shown_waiting
+        self._shown_waiting = waiting
+        if not changed and not gone and same:
+            return None
+        return Change(
+            nodes=changed, gone=gone, waiting=None if same else waiting, totals=self._totals()
+        )
+
+    def whole(self) -> Change:
+        """Return all of it, as the change from nothing; what `change` returns stays the same."""
+        return Change(
+            nodes=tuple(self._views[name] for name in sorted(self._views)),
+            gone=(),
+            waiting=self._shown_waiting,
+            totals=self._totals(),
+        )
+
+    def _redrawn(self) -> tuple[NodeView, ...]:
+        """Draw anew what may look different; return what does."""
+        found = []
+        # What is promised changes with pods and not with the node.
+        coming = {*self._records.launching, *map(self._name_of, self._records.slots)}
+        for name in sorted(self._dirty | coming):
+            view = self._view(name)
+            if view == self._views.get(name):
+                continue
+            if view is None:
+                del self._views[name]
+            else:
+                self._views[name] = view
+                found.append(view)
+        self._dirty.clear()
+        return tuple(found)
+
+    def _view(self, name: str) -> NodeView | None:
+        """Return what is shown under a name: a Node, an instance without one, or a planned node."""
+        node = self._nodes.get(name)
+        if node is not None:
+            slot = self._slots.get(node.instance_id)
+            promised = self._known(slot.pods) if slot is not None else []
+            pods = [*self._pods_on.get(name, {}).values()]
+            owner = next((found for found in self._owners if found.owns(node)), None)
+            return view_node(node, pods, owner, promised, self._prices.of_node(node))
+        slot = self._slots.get(name)
+        if slot is not None:
+            # One that has or had its Node is shown as that.
+            named = name in self._instances or slot.node_name
+            return None if named else view_slot(slot, self._known(slot.pods))
+        planned = self._records.launching.get(name)
+        return view_planned(name, planned, self._known(planned.pods)) if planned else None
+
+    def _name_of(self, slot: Slot) -> str:
+        """Return under which name a launched instance is shown."""
+        return slot.node_name or self._instances.get(slot.instance_id, slot.instance_id)
+
+    def _known(self, refs: Iterable[PodRef]) -> list[Pod]:
+        return [pod for ref in refs if (pod := self._pods.get(ref.uid)) is not None]
+
+    def _waiting(self) -> tuple[WaitingView, ...]:
+        if not self._unbound:
+            return ()
+        promises = {}
+        for view, refs in self._coming():
+            for ref in refs:
+                promises[ref.uid] = Promise(node=view.name, waits_for=view.waits_for)
+        waiting = self._unbound.values()
+        return view_waiting(waiting, promises, self._records.refused, self._said)
+
+    def _coming(self) -> Iterable[tuple[NodeView, tuple[PodRef, ...]]]:
+        for slot in self._records.slots:
+            view = self._views.get(self._name_of(slot))
+            if view is not None:
+                yield view, slot.pods
+        for name, planned in self._records.launching.items():
+            yield self._views[name], planned.pods
+
+    def _totals(self) -> Totals:
+        views = self._views.values()
+        standing = [view for view in views if view.phase != LAUNCHING]
+        owned = [view for view in standing if view.owner]
+        return Totals(
+            nodes=len(standing),
+            owned=len(owned),
+            coming=sum(view.phase in COMING for view in views),
+            going=sum(view.phase == GOING for view in views),
+            pods=sum(share.count for view in standing for share in view.pods),
+            waiting=len(self._unbound),
+            price=sum(view.price or 0 for view in views),
+            owned_price=sum(view.price or 0 for view in views if view.owner),
+            unpriced=sum(view.price is None for view in views),
+        )

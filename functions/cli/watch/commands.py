@@ -1,0 +1,272 @@
+"""`dovetail watch` and `dovetail top`: one cluster, seen live; both only read."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from functions.cli.asking import refuse
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from functions.cli.watch.live import Live
+
+ENDED: Final = 0
+_WATCH_TEXT: Final = """\
+Serves a page on this machine that shows a cluster live: its nodes and what fills them, which are
+coming and what they wait for, which are going and why, pods that wait and why, dollars per hour
+with their proved lower bound, and the last decisions. Reads the cluster with a kubeconfig file and,
+where your credentials allow it, Dovetail's ledger and decisions; writes nothing.
+
+  dovetail watch
+  dovetail watch --kubeconfig ~/.kube/prod --cluster prod --port 7373
+  dovetail watch --recording demo.jsonl
+"""
+_TOP_TEXT: Final = """\
+Shows the same as `dovetail watch` in this terminal; once, where the output is no terminal.
+"""
+_CODES: Final = """exit codes:
+  0  ended by Ctrl-C, or shown once
+  2  bad input, or the cluster cannot be reached: one line says what
+"""
+_SYNC_SECONDS: Final = 30.0
+_BOUND_SECONDS: Final = 15.0
+_LOOK_SECONDS: Final = 0.25
+
+
+def mount(subparsers: Any) -> None:
+    """Add the commands; each parsed namespace has a `run` that returns the exit code."""
+    watch = subparsers.add_parser(
+        "watch",
+        help="serve a page that shows a cluster live",
+        description=_WATCH_TEXT,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _cluster_options(watch)
+    watch.add_argument("--port", type=_port, default=0, metavar="N", help="on 127.0.0.1 (any free)")
+    watch.add_argument("--record", metavar="FILE", help="write what is shown to this file, too")
+    watch.add_argument("--recording", metavar="FILE", help="play such a file instead of a cluster")
+    watch.add_argument(
+        "--speed", type=_speed, default=1.0, metavar="N", help="play it N times faster (1)"
+    )
+    watch.add_argument(
+        "--address-file", metavar="FILE", help="write the address to this file, for you alone"
+    )
+    watch.set_defaults(run=_watch)
+    top = subparsers.add_parser(
+        "top",
+        help="show a cluster live in this terminal",
+        description=_TOP_TEXT,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _cluster_options(top)
+    top.set_defaults(run=_top)
+
+
+def _cluster_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="its current context is read (KUBECONFIG, ~/.kube)"
+    )
+    parser.add_argument("--cluster", metavar="NAME", help="needed where several are attached")
+    parser.add_argument(
+        "--catalog",
+        metavar="FILE",
+        help="prices where AWS cannot be asked, as `dovetail catalog` writes them (us-east-1)",
+    )
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) < 65_536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text}: give a port from 0 to 65535")
+
+
+def _speed(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if 0 < value <= 1000:
+        return value
+    raise argparse.ArgumentTypeError(f"{text}: give a number above 0, at most 1000")
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    if arguments.recording and arguments.record:
+        return refuse("watch", "--record: a recording is played; give one of the two options")
+    return _told("watch", arguments, _serve)
+
+
+def _top(arguments: argparse.Namespace) -> int:
+    return _told("top", arguments, _show)
+
+
+def _told(command: str, arguments: argparse.Namespace, run: Any) -> int:
+    """Return the exit code of a command; what it cannot do is told in one line."""
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from functions.cli.inputs import InputError  # noqa: PLC0415
+    from shared.model.errors import AutoscalerError  # noqa: PLC0415
+
+    try:
+        run(arguments)
+    except ModuleNotFoundError as error:
+        if error.name not in ("aiohttp", "rich"):
+            raise
+        return refuse(command, f"{error.name} is missing: pip install 'dovetail-autoscaler[watch]'")
+    except (AutoscalerError, InputError, OSError) as error:
+        return refuse(command, error)
+    except KeyboardInterrupt:
+        return ENDED
+    return ENDED
+
+
+# --- the page
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    import asyncio  # noqa: PLC0415
+
+    from functions.cli.watch import page_files  # noqa: PLC0415
+
+    if not page_files.is_built():
+        sys.stderr.write("dovetail watch: building the page, once (half a minute) ...\n")
+        page_files.build()
+    with _Sources(arguments) as sources:
+        asyncio.run(_run(arguments, sources))
+
+
+async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
+    import asyncio  # noqa: PLC0415
+    from contextlib import AsyncExitStack  # noqa: PLC0415
+
+    from functions.cli.watch.broadcast import Broadcast, running  # noqa: PLC0415
+    from functions.cli.watch.page_files import BUILT  # noqa: PLC0415
+    from functions.cli.watch.recording import Recording, read_recording  # noqa: PLC0415
+    from functions.cli.watch.server import PageServer, Source  # noqa: PLC0415
+
+    async with AsyncExitStack() as stack:
+        source: Source
+        if arguments.recording:
+            source = Recording(read_recording(arguments.recording), arguments.speed)
+        else:
+            live = sources.live()
+            source = Broadcast(live, sources.recorder(live))
+            await stack.enter_async_context(running(source))
+        server = PageServer(source, BUILT, arguments.port)
+        address = await server.start()
+        stack.push_async_callback(server.stop)
+        if arguments.address_file:
+            _write_privately(Path(arguments.address_file), address)
+        sys.stdout.write(f"The page: {address}\nCtrl-C ends it.\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+def _write_privately(path: Path, address: str) -> None:
+    """Write the address in one step to a file that its owner alone can read."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.touch(mode=0o600)
+    partial.write_text(f"{address}\n", encoding="utf-8")
+    partial.replace(path)
+
+
+class _Sources:
+    """What the commands read from; ends what it started."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        from contextlib import ExitStack  # noqa: PLC0415
+
+        self._arguments = arguments
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def live(self) -> "Live":
+        """Return the cluster, watched from now on."""
+        from functions.cli.inputs import read_catalog  # noqa: PLC0415
+        from functions.cli.watch.live import Live  # noqa: PLC0415
+        from shared.runtime.watching import (  # noqa: PLC0415
+            ClusterWatch,
+            cluster_records,
+            kubeconfig_of,
+        )
+
+        arguments = self._arguments
+        path = kubeconfig_of(arguments.kubeconfig)
+        name = arguments.cluster or ""
+        live = Live(
+            ClusterWatch(path),
+            name or "cluster",
+            lambda: cluster_records(name),
+            read_catalog(arguments.catalog).instance_types,
+            self._worker(),
+        )
+        live.start()
+        self._stack.callback(live.stop)
+        return live
+
+    def recorder(self, live: "Live") -> Any:
+        """Return what keeps each message, None where nothing is recorded."""
+        if not self._arguments.record:
+            return None
+        import time  # noqa: PLC0415
+
+        from functions.cli.watch.recording import Recorder  # noqa: PLC0415
+
+        file = Path(self._arguments.record).open("w", encoding="utf-8")  # noqa: SIM115 -- see below
+        self._stack.enter_context(file)
+        began = time.monotonic()
+        return Recorder(file, lambda: time.monotonic() - began, live.decision).keep
+
+    def _worker(self) -> "Executor":
+        """Return a process for proofs: they would hold up everything else here."""
+        import multiprocessing  # noqa: PLC0415
+        import os  # noqa: PLC0415
+        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+
+        worker = ProcessPoolExecutor(
+            1, multiprocessing.get_context("spawn"), initializer=os.nice, initargs=(10,)
+        )
+        self._stack.callback(worker.shutdown, wait=False, cancel_futures=True)
+        return worker
+
+
+# --- the terminal
+
+
+def _show(arguments: argparse.Namespace) -> None:
+    import time  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live as Screen  # noqa: PLC0415
+
+    from functions.cli.watch.top import picture  # noqa: PLC0415
+    from shared.model.errors import UnavailableError  # noqa: PLC0415
+
+    console = Console()
+    with _Sources(arguments) as sources:
+        live = sources.live()
+        if not console.is_terminal:
+            ends = time.monotonic() + _SYNC_SECONDS
+            while not live.is_synced and time.monotonic() < ends:
+                time.sleep(_LOOK_SECONDS)
+            if not live.is_synced:
+                raise UnavailableError("the cluster does not answer: is its API server reachable?")
+            ends = time.monotonic() + _BOUND_SECONDS
+            while not live.is_complete and time.monotonic() < ends:
+                time.sleep(_LOOK_SECONDS)
+            live.turn()
+            console.print(picture(live.whole(), 10_000))
+            return
+        with Screen(console=console, screen=True, auto_refresh=False) as screen:
+            while True:
+                live.turn()
+                screen.update(picture(live.whole(), console.height), refresh=True)
+                time.sleep(_LOOK_SECONDS)

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { Colours, DAEMONS, legend } from "./colours";
+import { age, announcement, bigDollars, cores, counted, described, dollars, gib, share, stateOf } from "./format";
+import { bought } from "./panels";
+import { node, totals } from "./sample";
+
+test("amounts have the units that people read", () => {
+  expect(dollars(1_234_567_890)).toBe("$1,234.5679");
+  expect(bigDollars(734_900)).toBe("$0.7349");
+  expect(bigDollars(123_456_789)).toBe("$123.46");
+  expect([cores(1900), gib(7.5 * 2 ** 30), share(1, 3), share(1, 0)]).toEqual(["1.9", "7.5 GiB", "33 %", "–"]);
+  expect([counted(1, "pod"), counted(2000, "pod")]).toEqual(["1 pod", "2,000 pods"]);
+});
+
+test("ages are spans", () => {
+  const now = Date.parse("2026-01-01T03:20:05Z");
+  expect(age("2026-01-01T03:20:00Z", now)).toBe("5 s");
+  expect(age("2026-01-01T03:00:00Z", now)).toBe("20 min");
+  expect(age("2026-01-01T00:00:00Z", now)).toBe("3 h 20 min");
+  expect(age("2025-12-20T00:00:00Z", now)).toBe("12 d");
+  expect(age("2026-01-01T04:00:00Z", now)).toBe("0 s");
+  expect(age("", now)).toBe("");
+});
+
+test("a node is described in words", () => {
+  expect(stateOf(node("a", { phase: "launched", waits_for: "the kubelet to be Ready" }))).toBe("launched, waits for the kubelet to be Ready");
+  expect(stateOf(node("a", { phase: "going", reason: "empty", blocked: "by budget web" }))).toBe("going: empty; held: by budget web");
+  expect(stateOf(node("a", { blocked: "consolidation: too young" }))).toBe("initialized; kept: consolidation: too young");
+  expect(described(node("a"))).toBe("a, m5.large spot us-east-1a, initialized, 3 pods, cpu 75 %, memory 25 %, $0.0320 an hour");
+  expect(described(node("a", { price: null }))).toContain("price unknown");
+});
+
+test("only what changed is read out", () => {
+  const before = totals();
+  expect(announcement(before, totals())).toBe("");
+  expect(announcement(before, totals({ price: 40_000 }))).toBe("");
+  expect(announcement(before, totals({ nodes: 2, coming: 1, going: 1, waiting: 5, price: 64_000 }))).toBe(
+    "2 nodes, 1 coming, 1 going, 5 pods waiting, $0.06 an hour",
+  );
+});
+
+test("a workload keeps its colour, and daemons are grey", () => {
+  const colours = new Colours();
+  const first = colours.of("a");
+  expect(colours.of("b")).not.toBe(first);
+  expect(colours.of("a")).toBe(first);
+  expect(colours.of(DAEMONS)).toBe("#8b95a5");
+});
+
+test("the legend has the largest workload first", () => {
+  const small = node("b", { pods: [{ workload: "z", count: 1, cpu: 1, memory: 1 }] });
+  expect(legend([small, node("a")])).toEqual([
+    ["default/web", 3],
+    ["z", 1],
+  ]);
+});
+
+test("a decision says in a line what it did", () => {
+  const decision = { id: "p", at: "", cause: "", cost: 0, bound: 0, gap_percent: 0, pods: 0, remove: [], placed: 0, unplaced: 0 };
+  expect(bought({ ...decision, nodes: [] })).toBe("buys nothing");
+  expect(bought({ ...decision, nodes: [[2, "m5.large", "spot"], [1, "c5.large", "spot"], [1, "r5.large", "spot"]] })).toBe(
+    "2 × m5.large spot, 1 × c5.large spot, 1 more kinds",
+  );
+  expect(bought({ ...decision, nodes: [], remove: ["n1"], placed: 2, unplaced: 1 })).toBe(
+    "1 node removed, 2 pods on nodes that are there, no place for 1 pod",
+  );
+});

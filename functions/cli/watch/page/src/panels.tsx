@@ -1,0 +1,193 @@
+import type { Colours } from "./colours";
+import { legend } from "./colours";
+import { age, bigDollars, clock, cores, counted, dollars, gib, share, stateOf, sum } from "./format";
+import type { DecisionSummary, NodeView, WaitingView } from "./protocol";
+import { excess, type Store } from "./store";
+
+const LEGEND = 14;
+
+export function Figures({ store }: { store: Store }) {
+  const { totals, least } = store;
+  const over = excess(totals, least);
+  return (
+    <dl class="figures">
+      <Figure name="per hour" value={bigDollars(totals.price)} note={totals.unpriced ? `${totals.unpriced} of unknown price` : totals.owned < totals.nodes ? `${bigDollars(totals.owned_price)} by Dovetail` : ""} kind="price" />
+      <Figure
+        name="at least"
+        value={least ? bigDollars(least.bound) : "–"}
+        note={over === null || !totals.owned ? (least ? `${counted(least.pods, "pod")}` : "not proved yet") : `${over >= 0 ? "+" : "−"}${Math.abs(over).toFixed(1)} % above it`}
+        kind="bound"
+        title="What the same pods cost at least with these Provisioners and prices: proved, not estimated"
+      />
+      <Figure name={totals.nodes === 1 ? "node" : "nodes"} value={totals.nodes.toLocaleString("en-US")} note={[totals.coming && `${totals.coming} coming`, totals.going && `${totals.going} going`].filter(Boolean).join(", ")} />
+      <Figure name={totals.pods === 1 ? "pod runs" : "pods run"} value={totals.pods.toLocaleString("en-US")} note="" />
+      <Figure name={totals.waiting === 1 ? "pod waits" : "pods wait"} value={totals.waiting.toLocaleString("en-US")} note="" kind={totals.waiting ? "waits" : ""} />
+    </dl>
+  );
+}
+
+function Figure({ name, value, note, kind = "", title }: { name: string; value: string; note: string; kind?: string; title?: string }) {
+  return (
+    <div class={`figure ${kind}`} title={title}>
+      <dt>{name}</dt>
+      <dd>
+        <b>{value}</b>
+        <span>{note}</span>
+      </dd>
+    </div>
+  );
+}
+
+export function Legend({ store, colours }: { store: Store; colours: Colours }) {
+  const all = legend(store.nodes.values());
+  return (
+    <ul class="legend" aria-label="Workloads">
+      {all.slice(0, LEGEND).map(([workload, count]) => (
+        <li key={workload}>
+          <i style={{ background: colours.of(workload) }} />
+          {workload} <span>{count.toLocaleString("en-US")}</span>
+        </li>
+      ))}
+      {all.length > LEGEND && <li class="more">and {all.length - LEGEND} more workloads</li>}
+    </ul>
+  );
+}
+
+interface Moves {
+  store: Store;
+  now: number;
+  choose: (name: string) => void;
+}
+
+const MOST_MOVES = 8;
+
+export function ComingAndGoing({ store, now, choose }: Moves) {
+  const nodes = [...store.nodes.values()];
+  const going = nodes.filter((node) => node.phase === "going" || node.phase === "not ready");
+  const coming = nodes.filter((node) => ["launching", "launched", "registered"].includes(node.phase));
+  const moving = [...coming, ...going];
+  return (
+    <section aria-labelledby="moves">
+      <h2 id="moves">Coming and going</h2>
+      {!moving.length && <p class="quiet">All nodes stand: none is coming or going.</p>}
+      <ul class="rows">
+        {moving.slice(0, MOST_MOVES).map((node) => (
+          <li key={node.name}>
+            <button type="button" class="row" onClick={() => choose(node.name)}>
+              <span class={`phase ${node.phase.replace(" ", "-")}`}>{node.phase}</span>
+              <span class="main">
+                {node.type} <em>{node.name}</em>
+              </span>
+              <span class="aside">{age(node.since, now)}</span>
+              <span class="why">{whyOf(node)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {moving.length > MOST_MOVES && <p class="quiet">and {moving.length - MOST_MOVES} more: press T for the table</p>}
+    </section>
+  );
+}
+
+function whyOf(node: NodeView): string {
+  if (node.phase === "going") return node.reason + (node.blocked ? `; held: ${node.blocked}` : "");
+  return node.waits_for ? `waits for ${node.waits_for}` : "";
+}
+
+export function Waiting({ groups, now }: { groups: WaitingView[]; now: number }) {
+  return (
+    <section aria-labelledby="waiting">
+      <h2 id="waiting">Waiting pods</h2>
+      {!groups.length && <p class="quiet">No pod waits.</p>}
+      <ul class="rows">
+        {groups.slice(0, MOST_MOVES).map((group) => (
+          <li key={group.key} class="row" title={group.names.join("\n")}>
+            <span class="phase waits">{group.count.toLocaleString("en-US")} ×</span>
+            <span class="main">{group.workload}</span>
+            <span class="aside">{age(group.since, now)}</span>
+            <span class="why">{group.reason}</span>
+          </li>
+        ))}
+      </ul>
+      {groups.length > MOST_MOVES && <p class="quiet">and {groups.length - MOST_MOVES} more groups</p>}
+    </section>
+  );
+}
+
+export function Decisions({ decisions, open }: { decisions: DecisionSummary[]; open: (id: string) => void }) {
+  return (
+    <section aria-labelledby="decisions">
+      <h2 id="decisions">Last decisions</h2>
+      {!decisions.length && <p class="quiet">None is known yet.</p>}
+      <ul class="rows">
+        {decisions.map((decision) => (
+          <li key={decision.id}>
+            <button type="button" class="row" onClick={() => open(decision.id)} aria-haspopup="dialog">
+              <span class="phase decision">{clock(decision.at)}</span>
+              <span class="main">{bought(decision)}</span>
+              <span class="aside">{decision.nodes.length ? `${dollars(decision.cost)}/h` : ""}</span>
+              <span class="why">
+                {decision.cause}
+                {decision.nodes.length > 0 && decision.bound > 0 && `, gap ${decision.gap_percent.toFixed(2)} %`}
+              </span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+export function bought(decision: DecisionSummary): string {
+  const parts = decision.nodes.slice(0, 2).map(([count, type, paid]) => `${count} × ${type} ${paid}`);
+  if (decision.nodes.length > 2) parts.push(`${decision.nodes.length - 2} more kinds`);
+  if (decision.remove.length) parts.push(`${counted(decision.remove.length, "node")} removed`);
+  if (decision.placed) parts.push(`${counted(decision.placed, "pod")} on nodes that are there`);
+  if (decision.unplaced) parts.push(`no place for ${counted(decision.unplaced, "pod")}`);
+  return parts.join(", ") || "buys nothing";
+}
+
+export function NodePanel({ node, colours, now, close }: { node: NodeView; colours: Colours; now: number; close: () => void }) {
+  return (
+    <section class="node" aria-label={`Node ${node.name}`}>
+      <header>
+        <h2>{node.type || "Node"}</h2>
+        <button type="button" class="close" onClick={close} aria-label="Close the node">
+          ✕
+        </button>
+      </header>
+      <p class="name">{node.name}</p>
+      <dl class="facts">
+        <dt>State</dt>
+        <dd>{stateOf(node)}</dd>
+        <dt>Bought</dt>
+        <dd>{[node.capacity_type, node.zone, node.price === null ? "price unknown" : `${dollars(node.price)}/h`].filter(Boolean).join(", ")}</dd>
+        <dt>For</dt>
+        <dd>{node.owner || "not launched by Dovetail"}</dd>
+        <dt>Age</dt>
+        <dd>{age(node.since, now) || "unknown"}</dd>
+        <dt>cpu</dt>
+        <dd>{`${cores(sum(node.pods, "cpu"))} of ${cores(node.cpu)} cores, ${share(sum(node.pods, "cpu"), node.cpu)}`}</dd>
+        <dt>Memory</dt>
+        <dd>{`${gib(sum(node.pods, "memory"))} of ${gib(node.memory)}, ${share(sum(node.pods, "memory"), node.memory)}`}</dd>
+        <dt>Pods</dt>
+        <dd>{`${sum(node.pods, "count")} of ${node.room}${node.promised.length ? `, ${sum(node.promised, "count")} promised` : ""}`}</dd>
+        {node.instance && (
+          <>
+            <dt>Instance</dt>
+            <dd>{node.instance}</dd>
+          </>
+        )}
+      </dl>
+      <ul class="legend">
+        {node.pods.map((each) => (
+          <li key={each.workload}>
+            <i style={{ background: colours.of(each.workload) }} />
+            {each.workload} <span>{each.count}</span>
+          </li>
+        ))}
+      </ul>
+      {node.phase !== "launching" && <code>dovetail why node/{node.name}</code>}
+    </section>
+  );
+}

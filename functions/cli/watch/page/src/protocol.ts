@@ -1,0 +1,143 @@
+// What the server sends: functions/cli/watch/view.py, board.py and decision.py say what it means.
+// Amounts: cpu in millicores, memory in bytes, prices in micro-dollars per hour.
+
+export type Phase =
+  | "launching"
+  | "launched"
+  | "registered"
+  | "initialized"
+  | "going"
+  | "not ready";
+
+export interface Share {
+  workload: string;
+  count: number;
+  cpu: number;
+  memory: number;
+}
+
+export interface NodeView {
+  name: string;
+  instance: string;
+  type: string;
+  zone: string;
+  capacity_type: string;
+  owner: string;
+  price: number | null;
+  cpu: number;
+  memory: number;
+  room: number;
+  phase: Phase;
+  waits_for: string;
+  reason: string;
+  blocked: string;
+  since: string;
+  pods: Share[];
+  promised: Share[];
+  plan: string;
+}
+
+export interface WaitingView {
+  key: string;
+  workload: string;
+  count: number;
+  cpu: number;
+  memory: number;
+  reason: string;
+  names: string[];
+  since: string;
+}
+
+export interface Totals {
+  nodes: number;
+  owned: number;
+  coming: number;
+  going: number;
+  pods: number;
+  waiting: number;
+  price: number;
+  owned_price: number;
+  unpriced: number;
+}
+
+export interface Least {
+  planned: number;
+  bound: number;
+  pods: number;
+  left_out: number;
+}
+
+/** Seconds since 1970; price of all nodes; of Dovetail's; bound. */
+export type Point = [number, number, number, number | null];
+
+/** Count, instance type, capacity type. */
+export type Bought = [number, string, string];
+
+export interface DecisionSummary {
+  id: string;
+  at: string;
+  cause: string;
+  cost: number;
+  bound: number;
+  gap_percent: number;
+  pods: number;
+  remove: string[];
+  nodes: Bought[];
+  placed: number;
+  unplaced: number;
+}
+
+/** Instance type, zone, capacity type, price. */
+export type Option = [string, string, string, number];
+
+export interface PlannedNode {
+  count: number;
+  owner: string;
+  pods: number;
+  cpu_percent: number;
+  memory_percent: number;
+  shares: Share[];
+  options: Option[];
+  fallback: Option[];
+}
+
+export interface Decision {
+  id: string;
+  key: string;
+  bucket: string;
+  at: string;
+  cause: string;
+  remove: string[];
+  cost: number;
+  bound: number;
+  gap_percent: number;
+  pods: number;
+  placed: { node: string; count: number }[];
+  nodes: PlannedNode[];
+  unplaced: { reason: string; count: number; names: string[] }[];
+  looked_at: {
+    types: number;
+    offerings: number;
+    unavailable: number;
+    owners: { name: string; types: number; offerings: number; zones: string[]; reason: string }[];
+  };
+  why_not_cheaper: string[];
+  settings: string[];
+  remark: string;
+}
+
+export interface Message {
+  kind: "whole" | "change";
+  recorded?: boolean;
+  synced?: boolean;
+  nodes?: NodeView[];
+  gone?: string[];
+  waiting?: WaitingView[] | null;
+  totals?: Totals;
+  cluster?: string;
+  least?: Least | null;
+  notes?: string[];
+  decisions?: DecisionSummary[];
+  history?: Point[];
+  point?: Point;
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import type { Message } from "./protocol";
+import { node, totals } from "./sample";
+import { excess, MOST_POINTS, Store } from "./store";
+
+function stored(...messages: Message[]): Store {
+  const store = new Store();
+  for (const message of messages) store.apply(message);
+  return store;
+}
+
+describe("the store", () => {
+  test("takes the whole, then changes of it", () => {
+    const store = stored(
+      { kind: "whole", synced: true, nodes: [node("a"), node("b")], totals: totals({ nodes: 2 }), cluster: "prod" },
+      { kind: "change", nodes: [node("b", { phase: "going" })], gone: ["a"] },
+    );
+    expect([...store.nodes.keys()]).toEqual(["b"]);
+    expect(store.nodes.get("b")!.phase).toBe("going");
+    expect(store.cluster).toBe("prod");
+    expect(store.totals.nodes).toBe(2);
+  });
+
+  test("forgets what a new whole does not name, as after a lost connection", () => {
+    const store = stored(
+      { kind: "whole", nodes: [node("a")], history: [[1, 2, 2, null]] },
+      { kind: "whole", nodes: [node("b")], history: [] },
+    );
+    expect([...store.nodes.keys()]).toEqual(["b"]);
+    expect(store.history).toEqual([]);
+  });
+
+  test("keeps waiting pods that a change says nothing about", () => {
+    const waiting = [{ key: "k", workload: "w", count: 1, cpu: 1, memory: 1, reason: "r", names: [], since: "" }];
+    const store = stored({ kind: "whole", waiting }, { kind: "change", waiting: null }, { kind: "change" });
+    expect(store.waiting).toEqual(waiting);
+  });
+
+  test("lays out anew only when a node comes, goes or has another size", () => {
+    const store = stored({ kind: "whole", nodes: [node("a")] });
+    const before = store.arrangement;
+    store.apply({ kind: "change", nodes: [node("a", { phase: "going" })] });
+    expect(store.arrangement).toBe(before);
+    store.apply({ kind: "change", nodes: [node("a", { cpu: 1900 })] });
+    expect(store.arrangement).toBe(before + 1);
+    store.apply({ kind: "change", gone: ["a", "unknown"] });
+    expect(store.arrangement).toBe(before + 2);
+  });
+
+  test("marks exactly the changed nodes to be drawn", () => {
+    const store = stored({ kind: "whole", nodes: [node("a"), node("b")] });
+    store.dirty.clear();
+    store.apply({ kind: "change", nodes: [node("b")] });
+    expect([...store.dirty]).toEqual(["b"]);
+  });
+
+  test("thins a long history and keeps its ends", () => {
+    const store = new Store();
+    for (let at = 0; at < 3 * MOST_POINTS; at += 1) store.apply({ kind: "change", point: [at, 1, 1, null] });
+    expect(store.history.length).toBeLessThanOrEqual(MOST_POINTS);
+    expect(store.history[0]![0]).toBe(0);
+    expect(store.history.at(-1)![0]).toBe(3 * MOST_POINTS - 1);
+  });
+
+  test("knows a recording and says when it is synced", () => {
+    expect(stored({ kind: "whole", synced: false }).synced).toBe(false);
+    const store = stored({ kind: "change", recorded: true });
+    expect([store.recorded, store.synced]).toEqual([true, true]);
+  });
+});
+
+test("excess over the bound counts Dovetail's nodes alone", () => {
+  const least = { planned: 21_000, bound: 20_000, pods: 3, left_out: 0 };
+  expect(excess(totals({ price: 99_000, owned_price: 22_000 }), least)).toBeCloseTo(10);
+  expect(excess(totals(), null)).toBeNull();
+  expect(excess(totals(), { ...least, bound: 0 })).toBeNull();
+});

@@ -1,0 +1,170 @@
+"""Serves the page on loopback: the built files, and one stream of messages.
+
+Everything is under a token that only the address has; a request with another Host is refused, so
+that no other site's script can reach it under a name of its own. Only GET is answered.
+"""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from aiohttp import web
+
+# Nothing is fetched from elsewhere, nothing is sent, nothing is framed.
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_KEEP_ALIVE_SECONDS: Final = 15.0
+_FAREWELL_SECONDS: Final = 0.2
+
+
+class Source(Protocol):
+    """Where messages come from."""
+
+    def messages(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Return the messages for one reader; the first holds the whole."""
+        ...
+
+    async def decision(self, plan_id: str) -> Mapping[str, Any] | None:
+        """Return all about one decision, None when it is not known."""
+        ...
+
+    async def document(self, plan_id: str) -> bytes | None:
+        """Return a decision as it was recorded, None when it is not known."""
+        ...
+
+
+class PageServer:
+    """The page of one source, under an address that cannot be guessed.
+
+    Args:
+        source: What is shown.
+        built: Folder of the built page.
+        port: On 127.0.0.1; 0 for any free one.
+        token: In the address; made anew when empty.
+    """
+
+    def __init__(self, source: Source, built: Path, port: int = 0, token: str = "") -> None:
+        self._source = source
+        self._built = built.resolve()
+        self._port = port
+        self._token = token or secrets.token_urlsafe(18)
+        self._hosts: frozenset[str] = frozenset()
+        self._runner: web.ServerRunner | None = None
+        self._streams: set[asyncio.Task[Any]] = set()
+
+    async def start(self) -> str:
+        """Begin to serve; return the address, token and all.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        server = web.Server(self._serve, handler_cancellation=True, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=_FAREWELL_SECONDS)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
+        port = self._runner.addresses[0][1]
+        self._hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
+        return f"http://127.0.0.1:{port}/{self._token}/"
+
+    async def stop(self) -> None:
+        """Serve no more; open streams end."""
+        for stream in self._streams:
+            stream.cancel()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers.get("Host", "") not in self._hosts:
+            return _plain(421, "this address is served under 127.0.0.1 and localhost alone")
+        if request.method != "GET":
+            return _plain(405, "this page only reads: use GET", {"Allow": "GET"})
+        _, token, path = [*request.path.split("/", 2), "", ""][:3]
+        if not secrets.compare_digest(token.encode(), self._token.encode()):
+            return _plain(404, "open the whole address that `dovetail watch` printed")
+        if path == "stream":
+            return await self._stream(request)
+        if path.startswith("decisions/"):
+            return await self._decision(path.removeprefix("decisions/"))
+        return self._file(path or "index.html")
+
+    def _file(self, name: str) -> web.StreamResponse:
+        path = (self._built / name).resolve()
+        media = _TYPES.get(path.suffix)
+        if media is None or not path.is_relative_to(self._built) or not path.is_file():
+            return _plain(404, "there is no such file")
+        return web.Response(body=path.read_bytes(), headers={**HEADERS, "Content-Type": media})
+
+    async def _decision(self, name: str) -> web.StreamResponse:
+        plan_id = name.removesuffix(".json.gz")
+        if name.endswith(".json.gz"):
+            document = await self._source.document(plan_id)
+            if document is not None:
+                saved = f'attachment; filename="{plan_id}.json.gz"'
+                media = {"Content-Type": "application/gzip", "Content-Disposition": saved}
+                return web.Response(body=document, headers={**HEADERS, **media})
+        elif (found := await self._source.decision(plan_id)) is not None:
+            media = {"Content-Type": "application/json"}
+            return web.Response(text=json.dumps(found), headers={**HEADERS, **media})
+        return _plain(404, "this decision is none of the last that are kept")
+
+    async def _stream(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Send messages as server-sent events until the reader or the source ends.
+
+        Source: https://html.spec.whatwg.org/multipage/server-sent-events.html (2026-11).
+        """
+        media = {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+        response = web.StreamResponse(headers={**HEADERS, **media})
+        await response.prepare(request)
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            await self._send(response)
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            self._streams.discard(task)
+        return response
+
+    async def _send(self, response: web.StreamResponse) -> None:
+        messages = aiter(self._source.messages())
+        upcoming = asyncio.ensure_future(anext(messages, None))
+        try:
+            while True:
+                done, _ = await asyncio.wait({upcoming}, timeout=_KEEP_ALIVE_SECONDS)
+                if not done:
+                    await response.write(b": still here\n\n")
+                    continue
+                message = upcoming.result()
+                if message is None:
+                    # Nothing comes any more: the reader keeps what it has, and does not come back.
+                    await response.write(b"event: end\ndata: {}\n\n")
+                    return
+                text = json.dumps(message, separators=(",", ":"))
+                await response.write(f"data: {text}\n\n".encode())
+                upcoming = asyncio.ensure_future(anext(messages, None))
+        finally:
+            upcoming.cancel()
+
+
+def _plain(status: int, text: str, more: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(status=status, text=f"{text}\n", headers={**HEADERS, **(more or {})})

@@ -1,0 +1,185 @@
+"""One cluster as tables for a terminal: what the page shows, drawn with rich."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from functions.cli.watch.view import GOING, LAUNCHING, NOT_READY
+from shared.planning.explanation import counted
+
+_MICROS: Final = 1_000_000
+_GIB: Final = 2**30
+_BAR: Final = 18
+_WAITING_ROWS: Final = 6
+_DECISION_ROWS: Final = 4
+_SPARKS: Final = " ▁▂▃▄▅▆▇█"
+# Lines of panels, headings and totals around the rows of nodes.
+_FRAME: Final = 9
+# Distinct also on a terminal of sixteen colours.
+_COLOURS: Final = (
+    *("blue", "dark_orange", "green", "magenta", "cyan", "yellow", "red", "bright_blue"),
+    *("bright_green", "bright_magenta", "bright_cyan", "bright_red"),
+)
+_PHASE_STYLE: Final[Mapping[str, str]] = {
+    LAUNCHING: "dim",
+    "launched": "cyan",
+    "registered": "cyan",
+    "initialized": "green",
+    GOING: "yellow",
+    NOT_READY: "red",
+}
+_ORDER: Final = (NOT_READY, GOING, LAUNCHING, "launched", "registered", "initialized")
+
+
+def picture(whole: Mapping[str, Any], rows: int) -> RenderableType:
+    """Return the cluster for a screen of so many rows.
+
+    Args:
+        whole: As `Live.whole` returns it.
+        rows: Lines that there are; nodes that do not fit are counted.
+    """
+    if not whole["synced"]:
+        return Text("reading nodes and pods …")
+    parts: list[RenderableType] = [_head(whole)]
+    waiting = _waiting(whole["waiting"])
+    decisions = _decisions(whole["decisions"][:_DECISION_ROWS])
+    taken = sum(part.row_count + 3 for part in (waiting, decisions) if part is not None)
+    parts.append(_nodes(whole["nodes"], max(rows - _FRAME - taken - len(whole["notes"]), 3)))
+    if waiting is not None:
+        count = whole["totals"]["waiting"]
+        title = f"{counted(count, 'pod')} {'waits' if count == 1 else 'wait'}"
+        parts.append(Panel(waiting, title=title, title_align="left", border_style="yellow"))
+    if decisions is not None:
+        parts.append(Panel(decisions, title="last decisions", title_align="left"))
+    parts += [Text(note, style="dim") for note in whole["notes"]]
+    return Group(*parts)
+
+
+def _head(whole: Mapping[str, Any]) -> Text:
+    totals, least = whole["totals"], whole["least"]
+    head = Text()
+    head.append(f"{whole['cluster']}  ", style="bold")
+    head.append(f"{counted(totals['nodes'], 'node')}")
+    for name in ("coming", "going"):
+        if totals[name]:
+            head.append(f", {totals[name]} {name}", style="yellow" if name == "going" else "cyan")
+    head.append(f"   {counted(totals['pods'], 'pod')}")
+    if totals["waiting"]:
+        head.append(f", {totals['waiting']} waiting", style="yellow")
+    head.append(f"   {_dollars(totals['price'])}/h", style="bold")
+    if totals["unpriced"]:
+        head.append(f" and {counted(totals['unpriced'], 'node')} of unknown price", style="dim")
+    if least is not None:
+        head.append(f"   bound {_dollars(least['bound'])}/h", style="green")
+        owned = totals["owned_price"]
+        if least["bound"]:
+            over = 100 * (owned - least["bound"]) / least["bound"]
+            head.append(f" ({over:+.1f} % on {counted(totals['owned'], 'node')} of Dovetail)")
+    head.append(f"   {sparks([point[1] for point in whole['history']], 24)}", style="blue")
+    return head
+
+
+def sparks(values: Sequence[int], width: int) -> str:
+    """Return the last values as a line of bars from zero to their largest."""
+    shown = values[-width:]
+    most = max(shown, default=0)
+    if not most:
+        return ""
+    last = len(_SPARKS) - 1
+    return "".join(_SPARKS[round(last * value / most)] for value in shown)
+
+
+def _nodes(nodes: Sequence[Mapping[str, Any]], rows: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), expand=True)
+    for title in ("node", "type", "zone", "bought", "$/h"):
+        table.add_column(title, no_wrap=True, justify="right" if title == "$/h" else "left")
+    table.add_column("state", ratio=1, overflow="ellipsis", no_wrap=True)
+    for title in ("pods", "cpu", "memory"):
+        table.add_column(title, no_wrap=True, justify="right" if title == "pods" else "left")
+    colours = workload_colours(nodes)
+    ordered = sorted(nodes, key=lambda node: (_ORDER.index(node["phase"]), node["name"]))
+    for node in ordered[:rows]:
+        pods = sum(share["count"] for share in node["pods"])
+        table.add_row(
+            node["name"],
+            node["type"],
+            node["zone"],
+            node["capacity_type"] if node["owner"] else "not by Dovetail",
+            "?" if node["price"] is None else f"{node['price'] / _MICROS:.4f}",
+            Text(_state(node), style=_PHASE_STYLE[node["phase"]]),
+            f"{pods}/{node['room']}",
+            _bar(node, "cpu", colours),
+            _bar(node, "memory", colours),
+        )
+    if len(ordered) > rows:
+        table.add_row(f"… and {len(ordered) - rows} more")
+    return table
+
+
+def _state(node: Mapping[str, Any]) -> str:
+    phase = str(node["phase"])
+    if node["reason"]:
+        held = f"; held: {node['blocked']}" if node["blocked"] else ""
+        return f"{phase}: {node['reason']}{held}"
+    return f"{phase}, waits for {node['waits_for']}" if node["waits_for"] else phase
+
+
+def workload_colours(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return a colour for each workload; those with the most pods differ."""
+    sizes: dict[str, int] = {}
+    for node in nodes:
+        for share in node["pods"]:
+            sizes[share["workload"]] = sizes.get(share["workload"], 0) + share["count"]
+    ordered = sorted(sizes, key=lambda name: (-sizes[name], name))
+    return {name: _COLOURS[number % len(_COLOURS)] for number, name in enumerate(ordered)}
+
+
+def _bar(node: Mapping[str, Any], resource: str, colours: Mapping[str, str]) -> Text:
+    """Return how full a node is, by workload: eighteen cells and a percentage."""
+    room = node[resource]
+    bar, drawn, used = Text(), 0, 0
+    for share in node["pods"]:
+        used += share[resource]
+        end = min(_BAR, round(_BAR * used / room)) if room else 0
+        bar.append("█" * (end - drawn), style=colours[share["workload"]])
+        drawn = max(drawn, end)
+    bar.append("░" * (_BAR - drawn), style="dim")
+    bar.append(f" {round(100 * used / room) if room else 0:3d} %")
+    return bar
+
+
+def _waiting(groups: Sequence[Mapping[str, Any]]) -> Table | None:
+    if not groups:
+        return None
+    table = Table(box=None, padding=(0, 1), show_header=False, expand=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1, overflow="ellipsis", no_wrap=True)
+    for group in groups[:_WAITING_ROWS]:
+        table.add_row(f"{group['count']} ×", group["workload"], group["reason"])
+    if len(groups) > _WAITING_ROWS:
+        table.add_row("", f"… and {len(groups) - _WAITING_ROWS} more groups", "")
+    return table
+
+
+def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
+    if not decisions:
+        return None
+    table = Table(box=None, padding=(0, 1), show_header=False)
+    for _ in range(4):
+        table.add_column(no_wrap=True)
+    for decision in decisions:
+        bought = ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in decision["nodes"])
+        gap = f", gap {decision['gap_percent']:.2f} %" if decision["bound"] else ""
+        cost = f"{_dollars(decision['cost'])}/h{gap}" if decision["nodes"] else ""
+        table.add_row(decision["at"][11:19], decision["cause"], bought or "buys nothing", cost)
+    return table
+
+
+def _dollars(micros: int) -> str:
+    return f"${micros / _MICROS:,.4f}"

@@ -1,0 +1,222 @@
+"""What `dovetail watch` and `dovetail top` read: one cluster, and AWS where that is allowed.
+
+Nothing here can write: the API server is sent GET alone, and of AWS only reading calls are used.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+from urllib3.response import BaseHTTPResponse
+
+from shared.aws.decisions import BucketDecisions
+from shared.kube.api import KubeApi, Query
+from shared.kube.cluster import KubeCluster
+from shared.kube.configured import connect_kubeconfig
+from shared.kube.nodes import NODES_PATH, PODS_PATH
+from shared.kube.provisioners import NODE_POOLS_PATH, PROVISIONERS_PATH
+from shared.kube.reflector import Reflector, Tuning
+from shared.manifests.fields import condition, mapping, text
+from shared.manifests.nodes import decode_node
+from shared.manifests.pods import PodDecoder
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.ec2.launches import LaunchIntent, Slot
+from shared.model.errors import NotAttachedError, PermanentError
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.ports import ClusterPorts
+from shared.runtime.doctor import function_settings
+from shared.runtime.provisioning_wiring import ProvisioningWiring
+from shared.runtime.system import environment
+from shared.runtime.wiring import Right
+
+T = TypeVar("T")
+
+_TIMEOUT: Final = timedelta(seconds=20)
+_PAGE: Final = 500
+
+
+class Reflecting(Protocol):
+    """A watch of one collection."""
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether its first list is complete."""
+        ...
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def stop(self, wait: timedelta = ...) -> None:
+        """End it, waiting for its thread at most that long."""
+        ...
+
+
+class ReadingApi(KubeApi):
+    """An API server that is only read: every method but GET is refused before it is sent."""
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        body: object,
+        content_type: str,
+        read_seconds: float,
+    ) -> BaseHTTPResponse:
+        if method != "GET":
+            raise PermanentError(f"{method} {path}: this connection only reads")
+        return super()._request(method, path, query, body, content_type, read_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPod:
+    """A pod, and what kube-scheduler says of it."""
+
+    pod: Pod
+    said: str
+
+
+class ClusterWatch:
+    """Watches of one cluster, with the permissions of a kubeconfig file.
+
+    Args:
+        kubeconfig: Its path; its current context is read.
+
+    Raises:
+        PermanentError: If the file cannot be used.
+    """
+
+    def __init__(self, kubeconfig: str) -> None:
+        self._api = connect_kubeconfig(kubeconfig, timeout=_TIMEOUT, kind=ReadingApi)
+        self._cluster = KubeCluster("", self._api)
+        self._decoder = PodDecoder()
+
+    def nodes(self, changed: Callable[[Node | None, Node | None], None]) -> Reflector[Node]:
+        """Return a watch of all Nodes, not yet started."""
+        return self._watch(NODES_PATH, decode_node, changed)
+
+    def pods(self, changed: Callable[[SeenPod | None, SeenPod | None], None]) -> Reflector[SeenPod]:
+        """Return a watch of all pods, not yet started."""
+        return self._watch(PODS_PATH, self._seen, changed)
+
+    def owners(self, changed: Callable[[], None]) -> tuple[Reflector[str], ...]:
+        """Return watches that tell only that a Provisioner or NodePool has changed."""
+        return tuple(
+            Reflector(
+                self._api,
+                path,
+                _version,
+                lambda _old, _new: changed(),
+                synced=changed,
+                tuning=Tuning(optional=True),
+            )
+            for path in (PROVISIONERS_PATH, NODE_POOLS_PATH)
+        )
+
+    def provisioners(self) -> tuple[Provisioner, ...]:
+        """Return the Provisioners and NodePools that can be used.
+
+        Raises:
+            NotInstalledError: If the cluster defines neither.
+            UnauthorizedError: If they may not be read.
+        """
+        return self._cluster.provisioners()[0]
+
+    def daemonsets(self) -> tuple[DaemonSet, ...]:
+        """Return all DaemonSets, sorted by namespace and name."""
+        return self._cluster.daemonsets()
+
+    def _watch(
+        self,
+        path: str,
+        project: Callable[[Mapping[str, Any]], T],
+        changed: Callable[[T | None, T | None], None],
+    ) -> Reflector[T]:
+        return Reflector(self._api, path, project, changed, tuning=Tuning(page_size=_PAGE))
+
+    def _seen(self, raw: Mapping[str, Any]) -> SeenPod:
+        pod = self._decoder.decode(raw)
+        scheduled = condition(mapping(raw.get("status")), "PodScheduled")
+        return SeenPod(pod=pod, said="" if pod.node_name else text(scheduled.get("message")))
+
+
+class ClusterRecords:
+    """What Dovetail has written about one cluster, with its user's permissions."""
+
+    def __init__(self, ports: ClusterPorts, documents: BucketDecisions, bucket: str) -> None:
+        self.cluster = ports.cluster.name
+        self.bucket = bucket
+        self._ports = ports
+        self._documents = documents
+
+    def slots(self) -> tuple[Slot, ...]:
+        """Return the launched nodes of the ledger."""
+        return self._ports.ledger.slots(self.cluster)
+
+    def open_intents(self) -> tuple[LaunchIntent, ...]:
+        """Return the unfinished launches."""
+        return self._ports.ledger.open_intents(self.cluster)
+
+    def decisions(self, day: str) -> tuple[str, ...]:
+        """Return the keys of a day's decisions, oldest first.
+
+        Args:
+            day: As in 2026-11-24.
+        """
+        return self._documents.keys(f"decisions/{self.cluster}/{day}/")
+
+    def document(self, key: str) -> bytes:
+        """Return a document.
+
+        Raises:
+            NotFoundError: If there is none.
+        """
+        return self._documents.get(key)
+
+    def instance_types(self) -> tuple[InstanceType, ...]:
+        """Return what can be bought in the Region, as the control plane knows it."""
+        return self._ports.catalog.instance_types()
+
+
+def kubeconfig_of(named: str | None) -> str:
+    """Return the path of the kubeconfig file that is named, or that kubectl would read.
+
+    Source: https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
+    (2026-11).
+    """
+    if named:
+        return named
+    return environment().get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+
+
+def cluster_records(cluster: str) -> ClusterRecords:
+    """Return the records of a cluster.
+
+    Args:
+        cluster: Its name; empty where one alone is attached.
+
+    Raises:
+        AutoscalerError: If AWS cannot be reached, or no such cluster is attached.
+        SettingsError: If a variable of the environment is wrong.
+    """
+    settings = function_settings()
+    wiring = ProvisioningWiring(settings, Right.OWN)
+    attached = [attachment.name for attachment in wiring.registry.all()]
+    if not cluster and len(attached) != 1:
+        named = ", ".join(attached) or "none"
+        raise NotAttachedError(f"attached clusters: {named}; name one with --cluster")
+    documents = BucketDecisions(wiring.session, bucket=settings.bucket)
+    return ClusterRecords(wiring.ports(cluster or attached[0]), documents, settings.bucket)
+
+
+def _version(raw: Mapping[str, Any]) -> str:
+    """Return what changes with what people declare, and not with each status."""
+    metadata = mapping(raw.get("metadata"))
+    annotations = sorted(mapping(metadata.get("annotations")).items())
+    return f"{metadata.get('name')} {metadata.get('generation')} {annotations}"

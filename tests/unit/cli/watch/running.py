@@ -1,0 +1,104 @@
+"""A cluster in memory for `Live`: watches that tests report changes through."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from datetime import timedelta
+from typing import Any
+
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.ec2.launches import LaunchIntent, Slot
+from shared.model.errors import AutoscalerError
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
+from shared.runtime.watching import SeenPod
+from tests.builders import CATALOG, provisioner
+from tests.unit.worlds import World
+
+
+class Watched:
+    """A watch whose changes a test reports."""
+
+    def __init__(self, changed: Callable[..., None]) -> None:
+        self.changed = changed
+        self.has_synced = False
+        self.running = False
+
+    def start(self) -> None:
+        self.running = True
+
+    def stop(self, wait: timedelta = timedelta(0)) -> None:
+        del wait
+        self.running = False
+
+
+class WatchedCluster:
+    """Implements functions.cli.watch.live.Watching; raises `failure` in place of lists."""
+
+    def __init__(self, *owners: Provisioner) -> None:
+        self.found = owners or (provisioner(),)
+        self.failure: AutoscalerError | None = None
+        self.watches: list[Watched] = []
+
+    def nodes(self, changed: Callable[[Node | None, Node | None], None]) -> Watched:
+        return self._made(changed)
+
+    def pods(self, changed: Callable[[SeenPod | None, SeenPod | None], None]) -> Watched:
+        return self._made(changed)
+
+    def owners(self, changed: Callable[[], None]) -> tuple[Watched, ...]:
+        return (self._made(changed),)
+
+    def provisioners(self) -> tuple[Provisioner, ...]:
+        if self.failure is not None:
+            raise self.failure
+        return self.found
+
+    def daemonsets(self) -> tuple[DaemonSet, ...]:
+        return ()
+
+    def synced(self) -> None:
+        for watch in self.watches:
+            watch.has_synced = True
+
+    def _made(self, changed: Callable[..., None]) -> Watched:
+        self.watches.append(Watched(changed))
+        return self.watches[-1]
+
+
+class AtOnce(Executor):
+    """Runs what it is given when it is given it, in this thread."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 -- as an executor does
+            future.set_exception(error)
+        return future
+
+
+class WorldRecords:
+    """Implements functions.cli.watch.live.Recorded over a world in memory."""
+
+    cluster = "test"
+    bucket = "archive"
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.types: tuple[InstanceType, ...] = CATALOG
+
+    def slots(self) -> tuple[Slot, ...]:
+        return self.world.ports.ledger.slots(self.cluster)
+
+    def open_intents(self) -> tuple[LaunchIntent, ...]:
+        return self.world.ports.ledger.open_intents(self.cluster)
+
+    def decisions(self, day: str) -> tuple[str, ...]:
+        return self.world.decisions.keys(f"decisions/{self.cluster}/{day}/")
+
+    def document(self, key: str) -> bytes:
+        return self.world.decisions.get(key)
+
+    def instance_types(self) -> tuple[InstanceType, ...]:
+        return self.types

@@ -1,0 +1,242 @@
+"""A cluster as messages: what is read is told once, and what cannot be read is said."""
+
+from datetime import timedelta
+from typing import Any
+
+from functions.cli.watch.live import Live
+from shared.model.errors import NotAttachedError, NotInstalledError, UnavailableError
+from shared.runtime.watching import SeenPod
+from tests.builders import CATALOG, node, pod, pods, provisioner
+from tests.fakes.clock import FakeClock
+from tests.unit.cli.watch.running import AtOnce, WatchedCluster, WorldRecords
+from tests.unit.launching.launches import apart, open_intent, two_nodes
+from tests.unit.worlds import World
+
+
+class Scene:
+    """A live cluster whose threads never run: a test takes each step."""
+
+    def __init__(self, records: WorldRecords | None = None, **cluster: Any) -> None:
+        self.clock = records.world.clock if records is not None else FakeClock()
+        self.cluster = WatchedCluster(**cluster)
+        self.failure = NotAttachedError("attached clusters: none; name one with --cluster")
+        self.records = records
+        self.live = Live(self.cluster, "cluster", self._connect, CATALOG, AtOnce(), self.clock.now)
+        self.nodes, self.pods, self.owners = self.cluster.watches
+
+    def _connect(self) -> WorldRecords:
+        if self.records is None:
+            raise self.failure
+        return self.records
+
+    def see(self, *values: Any) -> None:
+        for value in values:
+            if hasattr(value, "scheduling"):
+                self.pods.changed(None, SeenPod(value, ""))
+            else:
+                self.nodes.changed(None, value)
+
+    def turn(self) -> Any:
+        self.clock.advance(timedelta(seconds=2))
+        return self.live.turn()
+
+    def read(self) -> None:
+        self.live._read_records()
+
+    def prove(self) -> float:
+        return self.live._prove()
+
+
+def test_nothing_is_told_before_nodes_and_pods_are_read() -> None:
+    scene = Scene()
+    scene.see(node())
+    assert scene.turn() is None
+    assert scene.live.whole()["synced"] is False
+    scene.cluster.synced()
+    told = scene.turn()
+    assert told["kind"] == "change"
+    assert [view["name"] for view in told["nodes"]] == ["n1"]
+    assert told["point"][1:] == (96_000, 96_000, None)
+
+
+def test_what_was_told_is_not_told_again() -> None:
+    scene = Scene()
+    scene.see(node(), pod("a", node_name="n1"))
+    scene.cluster.synced()
+    scene.turn()
+    scene.turn()
+    assert scene.turn() is None
+    scene.pods.changed(SeenPod(pod("a", node_name="n1"), ""), None)
+    assert scene.turn()["totals"]["pods"] == 0
+
+
+def test_the_whole_has_what_all_changes_had() -> None:
+    scene = Scene()
+    scene.see(node(), pod("a"))
+    scene.cluster.synced()
+    change = scene.turn()
+    whole = scene.live.whole()
+    assert whole["nodes"] == change["nodes"]
+    assert whole["waiting"] == change["waiting"]
+    assert whole["history"] == (change["point"],)
+    assert whole["cluster"] == "cluster"
+
+
+def test_a_provisioner_that_was_changed_is_read_again() -> None:
+    scene = Scene()
+    scene.cluster.failure = NotInstalledError("not defined")
+    scene.owners.changed()
+    scene.cluster.failure = None
+    scene.owners.changed()
+    scene.see(node(ready=None))
+    scene.cluster.synced()
+    assert scene.turn()["nodes"][0]["owner"] == "default"
+
+
+def test_without_aws_the_cluster_is_shown_and_a_note_says_what_is_missing() -> None:
+    scene = Scene()
+    scene.cluster.synced()
+    assert scene.live._read_records() == 30.0
+    told = scene.turn()
+    [note] = told["notes"]
+    assert note.startswith("Decisions and launches are not shown: attached clusters: none")
+    assert scene.live.decision("plan-1") is None
+    assert scene.live.document("plan-1") is None
+
+
+def test_decisions_of_the_archive_are_listed_newest_first_and_open() -> None:
+    world = two_nodes()
+    world.provision()
+    scene = Scene(WorldRecords(world))
+    scene.see(*world.cluster.pending_pods())
+    scene.cluster.synced()
+    scene.read()
+    told = scene.turn()
+    assert told["cluster"] == "test"
+    [decision] = told["decisions"]
+    assert (decision["id"], decision["pods"]) == ("plan-1", 2)
+    opened = scene.live.decision("plan-1")
+    assert opened is not None
+    assert opened["bucket"] == "archive"
+    assert scene.live.document("plan-1") == world.decisions.get(opened["key"])
+    assert scene.live.decision("plan-9") is None
+
+
+def test_coming_nodes_are_shown_with_what_is_bound_to_them() -> None:
+    world = two_nodes()
+    world.provision()
+    scene = Scene(WorldRecords(world))
+    scene.see(*world.cluster.bound_pods(), *world.cluster.nodes())
+    scene.cluster.synced()
+    scene.read()
+    told = scene.turn()
+    assert {view["phase"] for view in told["nodes"]} == {"launched"}
+    assert {view["plan"] for view in told["nodes"]} == {"plan-1"}
+    assert [view["pods"][0]["count"] for view in told["nodes"]] == [1, 1]
+    assert told["totals"]["coming"] == 2
+
+
+def test_nodes_of_an_unfinished_launch_are_shown_before_ec2_has_answered() -> None:
+    world = World(provisioner(), *apart(2))
+    open_intent(world)
+    scene = Scene(WorldRecords(world))
+    scene.see(*world.cluster.pending_pods())
+    scene.cluster.synced()
+    scene.read()
+    told = scene.turn()
+    assert told["totals"]["coming"] == 2
+    assert told["nodes"][0]["waits_for"].startswith("EC2's answer to CreateFleet")
+    assert told["nodes"][0]["instance"] == ""
+
+
+def test_a_launch_whose_body_is_lost_is_left_out() -> None:
+    world = World(provisioner(), *apart(2))
+    open_intent(world)
+    for key in [key for key in world.decisions.documents if key.startswith("launches/")]:
+        del world.decisions.documents[key]
+    scene = Scene(WorldRecords(world))
+    scene.cluster.synced()
+    scene.read()
+    scene.turn()
+    assert scene.live.whole()["nodes"] == []
+
+
+def test_a_decision_that_cannot_be_read_does_not_hide_the_others() -> None:
+    world = two_nodes()
+    world.provision()
+    day = f"{world.clock.now():%Y-%m-%d}"
+    world.decisions.put(f"decisions/test/{day}/plan-0.json.gz", b"of a later release")
+    scene = Scene(WorldRecords(world))
+    scene.cluster.synced()
+    scene.read()
+    scene.read()
+    assert [decision["id"] for decision in scene.turn()["decisions"]] == ["plan-1"]
+    asked = [key for verb, key in world.decisions.calls if verb == "get" and "plan-0" in key]
+    assert len(asked) == 1
+
+
+def test_the_bound_is_proved_for_the_pods_that_there_are() -> None:
+    scene = Scene()
+    assert scene.prove() == 0.0
+    scene.see(node(), *pods(3, node_name="n1"))
+    scene.cluster.synced()
+    scene.prove()
+    told = scene.turn()
+    assert 0 < told["least"]["bound"] <= told["least"]["planned"]
+    assert told["least"]["pods"] == 3
+    assert told["point"][3] == told["least"]["bound"]
+
+
+def test_the_bound_of_unchanged_pods_is_not_proved_again() -> None:
+    scene = Scene()
+    scene.see(node(), *pods(3, node_name="n1"))
+    scene.cluster.synced()
+    scene.prove()
+    kept = scene.live._least
+    scene.prove()
+    assert scene.live._least is kept
+
+
+def test_without_provisioners_or_with_an_error_a_note_says_why_there_is_no_bound() -> None:
+    scene = Scene()
+    scene.cluster.synced()
+    scene.cluster.failure = NotInstalledError("not defined")
+    scene.prove()
+    assert scene.turn()["notes"] == [
+        "No bound is proved: the cluster has no Provisioner or NodePool to plan with."
+    ]
+    scene.cluster.failure = UnavailableError("no answer")
+    scene.prove()
+    assert scene.turn()["notes"] == ["No bound is proved: no answer"]
+    scene.cluster.failure = None
+    scene.prove()
+    assert scene.turn()["notes"] == []
+
+
+def test_it_is_complete_once_records_and_bound_are_known_or_known_to_be_missing() -> None:
+    scene = Scene()
+    scene.cluster.synced()
+    assert not scene.live.is_complete
+    scene.read()
+    scene.prove()
+    assert scene.live.is_complete
+
+
+def test_watches_run_from_start_to_stop() -> None:
+    scene = Scene()
+    scene.live.start()
+    assert all(watch.running for watch in scene.cluster.watches)
+    scene.live.stop()
+    assert not any(watch.running for watch in scene.cluster.watches)
+
+
+def test_a_catalogue_of_aws_takes_the_place_of_the_embedded_one() -> None:
+    world = World(provisioner())
+    records = WorldRecords(world)
+    records.types = CATALOG[:1]
+    scene = Scene(records)
+    scene.see(node(labels={**node().labels, "node.kubernetes.io/instance-type": CATALOG[1].name}))
+    scene.cluster.synced()
+    assert scene.turn()["totals"]["unpriced"] == 0
+    scene.read()
+    assert scene.turn()["totals"]["unpriced"] == 1

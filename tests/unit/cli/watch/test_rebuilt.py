@@ -1,0 +1,58 @@
+"""What a cluster's pods cost at least: Dovetail's nodes planned anew, the others staying."""
+
+from functions.cli.watch.rebuilt import least, rebuilt
+from tests.builders import CATALOG, NOW, daemonset, node, pod, pods, provisioner
+
+
+def test_pods_on_dovetails_nodes_wait_anew_and_others_stay_where_they_are() -> None:
+    other = node("n2", finalizers=())
+    running = pod("a", node_name="n1")
+    elsewhere = pod("b", node_name="n2")
+    agent = pod("agent", node_name="n1", owner=None, labels={})
+    snapshot = rebuilt(
+        [node("n1"), other],
+        [running, elsewhere, agent, pod("c")],
+        [provisioner()],
+        [],
+        CATALOG,
+        NOW,
+    )
+    assert [found.name for found in snapshot.pending] == ["a", "agent", "c"]
+    assert all(found.is_provisionable for found in snapshot.pending)
+    assert [found.name for found in snapshot.bound] == ["b"]
+    assert snapshot.nodes == (other,)
+
+
+def test_pods_that_end_and_pods_that_nothing_is_launched_for_are_left_out() -> None:
+    many = [
+        pod("a", node_name="n1", deletion_at=NOW),
+        pod("b", node_name="n1", phase="Succeeded"),
+        pod("c", gated=True),
+        pod("d", node_name="unknown"),
+    ]
+    snapshot = rebuilt([node("n1")], many, [provisioner()], [daemonset()], CATALOG, NOW)
+    assert not snapshot.pending
+    assert not snapshot.bound
+    assert len(snapshot.daemonsets) == 1
+
+
+def test_limits_and_claims_do_not_raise_the_bound() -> None:
+    claiming = pod("a", node_name="n1", claims=("data",))
+    owner = provisioner(limits=CATALOG[0].capacity)
+    snapshot = rebuilt([node("n1")], [claiming], [owner], [], CATALOG, NOW)
+    assert snapshot.provisioners[0].limits is None
+    assert snapshot.pending[0].scheduling.claims == ()
+
+
+def test_pods_of_one_workload_still_share_what_they_ask_for() -> None:
+    asked = pod().scheduling
+    alike = pods(2, node_name="n1", scheduling=asked)
+    first, second = rebuilt([node("n1")], alike, [provisioner()], [], CATALOG, NOW).pending
+    assert first.scheduling is second.scheduling
+
+
+def test_the_bound_is_no_more_than_the_plan_and_counts_what_has_a_place() -> None:
+    running = [*pods(6, node_name="n1"), pod("huge", cpu=10**9)]
+    found = least(rebuilt([node("n1")], running, [provisioner()], [], CATALOG, NOW))
+    assert 0 < found.bound <= found.planned
+    assert (found.pods, found.left_out) == (6, 1)

@@ -1,0 +1,193 @@
+"""The terminal's tables, and what the commands refuse."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from functions.cli.watch import page_files
+from functions.cli.watch.board import Board
+from functions.cli.watch.top import picture, sparks, workload_colours
+from functions.cli.watch.view import Prices
+from shared.model import labels as keys
+from shared.model.errors import PermanentError
+from tests.builders import CATALOG, NOW, node, pod, pods
+from tests.unit.cli.running import run
+
+
+def whole(**more: Any) -> dict[str, Any]:
+    board = Board(Prices.of(CATALOG))
+    joined = {**node().labels, keys.INITIALIZED: "true"}
+    board.put_node(None, node("n1", labels=joined))
+    board.put_node(None, node("n2", labels=joined, annotations={keys.REMOVAL_REASON: "empty"}))
+    board.put_node(None, node("n3", finalizers=(), labels={}, ready=False))
+    board.put_node(None, node("n4", ready=None))
+    for running in pods(2, node_name="n1"):
+        board.put_pod(None, running)
+    board.put_pod(None, pod("late"))
+    board.change()
+    return {
+        "synced": True,
+        **board.whole().to_plain(),
+        "cluster": "prod",
+        "least": {"planned": 50_000, "bound": 48_000, "pods": 2, "left_out": 0},
+        "notes": ["a note"],
+        "decisions": [],
+        "history": [[NOW.timestamp(), 0, 0, None], [NOW.timestamp() + 1, 96_000, 96_000, None]],
+        **more,
+    }
+
+
+def drawn(state: dict[str, Any], rows: int = 60) -> str:
+    console = Console(width=190, height=rows, record=True, color_system=None)
+    with console.capture() as capture:
+        console.print(picture(state, rows))
+    return capture.get()
+
+
+def test_one_screen_answers_what_stands_comes_goes_and_waits() -> None:
+    text = drawn(whole())
+    assert "prod  4 nodes, 1 coming, 1 going   2 pods, 1 waiting   $0.2880/h" in text
+    assert "and 1 node of unknown price" in text
+    assert "bound $0.0480/h (+500.0 % on 3 nodes of Dovetail)" in text
+    assert "going: empty" in text
+    assert "launched, waits for the kubelet to be Ready" in text
+    assert "not ready, waits for its kubelet to be Ready" in text
+    assert "not by Dovetail" in text
+    assert "2/29" in text
+    assert "1 pod waits" in text
+    assert "a note" in text
+
+
+def test_nodes_that_have_no_room_on_the_screen_are_counted() -> None:
+    assert "… and 1 more" in drawn(whole(), 5)
+
+
+def test_decisions_are_told_in_a_line_each() -> None:
+    decision = {
+        "id": "p1", "at": (NOW + timedelta(hours=1)).isoformat(), "cause": "5 pods wait",
+        "nodes": [[2, "m5.large", "spot"]], "cost": 64_000, "bound": 60_000, "gap_percent": 6.67,
+    }  # fmt: skip
+    nothing = {**decision, "id": "p2", "nodes": []}
+    text = drawn(whole(decisions=[decision, nothing]))
+    assert "01:00:00" in text
+    assert "2 × m5.large spot" in text
+    assert "$0.0640/h, gap 6.67 %" in text
+    assert "buys nothing" in text
+
+
+def test_more_groups_of_pods_than_have_room_are_counted() -> None:
+    [group] = whole()["waiting"]
+    many = [{**group, "key": str(number)} for number in range(9)]
+    assert "… and 3 more groups" in drawn(whole(waiting=many))
+
+
+def test_before_anything_is_read_it_says_so() -> None:
+    assert drawn(whole(synced=False)) == "reading nodes and pods …\n"
+
+
+def test_without_a_bound_none_is_shown() -> None:
+    assert "bound" not in drawn(whole(least=None))
+    nothing = {"planned": 0, "bound": 0, "pods": 0, "left_out": 0}
+    assert "bound $0.0000/h" in drawn(whole(least=nothing))
+
+
+def test_sparks_go_from_zero_to_the_largest() -> None:
+    assert sparks([0, 4, 8], 24) == " ▄█"
+    assert sparks([1, 8], 1) == "█"
+    assert sparks([], 24) == ""
+
+
+def test_workloads_have_colours_that_differ() -> None:
+    board = Board(Prices({}))
+    for name in ("a", "b"):
+        board.put_pod(None, pod(name, owner=None, node_name="n1"))
+    board.put_node(None, node("n1"))
+    board.change()
+    colours = workload_colours([asdict(view) for view in board.whole().nodes])
+    assert len(set(colours.values())) == 2
+
+
+# --- the commands
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["top", "--kubeconfig", "none"], "dovetail top: kubeconfig none: "),
+        (["watch", "--recording", "none"], "dovetail watch: none: No such file or directory; "),
+        (["watch", "--recording", "a", "--record", "b"], "dovetail watch: --record: a recording"),
+        (["watch", "--kubeconfig", "none"], "dovetail watch: kubeconfig none: "),
+    ],
+)
+def test_bad_input_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.setattr(page_files, "is_built", lambda: True)
+    assert run(*arguments) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(said)
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", [("--port", "70000"), ("--port", "x"), ("--speed", "0")])
+def test_a_port_or_speed_that_is_none_is_refused(
+    capsys: pytest.CaptureFixture[str], option: tuple[str, str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("watch", *option)
+    assert ended.value.code == 2
+    assert f"{option[1]}: give a" in capsys.readouterr().err
+
+
+# --- the page's files
+
+
+def test_a_page_is_built_anew_when_a_source_is_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    monkeypatch.setattr(page_files, "BUILT", tmp_path / "built")
+    monkeypatch.setattr(page_files, "PAGE", tmp_path / "page")
+    source = tmp_path / "page" / "src" / "app.tsx"
+    made = tmp_path / "built" / "index.html"
+    for path in (source, made):
+        path.parent.mkdir(parents=True)
+    assert not page_files.is_built()
+    made.touch()
+    assert page_files.is_built()
+    source.touch()
+    os.utime(made, (1, 1))
+    assert not page_files.is_built()
+
+
+def test_without_sources_or_npm_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_files, "PAGE", tmp_path)
+    with pytest.raises(PermanentError, match="install a released wheel"):
+        page_files.build()
+    (tmp_path / "package.json").touch()
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    with pytest.raises(PermanentError, match="npm is missing"):
+        page_files.build()
+
+
+def test_a_failed_build_says_its_last_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "package.json").touch()
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho no such lock; exit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.setattr(page_files, "PAGE", tmp_path)
+    monkeypatch.setattr("shutil.which", lambda _: str(npm))
+    with pytest.raises(PermanentError, match="npm ci: no such lock"):
+        page_files.build()

@@ -1,0 +1,179 @@
+"""What is shown of nodes and waiting pods: each state has its words."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.cli.watch.view import (
+    GOING,
+    NOT_READY,
+    Prices,
+    Promise,
+    Share,
+    shares,
+    view_node,
+    view_planned,
+    view_slot,
+    view_waiting,
+)
+from shared.model import labels as keys
+from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.taints import Effect, Taint
+from tests.builders import (
+    CATALOG,
+    MIB,
+    NOW,
+    node,
+    planned,
+    pod,
+    provisioner,
+    slot,
+)
+from tests.builders import (
+    NOT_READY as CLOSED,
+)
+
+JOINED = {**node().labels, keys.INITIALIZED: "true"}
+
+
+def test_pods_are_summed_by_workload_and_those_of_daemonsets_are_one() -> None:
+    agent = Owner(kind="DaemonSet", name="agent", uid="u")
+    many = [pod("a", node_name="n1"), pod("b", node_name="n1"), pod("c", owner=agent)]
+    assert shares(many) == (
+        Share(workload="daemons", count=1, cpu=500, memory=512 * MIB),
+        Share(workload="default/web", count=2, cpu=1000, memory=1024 * MIB),
+    )
+
+
+def test_a_deployment_is_known_by_its_own_name_and_not_by_its_replica_set() -> None:
+    owner = Owner(kind="ReplicaSet", name="web-96ddabef71", uid="u")
+    labels = {"pod-template-hash": "96ddabef71"}
+    [share] = shares([pod(owner=owner, labels=labels)])
+    assert share.workload == "default/web"
+
+
+def test_a_running_node_shows_what_fills_it_and_its_price() -> None:
+    view = view_node(node(labels=JOINED), [pod(node_name="n1")], provisioner(), [], 96_000)
+    assert (view.phase, view.waits_for, view.reason) == ("initialized", "", "")
+    assert (view.cpu, view.room, view.price, view.owner) == (1900, 29, 96_000, "default")
+    assert view.since == NOW.isoformat()
+    assert [share.count for share in view.pods] == [1]
+
+
+def test_a_node_without_kubelet_waits_for_it_and_shows_what_was_promised() -> None:
+    view = view_node(node(ready=None), [], provisioner(), [pod("a"), pod("b")], None)
+    assert (view.phase, view.waits_for) == ("launched", "the kubelet to be Ready")
+    assert [share.count for share in view.promised] == [2]
+
+
+def test_a_ready_node_waits_for_its_startup_taint() -> None:
+    taint = Taint(key="cni", effect=Effect.NO_SCHEDULE)
+    view = view_node(node(taints=(taint,)), [], provisioner(startup_taints=(taint,)), [], None)
+    assert (view.phase, view.waits_for) == ("registered", "startup taint cni to go")
+
+
+def test_a_ready_node_that_lacks_nothing_waits_for_dovetail() -> None:
+    view = view_node(node(taints=(CLOSED,)), [], provisioner(), [], None)
+    assert view.waits_for == "Dovetail to bind its pods and open it"
+
+
+def test_a_node_that_goes_says_why_and_what_holds_it() -> None:
+    written = {keys.REMOVAL_REASON: "empty", keys.DRAIN_BLOCKED: "by budget web"}
+    view = view_node(node(annotations=written, labels=JOINED), [], None, [], None)
+    assert (view.phase, view.reason, view.blocked) == (GOING, "empty", "by budget web")
+
+
+def test_a_node_that_is_deleted_goes_even_without_a_written_reason() -> None:
+    view = view_node(node(deletion_at=NOW), [], None, [], None)
+    assert (view.phase, view.reason) == (GOING, "the Node was deleted")
+
+
+@pytest.mark.parametrize(
+    ("changes", "waits"),
+    [
+        ({"labels": JOINED}, "its kubelet to be Ready again"),
+        ({"finalizers": ()}, "its kubelet to be Ready"),
+    ],
+)
+def test_a_node_that_is_not_ready_waits_for_its_kubelet(
+    changes: dict[str, Any], waits: str
+) -> None:
+    view = view_node(node(ready=False, **changes), [], None, [], None)
+    assert (view.phase, view.waits_for) == (NOT_READY, waits)
+
+
+def test_a_node_of_another_owner_has_none_and_stands_when_it_is_ready() -> None:
+    view = view_node(node(finalizers=()), [], None, [], None)
+    assert (view.owner, view.phase, view.waits_for) == ("", "initialized", "")
+
+
+def test_an_instance_without_node_shows_what_it_will_have() -> None:
+    view = view_slot(slot(), [pod("a")])
+    assert (view.name, view.phase, view.price) == ("i-slot0", "launching", 96_000)
+    assert view.waits_for == "EC2 to start the instance, then its Node is made"
+    assert (view.cpu, view.plan) == (1900, "plan-1")
+    assert [share.count for share in view.promised] == [1]
+
+
+def test_a_node_that_ec2_was_asked_for_says_how_many_offerings_are_named() -> None:
+    asked = planned(pod("a"))
+    view = view_planned("plan-1/0/0", asked, [pod("a")])
+    assert (view.phase, view.instance, view.plan) == ("launching", "", "plan-1")
+    assert view.waits_for == "EC2's answer to CreateFleet, which names 1 offerings"
+
+
+def test_a_price_on_the_node_comes_before_that_of_the_catalogue() -> None:
+    prices = Prices.of(CATALOG)
+    assert prices.of_node(node(annotations={keys.PRICE: "5"})) == 5
+    assert prices.of_node(node()) == 96_000
+    assert prices.of_node(node(labels={})) is None
+
+
+def test_a_node_of_a_spot_node_group_has_the_spot_price() -> None:
+    labels = {k: v for k, v in node().labels.items() if k != keys.CAPACITY_TYPE}
+    group = {**labels, "eks.amazonaws.com/capacityType": "SPOT"}
+    prices = Prices.of(CATALOG)
+    assert prices.of_node(node(labels=group)) == 32_000
+    assert prices.of_node(node(labels=labels)) == 96_000
+
+
+def test_waiting_pods_are_grouped_by_what_they_wait_for() -> None:
+    later = NOW + timedelta(minutes=1)
+    many = [
+        pod("a", created_at=later),
+        pod("b"),
+        pod("c"),
+        pod("d", gated=True),
+        pod("e"),
+        pod("f", created_at=None),
+    ]
+    groups = view_waiting(
+        many,
+        {
+            "uid-a": Promise(node="n1", waits_for="the kubelet to be Ready"),
+            "uid-e": Promise(node="n2", waits_for=""),
+        },
+        {"uid-b": "fits nothing: cpu"},
+        {"uid-c": "0/3 nodes are available"},
+    )
+    assert {group.reason for group in groups} == {
+        "nominated to n1, which waits for the kubelet to be Ready",
+        "nominated to n2",
+        "fits nothing: cpu",
+        "0/3 nodes are available",
+        "has scheduling gates: kube-scheduler does not look at it until they are removed",
+        "waits for the next plan, which is made within a minute",
+    }
+    [alone] = [group for group in groups if not group.since]
+    assert alone.names == ("default/f",)
+
+
+def test_the_largest_group_comes_first_with_the_age_of_its_oldest_pod() -> None:
+    early = NOW - timedelta(hours=1)
+    many = [pod("a"), replace(pod("b"), created_at=early), pod("c", namespace="other")]
+    first, second = view_waiting(many, {}, {}, {})
+    assert (first.count, first.workload, first.since) == (2, "default/web", early.isoformat())
+    assert (first.cpu, first.names) == (1000, ("default/a", "default/b"))
+    assert second.count == 1
