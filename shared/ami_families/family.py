@@ -113,6 +113,7 @@ class Family:
         disks: Given to machines whose user names none; empty leaves them to the image.
         pod_device: The disk pods write to; empty for the last one that is named.
         pods_per_core: Whether its kubelet is told `podsPerCore`.
+        lacks: Families of instance types that its images do not boot.
         reserves_for_max_pods: Whether memory for the kubelet follows `maxPods`, not the limit by
             network interfaces.
     """
@@ -124,6 +125,7 @@ class Family:
     disks: tuple[BlockDevice, ...]
     pod_device: str
     pods_per_core: bool = True
+    lacks: frozenset[str] = frozenset()
     reserves_for_max_pods: bool = False
 
     def understood(self, kubelet: KubeletConfiguration) -> KubeletConfiguration:

@@ -218,7 +218,7 @@ def _strange(node: Node, own: Sequence[Taint]) -> tuple[Taint, ...]:
     return tuple(
         taint
         for taint in node.taints
-        if taint.key not in keys.EPHEMERAL_TAINTS
+        if not keys.is_ephemeral(taint.key)
         and (taint.key, taint.effect) not in ours
         and taint.effect != Effect.PREFER_NO_SCHEDULE
     )

@@ -52,6 +52,12 @@ def launched(slot: Slot, node: Node) -> KubernetesEvent:
     return _step(node, "Launched", f"launched {machine_of(slot)}; waits for its kubelet to join")
 
 
+def unmarked(node: Node) -> KubernetesEvent:
+    """A kubelet registered without the taint that keeps pods away until the node is ready."""
+    text = "its kubelet registered without Dovetail's taint: pods may have come before it was ready"
+    return event_on(node, "UnregisteredTaintMissing", text)
+
+
 def registered(node: Node) -> KubernetesEvent:
     """Return the Event that a node's kubelet has joined and is Ready."""
     return _step(node, "Registered", f"the kubelet of {node.instance_id} joined and is Ready")

@@ -190,6 +190,7 @@ def _template_data(
         template.user_data,
     )
     tags = {
+        **template.tags,
         keys.TAG_CLUSTER: context.cluster,
         f"kubernetes.io/cluster/{context.cluster}": "owned",
         **dict.fromkeys(context.provisioner.dialect.owner_tags, context.provisioner.name),
@@ -207,9 +208,10 @@ def _template_data(
         },
         "TagSpecifications": [
             {
-                "ResourceType": "network-interface",
+                "ResourceType": kind,
                 "Tags": [{"Key": k, "Value": v} for k, v in sorted(tags.items())],
             }
+            for kind in _tagged_by_template(capacity_type)
         ],
     }
     disks = _disks(template.block_devices or family.disks)
@@ -218,6 +220,12 @@ def _template_data(
     if template.detailed_monitoring:
         data["Monitoring"] = {"Enabled": True}
     return data
+
+
+def _tagged_by_template(capacity_type: CapacityType) -> tuple[str, ...]:
+    """Return what of a launch the fleet request cannot tag."""
+    of_spot = ("spot-instances-request",) if capacity_type == CapacityType.SPOT else ()
+    return ("network-interface", *of_spot)
 
 
 def _network(groups: Sequence[str], *, public_ip: bool | None) -> dict[str, Any]:

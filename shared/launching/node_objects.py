@@ -208,13 +208,16 @@ class NodeMaker:
         """Give a Node that a kubelet made first what it lacks.
 
         Taints that are removed while a node starts are left out, except Dovetail's own: the kubelet
-        registered with them, and their controllers may have removed them already.
+        registered with them, and their controllers may have removed them already. The owner's
+        taints are left out on a Node whose label says so.
         """
         missing = {k: v for k, v in manifest.labels.items() if node.labels.get(k) != v}
         finalizers = tuple(sorted({*node.finalizers, *manifest.finalizers}))
         if node.is_ours and not missing and node.provider_id:
             return node
         lasting = owner.taints if owner is not None else ()
+        if node.labels.get(keys.DO_NOT_SYNC_TAINTS) == "true":
+            lasting = ()
         ours = tuple(taint for taint in manifest.taints if taint.key in keys.CLOSING_TAINTS)
         change = NodeChange(
             set_labels=missing,
@@ -294,7 +297,7 @@ def _may_bind(pod: Pod, node: Node) -> bool:
 def _is_starting(taint: Taint) -> bool:
     """Return whether a taint goes while a node starts, and evicts no pod until then."""
     evicts = taint.key in keys.CLOSING_TAINTS and taint.effect == Effect.NO_EXECUTE
-    return taint.key in keys.EPHEMERAL_TAINTS and not evicts
+    return keys.is_ephemeral(taint.key) and not evicts
 
 
 def node_manifest(

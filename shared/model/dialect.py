@@ -77,6 +77,8 @@ class Dialect:
         budgets: How many nodes may be disrupted at once where the owner says nothing; None for what
             the settings of Dovetail say.
         hop_limit: Most network hops of the instance metadata service where nothing is said.
+        soft_eviction_takes_room: Whether `evictionSoft` of a kubelet takes room from pods, as
+            `evictionHard` does. To kubelets it does not.
         preference_policy: What becomes of what pods prefer on its nodes where nothing is said; None
             for what the attachment of the cluster says.
         reserved_domains: Domains of labels that an owner may not choose, apart from single keys.
@@ -100,6 +102,7 @@ class Dialect:
     consolidates: bool
     budgets: tuple[NodeBudget, ...] | None
     hop_limit: int
+    soft_eviction_takes_room: bool
     preference_policy: PreferencePolicy | None
     reserved_domains: tuple[str, ...]
 
@@ -137,6 +140,7 @@ V1ALPHA5: Final = Dialect(
     consolidates=False,
     budgets=None,
     hop_limit=2,
+    soft_eviction_takes_room=True,
     preference_policy=None,
     reserved_domains=keys.RESTRICTED_DOMAINS,
 )
@@ -166,6 +170,7 @@ V1: Final = Dialect(
     consolidates=True,
     budgets=(NodeBudget(percent=DEFAULT_PERCENT),),
     hop_limit=1,
+    soft_eviction_takes_room=False,
     preference_policy=PreferencePolicy.RESPECT,
     reserved_domains=keys.CONTROL_DOMAINS,
 )

@@ -17,6 +17,8 @@ REGISTERED: Final = "karpenter.sh/registered"
 DO_NOT_EVICT: Final = "karpenter.sh/do-not-evict"
 DO_NOT_CONSOLIDATE: Final = "karpenter.sh/do-not-consolidate"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+# On a Node whose taints stay as its kubelet registered it.
+DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
 EMPTINESS_TIMESTAMP: Final = "karpenter.sh/emptiness-timestamp"
 PROVISIONER_HASH: Final = "karpenter.sh/provisioner-hash"
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
@@ -104,6 +106,10 @@ EPHEMERAL_TAINTS: Final = frozenset(
     }
 )
 
+# Of the node readiness controller: each goes once a condition of its rules holds.
+# Source: https://github.com/kubernetes-sigs/node-readiness-controller (2026-11).
+READINESS_TAINTS: Final = "readiness.k8s.io/"
+
 ALIASES: Final[Mapping[str, str]] = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "topology.ebs.csi.aws.com/zone": ZONE,
@@ -156,6 +162,11 @@ _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 _LONGEST_DOMAIN: Final = 253
 _KNOWN_DOMAINS: Final = ("kubernetes.io", "k8s.io", "k8s.aws", "karpenter.sh", "amazonaws.com")
 _OPEN_DOMAINS: Final = ("kops.k8s.io", "node-restriction.kubernetes.io")
+
+
+def is_ephemeral(taint: str) -> bool:
+    """Return whether a taint of this key is expected to go while a node starts."""
+    return taint in EPHEMERAL_TAINTS or taint.startswith(READINESS_TAINTS)
 
 
 def is_key(key: str) -> bool:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.events.node_events import event_on, initialized, overdue, registered, waits
+from shared.events.node_events import event_on, initialized, overdue, registered, unmarked, waits
 from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
 from shared.model import labels as keys
@@ -123,6 +123,8 @@ class Binding:
         labels = {keys.REGISTERED: "true"}
         if node.labels.get(keys.REGISTERED) != "true":
             self._remember(node, slot)
+            if not node.is_closed:
+                EventRecorder(self._ports).record([unmarked(node)])
         if initialized:
             labels[keys.INITIALIZED] = "true"
         if node.is_open and all(node.labels.get(k) == v for k, v in labels.items()):

@@ -104,7 +104,7 @@ def device_plugin_trouble(node: Node, resource: str, daemonsets: Sequence[Daemon
 
 
 def _is(taint: Taint, starting: StartupTaints) -> bool:
-    return (taint.key, taint.effect) in starting
+    return (taint.key, taint.effect) in starting or taint.key.startswith(keys.READINESS_TAINTS)
 
 
 def _of_taint(taint: Taint) -> str:

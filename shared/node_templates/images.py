@@ -61,7 +61,8 @@ def resolve_images(
         return ImageTable()
     if template.ami_selector:
         return selected_images(cloud.find_images(template.ami_selector), instance_types)
-    parameter = family_of(template.image_family or template.ami_family).parameter
+    family = family_of(template.image_family or template.ami_family)
+    parameter = family.parameter
     if parameter is None:
         return ImageTable()
     kinds = {
@@ -74,6 +75,7 @@ def resolve_images(
             )
         )
         for instance_type in instance_types
+        if instance_type.labels.get(keys.INSTANCE_FAMILY) not in family.lacks
     }
     return ImageTable(kinds=kinds, ids=cloud.image_ids(sorted(set(kinds.values()))))
 

@@ -173,7 +173,7 @@ def _room_of_node(
 ) -> ExistingNode:
     in_flight = slot is not None and not node.is_initialized
     promised = _promised(slot, pending)
-    taints = tuple(t for t in node.taints if not (in_flight and t.key in keys.EPHEMERAL_TAINTS))
+    taints = tuple(t for t in node.taints if not (in_flight and keys.is_ephemeral(t.key)))
     allocatable = node.allocatable
     expected = Resources()
     due_ports: tuple[Port, ...] = ()

@@ -1,7 +1,7 @@
 """What each Provisioner could buy, and which demands each way of buying it satisfies."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.ami_families import DEFAULT, FAMILIES
@@ -160,6 +160,8 @@ def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> Inst
     if provisioner.template.instance_store:
         instance_type = apply_instance_store(instance_type)
     kubelet = family.understood(with_pod_limit(provisioner.kubelet, instance_type))
+    if not provisioner.dialect.soft_eviction_takes_room:
+        kubelet = replace(kubelet, eviction_soft={}, eviction_soft_grace_period={})
     if kubelet == KubeletConfiguration():
         return instance_type
     return apply_kubelet(instance_type, kubelet, reserves_for_max_pods=family.reserves_for_max_pods)
