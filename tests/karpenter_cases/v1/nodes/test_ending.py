@@ -101,7 +101,7 @@ def test_a_machine_that_is_gone_needs_no_drain(*, ready: bool | None) -> None:
 
 def test_volumes_of_drained_pods_are_waited_for() -> None:
     there = going()
-    there.cluster.attachments["n1"] = {"vol-1"}
+    there.cluster.attachments["n1"] = ("vol-1",)
     assert drain(there)["next"] == "wait"
     assert len(there.alive) == 1
     there.cluster.attachments.clear()
