@@ -231,6 +231,7 @@ class ClusterAttachment(BaseModel):
         preference_policy: What becomes of what its pods prefer, where a Provisioner does not say.
         brakes: What holds it back from the day it is attached; an attachment of a former release
             has no ceiling.
+        migrate_role: ARN of the role that changes tags for `dovetail migrate`; empty without one.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -245,6 +246,7 @@ class ClusterAttachment(BaseModel):
     metadata_hop_limit: int = Field(default=64, ge=1, le=64)
     preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"
     brakes: ClusterBrakes = ClusterBrakes()
+    migrate_role: str = Field(default="", pattern=r"^(arn:[^:]+:iam::\d{12}:role/|$)")
 
 
 class ForwarderSettings(BaseModel):

@@ -136,7 +136,8 @@ def timer_lines() -> tuple[int, int]:
 
 def entry_points() -> list[str]:
     """Return the modules that AWS Lambda, the forwarder's pod or the command line start."""
-    ends = (".handler", ".__main__", ".commands", ".doctor", ".why", ".catalog", ".prerequisites")
+    commands = (".commands", ".doctor", ".migrate", ".why", ".catalog", ".prerequisites")
+    ends = (".handler", ".__main__", *commands)
     return [
         name for name in graph().modules if name.startswith("functions.") and name.endswith(ends)
     ]

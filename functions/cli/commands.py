@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.catalog import mount as mount_catalog
 from functions.cli.doctor import mount as mount_doctor
+from functions.cli.migrate import mount as mount_migrate
 from functions.cli.offline.packing_settings import (
     BOTH_K,
     InvalidSettingError,
@@ -102,6 +103,7 @@ def mount(subparsers: Subparsers) -> None:
     replay.set_defaults(run=_guarded("replay", _replay))
     mount_catalog(subparsers)
     mount_doctor(subparsers)
+    mount_migrate(subparsers)
     mount_why(subparsers)
     mount_watch(subparsers)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from functions.cli.asking import ask
+from functions.cli.asking import ask, described_by_the_environment
 from functions.cli.prerequisites import run as look_around
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def _chosen(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime]
 
 
 def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
-    return ask("doctor", runtime, lambda doctor: _look(doctor, arguments))
+    return ask(
+        "doctor", runtime or described_by_the_environment, lambda doctor: _look(doctor, arguments)
+    )
 
 
 def _look(doctor: "DoctorRuntime", arguments: argparse.Namespace) -> int:

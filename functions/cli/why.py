@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from functions.cli.asking import ask, refuse
+from functions.cli.asking import ask, described_by_the_environment, refuse
 
 if TYPE_CHECKING:
     from shared.doctor.why import Answer, Why
@@ -49,7 +49,11 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
     kind, _, name = arguments.subject.partition("/")
     if kind not in ("pod", "node") or not name or name.count("/") > (kind == "pod"):
         return refuse("why", f"{arguments.subject}: {_EXPECTED}")
-    return ask("why", runtime, lambda known: _answer(known, arguments, kind, name))
+    return ask(
+        "why",
+        runtime or described_by_the_environment,
+        lambda known: _answer(known, arguments, kind, name),
+    )
 
 
 def _answer(known: "DoctorRuntime", arguments: argparse.Namespace, kind: str, name: str) -> int:

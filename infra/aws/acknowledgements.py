@@ -35,9 +35,11 @@ WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "ReadPrices": "this action knows no resource; it reads a public price list",
     "ReleaseInterfaces": "Lambda makes them at run time; refused to the function's code",
     "StandInSubnets": "an interface has no name before it is made; its subnet is named",
+    "TagForAnotherOwner": "instances are made at run time; their tags must name the cluster",
     "TagTemplates": "only while they are made, and only with tags that name the cluster",
     "TagWhatIsLaunched": "only while they are made, and only with tags that name the cluster",
     "Trace": "these actions know no resource; bound to the Region",
+    "UntagForAnotherOwner": "instances are made at run time; their tags must name the cluster",
     "WriteCatalogue": "one object per Region, all under one prefix",
 }
 

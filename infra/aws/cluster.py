@@ -16,6 +16,7 @@ from infra.aws.components.cluster_alarms import ClusterAlarms
 from infra.aws.components.cluster_role import ClusterRole
 from infra.aws.components.dashboard import ClusterDashboard
 from infra.aws.components.forwarder_identity import ForwarderIdentity
+from infra.aws.components.migrate_role import MigrateRole
 from infra.aws.components.node_profile import NodeProfile
 from infra.aws.config import Config
 from infra.aws.names import PARAMETERS, Right, role_arn
@@ -95,6 +96,10 @@ class Cluster(Stack):
             "preference_policy": config.preference_policy,
             "brakes": {"max_price_per_hour": dict(config.max_price_per_hour)[cluster]},
         }
+        migrators = [arn for name, arn in config.migrators if name == cluster]
+        if migrators:
+            lent = MigrateRole(self, cluster=cluster, migrators=migrators)
+            attachment["migrate_role"] = lent.role.role_arn
         ssm.StringParameter(
             self,
             "Attachment",

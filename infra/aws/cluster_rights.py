@@ -24,6 +24,19 @@ from infra.aws.names import cluster_arn
 
 CLUSTER_TAG = "dovetail.dev/cluster"
 PROVISIONER_TAG = "karpenter.sh/provisioner-name"
+EKS_CLUSTER_TAG = "eks:eks-cluster-name"
+# By which Dovetail and Karpenter v1 know their instances; a test compares them with the migration.
+OWNER_TAGS = (
+    CLUSTER_TAG,
+    "dovetail.dev/attempt",
+    "dovetail.dev/group",
+    "dovetail.dev/nodepool",
+    "dovetail.dev/plan",
+    "karpenter.k8s.aws/ec2nodeclass",
+    "karpenter.sh/nodeclaim",
+    "karpenter.sh/nodepool",
+    PROVISIONER_TAG,
+)
 
 # What a launch makes and its request tags. A request without the tags is refused by the statements
 # for fleet and instance, and the other two exist only with an instance.
@@ -244,6 +257,48 @@ def terminate_statements(stack: Stack, cluster: str) -> list[iam.PolicyStatement
         ),
         _read("ec2:DescribeInstances", "ec2:DescribeLaunchTemplates"),
         _find_endpoint(stack, cluster),
+    ]
+
+
+def migrate_statements(stack: Stack, cluster: str) -> list[iam.PolicyStatement]:
+    """Return what the migrate role may do: give instances of the cluster other owners' tags.
+
+    Karpenter and Dovetail both tag instances as owned by the cluster; no other tag than those by
+    which they know their instances can be changed, and none for another cluster. A DeleteTags that
+    names no tag would delete all.
+
+    Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+    and https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteTags.html (2026-11).
+    """
+    of_cluster = {f"aws:ResourceTag/kubernetes.io/cluster/{cluster}": "owned"}
+    instances = [_ec2(stack, "instance")]
+    return [
+        iam.PolicyStatement(
+            sid="TagForAnotherOwner",
+            actions=["ec2:CreateTags"],
+            resources=instances,
+            conditions={
+                "StringEquals": of_cluster,
+                "StringEqualsIfExists": {
+                    f"aws:RequestTag/{CLUSTER_TAG}": cluster,
+                    f"aws:RequestTag/{EKS_CLUSTER_TAG}": cluster,
+                },
+                "ForAllValues:StringEquals": {
+                    "aws:TagKeys": sorted({*OWNER_TAGS, EKS_CLUSTER_TAG})
+                },
+                "Null": {"aws:TagKeys": "false"},
+            },
+        ),
+        iam.PolicyStatement(
+            sid="UntagForAnotherOwner",
+            actions=["ec2:DeleteTags"],
+            resources=instances,
+            conditions={
+                "StringEquals": of_cluster,
+                "ForAllValues:StringEquals": {"aws:TagKeys": list(OWNER_TAGS)},
+                "Null": {"aws:TagKeys": "false"},
+            },
+        ),
     ]
 
 

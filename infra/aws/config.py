@@ -36,6 +36,9 @@ _DOLLARS: Final = re.compile(r"^\d{1,6}(\.\d{1,2})?$", re.ASCII)
 NO_CEILING: Final = "none"
 
 _ROLE: Final = re.compile(r"^[\w+=,.@-]{1,64}$", re.ASCII)
+_PRINCIPAL: Final = re.compile(
+    r"^arn:[^:]+:iam::\d{12}:(root|(role|user)/[\w+=,.@/-]{1,576})$", re.ASCII
+)
 
 # The access entries of a cluster's stack: of its nodes, of its three roles, and of `node_roles`.
 ACCESS_ENTRIES: Final = ("inside", "launch", "nodes", "own-nodes", "terminate")
@@ -102,6 +105,8 @@ class Config:
         security_groups: ... and those of their network interfaces; given with `subnets` only.
         existing_access_entries: (cluster, one of `ACCESS_ENTRIES`) that exist already, sorted.
         node_roles: (cluster, name of a role of the user's) that instances may also have, sorted.
+        migrators: (cluster, ARN of a role or user) that may change the tags of its instances for
+            `dovetail migrate`, sorted; a cluster without one has no role for that.
         tracing: Whether X-Ray follows an event from function to function.
         concurrency: `reserved` gives each function a share of the account's concurrency that no
             other takes; `shared` is for accounts whose quota is too small for that.
@@ -127,6 +132,7 @@ class Config:
     security_groups: tuple[str, ...] = ()
     existing_access_entries: tuple[tuple[str, str], ...] = ()
     node_roles: tuple[tuple[str, str], ...] = ()
+    migrators: tuple[tuple[str, str], ...] = ()
     tracing: bool = False
     concurrency: str = "reserved"
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -183,6 +189,7 @@ def read_config(get: Callable[[str], Any]) -> Config:
         security_groups=security_groups,
         existing_access_entries=_existing_entries(get("existing_access_entries"), clusters),
         node_roles=_node_roles(get("node_roles"), clusters),
+        migrators=_migrators(get("migrators"), clusters),
         tracing=_choice(get, "tracing", "off", "on") == "on",
         concurrency=_choice(get, "concurrency", "reserved", "shared"),
         settings=_settings(get("settings")),
@@ -298,6 +305,19 @@ def _node_roles(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str],
                 "name of a role, without its path"
             )
         found.append((cluster, role))
+    return tuple(found)
+
+
+def _migrators(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    found = []
+    for word in _words(value):
+        cluster, _, arn = word.partition(":")
+        if cluster not in clusters or not _PRINCIPAL.match(arn):
+            raise ConfigError(
+                f"migrators: {word!r}: give <cluster>:<ARN>, a cluster of `clusters` and the role "
+                "or user that runs dovetail migrate"
+            )
+        found.append((cluster, arn))
     return tuple(found)
 
 

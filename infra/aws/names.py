@@ -130,6 +130,11 @@ def cluster_role_name(cluster: str, right: Right) -> str:
     return f"Dovetail-{_shortened(cluster)}-{Aws.REGION}-{right.value}"
 
 
+def migrate_role_name(cluster: str) -> str:
+    """Return the name of the role that changes tags of a cluster's instances for a migration."""
+    return f"Dovetail-{_shortened(cluster)}-{Aws.REGION}-migrate"
+
+
 def cluster_roles_pattern(stack: Stack, right: Right) -> str:
     """Return a pattern for the ARNs of all clusters' roles of one kind in this Region."""
     return role_arn(stack, f"Dovetail-*-{Aws.REGION}-{right.value}")

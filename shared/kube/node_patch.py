@@ -46,10 +46,15 @@ def _finalizers(change: NodeChange) -> Iterator[Operation]:
 
 
 def _owner(node: Node, change: NodeChange) -> Iterator[Operation]:
+    """Change owners one by one: the order of `node.owners` is the manifest's."""
+    left = [uid for uid in node.owners if uid not in change.drop_owners]
+    for number in range(len(node.owners) - 1, -1, -1):
+        if node.owners[number] in change.drop_owners:
+            yield {"op": "remove", "path": f"/metadata/ownerReferences/{number}"}
     if change.owner is None:
         return
     reference = owner_reference(change.owner)
-    if node.owners:
+    if left:
         yield {"op": "add", "path": "/metadata/ownerReferences/-", "value": reference}
     else:
         yield {"op": "add", "path": "/metadata/ownerReferences", "value": [reference]}

@@ -61,10 +61,11 @@ class KubeRivals:
         path = path_to("/apis/coordination.k8s.io/v1/namespaces", namespace, "leases")
         query = (("fieldSelector", f"metadata.name={name}"),)
         leases = list_all(self._api, path, lambda raw: raw, query)
-        return [_rival(lease, _NAMES[name]) for lease in leases if _is_held(lease, name, now)]
+        return [_rival(lease, _NAMES[name]) for lease in leases if is_held(lease, name, now)]
 
 
-def _is_held(raw: Mapping[str, Any], name: str, now: datetime) -> bool:
+def is_held(raw: Mapping[str, Any], name: str, now: datetime) -> bool:
+    """Return whether a lease of that name has a holder that has renewed it of late."""
     spec = mapping(raw.get("spec"))
     if text(mapping(raw.get("metadata")).get("name")) != name or not spec.get("holderIdentity"):
         return False

@@ -46,11 +46,13 @@ def attachment(raw: Mapping[str, Any]) -> tuple[str, str, str]:
     return name, text(spec.get("nodeName")), volume
 
 
-def owner_reference(owner: Provisioner) -> dict[str, str]:
-    """Return what makes a Provisioner or NodePool the owner of a Node.
+def owner_reference(owner: Provisioner | Mapping[str, Any]) -> dict[str, Any]:
+    """Return what makes a Provisioner or NodePool the owner of a Node; a reference stays as it is.
 
     It does not block the owner's deletion: that would need a right on the owner's finalizers.
     """
+    if not isinstance(owner, Provisioner):
+        return dict(owner)
     version, kind = owner.dialect.owner_version, owner.kind.value
     return {"apiVersion": version, "kind": kind, "name": owner.name, "uid": owner.uid}
 

@@ -5,7 +5,10 @@ from datetime import datetime
 
 from shared.launching.lease import HeldLease
 from shared.model import labels as keys
-from shared.model.ec2.launches import FleetInstance, LaunchOption, Slot
+from shared.model.ec2.instance_types import InstanceType, OfferingKey
+from shared.model.ec2.launches import FleetInstance, Instance, LaunchOption, Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.resources import Resources
 from shared.ports import ClusterPorts
 from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
 
@@ -134,3 +137,50 @@ def _slot(
 
 def _name_of(attempt: LaunchAttempt, promised: PromisedSlot) -> str:
     return f"{attempt.plan_id}/{attempt.group}/{promised.number}"
+
+
+def slot_of_machine(
+    cluster: str,
+    instance: Instance,
+    node: Node | None,
+    of_type: InstanceType | None,
+    now: datetime,
+) -> Slot:
+    """Return the slot of a machine that runs already, as its tags and its Node tell.
+
+    Args:
+        of_type: Its instance type, None when the catalogue has none.
+        now: When it was launched, where EC2 does not say.
+    """
+    group = instance.tags.get(keys.TAG_GROUP, "")
+    provisioner = instance.tags.get(keys.PROVISIONER_NAME, "")
+    of_pool = keys.TAG_NODE_POOL in instance.tags
+    place = {
+        keys.NODE_POOL if of_pool else keys.PROVISIONER_NAME: provisioner,
+        keys.ZONE: instance.offering.zone,
+        keys.CAPACITY_TYPE: instance.offering.capacity_type.value,
+        keys.INSTANCE_TYPE: instance.offering.instance_type,
+    }
+    return Slot(
+        cluster=cluster,
+        plan_id=instance.tags.get(keys.TAG_PLAN, "") or "unknown",
+        group=int(group) if group.isdecimal() else 0,
+        number=0,
+        provisioner=provisioner,
+        instance_id=instance.instance_id,
+        offering=instance.offering,
+        price_micros_per_hour=price_of(instance.offering, of_type),
+        capacity=of_type.capacity if of_type is not None else Resources(),
+        allocatable=of_type.allocatable if of_type is not None else Resources(),
+        labels={**(node.labels if node is not None else {}), **place},
+        node_name=node.name if node is not None else "",
+        launched_at=instance.launched_at or now,
+    )
+
+
+def price_of(offering: OfferingKey, of_type: InstanceType | None) -> int:
+    """Return what an offering costs in micros an hour, 0 when the catalogue does not know."""
+    for way in of_type.offerings if of_type is not None else ():
+        if (way.zone, way.capacity_type) == (offering.zone, offering.capacity_type):
+            return way.price_micros_per_hour
+    return 0

@@ -88,6 +88,8 @@ TAG_NODE_POOL: Final = "dovetail.dev/nodepool"
 TAG_PLAN: Final = "dovetail.dev/plan"
 TAG_GROUP: Final = "dovetail.dev/group"
 TAG_ATTEMPT: Final = "dovetail.dev/attempt"
+# On a node that was taken over from Karpenter: its NodeClaim, so that it can be handed back.
+NODE_CLAIM: Final = "dovetail.dev/node-claim"
 
 CLOUD_UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 NODE_NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"

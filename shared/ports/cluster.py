@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.daemonsets import DaemonSet
@@ -49,7 +49,8 @@ class NodeChange:
         remove_taint_keys: Taints with these keys go, whatever their effect.
         add_taints: Added unless a taint of the same key and effect is there.
         finalizers: The whole new list.
-        owner: Is made owner, beside those it has.
+        owner: Is made owner, beside those it has; an owner of another kind by its reference.
+        drop_owners: Uids of owners that go.
     """
 
     unschedulable: bool | None = None
@@ -59,7 +60,8 @@ class NodeChange:
     add_taints: tuple[Taint, ...] = ()
     finalizers: tuple[str, ...] | None = None
     provider_id: str | None = None
-    owner: Provisioner | None = None
+    owner: Provisioner | Mapping[str, Any] | None = None
+    drop_owners: frozenset[str] = frozenset()
 
 
 class Severity(StrEnum):

@@ -232,7 +232,10 @@ class FakeCluster(FakeProvisioners):
             unschedulable=known.unschedulable if flag is None else flag,
             finalizers=known.finalizers if finalizers is None else finalizers,
             provider_id=change.provider_id or known.provider_id,
-            owners=(*known.owners, *([change.owner.uid] if change.owner else [])),
+            owners=(
+                *(uid for uid in known.owners if uid not in change.drop_owners),
+                *([_uid_of(change.owner)] if change.owner else []),
+            ),
         )
         if changed != known:
             changed = replace(changed, resource_version=self._next_version())
@@ -391,3 +394,7 @@ class FakeCluster(FakeProvisioners):
     def _next_version(self) -> str:
         self._version += 1
         return str(self._version)
+
+
+def _uid_of(owner: Provisioner | Mapping[str, Any]) -> str:
+    return owner.uid if isinstance(owner, Provisioner) else str(owner["uid"])

@@ -8,6 +8,7 @@ from shared.settings import ProvisionSettings, TerminationSettings
 
 SNAPSHOT = "arn:aws:ec2:eu-west-1::snapshot/snap-0aaaaaaa"
 KEY_PAIR = "arn:aws:ec2:eu-west-1:123456789012:key-pair/operators"
+MIGRATOR = "arn:aws:iam::123456789012:role/team/Admin"
 PROD = {"clusters": "prod", "max_price_per_hour": "prod:none"}
 RESOURCES = {
     "table": "t${Token[1]}",
@@ -94,6 +95,7 @@ def test_every_choice_is_read() -> None:
         security_groups="sg-0aaaaaaa",
         existing_access_entries="prod:nodes,prod:launch",
         node_roles="prod:Mine",
+        migrators=f"prod:{MIGRATOR}",
         tracing="on",
         settings={"binding_policy": "ready", "drain_deadline_seconds": 3600},
     )
@@ -117,6 +119,7 @@ def test_every_choice_is_read() -> None:
         security_groups=("sg-0aaaaaaa",),
         existing_access_entries=(("prod", "launch"), ("prod", "nodes")),
         node_roles=(("prod", "Mine"),),
+        migrators=(("prod", MIGRATOR),),
         tracing=True,
         settings={"binding_policy": "ready", "drain_deadline_seconds": "3600"},
     )
@@ -160,6 +163,11 @@ def test_every_choice_is_read() -> None:
         (
             {**PROD, "node_roles": "prod:path/Mine"},
             "node_roles: 'prod:path/Mine': give <cluster>:<role>",
+        ),
+        ({"migrators": f"prod:{MIGRATOR}"}, "migrators: "),
+        (
+            {**PROD, "migrators": "prod:Admin"},
+            "migrators: 'prod:Admin': give <cluster>:<ARN>, a cluster of `clusters` and the role",
         ),
         ({"tracing": "yes"}, "tracing: 'yes': give off or on"),
         ({"settings": "x"}, "settings: 'x': give an object"),

@@ -69,13 +69,28 @@ def _condition_holds(condition: Mapping[str, Any], context: Mapping[str, str]) -
         KeyError: If an operator is none that is evaluated here.
     """
     given = {key.lower(): value for key, value in context.items()}
-    for operator, keys in condition.items():
-        compare = _OPERATORS[operator]
-        for key, wanted in keys.items():
-            value = given.get(key.lower())
-            if value is None or not any(compare(str(entry), value) for entry in listed(wanted)):
-                return False
-    return True
+    return all(
+        _key_holds(operator, wanted, given.get(key.lower()))
+        for operator, keys in condition.items()
+        for key, wanted in keys.items()
+    )
+
+
+def _key_holds(operator: str, wanted: Any, value: str | None) -> bool:
+    """Return whether a key holds; a key of several values has them separated by spaces.
+
+    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+    (2026-11): ForAllValues holds for a key that is absent.
+    """
+    if operator == "Null":
+        return (value is None) is (str(wanted) == "true")
+    quantifier, _, plain = operator.rpartition(":")
+    if value is None:
+        return bool(quantifier) or plain.endswith("IfExists")
+    assert quantifier in ("", "ForAllValues")
+    compare = _OPERATORS[plain.removesuffix("IfExists")]
+    values = value.split(" ") if quantifier else [value]
+    return all(any(compare(str(entry), part) for entry in listed(wanted)) for part in values)
 
 
 def _principal_matches(principal: Any, asking: str) -> bool:

@@ -1,0 +1,246 @@
+"""What a migration finds in a cluster: the nodes that can change hands, pool by pool."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.launching.slots import price_of
+from shared.manifests.custom_resources.node_claims import read_kept
+from shared.migration.handover import (
+    Direction,
+    Handover,
+    next_step,
+    tags_of_theirs,
+    why_not,
+)
+from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.ec2.launches import Instance, Slot
+from shared.model.errors import InvalidManifestError
+from shared.model.kubernetes.node_claims import NodeClaim
+from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
+from shared.ports import ClusterPorts
+from shared.ports.karpenter import Karpenter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One node of the survey.
+
+    Attributes:
+        node_pool: Name of its NodePool, empty when it has none.
+        node: Its name; of a NodeClaim without a Node, that one's name.
+        instance_type: Empty when EC2 does not know the machine.
+        price_micros_per_hour: 0 when it is not known.
+        refusal: Why it does not change hands, with the remedy; empty when it may.
+        done: Whether it has changed hands already.
+    """
+
+    node_pool: str
+    node: str
+    instance_id: str = ""
+    instance_type: str = ""
+    zone: str = ""
+    capacity_type: str = ""
+    price_micros_per_hour: int = 0
+    refusal: str = ""
+    done: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to do about it."""
+        return not self.done and not self.refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """A whole cluster.
+
+    Attributes:
+        running: Why Karpenter runs, or may run; nothing changes hands until it is at rest.
+        rows: Sorted by NodePool and name.
+    """
+
+    cluster: str
+    direction: Direction
+    running: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What was read of the cluster once for all its nodes."""
+
+    nodes: tuple[Node, ...]
+    claims: tuple[NodeClaim, ...]
+    usable: Mapping[str, Provisioner] = field(hash=False)
+    unusable: Mapping[str, str] = field(hash=False)
+    slots: Mapping[str, Slot] = field(hash=False)
+
+
+class Surveyor:
+    """Reads which nodes can change hands; changes nothing.
+
+    Args:
+        ports: Of the cluster.
+        karpenter: Its objects in the cluster.
+    """
+
+    def __init__(self, ports: ClusterPorts, karpenter: Karpenter) -> None:
+        self._ports = ports
+        self._karpenter = karpenter
+
+    def survey(self, direction: Direction) -> Survey:
+        """Return all nodes that Karpenter launched, and those that Dovetail did where they count.
+
+        Raises:
+            NotInstalledError: If the cluster does not define NodeClaims.
+        """
+        found = self._read()
+        candidates = [node for node in found.nodes if _is_candidate(node, found.claims, direction)]
+        instances = self._instances(candidates)
+        types = {entry.name: entry for entry in self._ports.catalog.instance_types()}
+        rows = [
+            self._row(self._seen(node, found, instances.get(node.instance_id)), direction, types)
+            for node in candidates
+        ]
+        if direction == Direction.TAKE_OVER:
+            rows += _without_node(found)
+        return Survey(
+            cluster=self._ports.cluster.name,
+            direction=direction,
+            running=self._karpenter.running(),
+            rows=tuple(sorted(rows, key=lambda row: (row.node_pool, row.node))),
+        )
+
+    def look(self, name: str) -> Handover | None:
+        """Return one node as it is now, None when it is gone."""
+        node = self._ports.cluster.node(name)
+        if node is None:
+            return None
+        return self._seen(node, self._read([node]), self._instances([node]).get(node.instance_id))
+
+    def _read(self, nodes: Sequence[Node] | None = None) -> _Found:
+        ports = self._ports
+        usable, unusable = ports.cluster.provisioners()
+        return _Found(
+            nodes=ports.cluster.nodes() if nodes is None else tuple(nodes),
+            claims=self._karpenter.node_claims(),
+            usable={owner.name: owner for owner in usable if owner.kind == OwnerKind.NODE_POOL},
+            unusable={
+                owner.name: f"Dovetail cannot use its NodePool: {'; '.join(owner.reasons)}"
+                for owner in unusable
+                if owner.kind == OwnerKind.NODE_POOL
+            },
+            slots={slot.instance_id: slot for slot in ports.ledger.slots(ports.cluster.name)},
+        )
+
+    def _instances(self, nodes: Iterable[Node]) -> dict[str, Instance]:
+        ids = [node.instance_id for node in nodes if node.instance_id]
+        shown = self._ports.cloud.instances(ids) if ids else ()
+        return {instance.instance_id: instance for instance in shown}
+
+    def _seen(self, node: Node, found: _Found, instance: Instance | None) -> Handover:
+        cluster = self._ports.cluster.name
+        kept, problem = _kept(node)
+        claim = _claim_of(node, found.claims, str(kept.get("name", "")))
+        pool = node.labels.get(keys.NODE_POOL, "")
+        owner = found.usable.get(pool) if not problem else None
+        theirs: Mapping[str, str] = {}
+        if kept:
+            node_class = str(kept["spec"].get("nodeClassRef", {}).get("name", ""))
+            theirs = tags_of_theirs(str(kept["name"]), pool, node_class, cluster)
+        return Handover(
+            cluster=cluster,
+            node=node,
+            claim=claim,
+            instance=instance,
+            owner=owner,
+            owner_problem=problem or _why_unusable(pool, found),
+            slot=found.slots.get(node.instance_id),
+            in_ledger=bool(node.instance_id)
+            and self._ports.ledger.cluster_of(node.instance_id) == cluster,
+            their_tags=theirs,
+            kept_drift=str(kept.get("drifted", "")),
+            name_taken=next((c.name for c in found.claims if c.name == kept.get("name")), ""),
+        )
+
+    def _row(self, seen: Handover, direction: Direction, types: Mapping[str, InstanceType]) -> Row:
+        done = next_step(seen, direction) is None
+        instance = seen.instance
+        row = Row(
+            node_pool=seen.node.labels.get(keys.NODE_POOL, ""),
+            node=seen.node.name,
+            instance_id=seen.node.instance_id,
+            refusal="" if done else why_not(seen, direction),
+            done=done,
+        )
+        if instance is None:
+            return row
+        offering, known = instance.offering, types.get(instance.offering.instance_type)
+        return Row(
+            node_pool=row.node_pool,
+            node=row.node,
+            instance_id=row.instance_id,
+            instance_type=offering.instance_type,
+            zone=offering.zone,
+            capacity_type=offering.capacity_type.value,
+            price_micros_per_hour=price_of(offering, known),
+            refusal=row.refusal,
+            done=row.done,
+        )
+
+
+def _is_candidate(node: Node, claims: Iterable[NodeClaim], direction: Direction) -> bool:
+    """Return whether Karpenter launched a node, or Dovetail did and it is asked to hand it back."""
+    if keys.NODE_CLAIM in node.annotations:
+        return True
+    if any(claim.provider_id == node.provider_id != "" for claim in claims):
+        # Of a finished hand-back nothing is left but this: it is Karpenter's.
+        return direction == Direction.TAKE_OVER
+    return (
+        direction == Direction.HAND_BACK
+        and keys.SLOT in node.annotations
+        and keys.NODE_POOL in node.labels
+    )
+
+
+def _without_node(found: _Found) -> list[Row]:
+    machines = {node.provider_id for node in found.nodes}
+    kept = {str(_kept(node)[0].get("name", "")) for node in found.nodes}
+    return [
+        Row(
+            node_pool=claim.node_pool,
+            node=claim.name,
+            refusal="this NodeClaim has no Node: wait until its machine has joined, or delete it "
+            "while Karpenter runs",
+        )
+        for claim in found.claims
+        if claim.provider_id not in machines and claim.name not in kept
+    ]
+
+
+def _claim_of(node: Node, claims: Iterable[NodeClaim], kept: str) -> NodeClaim | None:
+    """Return a node's NodeClaim; one without a machine, that was made again under its name, too."""
+    by_machine = [claim for claim in claims if claim.provider_id == node.provider_id != ""]
+    by_name = [claim for claim in claims if claim.name == kept and not claim.provider_id]
+    return next(iter((*by_machine, *by_name)), None)
+
+
+def _kept(node: Node) -> tuple[Mapping[str, Any], str]:
+    """Return the NodeClaim that a node keeps, empty without one, and why it cannot be read."""
+    if keys.NODE_CLAIM not in node.annotations:
+        return {}, ""
+    try:
+        return read_kept(node), ""
+    except InvalidManifestError as error:
+        return {}, str(error)
+
+
+def _why_unusable(pool: str, found: _Found) -> str:
+    if not pool:
+        return "it has no NodePool: delete its NodeClaim while Karpenter runs"
+    missing = f"there is no NodePool {pool} that names an EC2NodeClass: make it, or drain the node"
+    return found.unusable.get(pool, missing)
