@@ -18,7 +18,9 @@ from functions.cli.offline.packing_settings import (
     explained,
     with_settings,
 )
+from functions.cli.report import mount as mount_report
 from functions.cli.watch.commands import mount as mount_watch
+from functions.cli.what_if import mount as mount_what_if
 from functions.cli.why import mount as mount_why
 
 if TYPE_CHECKING:
@@ -102,6 +104,8 @@ def mount(subparsers: Subparsers) -> None:
     _set_option(replay)
     replay.set_defaults(run=_guarded("replay", _replay))
     mount_catalog(subparsers)
+    mount_what_if(subparsers)
+    mount_report(subparsers)
     mount_doctor(subparsers)
     mount_migrate(subparsers)
     mount_why(subparsers)

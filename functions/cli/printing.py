@@ -1,7 +1,7 @@
 """Plans and differences as text."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from functions.cli.offline.comparison import compare
@@ -19,7 +19,7 @@ _HEADINGS: Final = (
     *("NODES", "TYPE", "ZONE", "CAPACITY", "$/H EACH", "PODS", "CPU", "MEMORY", "OTHER"),
     *("PROVISIONER", "OPTIONS"),
 )
-_RIGHT: Final = frozenset({"NODES", "$/H EACH", "PODS", "CPU", "MEMORY"})
+_RIGHT: Final = frozenset({0, 4, 5, 6, 7})
 
 
 def plan_text(planned: Planned, output: str, told: Sequence[str]) -> str:
@@ -115,7 +115,7 @@ def _table(planned: Planned) -> list[str]:
     if plan.preferences.stated:
         lines.append(preferences_line(plan.preferences))
     if plan.nodes:
-        lines += ["", *_aligned([_HEADINGS, *_rows(plan.nodes)])]
+        lines += ["", *aligned([_HEADINGS, *_rows(plan.nodes)], _RIGHT)]
     if plan.placements:
         lines += ["", "on nodes that are there:"]
         lines += [f"  {placement.node}: {_named(placement.pods)}" for placement in plan.placements]
@@ -180,14 +180,14 @@ def _percent(used: int, room: int) -> str:
     return f"{100 * used / room:.0f} %" if room else "-"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
+    """Return rows of cells as lines; columns of these numbers are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    right = [heading in _RIGHT for heading in rows[0]]
     lines = []
     for row in rows:
         cells = [
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
     return lines

@@ -1,12 +1,13 @@
 """What would become of the pods if some nodes were not there."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
+from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
@@ -96,6 +97,54 @@ def fits_without(
     closed = dataclasses.replace(snapshot, bound=bound, provisioners=(), instance_types=())
     plan = decide(without(closed, names), settings)
     return not plan.unschedulable
+
+
+def with_claims_of(
+    snapshot: ClusterSnapshot,
+    uids: Collection[str],
+    resolve: Callable[[ClusterSnapshot], ClusterSnapshot],
+) -> ClusterSnapshot:
+    """Return the snapshot with what volumes ask of some running pods, were they to move.
+
+    Args:
+        uids: Of the pods that may move.
+        resolve: Returns a snapshot with the claims of its pending pods resolved.
+    """
+    moving = {pod.uid: pod for pod in snapshot.bound if pod.scheduling.claims and pod.uid in uids}
+    if not moving:
+        return snapshot
+    asking = dataclasses.replace(
+        snapshot,
+        pending=(*snapshot.pending, *map(as_pending, moving.values())),
+        bound=tuple(pod for pod in snapshot.bound if pod.uid not in moving),
+    )
+    resolved = resolve(asking)
+    found: dict[str, Pod] = {pod.uid: pod for pod in resolved.pending}
+    # What these have attached is off their nodes already, and now they ask for it, too.
+    attached: dict[str, Resources] = {}
+    for uid, pod in moving.items():
+        more = found[uid].scheduling.requests - pod.scheduling.requests
+        attached[pod.node_name] = attached.get(pod.node_name, Resources()) + more
+    return dataclasses.replace(
+        resolved,
+        pending=tuple(pod for pod in resolved.pending if pod.uid not in moving),
+        nodes=tuple(
+            dataclasses.replace(node, allocatable=node.allocatable + attached[node.name])
+            if node.allocatable and node.name in attached
+            else node
+            for node in resolved.nodes
+        ),
+        bound=tuple(
+            dataclasses.replace(
+                pod,
+                scheduling=found[pod.uid].scheduling,
+                labels=found[pod.uid].labels,
+            )
+            if pod.uid in moving
+            else pod
+            for pod in snapshot.bound
+        ),
+    )
 
 
 def as_pending(pod: Pod) -> Pod:

@@ -19,7 +19,7 @@ from shared.disruption.selection import (
     look,
 )
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import as_pending, simulate, without
+from shared.disruption.simulation import simulate, with_claims_of, without
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
@@ -28,8 +28,6 @@ from shared.model import labels as keys
 from shared.model.brakes import Ceiling
 from shared.model.errors import PermanentError
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Pod
-from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.node_lifecycle.replacement import REPLACED, start_replacement
 from shared.node_templates.images import resolve_images
@@ -247,42 +245,7 @@ def _event(node: Node, reason: str, text: str) -> KubernetesEvent:
 
 
 def with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapshot:
-    """Return the snapshot with what volumes ask of pods on our nodes, were they to move."""
+    """Return the snapshot with what volumes ask of pods on Dovetail's nodes, were they to move."""
     ours = {node.name for node in snapshot.nodes if node.is_ours}
-    moving = {
-        pod.uid: pod for pod in snapshot.bound if pod.scheduling.claims and pod.node_name in ours
-    }
-    if not moving:
-        return snapshot
-    asking = dataclasses.replace(
-        snapshot,
-        pending=(*snapshot.pending, *map(as_pending, moving.values())),
-        bound=tuple(pod for pod in snapshot.bound if pod.uid not in moving),
-    )
-    resolved = with_volumes(ports.cluster, asking)
-    found: dict[str, Pod] = {pod.uid: pod for pod in resolved.pending}
-    # What these have attached is off their nodes already, and now they ask for it, too.
-    attached: dict[str, Resources] = {}
-    for uid, pod in moving.items():
-        more = found[uid].scheduling.requests - pod.scheduling.requests
-        attached[pod.node_name] = attached.get(pod.node_name, Resources()) + more
-    return dataclasses.replace(
-        resolved,
-        pending=tuple(pod for pod in resolved.pending if pod.uid not in moving),
-        nodes=tuple(
-            dataclasses.replace(node, allocatable=node.allocatable + attached[node.name])
-            if node.allocatable and node.name in attached
-            else node
-            for node in resolved.nodes
-        ),
-        bound=tuple(
-            dataclasses.replace(
-                pod,
-                scheduling=found[pod.uid].scheduling,
-                labels=found[pod.uid].labels,
-            )
-            if pod.uid in moving
-            else pod
-            for pod in snapshot.bound
-        ),
-    )
+    moving = {pod.uid for pod in snapshot.bound if pod.node_name in ours}
+    return with_claims_of(snapshot, moving, lambda asking: with_volumes(ports.cluster, asking))

@@ -1,0 +1,1 @@
+"""The page of `dovetail report`: one file, nothing fetched."""

@@ -1,0 +1,302 @@
+"""The page as a whole."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from functions.cli.render.report import words
+from functions.cli.render.report.parts import Cell, fill, fleet, number, price_bar, table
+from functions.cli.render.report.style import STYLE
+from functions.cli.render.report.words import a_month, an_hour, percent
+from shared.catalog.summary import CatalogSummary
+from shared.model.resources import CPU, MEMORY
+from shared.planning.explanation import counted
+from shared.savings.inventory import FilledNode, by_pool, cost
+from shared.savings.pools import Pool, PoolKind
+from shared.savings.repacking import Outcome
+from shared.savings.shares import DAEMONSETS, UNUSED, by_namespace
+from shared.savings.survey import Survey, Way
+
+_HELD_SHOWN: Final = 20
+_METHOD: Final = """\
+Every plan is made by Dovetail's planner, which also plans launches: it keeps requests, node \
+selectors, affinity, spreads, taints, volumes' zones and host ports, and reserves what DaemonSets \
+take on each node. It reads requests, not usage.
+The lower bound is proved for each plan: no choice of nodes under the same rules costs less.
+A pool is what its NodePool or Provisioner declares. A node group declares nothing in the cluster: \
+it is taken to launch the types, zones and capacity types that its nodes have.
+A namespace pays for a pod's share of its node's price: the mean of its shares of cpu, memory and \
+devices. What no pod requests is a row of its own.
+Prices are list prices: no Savings Plans, Reserved Instances or credits, no volumes, traffic, EKS \
+or EKS Auto Mode fees. A month has 730 hours."""
+_FOOTER: Final = (
+    "<footer>Made by dovetail report. Nothing was installed in the cluster, and nothing was "
+    "written to it.</footer>"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What the page is about.
+
+    Attributes:
+        cluster: Its name, empty when not known.
+        read_at: When it was read, in words.
+        prices: Where prices come from.
+        notes: What was left out or assumed, one line each.
+    """
+
+    cluster: str
+    read_at: str
+    prices: CatalogSummary
+    notes: Sequence[str]
+
+
+def page(found: Survey, subject: Subject) -> str:
+    """Return the whole page as HTML. The same survey gives the same page."""
+    title = f"What {subject.cluster or 'this cluster'} costs, and what it could cost"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="soft">{escape(subject.read_at)}. Prices: {escape(str(subject.prices))}.</p>',
+        _verdict(found),
+        _ways(found),
+        _pools(found),
+        _namespaces(found),
+        _fleets(found),
+        _apart(found, subject.notes),
+        "<h2>How these figures are made</h2>",
+        _listed(_METHOD.splitlines()),
+        _FOOTER,
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _verdict(found: Survey) -> str:
+    now = found.running.cost_micros_per_hour
+    facts = [
+        _fact(
+            f"{an_hour(now)}/h",
+            f"is what {counted(len(found.running.nodes), 'node')} cost, {a_month(now)} a month",
+        )
+    ]
+    best = found.cheapest
+    if best is None:
+        facts.append(_fact("0 %", "could be saved without more spot: the cluster is packed well"))
+    else:
+        outcome = found.ways[best]
+        saved = now - outcome.cost_micros_per_hour
+        how = words.TITLES[best].lower()
+        facts.append(
+            _fact(
+                f"{an_hour(outcome.cost_micros_per_hour)}/h",
+                f"would do: {how}, {percent(saved, now)} less, {a_month(saved)} a month",
+                good=True,
+            )
+        )
+    unused = by_namespace(found.running.nodes).get(UNUSED, 0)
+    facts.append(
+        _fact(
+            percent(unused, now),
+            f"of it pays for room that no pod requests: {a_month(unused)} a month",
+        )
+    )
+    return f'<div class="verdict">{"".join(facts)}</div>'
+
+
+def _fact(figure: str, text: str, *, good: bool = False) -> str:
+    kind = "fact good" if good else "fact"
+    return f'<div class="{kind}"><b>{escape(figure)}</b>{escape(text)}</div>'
+
+
+def _ways(found: Survey) -> str:
+    rows = [(words.TITLES[way], words.TOLD[way], outcome) for way, outcome in found.ways.items()]
+    variants = [(name, "", outcome) for name, outcome in found.variants]
+    now = found.running
+    longest = max(
+        outcome.cost_micros_per_hour
+        for outcome in (now, *found.ways.values(), *(each for _, each in found.variants))
+    )
+    headings = ("", "", ">$/h", ">lower bound", ">nodes", ">saves", ">a month")
+    first = _way_row("As it runs", "", now, now, longest)
+    shown = table(
+        "The same pods, under other rules. The mark on a bar is the proved lower bound.",
+        headings,
+        [first, *(_way_row(title, told, each, now, longest) for title, told, each in rows)],
+    )
+    settings = table(
+        "All c, m and r types, under other settings.",
+        headings,
+        [_way_row(title, told, each, now, longest) for title, told, each in variants],
+    )
+    return f"<h2>What it could cost</h2>{shown}{settings}"
+
+
+def _way_row(title: str, told: str, outcome: Outcome, now: Outcome, longest: int) -> Sequence[Cell]:
+    price, bound = outcome.cost_micros_per_hour, outcome.lower_bound_micros_per_hour
+    saved = now.cost_micros_per_hour - price
+    changes = f" {counted(outcome.changes, 'change')}." if outcome.changes else ""
+    return (
+        Cell(text=title, below=told + changes),
+        price_bar(price, longest, bound, now=outcome is now),
+        number(an_hour(price)),
+        number("–" if bound is None else an_hour(bound)),
+        number(f"{len(outcome.nodes):,}"),
+        number("" if outcome is now else percent(saved, now.cost_micros_per_hour), saves=saved),
+        number("" if outcome is now else a_month(saved), saves=saved),
+    )
+
+
+def _pools(found: Survey) -> str:
+    then = by_pool(found.ways[Way.REPACKED].nodes) if found.ways else {}
+    other = by_pool(found.ways[Way.OTHER_TYPES].nodes) if found.ways else {}
+    now = by_pool(found.running.nodes)
+    rows = [
+        _pool_row(pool, nodes, then.get(pool, ()), other.get(pool, ()), found)
+        for pool, nodes in sorted(now.items(), key=lambda entry: (-cost(entry[1]), entry[0]))
+    ]
+    last = (
+        Cell(text="All pools"),
+        Cell(),
+        fill(found.running.nodes, CPU),
+        fill(found.running.nodes, MEMORY),
+        number(an_hour(found.running.cost_micros_per_hour)),
+        *_after(found.running.nodes, [node for nodes in then.values() for node in nodes]),
+        *_after(found.running.nodes, [node for nodes in other.values() for node in nodes])[:1],
+    )
+    shown = table(
+        "What pods request of each pool, and each pool launched anew.",
+        ("pool", "nodes", "cpu", "memory", ">$/h", ">repacked", ">saves", ">all types"),
+        rows,
+        last,
+    )
+    return f"<h2>Pool by pool</h2>{shown}"
+
+
+def _pool_row(
+    pool: Pool,
+    nodes: Sequence[FilledNode],
+    then: Sequence[FilledNode],
+    other: Sequence[FilledNode],
+    found: Survey,
+) -> Sequence[Cell]:
+    shown = pool.kind in (PoolKind.NODE_POOL, PoolKind.PROVISIONER) and pool not in found.declared
+    return (
+        Cell(
+            text=pool.name or str(pool),
+            below=(str(pool.kind) if pool.name else "")
+            + ("; what it may launch is taken from its nodes" if shown else ""),
+        ),
+        Cell(text=words.types_of(nodes), below=words.capacity_of(nodes)),
+        fill(nodes, CPU),
+        fill(nodes, MEMORY),
+        number(an_hour(cost(nodes))),
+        *_after(nodes, then),
+        *_after(nodes, other)[:1],
+    )
+
+
+def _after(nodes: Sequence[FilledNode], then: Sequence[FilledNode]) -> tuple[Cell, Cell]:
+    saved = cost(nodes) - cost(then)
+    price = Cell(text=an_hour(cost(then)), below=f"{counted(len(then), 'node')}", kind="n")
+    return price, number(percent(saved, cost(nodes)), saves=saved)
+
+
+def _namespaces(found: Survey) -> str:
+    now = by_namespace(found.running.nodes)
+    then = by_namespace(found.ways[Way.REPACKED].nodes) if found.ways else {}
+    longest = max(now.values(), default=0)
+    ordered = sorted(
+        now.items(), key=lambda entry: (entry[0] in (DAEMONSETS, UNUSED), -entry[1], entry[0])
+    )
+    pods: dict[str, int] = {}
+    for node in found.running.nodes:
+        for pod in node.pods:
+            pods[pod.namespace] = pods.get(pod.namespace, 0) + 1
+    rows = [
+        (
+            Cell(text=name),
+            number(f"{pods[name]:,}" if name in pods else ""),
+            price_bar(micros, longest, None, now=name in (DAEMONSETS, UNUSED)),
+            number(an_hour(micros)),
+            number(a_month(micros)),
+            number(an_hour(then.get(name, 0))),
+        )
+        for name, micros in ordered
+    ]
+    shown = table(
+        "What the requests of each namespace cost, as it runs and repacked.",
+        ("namespace", ">pods", "", ">$/h", ">a month", ">repacked"),
+        rows,
+        (
+            Cell(text="All nodes"),
+            number(f"{sum(pods.values()):,}"),
+            Cell(),
+            number(an_hour(sum(now.values()))),
+            number(a_month(sum(now.values()))),
+            number(an_hour(sum(then.values()))),
+        ),
+    )
+    return f"<h2>Namespace by namespace</h2>{shown}"
+
+
+def _fleets(found: Survey) -> str:
+    key = (
+        '<p class="soft">How much of each node pods request:'
+        '<span class="key" style="background:var(--cpu)"></span>cpu'
+        '<span class="key" style="background:var(--memory)"></span>memory</p>'
+    )
+    now = found.running.nodes
+    drawn = fleet(f"As it runs: {_in_short(found.running)}.", now)
+    best = found.cheapest
+    if best is not None:
+        outcome = found.ways[best]
+        drawn += fleet(f"{words.TITLES[best]}: {_in_short(outcome)}.", outcome.nodes)
+    return f"<h2>The nodes</h2>{key}{drawn}"
+
+
+def _in_short(outcome: Outcome) -> str:
+    price = an_hour(outcome.cost_micros_per_hour)
+    return f"{counted(len(outcome.nodes), 'node')}, {price}/h"
+
+
+def _apart(found: Survey, notes: Sequence[str]) -> str:
+    lines = []
+    fargate = [node for node in found.apart if node.pool.kind == PoolKind.FARGATE]
+    others = [node for node in found.apart if node.pool.kind != PoolKind.FARGATE]
+    if fargate:
+        pods = sum(len(node.pods) for node in fargate)
+        lines.append(
+            f"Fargate runs {counted(pods, 'pod')}, each on a node of its own. It is paid by pod, "
+            "and is in none of the figures."
+        )
+    if others:
+        types = words.types_of(others)
+        pods = sum(len(node.pods) for node in others)
+        lines.append(
+            f"The catalogue has no price for {types}: {counted(len(others), 'node')} and "
+            f"{counted(pods, 'pod')} are in none of the figures."
+        )
+    if found.waiting:
+        lines.append(
+            f"{counted(found.waiting, 'pod')} without a node are in none of the figures."
+            if found.waiting > 1
+            else "1 pod without a node is in none of the figures."
+        )
+    held = found.ways[Way.REPACKED].held if found.ways else ()
+    lines += [
+        f"{name} keeps its node in every repacking: {why}." for name, why in held[:_HELD_SHOWN]
+    ]
+    if len(held) > _HELD_SHOWN:
+        lines.append(f"So do {len(held) - _HELD_SHOWN:,} more pods.")
+    lines += notes
+    return f"<h2>What the figures leave out</h2>{_listed(lines)}" if lines else ""
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"

@@ -1,0 +1,167 @@
+"""`dovetail report`: what a running cluster costs and could cost, as one HTML file."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from functions.cli.asking import refuse
+
+if TYPE_CHECKING:
+    from shared.catalog.reading import Catalog
+    from shared.manifests.documents import Document
+    from shared.manifests.fields import Raw
+
+WRITTEN: Final = 0
+_WRITE_TO: Final = "dovetail-report.html"
+_TEXT: Final = """\
+Reads a running cluster, or a dump of it, and writes what it costs and what the same pods could cost
+as one HTML file: consolidated, repacked, on other types, on spot, by pool and by namespace, with
+proved lower bounds. Works beside Karpenter, Cluster Autoscaler, managed node groups and EKS Auto
+Mode; installs nothing and writes nothing in the cluster.
+
+  dovetail report                                  the cluster of your kubeconfig
+  dovetail report --live-prices                    with today's prices of its Region
+  kubectl get nodes,pods,ds,pdb,pvc,pv,sc,csinodes,priorityclasses,nodepools,ec2nodeclasses \\
+      --all-namespaces -o json > dump.json
+  dovetail report -f dump.json                     a dump, without a cluster
+
+Reads with your kubeconfig (get and list), and with --live-prices as `dovetail catalog` does.
+"""
+_EMBEDDED: Final = (
+    "The prices are those that ship with Dovetail, and the spot prices among them are made up: "
+    "--live-prices asks AWS for today's"
+)
+_CODES: Final = """exit codes:
+  0  the report is written
+  2  bad input, or the cluster or AWS cannot be read: one line says what
+"""
+
+
+def mount(
+    subparsers: Any,
+    read: "Callable[[str], Iterable[Raw]] | None" = None,
+    make: Callable[[str], str] | None = None,
+) -> None:
+    """Add the command; its parsed namespace has a `run` that returns the exit code.
+
+    Args:
+        read: Returns the objects of the cluster that a kubeconfig names; None for the real one.
+        make: Returns the catalogue of a Region; None for AWS's.
+    """
+    parser = subparsers.add_parser(
+        "report",
+        help="write what a running cluster costs and could cost, as one HTML file",
+        description=_TEXT,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        *("-f", "--filename"),
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a dump instead of the cluster: file, folder, or - for standard input",
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", default="", help="($KUBECONFIG)")
+    prices = parser.add_mutually_exclusive_group()
+    prices.add_argument(
+        "--catalog",
+        metavar="FILE",
+        help="prices, as `dovetail catalog` writes them (the embedded ones, of us-east-1)",
+    )
+    prices.add_argument(
+        "--live-prices", action="store_true", help="ask AWS for the prices, with your credentials"
+    )
+    parser.add_argument("--name", metavar="CLUSTER", default="", help="what the report calls it")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="compare this setting, too: see dovetail plan --help; may be repeated",
+    )
+    parser.add_argument("--output", metavar="FILE", default=_WRITE_TO, help=f"({_WRITE_TO})")
+    parser.set_defaults(run=lambda arguments: _run(arguments, read, make))
+
+
+def _run(
+    arguments: argparse.Namespace,
+    read: "Callable[[str], Iterable[Raw]] | None",
+    make: Callable[[str], str] | None,
+) -> int:
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from functions.cli.inputs import InputError  # noqa: PLC0415
+    from functions.cli.offline.packing_settings import InvalidSettingError  # noqa: PLC0415
+    from shared.model.errors import AutoscalerError, InvalidManifestError  # noqa: PLC0415
+
+    try:
+        return _write(arguments, read, make)
+    except (AutoscalerError, InputError, InvalidManifestError, InvalidSettingError) as error:
+        return refuse("report", error)
+
+
+def _write(
+    arguments: argparse.Namespace,
+    read: "Callable[[str], Iterable[Raw]] | None",
+    make: Callable[[str], str] | None,
+) -> int:
+    from functions.cli.inputs import write_bytes  # noqa: PLC0415
+    from functions.cli.offline.running import read_running, region_of  # noqa: PLC0415
+    from functions.cli.offline.variants import variants  # noqa: PLC0415
+    from functions.cli.render.report.page import Subject, page  # noqa: PLC0415
+    from functions.cli.render.report.summary import summary_lines  # noqa: PLC0415
+    from shared.catalog.summary import summarize  # noqa: PLC0415
+    from shared.savings.survey import survey  # noqa: PLC0415
+
+    notes: list[str] = []
+    if arguments.catalog is None and not arguments.live_prices:
+        notes.append(_EMBEDDED)
+    documents, read_at = _documents(arguments, read, notes)
+    catalog = _catalog(arguments, region_of(documents), make)
+    running = read_running(documents, catalog)
+    found = survey(running.snapshot, running.budgets, variants(arguments.settings))
+    subject = Subject(
+        cluster=arguments.name or running.name,
+        read_at=read_at,
+        prices=summarize(catalog),
+        notes=(*notes, *running.notes),
+    )
+    write_bytes(arguments.output, page(found, subject).encode())
+    sys.stdout.write("".join(f"{line}\n" for line in summary_lines(found)))
+    sys.stdout.write(f"written to {arguments.output}\n")
+    return WRITTEN
+
+
+def _documents(
+    arguments: argparse.Namespace,
+    read: "Callable[[str], Iterable[Raw]] | None",
+    notes: list[str],
+) -> "tuple[list[Document], str]":
+    """Return what was read, and when or from what, in words."""
+    from functions.cli.inputs import read_all  # noqa: PLC0415
+    from shared.manifests.documents import Document  # noqa: PLC0415
+    from shared.runtime.dump import read_cluster  # noqa: PLC0415
+    from shared.runtime.system import SystemClock  # noqa: PLC0415
+
+    if arguments.filename:
+        named = ", ".join(Path(name).name for name in arguments.filename)
+        return read_all(arguments.filename, notes), f"Read from {named}"
+    found = [
+        Document(where="cluster", raw=raw) for raw in (read or read_cluster)(arguments.kubeconfig)
+    ]
+    return found, f"Read at {SystemClock().now():%Y-%m-%d %H:%M} UTC"
+
+
+def _catalog(
+    arguments: argparse.Namespace, region: str, make: Callable[[str], str] | None
+) -> "Catalog":
+    from functions.cli.inputs import read_catalog  # noqa: PLC0415
+    from shared.catalog.reading import load_catalog  # noqa: PLC0415
+    from shared.runtime.catalog import make_catalog  # noqa: PLC0415
+
+    if arguments.live_prices:
+        return load_catalog((make or make_catalog)(region))
+    return read_catalog(arguments.catalog)

@@ -1,0 +1,148 @@
+"""Recorded decisions under another policy: what it would have bought, and which pods would wait."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from shared.decisions.replay import Decision
+from shared.model import labels as keys
+from shared.model.plan import Plan
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+
+_SECONDS_AN_HOUR: Final = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bought:
+    """What one plan comes to.
+
+    Attributes:
+        waiting: Pods that it has no place for.
+    """
+
+    cost_micros_per_hour: int
+    nodes: int
+    placed: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """One decision, as it was recorded and under the other policy.
+
+    Attributes:
+        standing: Nodes of each earlier plan that the snapshot shows.
+    """
+
+    plan_id: str
+    cluster: str
+    taken_at: datetime
+    recorded: Bought
+    other: Bought
+    standing: Counter[str]
+
+    @property
+    def extra_micros_per_hour(self) -> int:
+        """How much more the other policy buys for, negative for less."""
+        return self.other.cost_micros_per_hour - self.recorded.cost_micros_per_hour
+
+
+def replayed(
+    decisions: Iterable[Decision],
+    change: Callable[[PackingSettings], PackingSettings],
+    provisioners: Sequence[Provisioner] = (),
+) -> tuple[Replayed, ...]:
+    """Return each decision beside what the other policy would decide, by cluster and time.
+
+    Each is decided on the snapshot that was recorded, which has the nodes that were really bought.
+
+    Args:
+        decisions: One at a time is held.
+        change: Returns the other settings for those of a decision.
+        provisioners: Instead of those of the same name, or beside the others.
+    """
+    found = []
+    for decision in decisions:
+        scene = with_provisioners(decision.snapshot, provisioners)
+        other = decide(scene, change(decision.settings))
+        found.append(
+            Replayed(
+                plan_id=decision.plan_id,
+                cluster=scene.cluster,
+                taken_at=scene.taken_at,
+                recorded=_bought(decision.plan),
+                other=_bought(other),
+                standing=Counter(
+                    node.annotations[keys.SLOT].partition("/")[0]
+                    for node in scene.nodes
+                    if keys.SLOT in node.annotations
+                ),
+            )
+        )
+    return tuple(sorted(found, key=lambda entry: (entry.cluster, entry.taken_at, entry.plan_id)))
+
+
+def with_provisioners(
+    snapshot: ClusterSnapshot, provisioners: Sequence[Provisioner]
+) -> ClusterSnapshot:
+    """Return the snapshot with other Provisioners; a new one has subnets where any other has."""
+    given = {found.name: found for found in provisioners}
+    known = {site.provisioner for site in snapshot.sites}
+    zones = tuple(sorted({zone for site in snapshot.sites for zone in site.zones}))
+    kept = [found for found in snapshot.provisioners if found.name not in given]
+    new = [ProvisionerSite(provisioner=name, zones=zones) for name in given if name not in known]
+    return replace(
+        snapshot,
+        provisioners=tuple(sorted((*kept, *provisioners), key=lambda found: found.name)),
+        sites=(*snapshot.sites, *new),
+    )
+
+
+def paid_micros(steps: Sequence[Replayed]) -> tuple[int, int]:
+    """Return what the bought nodes cost while they ran: as recorded, and under the other policy.
+
+    In micro-dollars. How long the nodes of a plan ran is what the snapshots of later decisions
+    show; the other policy's nodes are taken to run as long. The nodes of the last decision of a
+    cluster count nothing.
+
+    Args:
+        steps: By cluster and time.
+    """
+    recorded = other = 0
+    for number, step in enumerate(steps):
+        seconds = _node_seconds(step, steps[number:])
+        nodes = max(1, step.recorded.nodes)
+        hours = _SECONDS_AN_HOUR * nodes
+        recorded += step.recorded.cost_micros_per_hour * seconds // hours
+        other += step.other.cost_micros_per_hour * seconds // hours
+    return recorded, other
+
+
+def _node_seconds(step: Replayed, later: Sequence[Replayed]) -> int:
+    """Return for how many seconds the nodes of a plan ran, all of them together."""
+    standing = step.recorded.nodes
+    since = step.taken_at
+    seconds = 0
+    for following in later:
+        if following.cluster != step.cluster:
+            break
+        seconds += standing * int((following.taken_at - since).total_seconds())
+        since = following.taken_at
+        if following is not step:
+            standing = min(step.recorded.nodes, following.standing[step.plan_id])
+    return seconds
+
+
+def _bought(plan: Plan) -> Bought:
+    return Bought(
+        cost_micros_per_hour=plan.cost_micros_per_hour,
+        nodes=len(plan.nodes),
+        placed=sum(len(node.pods) for node in plan.nodes)
+        + sum(len(placement.pods) for placement in plan.placements),
+        waiting=len(plan.unschedulable),
+    )

@@ -1,0 +1,1 @@
+"""What a running cluster costs, and what the same pods could cost."""

@@ -1,0 +1,107 @@
+"""The nodes of a cluster with their price and what fills them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median_low
+
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType, InstanceType
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
+from shared.savings.pools import Pool, PoolKind, capacity_type_of, pool_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilledNode:
+    """A node that runs, or one that a plan would launch.
+
+    Attributes:
+        name: Empty for a node that is planned.
+        price_micros_per_hour: None when it is not known.
+        pods: Without those of DaemonSets.
+        daemons: What pods of DaemonSets and static pods request together.
+    """
+
+    name: str = ""
+    pool: Pool
+    instance_type: str
+    zone: str
+    capacity_type: CapacityType
+    price_micros_per_hour: int | None
+    allocatable: Resources
+    pods: tuple[Pod, ...]
+    daemons: Resources
+
+    @property
+    def used(self) -> Resources:
+        """What all its pods request together."""
+        return Resources.total((self.daemons, *(pod.scheduling.requests for pod in self.pods)))
+
+
+class Prices:
+    """Prices by type, zone and capacity type, in micro-dollars per hour.
+
+    A node in a zone that the catalogue lacks has the median price of its type in the others.
+    """
+
+    def __init__(self, instance_types: Iterable[InstanceType]) -> None:
+        self._in_zone: dict[tuple[str, str, CapacityType], int] = {}
+        everywhere: dict[tuple[str, CapacityType], list[int]] = {}
+        for instance_type in instance_types:
+            for offering in instance_type.offerings:
+                price, how = offering.price_micros_per_hour, offering.capacity_type
+                self._in_zone[instance_type.name, offering.zone, how] = price
+                everywhere.setdefault((instance_type.name, how), []).append(price)
+        self._median = {key: median_low(prices) for key, prices in everywhere.items()}
+
+    def of(self, instance_type: str, zone: str, how: CapacityType) -> int | None:
+        """Return a price, None when the catalogue has no such type."""
+        found = self._in_zone.get((instance_type, zone, how))
+        return self._median.get((instance_type, how)) if found is None else found
+
+
+def inventory(snapshot: ClusterSnapshot) -> tuple[FilledNode, ...]:
+    """Return the nodes of a snapshot, sorted by pool and name. Fargate has no price here."""
+    by_node: dict[str, list[Pod]] = {}
+    for pod in snapshot.bound:
+        by_node.setdefault(pod.node_name, []).append(pod)
+    prices = Prices(snapshot.instance_types)
+    found = [filled(node, by_node.get(node.name, ()), prices) for node in snapshot.nodes]
+    return tuple(sorted(found, key=lambda node: (node.pool, node.name)))
+
+
+def filled(node: Node, pods: Iterable[Pod], prices: Prices) -> FilledNode:
+    """Return a node with what is on it."""
+    on_it = tuple(pods)
+    pool, how = pool_of(node), capacity_type_of(node)
+    instance_type, zone = node.labels.get(keys.INSTANCE_TYPE, ""), node.labels.get(keys.ZONE, "")
+    return FilledNode(
+        name=node.name,
+        pool=pool,
+        instance_type=instance_type,
+        zone=zone,
+        capacity_type=how,
+        price_micros_per_hour=(
+            None if pool.kind == PoolKind.FARGATE else prices.of(instance_type, zone, how)
+        ),
+        allocatable=node.allocatable,
+        pods=tuple(pod for pod in on_it if pod.counts_for_emptiness),
+        daemons=Resources.total(
+            pod.scheduling.requests for pod in on_it if not pod.counts_for_emptiness
+        ),
+    )
+
+
+def cost(nodes: Iterable[FilledNode]) -> int:
+    """Return what the nodes with a known price cost together, in micro-dollars per hour."""
+    return sum(node.price_micros_per_hour or 0 for node in nodes)
+
+
+def by_pool(nodes: Iterable[FilledNode]) -> Mapping[Pool, tuple[FilledNode, ...]]:
+    """Return the nodes of each pool, in the order of the pools."""
+    found: dict[Pool, list[FilledNode]] = {}
+    for node in nodes:
+        found.setdefault(node.pool, []).append(node)
+    return {pool: tuple(found[pool]) for pool in sorted(found)}

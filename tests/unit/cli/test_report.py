@@ -1,0 +1,361 @@
+"""`dovetail report` on three dumps: a cluster of Karpenter, node groups, and a migration."""
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.cli import report
+from functions.cli.offline.running import read_running
+from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.manifests.documents import Document
+from shared.model.errors import UnavailableError
+from tests.unit.cli.dumps import (
+    DUMPS,
+    Object,
+    as_list,
+    karpenter,
+    mixed,
+    needs,
+    node,
+    node_groups,
+    node_pool,
+    with_daemons,
+    workload,
+)
+
+CATALOG = load_catalog(embedded_catalog())
+
+
+def run(
+    *words: str,
+    read: Callable[[str], Iterable[Any]] | None = None,
+    make: Callable[[str], str] | None = None,
+) -> int:
+    parser = argparse.ArgumentParser()
+    report.mount(parser.add_subparsers(), read, make)
+    parsed = parser.parse_args(["report", *words])
+    code: int = parsed.run(parsed)
+    return code
+
+
+def written(tmp_path: Path, objects: list[Object], *words: str) -> str:
+    dump, target = tmp_path / "dump.json", tmp_path / "report.html"
+    dump.write_text(as_list(objects), encoding="utf-8")
+    assert run("-f", str(dump), "--output", str(target), *words) == 0
+    return target.read_text(encoding="utf-8")
+
+
+class Text(HTMLParser):
+    """The text of a page, and the tags that are still open."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in {"meta", "br"}:
+            self.open.append(tag)
+        self.links += [value or "" for key, value in attrs if key in {"src", "href"}]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def rows(page: str, caption: str) -> dict[str, list[str]]:
+    """Return the rows of a table by what names them."""
+    table = next(part for part in page.split("<table>") if caption in part).split("</table>")[0]
+    found = {}
+    for row in re.findall(r"<tr>(.*?)</tr>", table.split("</thead>")[1], flags=re.DOTALL):
+        cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, flags=re.DOTALL)
+        name, *others = [" ".join(Text(cell).words) for cell in cells]
+        found[name.split("  ")[0]] = others
+    return found
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_a_report_is_one_whole_page_that_fetches_nothing(name: str, tmp_path: Path) -> None:
+    page = written(tmp_path, DUMPS[name]())
+    text = Text(page)
+    assert text.open == []
+    assert text.links == []
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "http" not in page
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_the_same_dump_gives_the_same_report(name: str, tmp_path: Path) -> None:
+    assert written(tmp_path, DUMPS[name]()) == written(tmp_path, DUMPS[name]())
+
+
+def cents(amount: str) -> float:
+    return float(amount.split(maxsplit=1)[0].replace("$", "").replace(",", "").replace("−", "-"))
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_pools_and_namespaces_add_up_to_what_the_cluster_costs(name: str, tmp_path: Path) -> None:
+    page = written(tmp_path, DUMPS[name]())
+    ways = rows(page, "The same pods")
+    for caption, column in (("of each pool", 3), ("of each namespace", 2)):
+        listed = rows(page, caption)
+        whole = listed.pop("All pools" if column == 3 else "All nodes")
+        assert whole[column] == ways["As it runs"][1]
+        assert sum(cents(row[column]) for row in listed.values()) == pytest.approx(
+            cents(whole[column]), abs=0.001
+        )
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_no_way_costs_less_than_its_bound_or_more_than_the_cluster(
+    name: str, tmp_path: Path
+) -> None:
+    ways = rows(written(tmp_path, DUMPS[name]()), "The same pods")
+    now = cents(ways.pop("As it runs")[1])
+    assert len(ways) == 4
+    for row in ways.values():
+        price = cents(row[1])
+        assert 0 < price < now
+        assert row[2] == "–" or cents(row[2]) <= price
+
+
+def test_a_cluster_of_karpenter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = written(tmp_path, karpenter(), "--name", "prod")
+    pools = rows(page, "of each pool")
+    assert list(pools) == ["general NodePool", "batch NodePool", "All pools"]
+    assert pools["batch NodePool"][0] == "4 × c5.2xlarge spot"
+    assert "What prod costs, and what it could cost" in page
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "as it runs: $4.8074/h, $3,509 a month, 16 nodes"
+    assert said[2].startswith("repacked: $1.3543/h, 16 nodes, saves 72 %, lower bound $1.2663/h")
+    # A PodDisruptionBudget that allows nothing holds the three nodes of payments.
+    assert said[1].startswith("consolidated: $2.0493/h, 10 nodes")
+
+
+def test_a_cluster_of_node_groups_names_itself(tmp_path: Path) -> None:
+    page = written(tmp_path, node_groups())
+    assert "What stage costs, and what it could cost" in page
+    pools = rows(page, "of each pool")
+    assert pools["general managed node group"][0] == "15 × m5.xlarge on-demand"
+    assert pools["batch eksctl node group"][0] == "2 × c5.4xlarge spot"
+    assert "What the figures leave out" in page
+
+
+def test_a_migration_tells_five_kinds_of_pools_and_fargate_apart(tmp_path: Path) -> None:
+    page = written(tmp_path, mixed())
+    pools = rows(page, "of each pool")
+    assert set(pools) == {
+        "All pools",
+        "general-purpose EKS Auto Mode NodePool",
+        "new NodePool",
+        "nodes without a pool",
+        "old Provisioner; what it may launch is taken from its nodes",
+        "system managed node group",
+    }
+    text = " ".join(Text(page).words)
+    assert "Fargate runs 2 pods, each on a node of its own." in text
+    assert "The catalogue has no price for 1 × m0.xlarge: 1 node and 1 pod are" in text
+    assert "1 pod without a node is in none of the figures." in text
+    assert "tools/license-server-0 keeps its node in every repacking: system: needs" in text
+    assert "Provisioner old is left out: spec.provider:" in text
+    assert "DaemonSets that only their pods show" in text
+
+
+def test_a_well_packed_cluster_is_told_so(tmp_path: Path) -> None:
+    labels = {"eks.amazonaws.com/nodegroup": "g"}
+    full = [node("a", "c6a.large", "a", labels)]
+    pods = workload("shop", "web", 1, full, "1800m", "2Gi")
+    page = written(tmp_path, [*full, *pods])
+    assert "could be saved without more spot: the cluster is packed well" in page
+    assert "What this cluster costs" in page
+
+
+def test_a_cluster_of_fargate_alone_has_a_report(tmp_path: Path) -> None:
+    lone = [node("fargate-a", "", "a", {"eks.amazonaws.com/compute-type": "fargate"})]
+    page = written(tmp_path, [*lone, *workload("shop", "web", 1, lone, "1", "1Gi")])
+    assert rows(page, "The same pods")["As it runs"][1] == "$0.0000"
+
+
+def test_settings_are_compared(tmp_path: Path) -> None:
+    page = written(tmp_path, node_groups(), "--set", "max_node_vcpus=4")
+    variants = rows(page, "under other settings")
+    assert len(variants) == 3
+    own = variants["As asked for (max_node_vcpus=4)"]
+    assert cents(own[1]) > cents(variants["Nodes of at most 16 vCPUs (max_node_vcpus=16)"][1])
+    page = written(tmp_path, node_groups(), "--set", "max_node_vcpus=64")
+    assert "As asked for (the settings above)" in rows(page, "under other settings")
+
+
+def test_many_held_pods_nodes_and_waiting_pods_are_counted(tmp_path: Path) -> None:
+    labels = {"eks.amazonaws.com/nodegroup": "g"}
+    nodes = [node(f"n{number:03}", "m5.large", "a", labels) for number in range(403)]
+    pods = [
+        entry
+        for found in nodes[:25]
+        for entry in workload(
+            "shop", f"web-{found['metadata']['name']}", 1, [found], "1", "1Gi",
+            nodeSelector={"kubernetes.io/hostname": found["metadata"]["name"]},
+        )
+    ]  # fmt: skip
+    waiting = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"w{number}"},
+         "spec": {"containers": [{"name": "main"}]}}
+        for number in range(2)
+    ]  # fmt: skip
+    text = " ".join(Text(written(tmp_path, [*nodes, *pods, *waiting])).words)
+    assert "So do 5 more pods." in text
+    assert "3 more are not drawn." in text
+    assert "2 pods without a node are in none of the figures." in text
+
+
+def test_prices_of_many_types_and_large_sums_are_short(tmp_path: Path) -> None:
+    labels = {"eks.amazonaws.com/nodegroup": "g"}
+    kinds = ("m5.large", "m5.xlarge", "m5.2xlarge", "m5.24xlarge", "g5.48xlarge")
+    nodes = [node(f"n{number}", kinds[number % 5], "a", labels) for number in range(40)]
+    page = written(tmp_path, nodes)
+    assert rows(page, "of each pool")["g managed node group"][0].startswith(
+        "8 × g5.48xlarge, 8 × m5.24xlarge, 8 × m5.2xlarge and 2 more types on-demand"
+    )
+    assert re.search(r"<b>\$\d{3}\.\d\d/h</b>", page)
+
+
+def test_a_running_cluster_is_read_with_live_prices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def make(region: str) -> str:
+        asked.append(region)
+        return embedded_catalog()
+
+    def read(kubeconfig: str) -> Iterable[Object]:
+        asked.append(kubeconfig)
+        return node_groups()
+
+    target = tmp_path / "r.html"
+    assert run(
+        "--kubeconfig", "k.yaml", "--live-prices", "--output", str(target), read=read, make=make
+    ) == 0  # fmt: skip
+    assert asked == ["k.yaml", "us-east-1"]
+    page = target.read_text(encoding="utf-8")
+    assert re.search(r"Read at \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", page)
+    assert "those that ship with Dovetail" not in page
+    assert capsys.readouterr().out.endswith(f"written to {target}\n")
+
+
+def refused(tmp_path: Path, objects: list[Object], *words: str, **fakes: Any) -> int:
+    dump = tmp_path / "dump.json"
+    dump.write_text(as_list(objects), encoding="utf-8")
+    return run("-f", str(dump), "--output", str(tmp_path / "r.html"), *words, **fakes)
+
+
+def test_what_cannot_be_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def down(kubeconfig: str) -> Iterable[Object]:
+        raise UnavailableError("no answer\nfrom the API server")
+
+    assert run("--output", str(tmp_path / "r.html"), read=down) == 2
+    assert capsys.readouterr().err == "dovetail report: no answer from the API server\n"
+    assert refused(tmp_path, workload("a", "b", 1, [{"metadata": {"name": "n"}}], "1", "1Gi")) == 2
+    assert "expected Nodes among the objects: kubectl get nodes,pods" in capsys.readouterr().err
+    assert refused(tmp_path, node_groups(), "--set", "no_such=1") == 2
+    assert "unknown setting" in capsys.readouterr().err
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_prices_of_another_region_are_refused_with_what_to_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = node("a", "m5.large", "a", {})
+    found["metadata"]["labels"]["topology.kubernetes.io/region"] = "eu-west-1"
+    assert refused(tmp_path, [found]) == 2
+    assert (
+        "the prices are those of us-east-1; make the catalogue of the Region with `dovetail "
+        "catalog --region eu-west-1 --output FILE`"
+    ) in capsys.readouterr().err
+
+
+def running(*objects: Object) -> Any:
+    return read_running([Document(where="dump", raw=entry) for entry in objects], CATALOG)
+
+
+def test_a_second_owner_of_a_name_is_taken_from_its_nodes() -> None:
+    provisioner = {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner",
+                   "metadata": {"name": "new"}, "spec": {"providerRef": {"name": "t"}}}  # fmt: skip
+    selectors = {"subnetSelector": {"a": "b"}, "securityGroupSelector": {"a": "b"}}
+    template = {"apiVersion": "karpenter.k8s.aws/v1alpha1", "kind": "AWSNodeTemplate",
+                "metadata": {"name": "t"}, "spec": selectors}  # fmt: skip
+    pool = node_pool("new", needs("kubernetes.io/arch", "amd64"))
+    objects = [entry for entry in mixed() if entry["kind"] == "EC2NodeClass"]
+    found = running(
+        node("n", "m5.large", "a", {}), *objects, template, provisioner, pool,
+        node_pool("other"), node_pool("other"),
+    )  # fmt: skip
+    assert [entry.kind.value for entry in found.snapshot.provisioners] == [
+        "Provisioner",
+        "NodePool",
+    ]
+    assert "a Provisioner has this name, too" in found.notes[0]
+
+
+def test_a_node_class_that_cannot_be_used_leaves_its_pools_to_their_nodes() -> None:
+    broken = {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass",
+              "metadata": {"name": "default"}, "spec": {"amiFamily": "Plan9"}}  # fmt: skip
+    found = running(node("n", "m5.large", "a", {}), broken, node_pool("new"))
+    assert found.snapshot.provisioners == ()
+    assert [note.split(" is left out")[0] for note in found.notes] == [
+        "EC2NodeClass default",
+        "NodePool new",
+    ]
+
+
+def test_claims_of_running_pods_keep_them_in_the_zones_of_their_volumes() -> None:
+    data = {"namespace": "shop", "name": "data"}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": data,
+             "spec": {"volumeName": "v"}}  # fmt: skip
+    terms = [{"matchExpressions": [needs("topology.kubernetes.io/zone", "us-east-1b")]}]
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"},
+              "spec": {"claimRef": data,
+                       "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}}  # fmt: skip
+    nodes = [node("n", "m5.large", "b", {})]
+    volumes = [
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("data", "x", "y")
+    ]
+    pods = workload("shop", "db", 1, nodes, "1", "1Gi", volumes=volumes)
+    found = running(*with_daemons(nodes), *pods, claim, volume)
+    (moved,) = (entry for entry in found.snapshot.bound if entry.owner.name == "db")
+    assert moved.node_name == "n"
+    assert moved.scheduling.volume_terms
+    assert found.notes[-1] == (
+        "PersistentVolumeClaim shop/x and 1 more not given: taken to fit any zone"
+    )
+
+
+def test_names_from_the_cluster_are_escaped(tmp_path: Path) -> None:
+    nodes = [node("n", "m5.large", "a", {"eks.amazonaws.com/nodegroup": "<b>&"})]
+    page = written(tmp_path, nodes, "--name", '"><script>')
+    assert "<script>" not in page
+    assert "&lt;b&gt;&amp;" in page
+
+
+def test_a_list_of_lists_is_a_dump_too(tmp_path: Path) -> None:
+    halves = [json.loads(as_list(part)) for part in (node_groups()[:30], node_groups()[30:])]
+    names = []
+    for number, half in enumerate(halves):
+        names += ["-f", str(tmp_path / f"{number}.json")]
+        Path(names[-1]).write_text(json.dumps(half), encoding="utf-8")
+    target = tmp_path / "r.html"
+    assert run(*names, "--output", str(target)) == 0
+    assert target.read_text(encoding="utf-8").count("20 nodes") == 2

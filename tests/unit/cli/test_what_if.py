@@ -1,0 +1,76 @@
+"""`dovetail what-if`: a table, JSON, and one line for what cannot be read."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.running import PROVISIONER, deployment, run, written
+
+
+@pytest.fixture
+def decisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    folder = tmp_path / "decisions" / "2026-11-23"
+    folder.mkdir(parents=True)
+    for number, replicas in enumerate((40, 3)):
+        manifests = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=replicas))
+        saved = folder / f"p{number}.json.gz"
+        assert run("plan", "-f", manifests, "--save", str(saved)) == 0
+    (folder / "README").write_text("no decision", encoding="utf-8")
+    capsys.readouterr()
+    return str(tmp_path / "decisions")
+
+
+def test_other_settings_are_told_as_a_table(
+    decisions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("what-if", decisions, "--set", "max_node_vcpus=4") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("2 decisions of offline, 2025-03-02 00:00 to 2025-03-02 00:00 UTC")
+    assert lines[1].split() == ["RECORDED", "WHAT", "IF"]
+    assert lines[2].startswith("bought ")
+    assert lines[4].split()[0] == "nodes"
+    assert lines[5].split() == ["pods", "placed", "43", "43", "+0"]
+    assert lines[6].split() == ["pods", "that", "waited", "0", "0", "+0"]
+    assert lines[7] == "1 decision would have been another"
+    assert "nodes " in lines[8]
+
+
+def test_the_same_policy_changes_nothing(
+    decisions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("what-if", decisions) == 0
+    assert capsys.readouterr().out.endswith("0 decisions would have been another\n")
+
+
+def test_a_provisioner_of_a_file_takes_the_place_of_the_recorded_one(
+    decisions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    larger = copy.deepcopy(PROVISIONER)
+    larger["spec"]["requirements"][1]["values"] = ["r5"]  # type: ignore[index]
+    name = written(tmp_path / "new.yaml", larger)
+    assert run("what-if", decisions, "--provisioner", name, "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["version"] == 1
+    assert document["paid_micros"] == {"recorded": 0, "other": 0}
+    for decision in document["decisions"]:
+        recorded, other = decision["recorded"], decision["other"]
+        assert other["cost_micros_per_hour"] > recorded["cost_micros_per_hour"]
+        assert other["waiting"] == 0
+
+
+def test_what_cannot_be_read_is_one_line(
+    decisions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("what-if", decisions, "--set", "x=1") == 2
+    assert "dovetail what-if: --set x: unknown setting" in capsys.readouterr().err
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert run("what-if", str(empty)) == 2
+    assert capsys.readouterr().err.endswith("empty: holds no .json and no .json.gz file\n")
+    manifests = str(tmp_path / "a.yaml")
+    assert run("what-if", manifests) == 2
+    assert "a.yaml: document: must be a decision" in capsys.readouterr().err
+    assert run("what-if", decisions, "--provisioner", written(tmp_path / "b.yaml", deployment()))
+    assert "holds no Provisioner and no NodePool" in capsys.readouterr().err

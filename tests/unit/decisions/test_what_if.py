@@ -1,0 +1,94 @@
+"""Recorded decisions under another policy: purchases, what they cost, and pods that wait."""
+
+import dataclasses
+from datetime import timedelta
+
+from shared.decisions.record import decision_document
+from shared.decisions.replay import Decision, load_decision
+from shared.decisions.what_if import paid_micros, replayed, with_provisioners
+from shared.model import labels as keys
+from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+from tests.builders import NOW, needs, node, pods, provisioner, snapshot
+
+HOUR = timedelta(hours=1)
+LARGE_ONLY = provisioner(also=needs(keys.INSTANCE_TYPE, "In", "m5.2xlarge"))
+
+
+def decided(plan_id: str, scene: ClusterSnapshot) -> Decision:
+    settings = PackingSettings()
+    return load_decision(decision_document(plan_id, scene, decide(scene, settings), settings))
+
+
+def same(settings: PackingSettings) -> PackingSettings:
+    return settings
+
+
+def of_plan(plan_id: str, count: int) -> tuple[object, ...]:
+    return tuple(
+        node(f"{plan_id}-{number}", annotations={keys.SLOT: f"{plan_id}/0/{number}"})
+        for number in range(count)
+    )
+
+
+def test_the_same_policy_buys_the_same() -> None:
+    (step,) = replayed([decided("p1", snapshot(*pods(3)))], same)
+    assert step.recorded == step.other
+    assert (step.recorded.nodes, step.recorded.placed, step.recorded.waiting) == (1, 3, 0)
+    assert step.extra_micros_per_hour == 0
+
+
+def test_another_provisioner_of_the_same_name_takes_its_place() -> None:
+    (step,) = replayed([decided("p1", snapshot(*pods(3)))], same, [LARGE_ONLY])
+    assert step.recorded.cost_micros_per_hour == 96_000
+    assert step.other.cost_micros_per_hour == 384_000
+    assert step.extra_micros_per_hour == 288_000
+
+
+def test_a_provisioner_that_allows_less_makes_pods_wait() -> None:
+    limited = provisioner(limits=Resources.of(cpu=1000))
+    (step,) = replayed([decided("p1", snapshot(*pods(3)))], same, [limited])
+    assert (step.other.nodes, step.other.placed, step.other.waiting) == (0, 0, 3)
+
+
+def test_other_settings_are_made_from_those_of_each_decision() -> None:
+    seen: list[PackingSettings] = []
+
+    def change(settings: PackingSettings) -> PackingSettings:
+        seen.append(settings)
+        return dataclasses.replace(settings, max_node_vcpus=2)
+
+    (step,) = replayed([decided("p1", snapshot(*pods(12)))], change)
+    assert seen == [PackingSettings()]
+    assert step.other.nodes > step.recorded.nodes
+
+
+def test_a_new_provisioner_has_subnets_where_others_have_them() -> None:
+    scene = snapshot()
+    more = with_provisioners(scene, [provisioner("more")])
+    assert [found.name for found in more.provisioners] == ["default", "more"]
+    assert more.sites[-1].zones == scene.sites[0].zones
+    assert with_provisioners(scene, [LARGE_ONLY]).sites == scene.sites
+
+
+def test_nodes_are_paid_for_as_long_as_later_decisions_see_them() -> None:
+    first = dataclasses.replace(snapshot(*pods(6)), seed=1)
+    bought = decided("p1", first)
+    count = len(bought.plan.nodes)
+    later = [
+        decided(
+            f"p{number}",
+            dataclasses.replace(
+                snapshot(nodes=of_plan("p1", standing)), taken_at=NOW + number * HOUR
+            ),
+        )
+        for number, standing in ((2, count), (3, 0), (4, 0))
+    ]
+    elsewhere = dataclasses.replace(first, cluster="zoo", taken_at=NOW + 9 * HOUR)
+    steps = replayed([*later, decided("p9", elsewhere), bought], same, [LARGE_ONLY])
+    assert [step.plan_id for step in steps] == ["p1", "p2", "p3", "p4", "p9"]
+    recorded, other = paid_micros(steps)
+    assert recorded == 3 * bought.plan.cost_micros_per_hour
+    assert other == 3 * steps[0].other.cost_micros_per_hour
