@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo page page-test test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
+.PHONY: help setup demo page page-test page-browser test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -47,6 +47,9 @@ page: $(PAGE)/node_modules/.ready  ## Build the page of `dovetail watch`
 
 page-test: $(PAGE)/node_modules/.ready  ## The page's types and its data layer
 	@cd $(PAGE) && npm test --silent
+
+page-browser: setup page  ## The page in a real browser (Chromium, or CHROMIUM=); PICTURES=DIR keeps what it saw
+	@cd $(PAGE) && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent browser
 
 test: check supply unit page-test opinion schedules hostile infra contract e2e  ## Everything a commit must pass (15 minutes at most)
 	@echo "all tests passed"
@@ -90,6 +93,7 @@ verify: setup  ## The long runs: every scenario, every expectation falsified onc
 	@$(BIN)/pytest tests/scheduler_oracle -m slow -n 2
 	@$(BIN)/pytest tests/hostile -m slow -n 2
 	@$(BIN)/pytest tests --ignore tests/scheduler_oracle --ignore tests/hostile -m "slow or e2e"
+	@$(MAKE) --no-print-directory page-browser
 
 flaky: setup  ## contract, local, infra, e2e, functions with 20 seeds; goes on where it stopped (SEEDS=, FOLDERS=)
 	@$(BIN)/python tools/flaky.py --seeds $(SEEDS) $(FOLDERS)

@@ -1,6 +1,6 @@
 """What Dovetail has written about a cluster: launches and decisions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -105,6 +105,20 @@ def summary(decision: Mapping[str, Any]) -> dict[str, Any]:
     found["placed"] = sum(row["count"] for row in decision["placed"])
     found["unplaced"] = sum(row["count"] for row in decision["unplaced"])
     return found
+
+
+def telling(decisions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the decisions, newest first, without those that only repeat the one before them.
+
+    While a pod fits nothing, the same is decided each minute.
+    """
+    nothing: Mapping[str, Any] = {}
+    return [
+        decision
+        for decision, before in zip(decisions, (*decisions[1:], nothing), strict=bool(decisions))
+        if any(decision[what] for what in ("nodes", "placed", "remove"))
+        or decision["refused"] != before.get("refused")
+    ]
 
 
 def _by_plan(key: str) -> str:

@@ -14,6 +14,7 @@ from shared.model.plan import Plan
 from shared.model.resources import CPU, MEMORY
 from shared.planning.cheaper_provisioners import cheaper_provisioners
 from shared.planning.explanation import counted, dollars
+from shared.planning.initial_state import asking
 from shared.planning.lower_bound import with_bound
 from shared.planning.offerings.picks import label_choices
 from shared.scheduling.provisioner_offerings import in_order, offers
@@ -67,7 +68,7 @@ def _cause(decision: Decision) -> str:
     if change:
         said = f": {change['why']}" if change.get("why") else ""
         return f"{change.get('cause', 'a change of nodes')}{said}"
-    waiting = sum(pod.is_provisionable for pod in decision.snapshot.pending)
+    waiting = len(asking(decision.snapshot))
     return f"{counted(waiting, 'pod')} {'waits' if waiting == 1 else 'wait'} for capacity"
 
 
@@ -155,10 +156,13 @@ def _why_not_cheaper(decision: Decision, plan: Plan) -> Iterator[str]:
     if not cost:
         yield "It buys nothing: what waits fits on nodes that are there."
         return
-    yield (
-        f"No plan that places these pods costs less than {dollars(bound)}/h: "
-        f"at most {dollars(cost - bound)}/h ({plan.gap_percent:.2f} %) could be saved."
-    )
+    if cost == bound:
+        yield "It is proved to be the cheapest: no plan that places these pods costs less."
+    else:
+        yield (
+            f"No plan that places these pods costs less than {dollars(bound)}/h: "
+            f"at most {dollars(cost - bound)}/h ({plan.gap_percent:.2f} %) could be saved."
+        )
     if decision.snapshot.unavailable:
         full = dataclasses.replace(decision.snapshot, unavailable=frozenset())
         instead = dataclasses.replace(decision, snapshot=full).again()

@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from functions.cli.watch.archive import Archive, Reading, summary
+from functions.cli.watch.archive import Archive, Reading, summary, telling
 from functions.cli.watch.board import Board, Change
 from functions.cli.watch.history import History, Point
 from functions.cli.watch.rebuilt import NO_OWNER, NO_TYPES, Least, least, rebuilt
@@ -202,7 +202,7 @@ class Live:
             "cluster": self._name,
             "least": dataclasses.asdict(self._least) if self._least is not None else None,
             "notes": [self._notes[topic] for topic in sorted(self._notes) if self._notes[topic]],
-            "decisions": [summary(decision) for decision in decisions],
+            "decisions": [summary(decision) for decision in telling(decisions)],
         }
 
     # --- called by the watches' threads

@@ -1,11 +1,13 @@
 """Recordings: the messages of a live cluster with their times, and how they are played back.
 
 One JSON object a line. The first names format and version; each other has `t`, the seconds since
-the recording began, and a `message`, or a `decision` in full.
+the recording began, and a `message`, or a `decision` in full. It may be compressed with gzip.
 """
 
 import asyncio
+import gzip
 import json
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -109,11 +111,11 @@ def read_recording(path: str) -> list[dict[str, Any]]:
     try:
         if Path(path).stat().st_size > _MOST_BYTES:
             raise InputError(f"{path}: is larger than {_MOST_BYTES >> 20} MiB; {remedy}")
-        with Path(path).open(encoding="utf-8") as file:
+        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             lines = [json.loads(line) for line in file if line.strip()]
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; expected a readable file") from error
-    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {error.strerror or error}; expected a readable file") from error
+    except (ValueError, RecursionError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: is not JSON line by line; {remedy}") from error
     if not lines or lines[0] != {"format": FORMAT, "version": VERSION}:
         raise InputError(f"{path}: its first line names no {FORMAT} {VERSION}; {remedy}")

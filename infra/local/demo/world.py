@@ -22,6 +22,7 @@ from infra.local.demo.external_cluster import ForeignCluster, leave
 from infra.local.demo.machines import machines
 from infra.local.demo.problem import Problem, last_words
 from infra.local.kube.kubeconfig import write_kubeconfig
+from infra.local.live_page import LivePage
 
 CLUSTER = "demo"
 REGION = "us-east-1"
@@ -70,6 +71,7 @@ class World:
         self._say = say
         self._folder = Path(tempfile.mkdtemp(prefix="dovetail-"))
         self.children = Children(self._folder)
+        self._page = LivePage(self.children, self._folder, say)
         self.kubeconfig = self._folder / "kubeconfig"
         self.aws: Access
         self._kube: dict[str, Any] = {}
@@ -162,6 +164,7 @@ class World:
         self._say("starting the simulated cluster and the forwarder")
         self._start_simulation()
         self.start_forwarder()
+        self._page.start(self.kubeconfig, CLUSTER, self.aws.environment)
 
     def _synthesise(self) -> None:
         """Start the synthesis; it takes seconds and needs nothing of the world."""
@@ -283,6 +286,7 @@ class World:
         write_kubeconfig(path, self._kube["url"], authority, {"token": token})
 
     def _end(self) -> None:
+        self._page.stop()
         try:
             if self.foreign is not None:
                 if self.children.alive("forwarder"):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from functions.cli.watch.archive import summary
+from functions.cli.watch.archive import summary, telling
 from functions.cli.watch.decision import read_decision
 from shared.decisions.record import compressed, decision_document
 from shared.model import labels as keys
@@ -35,8 +35,19 @@ def test_a_decision_for_waiting_pods_says_what_was_bought_and_how_good_that_is()
     assert bought["owner"] == "default"
     assert bought["shares"][0]["count"] == bought["pods"]
     assert bought["options"] == sorted(bought["options"], key=lambda option: option[3])
-    assert read["why_not_cheaper"][0].startswith("No plan that places these pods costs less than $")
+    assert read["why_not_cheaper"] == [
+        "It is proved to be the cheapest: no plan that places these pods costs less."
+    ]
     assert read["settings"] == []
+
+
+def test_a_plan_above_its_bound_says_how_much_could_be_saved_at_most() -> None:
+    taken = snapshot(pod())
+    plan = decide(taken)
+    plan = replace(plan, cost_micros_per_hour=2 * plan.cost_micros_per_hour)
+    [line] = opened(taken, plan=plan)["why_not_cheaper"]
+    assert line.startswith("No plan that places these pods costs less than $")
+    assert line.endswith("(100.00 %) could be saved.")
 
 
 def test_nodes_that_are_alike_are_one_row_with_their_count() -> None:
@@ -113,3 +124,13 @@ def test_the_summary_has_counts_in_place_of_details() -> None:
     assert short["nodes"] == [[1, read["nodes"][0]["options"][0][0], "on-demand"]]
     assert (short["placed"], short["unplaced"]) == (0, 1)
     assert "looked_at" not in short
+
+
+def test_decisions_that_only_repeat_the_one_before_are_not_listed() -> None:
+    bought = {"id": "p1", "nodes": [1], "placed": [], "remove": [], "refused": {}}
+    refused = {"id": "p2", "nodes": [], "placed": [], "remove": [], "refused": {"a": "too large"}}
+    again = {**refused, "id": "p3"}
+    nothing = {**bought, "id": "p4", "nodes": []}
+    listed = telling([nothing, again, refused, bought])
+    assert [decision["id"] for decision in listed] == ["p4", "p2", "p1"]
+    assert telling([]) == []

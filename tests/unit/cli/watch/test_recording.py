@@ -1,6 +1,7 @@
 """Recordings are played as they were recorded."""
 
 import asyncio
+import gzip
 import io
 import json
 from pathlib import Path
@@ -71,6 +72,20 @@ def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str, said:
     path = tmp_path / "r.jsonl"
     path.write_text(text)
     with pytest.raises(InputError, match=said):
+        read_recording(str(path))
+
+
+def test_a_recording_may_be_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl.gz"
+    path.write_bytes(gzip.compress(recorded({"kind": "whole"}).encode()))
+    assert len(read_recording(str(path))) == 1
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"{}" * 99)[:-9]])
+def test_a_compressed_file_that_is_broken_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "r.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="expected a"):
         read_recording(str(path))
 
 

@@ -58,14 +58,14 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
           <dt>at least</dt>
           <dd>
             <b>{decision.bound ? `${dollars(decision.bound)}/h` : "–"}</b>
-            <span>{decision.bound ? "proved lower bound" : "nothing is bought"}</span>
+            <span>{decision.bound ? "proved" : "nothing is bought"}</span>
           </dd>
         </div>
         <div class="figure">
           <dt>gap</dt>
           <dd>
             <b>{decision.bound ? `${decision.gap_percent.toFixed(2)} %` : "–"}</b>
-            <span>{decision.bound ? gapBar(decision) : ""}</span>
+            <span>{decision.bound ? gapText(decision) : ""}</span>
           </dd>
         </div>
       </dl>
@@ -118,8 +118,9 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
   );
 }
 
-function gapBar(decision: Decision): string {
-  return `${dollars(decision.cost - decision.bound)}/h at most to save`;
+function gapText(decision: Decision): string {
+  const more = decision.cost - decision.bound;
+  return more ? `${dollars(more)}/h at most to save` : "proved to be the cheapest";
 }
 
 function replay(decision: Decision): string {

@@ -136,7 +136,7 @@ function frame(
   paint.strokeStyle = theme.frame;
   if (coming) {
     paint.strokeStyle = theme.coming;
-    paint.setLineDash([Math.max(2, side / 14), Math.max(1.5, side / 22)]);
+    paint.setLineDash([clamp(side / 14, 2, 7), clamp(side / 22, 1.5, 5)]);
   } else if (node.phase === "going") {
     paint.strokeStyle = theme.going;
   } else if (node.phase === "not ready") {
@@ -145,6 +145,10 @@ function frame(
   }
   outline(paint, x, y, side, radius);
   paint.setLineDash([]);
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(Math.max(value, least), most);
 }
 
 function outline(paint: CanvasRenderingContext2D, x: number, y: number, side: number, radius: number): void {

@@ -26,7 +26,7 @@ const GIB_PER_CORE = 4;
 const GAP = 6;
 const LABEL = 30;
 const SMALLEST_LABELLED = 56;
-const LARGEST = 230;
+const LARGEST = 320;
 const SMALLEST = 7;
 
 export function size(node: Pick<NodeView, "cpu" | "memory">): { cpu: number; memory: number } {

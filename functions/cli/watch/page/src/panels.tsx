@@ -71,22 +71,46 @@ export function ComingAndGoing({ store, now, choose }: Moves) {
       <h2 id="moves">Coming and going</h2>
       {!moving.length && <p class="quiet">All nodes stand: none is coming or going.</p>}
       <ul class="rows">
-        {moving.slice(0, MOST_MOVES).map((node) => (
-          <li key={node.name}>
-            <button type="button" class="row" onClick={() => choose(node.name)}>
-              <span class={`phase ${node.phase.replace(" ", "-")}`}>{node.phase}</span>
-              <span class="main">
-                {node.type} <em>{node.name}</em>
-              </span>
-              <span class="aside">{age(node.since, now)}</span>
-              <span class="why">{whyOf(node)}</span>
-            </button>
-          </li>
-        ))}
+        {moving.length > MOST_MOVES
+          ? alike(moving).map(([key, nodes]) => (
+              <li key={key}>
+                <button type="button" class="row" onClick={() => choose(nodes[0]!.name)}>
+                  <span class={`phase ${nodes[0]!.phase.replace(" ", "-")}`}>{nodes[0]!.phase}</span>
+                  <span class="main">{counted(nodes.length, "node")}</span>
+                  <span class="aside">{age(oldest(nodes), now)}</span>
+                  <span class="why">{whyOf(nodes[0]!)}</span>
+                </button>
+              </li>
+            ))
+          : moving.map((node) => (
+              <li key={node.name}>
+                <button type="button" class="row" onClick={() => choose(node.name)}>
+                  <span class={`phase ${node.phase.replace(" ", "-")}`}>{node.phase}</span>
+                  <span class="main">
+                    {node.type} <em>{node.name}</em>
+                  </span>
+                  <span class="aside">{age(node.since, now)}</span>
+                  <span class="why">{whyOf(node)}</span>
+                </button>
+              </li>
+            ))}
       </ul>
-      {moving.length > MOST_MOVES && <p class="quiet">and {moving.length - MOST_MOVES} more: press T for the table</p>}
     </section>
   );
+}
+
+/** Nodes that do the same for the same reason, together. */
+function alike(nodes: NodeView[]): [string, NodeView[]][] {
+  const groups = new Map<string, NodeView[]>();
+  for (const node of nodes) {
+    const key = `${node.phase} ${whyOf(node)}`;
+    groups.set(key, [...(groups.get(key) ?? []), node]);
+  }
+  return [...groups].slice(0, MOST_MOVES);
+}
+
+function oldest(nodes: NodeView[]): string {
+  return nodes.reduce((first, node) => (node.since && node.since < first ? node.since : first), nodes[0]!.since);
 }
 
 function whyOf(node: NodeView): string {
@@ -124,7 +148,7 @@ export function Decisions({ decisions, open }: { decisions: DecisionSummary[]; o
           <li key={decision.id}>
             <button type="button" class="row" onClick={() => open(decision.id)} aria-haspopup="dialog">
               <span class="phase decision">{clock(decision.at)}</span>
-              <span class="main">{bought(decision)}</span>
+              <span class="main whole">{bought(decision)}</span>
               <span class="aside">{decision.nodes.length ? `${dollars(decision.cost)}/h` : ""}</span>
               <span class="why">
                 {decision.cause}

@@ -1,0 +1,238 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { loadavg, cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { type Browser, type Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Message } from "../src/protocol";
+import { browse, play, PYTHON, ROOT, type Served } from "./serve";
+
+const DEMO = join(ROOT, "docs/recordings/demo.jsonl.gz");
+const SIZE = { width: 1440, height: 900 };
+/** Pictures are written there when it is named: those of docs/images are made so. */
+const PICTURES = process.env["PICTURES"];
+
+let browser: Browser;
+let demo: Served;
+
+beforeAll(async () => {
+  browser = await browse();
+  demo = await play(DEMO, 1000);
+}, 180_000);
+
+afterAll(async () => {
+  demo?.stop();
+  await browser?.close();
+});
+
+interface Opened {
+  page: Page;
+  requests: { url: string; method: string }[];
+  complaints: string[];
+}
+
+async function open(address: string, colorScheme: "dark" | "light" = "dark"): Promise<Opened> {
+  const page = await browser.newPage({ viewport: SIZE, colorScheme });
+  const requests: Opened["requests"] = [];
+  const complaints: string[] = [];
+  page.on("request", (request) => requests.push({ url: request.url(), method: request.method() }));
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.goto(address);
+  return { page, requests, complaints };
+}
+
+async function picture(page: Page, name: string, suffix: "png" | "jpeg" = "png"): Promise<void> {
+  if (!PICTURES) return;
+  const quality = suffix === "jpeg" ? { quality: 82 } : {};
+  await page.screenshot({ path: join(PICTURES, `${name}.${suffix}`), type: suffix, ...quality });
+}
+
+/** How many colours a part of the picture has: an empty one has one. */
+function coloursOf(page: Page): Promise<number> {
+  return page.evaluate(() => {
+    const canvas = document.querySelector<HTMLCanvasElement>(".picture canvas")!;
+    const { data } = canvas.getContext("2d")!.getImageData(0, 0, canvas.width, canvas.height);
+    const seen = new Set<number>();
+    for (let at = 0; at < data.length; at += 4) seen.add((data[at]! << 16) | (data[at + 1]! << 8) | data[at + 2]!);
+    return seen.size;
+  });
+}
+
+describe("a played demo", () => {
+  let opened: Opened;
+  let page: Page;
+
+  beforeEach(async () => {
+    opened = await open(demo.address);
+    page = opened.page;
+    await page.getByText("recording ended").waitFor();
+    return () => page.close();
+  });
+
+  test("shows nodes, dollars with their bound, and decisions; nothing from elsewhere, nothing written", async () => {
+    const figures = await page.locator(".bar .figures").innerText();
+    expect(figures).toMatch(/\$\d+\.\d+/);
+    expect(figures).toMatch(/above it/);
+    await page.waitForFunction(() => document.querySelectorAll(".legend li").length > 1);
+    expect(await coloursOf(page)).toBeGreaterThan(5);
+    const origin = new URL(demo.address).origin;
+    expect(opened.requests.filter(({ url }) => !url.startsWith(demo.address))).toEqual([]);
+    expect(opened.requests.every(({ method, url }) => method === "GET" && url.startsWith(origin))).toBe(true);
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test("is used by keyboard: arrows choose a node, which is read out", async () => {
+    await page.locator(".picture canvas").focus();
+    await page.keyboard.press("ArrowRight");
+    const name = await page.locator("section.node .name").innerText();
+    await expect.poll(() => page.locator("[aria-live=assertive]").innerText()).toContain(name);
+    await page.keyboard.press("ArrowRight");
+    expect(await page.locator("section.node .name").innerText()).not.toBe(name);
+    await page.keyboard.press("Home");
+    expect(await page.locator("section.node .name").innerText()).toBe(name);
+    await page.keyboard.press("Escape");
+    expect(await page.locator("section.node").count()).toBe(0);
+  });
+
+  test("is used by mouse: a click on a node opens it", async () => {
+    await page.locator(".picture canvas").click({ position: { x: 30, y: 30 } });
+    await page.locator("section.node .name").waitFor();
+    await page.getByRole("button", { name: "Close the node" }).click();
+    expect(await page.locator("section.node").count()).toBe(0);
+  });
+
+  test("shows the same as a table, one row for each node", async () => {
+    await page.keyboard.press("t");
+    const nodes = Number((await page.locator(".figure", { hasText: /^nodes?/ }).locator("b").innerText()).replace(",", ""));
+    const table = page.getByRole("region", { name: "Nodes" });
+    expect(await table.getByRole("row").count()).toBe(nodes + 1);
+    expect(await table.getByRole("columnheader").allInnerTexts()).toContain("State");
+    await table.getByRole("button").first().click();
+    await page.locator("section.node").waitFor();
+    await picture(page, "watch-table");
+    await page.keyboard.press("t");
+    await page.locator(".picture canvas").waitFor();
+  });
+
+  test("has a dark and a light look, which stays chosen", async () => {
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const dark = await background();
+    await page.keyboard.press("d");
+    expect(await background()).toBe(dark);
+    await page.keyboard.press("d");
+    await expect.poll(background).not.toBe(dark);
+    const light = await background();
+    await page.waitForFunction(() => document.querySelectorAll(".legend li").length > 1);
+    await picture(page, "watch-light");
+    await page.reload();
+    expect(await background()).toBe(light);
+    await page.evaluate(() => localStorage.clear());
+  });
+
+  test("opens a decision: options, what was bought, gap, why not cheaper, the command to replay", async () => {
+    const row = page.locator("section", { hasText: "Last decisions" }).getByRole("button", { name: /\$/ }).last();
+    await row.focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Why not cheaper").waitFor();
+    const text = (await dialog.innerText()).replace("No plan", "no plan");
+    for (const said of ["Looked at", "offerings", "Bought", "options", "gap", "no plan that places these pods costs less", "dovetail replay"]) {
+      expect(text).toContain(said);
+    }
+    await picture(page, "watch-decision");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+    expect(await row.evaluate((element) => element === document.activeElement)).toBe(true);
+  });
+
+  test("gives every control a name and every part a heading", async () => {
+    const names = await page.getByRole("button").evaluateAll((all) => all.map((each) => each.getAttribute("aria-label") ?? each.textContent));
+    expect(names.every((name) => name?.trim())).toBe(true);
+    for (const name of ["Dollars per hour", "Coming and going", "Waiting pods", "Last decisions"]) {
+      await page.getByRole("heading", { name }).waitFor();
+    }
+    expect(await page.locator(".picture canvas").getAttribute("aria-label")).toMatch(/nodes? with .* pods?/);
+    expect(await page.locator("html").getAttribute("lang")).toBe("en");
+  });
+});
+
+/** The demo up to its first moment after some seconds at which nodes come while pods wait. */
+function upTo(seconds: number): string {
+  const lines = gunzipSync(readFileSync(DEMO)).toString().trim().split("\n");
+  const last = lines.findIndex((line) => {
+    const { t, message } = JSON.parse(line) as { t: number; message?: Message };
+    return t > seconds && (message?.totals?.coming ?? 0) > 0 && (message?.totals?.waiting ?? 0) > 2;
+  });
+  const file = join(mkdtempSync(join(tmpdir(), "dovetail-moment-")), "moment.jsonl");
+  writeFileSync(file, `${lines.slice(0, last + 1).join("\n")}\n`);
+  return file;
+}
+
+test("nodes that come show what they wait for, and pods why they wait", async () => {
+  const served = await play(upTo(100), 1000);
+  const { page } = await open(served.address);
+  try {
+    await page.getByText("recording ended").waitFor();
+    const moves = page.locator("section", { hasText: "Coming and going" });
+    await moves.getByText("waits for the kubelet to be Ready").first().waitFor();
+    await page.locator("section", { hasText: "Waiting pods" }).getByText(/fits nothing: /).waitFor();
+    await page.waitForFunction(() => document.querySelectorAll(".legend li").length > 1);
+    await picture(page, "watch");
+  } finally {
+    await page.close();
+    served.stop();
+  }
+});
+
+test("1,000 nodes and 20,000 pods run without stutter while 50 changes a second come in", async () => {
+  const file = join(mkdtempSync(join(tmpdir(), "dovetail-large-")), "large.jsonl");
+  execFileSync(PYTHON, ["-m", "tests.page.large_cluster", file, "--seconds", "40"], { cwd: ROOT, env: { ...process.env, PYTHONPATH: ROOT } });
+  const served = await play(file, 1);
+  const { page, complaints } = await open(served.address);
+  try {
+    await page.waitForFunction(() => document.querySelectorAll(".legend li").length > 1);
+    const trace = await page.context().newCDPSession(page);
+    await trace.send("Performance.enable", { timeDomain: "threadTicks" });
+    const busy = async () => {
+      const { metrics } = await trace.send("Performance.getMetrics");
+      return metrics.find(({ name }) => name === "TaskDuration")!.value;
+    };
+    const before = await busy();
+    const frames = await page.evaluate(
+      () =>
+        new Promise<number[]>((done) => {
+          const spans: number[] = [];
+          let last = performance.now();
+          const ends = last + 12_000;
+          requestAnimationFrame(function frame(now) {
+            spans.push(now - last);
+            last = now;
+            if (now < ends) requestAnimationFrame(frame);
+            else done(spans.slice(1));
+          });
+        }),
+    );
+    const work = (1000 * ((await busy()) - before)) / frames.length;
+    frames.sort((a, b) => a - b);
+    const at = (part: number) => frames[Math.floor(part * (frames.length - 1))]!.toFixed(1);
+    const idle = loadavg()[0]! <= cpus().length;
+    console.log(
+      `${frames.length} frames in 12 s: median ${at(0.5)} ms, 95 % ${at(0.95)} ms, 99 % ${at(0.99)} ms; ` +
+        `${work.toFixed(1)} ms of the page's own time each; load ${loadavg()[0]!.toFixed(1)} on ${cpus().length} cores`,
+    );
+    await picture(page, "watch-1000-nodes", "jpeg");
+    expect(complaints).toEqual([]);
+    // The page's own time holds on any machine; how often it gets its turn depends on the others.
+    expect(work).toBeLessThan(12);
+    if (idle) expect(Number(at(0.95))).toBeLessThanOrEqual(32);
+    await page.keyboard.press("t");
+    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length >= 1000);
+  } finally {
+    await page.close();
+    served.stop();
+  }
+});

@@ -1,0 +1,65 @@
+"""The page beside a world: it is started if it is built, and nothing waits for it."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.local import live_page
+from infra.local.live_page import NOT_BUILT, LivePage
+
+
+class Begun:
+    """Children that write an address when they are begun."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.running = True
+
+    def begin(self, name: str, arguments: list[str], *, environment: dict[str, str]) -> None:
+        assert (name, environment) == ("watch", {"AWS_REGION": "us-east-1"})
+        self.words = arguments
+        Path(arguments[-1]).write_text("http://127.0.0.1:1/token/\n", encoding="utf-8")
+
+    def alive(self, name: str) -> bool:
+        return self.running and name == "watch"
+
+
+class Said:
+    """Keeps what is said, and waits for it."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.something = threading.Event()
+
+    def __call__(self, line: str) -> None:
+        self.lines.append(line)
+        self.something.set()
+
+
+def test_the_address_is_said_once_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_page, "is_built", lambda: True)
+    children: Any = Begun()
+    said = Said()
+    page = LivePage(children, tmp_path, said)
+    page.start(tmp_path / "kubeconfig", "demo", {"AWS_REGION": "us-east-1"})
+    assert said.something.wait(10)
+    page.stop()
+    assert said.lines == ["the page that shows this live: http://127.0.0.1:1/token/"]
+    assert children.words[2:7] == [
+        *("watch", "--kubeconfig", str(tmp_path / "kubeconfig"), "--cluster", "demo"),
+    ]
+
+
+def test_a_page_that_is_not_built_says_how_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_page, "is_built", lambda: False)
+    children: Any = Begun()
+    said = Said()
+    LivePage(children, tmp_path, said).start(tmp_path / "kubeconfig", "demo", {})
+    assert said.lines == [NOT_BUILT]
+    assert not children.words
