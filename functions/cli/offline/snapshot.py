@@ -54,6 +54,13 @@ _KINDS: Final = {
     "StatefulSet": "apps/v1",
     "StorageClass": "storage.k8s.io/v1",
 }
+# Of Karpenter's objects, those that Dovetail does not act on; each is said once.
+_NOT_OFFERED: Final = {
+    "CapacityBuffer": "no room is kept for pods to come; use a Deployment of placeholder pods with "
+    "a low priority",
+    "NodeOverlay": "prices and capacity of instance types are those of EC2; choose types by "
+    "requirements of the NodePool",
+}
 _EXAMPLES: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
 _CLUSTER_WIDE: Final = frozenset(
     {
@@ -153,6 +160,11 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
             raise document.refused("apiVersion", document.api_version, f"write {version}")
         elif document.kind != V1.owner_kind or not is_foreign(document.raw):
             found.append(document)
+    notes.extend(
+        f"{kind}: left out: {_NOT_OFFERED[kind]}"
+        for kind in sorted(_NOT_OFFERED)
+        if ignored.pop(kind, 0)
+    )
     if ignored:
         named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
         notes.append(f"not needed for planning, left out: {named}")
