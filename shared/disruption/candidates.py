@@ -106,7 +106,8 @@ def find_candidates(
                 key=lambda entry: (entry.key, entry.uid),
             )
         )
-        reason = _refusal(node, owner, resting) or _held_by(pods, budgets)
+        staying = by_node.get(node.name, ()) if owner.dialect.each_pod_holds else pods
+        reason = _refusal(node, owner, resting) or _held_by(staying, budgets)
         if not reason and node.instance_id in promised:
             reason = "pods are promised to it"
         if not reason and wanted is None:
@@ -186,7 +187,12 @@ def _not_worth_it(
 
 
 def _held_by(pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> str:
-    found = (hold_of(pod, budgets) for pod in pods if not pod.is_terminating)
+    found = (
+        # No eviction of a static pod is ever asked for.
+        hold_of(pod, () if pod.is_static else budgets)
+        for pod in pods
+        if not (pod.is_terminating or pod.is_terminal)
+    )
     return next((value for value in found if value), "")
 
 

@@ -77,6 +77,8 @@ class Dialect:
         budgets: How many nodes may be disrupted at once where the owner says nothing; None for what
             the settings of Dovetail say.
         hop_limit: Most network hops of the instance metadata service where nothing is said.
+        each_pod_holds: Whether pods of DaemonSets and of the host that must stay keep their node
+            from being chosen, too.
         soft_eviction_takes_room: Whether `evictionSoft` of a kubelet takes room from pods, as
             `evictionHard` does. To kubelets it does not.
         preference_policy: What becomes of what pods prefer on its nodes where nothing is said; None
@@ -102,6 +104,7 @@ class Dialect:
     consolidates: bool
     budgets: tuple[NodeBudget, ...] | None
     hop_limit: int
+    each_pod_holds: bool
     soft_eviction_takes_room: bool
     preference_policy: PreferencePolicy | None
     reserved_domains: tuple[str, ...]
@@ -140,6 +143,7 @@ V1ALPHA5: Final = Dialect(
     consolidates=False,
     budgets=None,
     hop_limit=2,
+    each_pod_holds=False,
     soft_eviction_takes_room=True,
     preference_policy=None,
     reserved_domains=keys.RESTRICTED_DOMAINS,
@@ -170,6 +174,7 @@ V1: Final = Dialect(
     consolidates=True,
     budgets=(NodeBudget(percent=DEFAULT_PERCENT),),
     hop_limit=1,
+    each_pod_holds=True,
     soft_eviction_takes_room=False,
     preference_policy=PreferencePolicy.RESPECT,
     reserved_domains=keys.CONTROL_DOMAINS,

@@ -35,8 +35,8 @@ def test_a_pool_that_is_not_ready_gets_no_nodes() -> None:
 
 def test_a_third_pod_waits_at_a_limit_of_two_nodes() -> None:
     there = world(named_pool(limits={"nodes": "2"}), types=SMALL)
-    for number, one in enumerate(apart(3), 1):
-        bought(there, one)
+    for number, member in enumerate(apart(3), 1):
+        bought(there, member)
         assert len(there.alive) == min(number, 2)
     assert len(there.bound) == 2
 

@@ -37,8 +37,8 @@ def read(*overlays: dict[str, Any]) -> Offline:
     return read_snapshot(documents, CATALOG)
 
 
-HEAVY = {"weight": 10}
-GPU = {"capacity": {"example.com/gpu": "2"}}
+HEAVY: dict[str, Any] = {"weight": 10}
+GPU: dict[str, Any] = {"capacity": {"example.com/gpu": "2"}}
 SPOT = wants("karpenter.sh/capacity-type", "In", "spot")
 ZONE = wants("topology.kubernetes.io/zone", "In", "us-east-1a")
 PAIRS: dict[str, tuple[dict[str, Any], ...]] = {

@@ -28,8 +28,9 @@ def refused(there: World) -> list[Finding]:
     """Return what doctor says of nodes that are not Ready; nothing is done about them."""
     there.sweep()
     there.provision(look=True)
-    found = [one for one in Doctoring(there.ports).look() if one.kind == "node-not-ready"]
-    assert all(REMEDY in one.text for one in found)
+    every = Doctoring(there.ports).look()
+    found = [finding for finding in every if finding.kind == "node-not-ready"]
+    assert all(REMEDY in finding.text for finding in found)
     assert all(node.deletion_at is None for node in there.cluster.nodes())
     return found
 
@@ -60,7 +61,7 @@ def test_a_sick_node_with_a_pod_that_must_stay_is_told_alike() -> None:
 def test_each_of_many_sick_nodes_is_told() -> None:
     there = sick("123")
     there.advance(31 * MINUTE)
-    assert [one.subject for one in refused(there)] == ["n1", "n2", "n3"]
+    assert [finding.subject for finding in refused(there)] == ["n1", "n2", "n3"]
 
 
 def test_a_sick_node_is_told_again_until_it_is_ready() -> None:

@@ -1,0 +1,138 @@
+"""Which nodes of NodePools may be disrupted, and what keeps the others."""
+
+from typing import Any
+
+import pytest
+
+from shared.disruption.candidates import PLAIN_POD_COST, eviction_cost
+from shared.disruption.selection import OngoingChanges
+from shared.model import labels as keys
+from shared.model.kubernetes.pods import Owner
+from tests.builders import NOW, budget, pod, ref, slot
+from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene
+from tests.unit.disruption.clusters import looked, on
+
+DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
+STATIC = Owner(kind="Node", name="a", uid="a")
+KEEP = {keys.DO_NOT_DISRUPT: "true"}
+OLD = {keys.PROVISIONER_HASH: "of another time"}
+CHANGED = saving(labels={"team": "new"})
+
+
+def is_candidate(node: Any, *bound: Any, budgets: Any = (), **more: Any) -> bool:
+    """Whether a node may be consolidated: another has room for all its pods."""
+    room = of_pool("room", "m5.2xlarge", annotations=KEEP)
+    seen = scene(node, room, bound=bound, **more)
+    return looked(seen, budgets=budgets).change is not None
+
+
+def may_drift(node: Any, *bound: Any, budgets: Any = (), owner: Any = CHANGED) -> bool:
+    room = of_pool("room", "m5.2xlarge", annotations=KEEP)
+    seen = scene(node, room, bound=bound, pools=(owner,))
+    found = looked(seen, budgets=budgets, drift=True).change
+    return found is not None and found.cause == "drift"
+
+
+def used(**changes: Any) -> Any:
+    return on("a", **changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"finalizers": ()},
+        {"labels": {keys.INITIALIZED: ""}, "ready": None},
+        {"deletion_at": NOW},
+        {"unschedulable": True},
+    ],
+    ids=["foreign", "young", "going", "queued"],
+)
+def test_a_node_in_another_state_is_left(changes: dict[str, Any]) -> None:
+    assert is_candidate(of_pool("a"), used())
+    assert not is_candidate(of_pool("a", **changes), used())
+
+
+def test_a_node_that_pods_are_promised_to_is_left() -> None:
+    waiting = slot(instance_id="i-a", pods=(ref(pod("waiting")),))
+    assert not is_candidate(of_pool("a"), used(), slots=(waiting,))
+    nominated = pod("coming", nominated_node="a", unschedulable=False)
+    found = scene(of_pool("a"), bound=(used(),), pending=(nominated,))
+    assert looked(found).change is None
+
+
+@pytest.mark.parametrize(
+    "labels", [{keys.NODE_POOL: "gone"}, {keys.NODE_POOL: ""}], ids=["gone", "no-label"]
+)
+def test_a_node_without_its_pool_is_left(labels: dict[str, str]) -> None:
+    assert not is_candidate(of_pool("a", labels=labels), used())
+
+
+@pytest.mark.parametrize(("value", "stays"), [("true", True), ("false", False)])
+def test_a_node_that_must_stay_is_left(value: str, *, stays: bool) -> None:
+    node = of_pool("a", annotations={keys.DO_NOT_DISRUPT: value, **OLD})
+    assert is_candidate(node, used()) is not stays
+    assert may_drift(node, used()) is not stays
+
+
+@pytest.mark.parametrize("owner", [None, DAEMON, STATIC], ids=["plain", "daemon", "static"])
+def test_a_pod_that_must_stay_keeps_its_node(owner: Owner | None) -> None:
+    member = on("a", 1, annotations=KEEP, owner=owner)
+    assert not is_candidate(of_pool("a"), used(), member)
+
+
+@pytest.mark.parametrize(
+    "ended", [{"phase": "Succeeded"}, {"phase": "Failed"}, {"deletion_at": NOW}]
+)
+def test_an_ended_pod_keeps_nothing(ended: dict[str, Any]) -> None:
+    assert is_candidate(of_pool("a"), used(annotations=KEEP, **ended))
+
+
+def test_a_full_budget_keeps_its_node() -> None:
+    full = (budget(0),)
+    assert not is_candidate(of_pool("a"), used(), budgets=full)
+    assert not is_candidate(of_pool("a"), used(owner=DAEMON), budgets=full)
+    assert is_candidate(of_pool("a"), used(), budgets=(budget(1),))
+    for exempt in ({"owner": STATIC}, {"phase": "Succeeded"}, {"deletion_at": NOW}):
+        assert is_candidate(of_pool("a"), used(**exempt), budgets=full)
+
+
+def test_two_budgets_on_a_pod_keep_its_node() -> None:
+    pair = (budget(1), budget(1, name="other"))
+    assert not is_candidate(of_pool("a"), used(), budgets=pair)
+
+
+def test_a_budget_of_another_namespace_keeps_nothing() -> None:
+    assert is_candidate(of_pool("a"), used(), budgets=(budget(0, namespace="other"),))
+
+
+def test_without_a_grace_period_neither_drift_nor_consolidation_begins() -> None:
+    drifted = of_pool("a", annotations=OLD)
+    assert may_drift(drifted, used())
+    assert not may_drift(drifted, used(annotations=KEEP))
+    assert not may_drift(drifted, used(), budgets=(budget(0),))
+    assert not is_candidate(drifted, used(annotations=KEEP))
+
+
+@pytest.mark.parametrize("key", [keys.ZONE, keys.CAPACITY_TYPE, keys.INSTANCE_TYPE])
+def test_a_node_without_facts_may_drift_and_is_not_consolidated(key: str) -> None:
+    bare = of_pool("a", annotations=OLD, labels={key: ""})
+    assert may_drift(bare, used())
+    assert not is_candidate(bare, used())
+
+
+def cost(deletion: int = 0, priority: int = 0) -> int:
+    given = {keys.POD_DELETION_COST: str(deletion)}
+    return eviction_cost(pod(annotations=given, priority=priority))
+
+
+def test_what_moving_a_pod_counts() -> None:
+    assert eviction_cost(pod()) == PLAIN_POD_COST
+    assert cost(deletion=2**26) > PLAIN_POD_COST < cost(priority=2**24)
+    assert cost(deletion=-(2**26)) < PLAIN_POD_COST > cost(priority=-(2**24))
+    assert cost(deletion=2**40) == 10 * PLAIN_POD_COST
+
+
+def test_a_resting_node_is_left_to_its_own_change() -> None:
+    seen = scene(of_pool("a"), of_pool("b"), bound=(used(),))
+    resting = OngoingChanges(running=frozenset({"uid-a"}))
+    assert looked(seen, resting).change is None

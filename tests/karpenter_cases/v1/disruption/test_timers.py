@@ -1,0 +1,168 @@
+"""Nodes of NodePools whose time is over, and those that are being replaced."""
+
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.replacement import Replacement
+from shared.ports import TimerKind
+from tests.builders import SHAPES, budget, pod
+from tests.karpenter_cases.v1.worlds import named_pool, stand, world
+from tests.unit.worlds import MINUTE, SECOND, World
+
+EMPTY = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s", "budgets": []}
+SAVING = {"consolidateAfter": "0s", "budgets": []}
+
+
+def emptying(*members: Any, **disruption: Any) -> World:
+    there = world(named_pool(disruption={**EMPTY, **disruption}))
+    there.cluster.add(*members)
+    stand(there)
+    return there
+
+
+def begun(there: World) -> World:
+    assert Emptiness(there.ports).begin("n1") == "timer started"
+    return there
+
+
+def empty_step(there: World) -> Any:
+    timer = there.outbox.timers_of(TimerKind.EMPTINESS)[-1]
+    return Emptiness(there.ports).step(timer.payload)
+
+
+@pytest.mark.parametrize("after", ["30s", "5m"])
+def test_an_empty_node_goes_once_its_wait_is_over(after: str) -> None:
+    there = begun(emptying(consolidateAfter=after))
+    there.advance(29 * SECOND)
+    assert empty_step(there)["next"] == "wait"
+    assert there.node.deletion_at is None
+    there.advance(5 * MINUTE)
+    assert empty_step(there)["result"] == "removed"
+
+
+@pytest.mark.parametrize("changes", [{"ready": False}, {"labels": {keys.INITIALIZED: ""}}])
+def test_a_node_that_may_not_count_as_empty_stays(changes: dict[str, Any]) -> None:
+    there = world(named_pool(disruption=EMPTY))
+    stand(there, **{"ready": None, **changes})
+    assert Emptiness(there.ports).begin("n1") != "timer started"
+    never = emptying(consolidateAfter="Never")
+    assert Emptiness(never.ports).begin("n1") != "timer started"
+
+
+def test_a_pod_that_comes_meanwhile_keeps_the_node() -> None:
+    there = begun(emptying())
+    there.advance(30 * SECOND)
+    there.cluster.add(pod(node_name="n1"))
+    assert empty_step(there)["result"] == "not empty"
+    assert there.node.deletion_at is None
+
+
+def test_both_policies_remove_empty_nodes() -> None:
+    there = begun(emptying())
+    there.advance(30 * SECOND)
+    assert empty_step(there)["result"] == "removed"
+    wider = world(named_pool(disruption=SAVING))
+    stand(wider)
+    wider.advance(60 * MINUTE)
+    wider.provision(look=True)
+    replacement_step(wider)
+    assert wider.node.deletion_at is not None
+
+
+# --- replacement
+
+
+def half_empty(*more: Any) -> World:
+    """Return a world whose one large machine holds what a small one could."""
+    there = world(named_pool(disruption=SAVING))
+    shape = SHAPES["m5.2xlarge"]
+    room = {"capacity": shape.capacity, "allocatable": shape.allocatable}
+    stand(there, "big", labels={keys.INSTANCE_TYPE: shape.name}, **room)
+    there.cluster.add(pod("a", node_name="big"), pod("b", node_name="big"), *more)
+    there.advance(60 * MINUTE)
+    there.provision(look=True)
+    return there
+
+
+def replacement_step(there: World) -> Any:
+    (timer,) = there.outbox.timers_of(TimerKind.REPLACEMENT)
+    return Replacement(there.ports).step(timer.payload)
+
+
+def new_joins(there: World) -> None:
+    (fresh,) = (node for node in there.cluster.nodes() if node.name != "big")
+    shape = SHAPES[fresh.labels[keys.INSTANCE_TYPE]]
+    there.kubelet_joins(fresh.name, capacity=shape.capacity, allocatable=shape.allocatable)
+    there.bind(fresh.name)
+
+
+def big(there: World) -> Any:
+    return there.cluster.node_values["big"]
+
+
+def test_while_the_new_node_is_not_ready_the_old_stays() -> None:
+    there = half_empty()
+    assert replacement_step(there)["next"] == "wait"
+    assert big(there).deletion_at is None
+    assert len(there.cluster.nodes()) == 2
+
+
+def test_once_the_new_node_is_ready_the_old_goes() -> None:
+    there = half_empty()
+    new_joins(there)
+    replacement_step(there)
+    assert big(there).deletion_at is not None
+
+
+def test_without_a_new_node_the_old_goes_at_once() -> None:
+    there = world(named_pool(disruption=SAVING))
+    stand(there)
+    there.advance(60 * MINUTE)
+    there.provision(look=True)
+    assert there.cloud.fleets == []
+    replacement_step(there)
+    assert there.node.deletion_at is not None
+
+
+def test_when_the_new_node_is_gone_the_old_is_open() -> None:
+    there = half_empty()
+    (fresh,) = (node for node in there.cluster.nodes() if node.name != "big")
+    there.cloud.end(fresh.instance_id)
+    del there.cluster.node_values[fresh.name]
+    there.advance(30 * MINUTE)
+    assert replacement_step(there)["next"] == "done"
+    assert (big(there).unschedulable, big(there).deletion_at) == (False, None)
+
+
+def test_pods_that_came_and_fit_nowhere_keep_the_old() -> None:
+    there = half_empty()
+    new_joins(there)
+    there.cluster.add(*(pod(f"late{n}", node_name="big", cpu=1800) for n in range(3)))
+    assert replacement_step(there)["result"] == "pods came that fit nowhere else"
+    assert (big(there).unschedulable, big(there).deletion_at) == (False, None)
+
+
+@pytest.mark.parametrize("hold", ["pod", "budget"])
+def test_a_hold_that_came_meanwhile_keeps_the_old(hold: str) -> None:
+    there = half_empty()
+    new_joins(there)
+    if hold == "pod":
+        kept = {keys.DO_NOT_DISRUPT: "true"}
+        there.cluster.add(pod("late", node_name="big", annotations=kept))
+    else:
+        there.cluster.add(budget(0))
+    replacement_step(there)
+    assert big(there).deletion_at is None
+
+
+def test_a_mark_of_an_earlier_round_is_removed() -> None:
+    there = world(named_pool())
+    marks = {keys.REMOVAL_REASON: "consolidation"}
+    stand(there, unschedulable=True, annotations=marks)
+    for _ in range(2):
+        there.advance(10 * MINUTE)
+        there.sweep()
+    assert not there.node.unschedulable
