@@ -58,7 +58,7 @@ def _plain(value: Any) -> Any:
     """Return a value as JSON, fields at their defaults left out."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
-            field.name: _plain(getattr(value, field.name))
+            field.name: _plain(_ordered(field.name, getattr(value, field.name)))
             for field in dataclasses.fields(value)
             if not field.name.endswith("selector") and getattr(value, field.name) != _default(field)
         }
@@ -67,6 +67,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(entry) for entry in value]
     return value if value is None or isinstance(value, (bool, int)) else str(value)
+
+
+def _ordered(name: str, value: Any) -> Any:
+    """Return disks by their names: the order in which they are written shapes nothing."""
+    if name != "block_devices":
+        return value
+    return sorted(value, key=lambda block_device: block_device.device_name)
 
 
 def _default(field: "dataclasses.Field[Any]") -> Any:

@@ -46,7 +46,7 @@ def hold_of(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> str:
         # The eviction API refuses such a pod for ever.
         names = ", ".join(sorted(budget.name for budget in protecting))
         return f"pod {pod.key} is under several PodDisruptionBudgets: {names}"
-    if any(budget.disruptions_allowed <= 0 for budget in protecting):
+    if any(budget.refuses(pod) for budget in protecting):
         return f"PodDisruptionBudget {protecting[0].name} holds pod {pod.key}"
     return ""
 

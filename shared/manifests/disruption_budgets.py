@@ -20,4 +20,5 @@ def decode_budget(raw: Raw) -> PodDisruptionBudget:
         name=text(metadata.get("name")),
         selector=label_selector(spec.get("selector"), "spec", []),
         disruptions_allowed=allowed if isinstance(allowed, int) else 0,
+        lets_unhealthy_go=spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow",
     )

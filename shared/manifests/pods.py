@@ -161,6 +161,12 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
     if (system := text(mapping(spec.get("os")).get("name")) or "linux") != "linux":
         # kube-scheduler ignores the field, but the kubelet of a Dovetail node refuses the pod.
         problems.append(f"spec.os.name: {system!r}: only linux machines are made")
+    if spec.get("resourceClaims"):
+        # Which nodes have what a claim asks for is known to their drivers alone.
+        problems.append(
+            "spec.resourceClaims: claimed devices are not planned for; ask for an extended "
+            "resource, such as nvidia.com/gpu"
+        )
     asked = Scheduling(
         requests=requests,
         node_selector=Requirements.from_labels(text_map(spec.get("nodeSelector"))),

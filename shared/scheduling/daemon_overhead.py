@@ -29,7 +29,8 @@ def daemon_requests(
     return Resources.total(
         daemon_set.scheduling.requests
         for daemon_set in daemonsets
-        if _accepted(daemon_set, labels, undecided)
+        if not daemon_set.scheduling.resource_claims
+        and _accepted(daemon_set, labels, undecided)
         and not taint_refusal(daemon_set.scheduling, taints)
     )
 

@@ -34,7 +34,9 @@ def read_lifetime(raw: Raw) -> Provisioner:
     shape, disruption = _shape(raw), mapping(spec.get("disruption"))
     annotations = text_map(metadata.get("annotations"))
     consolidates = disruption.get("consolidationPolicy") != WHEN_EMPTY
-    after = _span(disruption.get("consolidateAfter"), timedelta(0))
+    # The nodes of a NodePool with a fixed number are not removed to save money.
+    fixed = spec.get("replicas") is not None
+    after = None if fixed else _span(disruption.get("consolidateAfter"), timedelta(0))
     return Provisioner(
         name=text(metadata.get("name")),
         kind=V1.owner_kind,

@@ -6,6 +6,7 @@ import pytest
 
 from shared.disruption.candidates import PLAIN_POD_COST, eviction_cost
 from shared.disruption.selection import OngoingChanges
+from shared.manifests.disruption_budgets import decode_budget
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Owner
 from tests.builders import NOW, budget, pod, ref, slot
@@ -99,6 +100,19 @@ def test_a_full_budget_keeps_its_node() -> None:
 def test_two_budgets_on_a_pod_keep_its_node() -> None:
     pair = (budget(1), budget(1, name="other"))
     assert not is_candidate(of_pool("a"), used(), budgets=pair)
+
+
+@pytest.mark.parametrize(("policy", "goes"), [("AlwaysAllow", True), ("IfHealthyBudget", False)])
+def test_an_unhealthy_pod_goes_where_its_budget_says_so(policy: str, *, goes: bool) -> None:
+    spec = {"selector": {}, "unhealthyPodEvictionPolicy": policy}
+    raw = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": spec,
+        "status": {"disruptionsAllowed": 0},
+    }
+    full = (decode_budget(raw),)
+    assert is_candidate(of_pool("a"), used(ready=False), budgets=full) is goes
+    assert not is_candidate(of_pool("a"), used(ready=True), budgets=full)
 
 
 def test_a_budget_of_another_namespace_keeps_nothing() -> None:

@@ -148,6 +148,12 @@ def test_a_pool_without_types_stops_no_other() -> None:
     assert changed(seen).method == Method.DELETE
 
 
+def test_where_several_cannot_go_one_still_does() -> None:
+    bound = (on("n0", cpu=600), on("n1", cpu=600), on("n2", cpu=1000))
+    found = changed(scene(*some(3), bound=bound))
+    assert (len(found.remove), found.method) == (1, Method.DELETE)
+
+
 def test_the_best_so_far_counts_when_time_is_over() -> None:
     bound = tuple(on(f"n{n}", cpu=300) for n in range(3))
     seen = scene(*some(3), bound=bound)
@@ -184,6 +190,7 @@ def test_ignored_preferences_free_what_respected_ones_keep() -> None:
     ignoring = saving(metadata=IGNORING)
     assert ignoring.preference_policy == PreferencePolicy.IGNORE
     assert changed(scene(*some(2), bound=soft, pools=(ignoring,))).method == Method.DELETE
+    assert looked(scene(*some(2), bound=soft, pools=(saving(),))).change is None
 
 
 @pytest.mark.parametrize(

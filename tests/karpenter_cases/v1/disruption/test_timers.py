@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.model import labels as keys
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.replacement import Replacement
@@ -70,6 +71,23 @@ def test_both_policies_remove_empty_nodes() -> None:
     wider.provision(look=True)
     replacement_step(wider)
     assert wider.node.deletion_at is not None
+
+
+@pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized"])
+def test_a_fixed_pools_empty_node_stays(policy: str) -> None:
+    disruption = {**EMPTY, "consolidationPolicy": policy}
+    there = world(named_pool(disruption=disruption, replicas=1))
+    stand(there)
+    assert Emptiness(there.ports).begin("n1") != "timer started"
+    there.advance(60 * MINUTE)
+    there.provision(look=True)
+    assert there.node.deletion_at is None
+
+
+def test_a_fixed_pools_nodes_are_never_consolidated() -> None:
+    raw = named_pool(disruption=SAVING, replicas=3)
+    assert not read_lifetime(raw).consolidation
+    assert read_lifetime(named_pool(disruption=SAVING)).consolidation
 
 
 # --- replacement

@@ -55,6 +55,15 @@ def test_sidecars_count_as_kubernetes_adds_them() -> None:
     assert after == {"cpu": 2000, "memory": 2048}
 
 
+def test_pods_that_claim_devices_wait_and_say_why() -> None:
+    claims = [{"name": "gpu", "resourceClaimName": "one"}]
+    outcome = one({"resourceClaims": claims})
+    assert outcome.new == ()
+    assert "ask for an extended resource" in outcome.pending["a"]
+    claiming = daemonset(resourceClaims=claims)
+    assert one({"cpu": "1"}, daemonsets=(claiming,), market=PLAIN).types == [TINY.name]
+
+
 # --- DaemonSets
 
 

@@ -1,0 +1,241 @@
+"""What NodePools and EC2NodeClasses say of themselves."""
+
+from typing import Any
+
+import pytest
+
+from shared.disruption.drift import shape_hash
+from shared.manifests.custom_resources.node_pools import decode_node_pool
+from shared.model import labels as keys
+from shared.model.errors import UnauthorizedError
+from shared.ports import Subnet, TemplateStatus
+from tests.builders import CATALOG, ZONES, instance_type
+from tests.fakes.images import image_named
+from tests.karpenter_cases.lifecycle.births import bought, image, node_config, settings, text_of
+from tests.karpenter_cases.v1.reading import class_faults
+from tests.karpenter_cases.v1.worlds import changed_class, is_ready, named_pool, world
+from tests.unit.manifests.documents import CLASS_REF, node_pool
+from tests.unit.worlds import World
+
+GPU = instance_type("g4dn.xlarge", extra={"nvidia.com/gpu": 1})
+NEURON = instance_type("inf1.xlarge", extra={"aws.amazon.com/neuron": 1})
+OWN = {"amiSelectorTerms": [{"tags": {"team": "red"}}], "amiFamily": "AL2023"}
+
+
+def subnets(*free: int) -> tuple[Subnet, ...]:
+    return tuple(
+        Subnet(subnet_id=f"subnet-{number}", zone=ZONES[0], free_addresses=count)
+        for number, count in enumerate(free)
+    )
+
+
+def described(there: World) -> TemplateStatus:
+    """Let provision report; return the status of the EC2NodeClass."""
+    there.provisioning().report_provisioners()
+    return there.cluster.class_statuses["nodes"]
+
+
+def condition(there: World, name: str = "default") -> Any:
+    there.provisioning().report_provisioners()
+    return there.cluster.conditions[f"NodePool/{name}"]
+
+
+def test_a_right_pool_says_that_it_is_ready() -> None:
+    assert condition(world(named_pool()))[:2] == (True, "Ready")
+
+
+def test_a_pool_says_what_its_class_lacks() -> None:
+    missing = named_pool(spec={"nodeClassRef": {**CLASS_REF, "name": "missing"}})
+    holds, _, text = condition(world(missing))
+    assert not holds
+    assert "there is no EC2NodeClass of that name" in text
+    there = world(named_pool())
+    there.cloud.subnets = ()
+    holds, reason, text = condition(there)
+    assert (holds, reason) == (False, "NodeClassNotReady")
+    assert "subnetSelectorTerms finds no subnet" in text
+
+
+def test_a_pool_of_another_provider_is_not_written_to() -> None:
+    foreign = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"}
+    there = world(named_pool("theirs", {"nodeClassRef": foreign}), named_pool())
+    assert is_ready(there)
+    assert set(there.cluster.conditions) == {"NodePool/default"}
+    assert bought(there).node.labels[keys.NODE_POOL] == "default"
+
+
+def test_limits_of_image_collection_that_contradict_are_told_in_the_status() -> None:
+    wrong = {"imageGCHighThresholdPercent": 50, "imageGCLowThresholdPercent": 60}
+    there = world(named_pool(), changed_class(kubelet=wrong))
+    status = described(there)
+    assert status.invalid
+    assert any("imageGCHighThresholdPercent" in problem for problem in status.problems)
+    assert condition(there)[1] == "NodeClassNotReady"
+
+
+def test_subnets_are_shown_and_follow_a_change() -> None:
+    there = world(named_pool())
+    there.cloud.subnets = subnets(20, 100, 50)
+    assert [entry.subnet_id for entry in described(there).subnets] == [
+        "subnet-1",
+        "subnet-2",
+        "subnet-0",
+    ]
+    there.cloud.subnets = subnets(20)
+    assert [entry.subnet_id for entry in described(there).subnets] == ["subnet-0"]
+
+
+def test_no_subnet_is_told_and_the_list_is_emptied() -> None:
+    there = world(named_pool())
+    assert described(there).subnets
+    there.cloud.subnets = ()
+    status = described(there)
+    assert status.subnets == ()
+    assert status.problems == ("subnetSelectorTerms finds no subnet",)
+
+
+def test_security_groups_are_shown_alike() -> None:
+    there = world(named_pool())
+    there.cloud.security_groups = ("sg-2", "sg-1")
+    assert described(there).security_groups == ("sg-1", "sg-2")
+    there.cloud.security_groups = ()
+    status = described(there)
+    assert status.security_groups == ()
+    assert status.problems == ("securityGroupSelectorTerms finds no security group",)
+
+
+EKS = "/aws/service/eks/optimized-ami/1.33"
+IMAGES = {
+    "al2023": {
+        f"{EKS}/amazon-linux-2023/x86_64/standard/recommended/image_id": "amd64",
+        f"{EKS}/amazon-linux-2023/arm64/standard/recommended/image_id": "arm64",
+        f"{EKS}/amazon-linux-2023/x86_64/nvidia/recommended/image_id": "amd64",
+        f"{EKS}/amazon-linux-2023/x86_64/neuron/recommended/image_id": "amd64",
+    },
+    "al2": {
+        f"{EKS}/amazon-linux-2/recommended/image_id": "amd64",
+        f"{EKS}/amazon-linux-2-arm64/recommended/image_id": "arm64",
+        f"{EKS}/amazon-linux-2-gpu/recommended/image_id": "amd64",
+    },
+    "bottlerocket": {
+        "/aws/service/bottlerocket/aws-k8s-1.33/x86_64/latest/image_id": "amd64",
+        "/aws/service/bottlerocket/aws-k8s-1.33/arm64/latest/image_id": "arm64",
+        "/aws/service/bottlerocket/aws-k8s-1.33-nvidia/x86_64/latest/image_id": "amd64",
+    },
+}
+
+
+def published(family: str, *missing: str) -> World:
+    """Return a world in which EC2 has the images of a family but for those."""
+    there = world(
+        named_pool(spec={"requirements": []}),
+        changed_class(amiSelectorTerms=[{"alias": f"{family}@latest"}]),
+        types=(*CATALOG, GPU, NEURON),
+    )
+    there.cloud.missing_images = set(missing)
+    there.cloud.images = tuple(
+        image(image_named(name), architecture) for name, architecture in IMAGES[family].items()
+    )
+    return there
+
+
+def shown(there: World) -> dict[str, dict[str, str]]:
+    return {found.image_id: dict(found.labels) for found in described(there).images}
+
+
+@pytest.mark.parametrize("family", IMAGES)
+def test_an_alias_has_an_image_for_each_kind_of_machine(family: str) -> None:
+    assert shown(published(family)) == {
+        image_named(name): {keys.ARCH: architecture}
+        for name, architecture in IMAGES[family].items()
+    }
+
+
+def test_images_that_are_not_published_leave_the_others() -> None:
+    names = list(IMAGES["al2023"])
+    there = published("al2023", names[1])
+    assert image_named(names[1]) not in shown(there)
+    assert described(there).problems == ()
+    none = published("al2023", *names)
+    assert shown(none) == {}
+    assert any("no image is found" in problem for problem in described(none).problems)
+
+
+def own_images(*images: Any) -> World:
+    there = world(named_pool(spec={"requirements": []}), changed_class(**OWN))
+    there.cloud.images = images
+    return there
+
+
+def test_an_own_image_asks_for_its_architecture() -> None:
+    there = own_images(image("ami-1", "arm64", team="red"))
+    assert shown(there) == {"ami-1": {keys.ARCH: "arm64"}}
+
+
+def test_a_right_that_a_launch_lacks_is_told() -> None:
+    there = world(named_pool())
+    refusal = UnauthorizedError("UnauthorizedOperation: not authorized to perform ec2:CreateFleet")
+    there.cloud.fail_next("create_fleet", refusal)
+    bought(there)
+    assert any("ec2:CreateFleet" in event.message for event in there.cluster.kube_events)
+
+
+def test_no_check_of_rights_keeps_a_class_from_being_ready() -> None:
+    there = world(named_pool())
+    assert is_ready(there)
+    assert there.cloud.fleets == []
+
+
+def test_user_data_that_is_too_large_is_told() -> None:
+    there = world(named_pool(), changed_class(userData=f"#!/bin/sh\n{'#' * 17_000}"))
+    assert any("EC2 takes 16384" in problem for problem in described(there).problems)
+    malformed = class_faults(userData="[a")
+    assert len(malformed) == 1
+    assert "EC2 takes" not in malformed[0]
+
+
+@pytest.mark.parametrize(
+    ("cidr", "address"),
+    [("172.20.0.0/16", "172.20.0.10"), ("fd00:1::/108", "fd00:1::a")],
+    ids=["fourth", "sixth"],
+)
+def test_the_range_of_service_addresses_reaches_machines(cidr: str, address: str) -> None:
+    there = world(named_pool())
+    there.cloud.service_cidr = cidr
+    assert node_config(text_of(bought(there)))["spec"]["cluster"]["cidr"] == cidr
+    rocket = changed_class(amiSelectorTerms=[{"alias": "bottlerocket@latest"}])
+    other = world(named_pool(), rocket)
+    other.cloud.service_cidr = cidr
+    assert settings(text_of(bought(other)))["cluster-dns-ip"] == [address]
+
+
+def shape(**spec: Any) -> str:
+    return shape_hash(decode_node_pool(node_pool(), {"nodes": changed_class(**spec)}))
+
+
+def test_each_field_that_shapes_machines_changes_their_shape() -> None:
+    disk = {"deviceName": "/dev/xvda", "ebs": {"volumeSize": "30Gi"}}
+    fields: list[dict[str, Any]] = [
+        {},
+        {"instanceProfile": "other"},
+        {"userData": "#!/bin/sh\nls\n"},
+        {"tags": {"key": "value"}},
+        {"metadataOptions": {"httpEndpoint": "disabled"}},
+        {"blockDeviceMappings": [disk]},
+        {"context": "other"},
+        {"detailedMonitoring": True},
+        {"associatePublicIPAddress": True},
+        {"instanceStorePolicy": "RAID0"},
+        {"kubelet": {"maxPods": 9}},
+        {"amiSelectorTerms": [{"alias": "bottlerocket@latest"}]},
+    ]
+    assert len({shape(**field) for field in fields}) == len(fields)
+    other = {"deviceName": "/dev/xvdb", "ebs": {"volumeSize": "40Gi"}}
+    assert shape(blockDeviceMappings=[disk, other]) == shape(blockDeviceMappings=[other, disk])
+    tags = {"a": "1", "b": "2"}
+    assert shape(tags=tags) == shape(tags=dict(reversed(tags.items())))
+    only_chosen = {
+        "subnetSelectorTerms": [{"id": "subnet-7"}],
+        "securityGroupSelectorTerms": [{"id": "sg-7"}],
+    }
+    assert shape(**only_chosen) == shape()
