@@ -249,6 +249,7 @@ def play_scenario(
             server = functools.partial(world.children.pid, "kube")
             mischief = Mischief(world.control, world.client, server)
             player = Player(world.cluster, observer, options.speed, screen.say, mischief)
+            player.karpenter = world.karpenter
             with machines(world):
                 results = player.play(scenario)
         finally:

@@ -4,7 +4,7 @@ An expectation returns why it does not hold yet, or an empty text when it does.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
@@ -26,6 +26,8 @@ class Situation:
         events: (reason, name of the object) of each Kubernetes Event, when a step asks for them.
         bound_micros_per_hour: What the pods must cost at least, once a step asked for that.
         slowness: What limits of time are multiplied by, since other programs use the machine, too.
+        hands: Whose each instance is, when a step asks for it; `hands_of` says how.
+        launched: Ids of the instances that were launched as Karpenter does.
     """
 
     timeline: Timeline
@@ -34,6 +36,8 @@ class Situation:
     bound_micros_per_hour: int = 0
     slowness: float = 1.0
     events: frozenset[tuple[str, str]] = frozenset()
+    hands: Mapping[str, str] = field(default_factory=dict, hash=False)
+    launched: tuple[str, ...] = ()
 
 
 Check = Callable[[Situation, Any], str]
@@ -313,6 +317,29 @@ def _waited(node: NodeTrack) -> float | None:
     return None if ended is None else ended - node.emptied
 
 
+def _in_hands_of(situation: Situation, argument: Mapping[str, Any]) -> str:
+    """Each instance that was launched as Karpenter does is of this owner, in all that tells."""
+    if not situation.launched:
+        return "no instance was launched as Karpenter does"
+    for instance_id in situation.launched:
+        owner = situation.hands.get(instance_id, "without a Node")
+        if owner != argument["owner"]:
+            return f"{instance_id} is {owner}, expected {argument['owner']}"
+    return ""
+
+
+def _instances_untouched(situation: Situation, _: Any) -> str:
+    """Those instances run, no others were ever launched, and none of their pods was removed."""
+    for instance_id in situation.launched:
+        state = situation.timeline.instances.get(instance_id, "unknown")
+        if state not in _ALIVE:
+            return f"{instance_id} is {state}"
+    if others := sorted({*situation.timeline.instances} - {*situation.launched}):
+        return f"{others[0]} was launched besides"
+    gone = [pod.name for pod in situation.timeline.pods.values() if pod.gone is not None]
+    return f"{gone[0]} was removed from its node" if gone else ""
+
+
 CHECKS: Final[Mapping[str, Check]] = {
     "bound_after_resource": _bound_after_resource,
     "cordoned_before_gone": _cordoned_before_gone,
@@ -320,8 +347,10 @@ CHECKS: Final[Mapping[str, Check]] = {
     "deleted_node_drained": _deleted_node_drained,
     "drain_blocked": lambda at, how: why_not_blocked(at.timeline.our_nodes(), at.events, how),
     "everything_gone": _everything_gone,
+    "in_hands_of": _in_hands_of,
     "instances_in_all": _instances_in_all,
     "instances_match_nodes": _instances_match_nodes,
+    "instances_untouched": _instances_untouched,
     "launched_before_gone": _launched_before_gone,
     "one_at_a_time": _one_at_a_time,
     "our_nodes": _our_nodes,

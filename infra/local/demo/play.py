@@ -13,6 +13,7 @@ from infra.local.demo.observer import Observer
 from infra.local.demo.prices import bound_of, price_of
 from infra.local.demo.problem import Problem
 from infra.local.demo.scenario import Scenario, Step, manifests
+from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.demo.timeline import NodeTrack
 
 _LOOK_SECONDS = 0.2
@@ -36,7 +37,13 @@ class StepResult:
 
 
 class Player:
-    """Plays scenarios against one cluster."""
+    """Plays scenarios against one cluster.
+
+    Attributes:
+        karpenter: What launches machines as Karpenter does, for scenarios that ask for it.
+    """
+
+    karpenter: Karpenter | None = None
 
     def __init__(
         self,
@@ -115,8 +122,21 @@ class Player:
                 )
             case "stand":
                 self._stand(scenario, argument)
+            case "launch_as_karpenter" | "migrate" | "karpenter_leads":
+                self._of_karpenter(step, verb, argument)
             case _:
                 self._go_wrong(step, verb, argument)
+
+    def _of_karpenter(self, step: Step, verb: str, argument: Any) -> None:
+        if self.karpenter is None:
+            raise Problem(f"step {step.title!r}: verb {verb!r} needs the embedded world")
+        match verb:
+            case "launch_as_karpenter":
+                self.karpenter.launch(argument)
+            case "migrate":
+                self.karpenter.migrate(argument)
+            case _:
+                self.karpenter.renew_lease("karpenter-0" if argument else "")
 
     def _go_wrong(self, step: Step, verb: str, argument: Any) -> None:
         if self._mischief is None:
@@ -192,6 +212,8 @@ class Player:
             bound_micros_per_hour=self._bound,
             slowness=slowness(),
             events=self._events() if "drain_blocked" in expects else frozenset(),
+            hands=self.karpenter.hands() if self.karpenter and "in_hands_of" in expects else {},
+            launched=self.karpenter.machines if self.karpenter is not None else (),
         )
         with self._observer.lock:
             found = [(name, check(situation, name, expect)) for name, expect in expects.items()]

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from infra.local.aws.clients import Access, clients_of
+from infra.local.aws.control import ACCOUNT_ID
 from infra.local.aws.embedded import call_verb
 from infra.local.aws.templates.assembly import synth_command
 from infra.local.aws.templates.deploy import deploy
@@ -21,6 +22,7 @@ from infra.local.demo.cluster_client import ClusterClient, read_documents
 from infra.local.demo.external_cluster import ForeignCluster, leave
 from infra.local.demo.machines import machines
 from infra.local.demo.problem import Problem, last_words
+from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.live_page import LivePage
 
@@ -106,6 +108,11 @@ class World:
         """Return a boto3 client of the embedded AWS API."""
         return clients_of(self.aws)(service)
 
+    @property
+    def karpenter(self) -> Karpenter:
+        """What launches machines as Karpenter does, and migrates them."""
+        return Karpenter(self.cluster, clients_of(self.aws), CLUSTER, self.aws.environment)
+
     def control(self, verb: str, **arguments: Any) -> Any:
         """Call a control verb of the embedded AWS API."""
         return call_verb(self.aws, verb, arguments)
@@ -176,6 +183,8 @@ class World:
             "max_price_per_hour": f"{CLUSTER}:100",
             "bundle": "code",
             "removal": "destroy",
+            # Its keys are those of the account's root user.
+            "migrators": f"{CLUSTER}:arn:aws:iam::{ACCOUNT_ID}:root",
         }
         if self.options.settings:
             context["settings"] = dict(self.options.settings)

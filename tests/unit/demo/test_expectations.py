@@ -4,7 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -97,6 +97,20 @@ def ended() -> Situation:
 
 _WEB = {"app": "web"}
 WEB = {"selector": _WEB}
+
+
+def handed() -> Situation:
+    """Two machines that were launched as Karpenter does, and are Dovetail's."""
+    timeline = Timeline(instances={"i-a": "running", "i-b": "running"})
+    return Situation(
+        timeline=timeline,
+        known_nodes=frozenset(),
+        speed=1.0,
+        hands={"i-a": "dovetail", "i-b": "dovetail"},
+        launched=("i-a", "i-b"),
+    )
+
+
 HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situation], None]]] = [
     ("pods_running", running, {**WEB, "count": 2}, lambda s: _pod(s, "p1", running=None)),
     ("pods_on_new_nodes", running, WEB, lambda s: _pod(s, "p1", node="static")),
@@ -130,6 +144,18 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
         running,
         {},
         lambda s: s.timeline.instances.update({"i-x": "running"}),
+    ),
+    (
+        "in_hands_of",
+        handed,
+        {"owner": "dovetail"},
+        lambda s: cast("dict[str, str]", s.hands).update({"i-b": "karpenter"}),
+    ),
+    (
+        "instances_untouched",
+        handed,
+        {},
+        lambda s: s.timeline.instances.update({"i-b": "shutting-down"}),
     ),
     ("everything_gone", ended, {}, lambda s: s.timeline.instances.update({"i-a": "running"})),
     ("instances_in_all", ended, {"count": 1}, lambda s: s.timeline.instances.update({"i-b": "x"})),
@@ -182,6 +208,16 @@ def test_an_expectation_holds_until_the_world_is_falsified(
 
 def test_every_expectation_is_tested_here() -> None:
     assert {name for name, *_ in HOLDS} == set(CHECKS)
+
+
+def test_machines_change_hands_only_when_there_are_any_and_nothing_else_moves() -> None:
+    assert "no instance was launched" in check(running(), "in_hands_of", {"owner": "karpenter"})
+    besides = handed()
+    besides.timeline.instances["i-c"] = "running"
+    assert check(besides, "instances_untouched", {}) == "i-c was launched besides"
+    moved = handed()
+    moved.timeline.pods["p"] = PodTrack(name="p", labels={}, gone=3.0)
+    assert check(moved, "instances_untouched", {}) == "p was removed from its node"
 
 
 def test_a_held_drain_needs_a_drain_and_an_event_about_it() -> None:

@@ -12,6 +12,7 @@ from infra.local.demo.expectations import Situation
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import Scenario, Step
+from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.demo.timeline import Timeline
 from tests.unit.demo.test_expectations import HOLDS
 
@@ -36,6 +37,14 @@ class Telling(ClusterClient):
         return [{"reason": why, "involvedObject": {"name": name}} for why, name in self._events]
 
 
+class Left:
+    """What a Karpenter has left: machines, each of an owner."""
+
+    def __init__(self, at: Situation) -> None:
+        self.machines = at.launched
+        self.hands = lambda: at.hands
+
+
 def failures(at: Situation, name: str, argument: Any) -> list[str]:
     """Play one step that expects one thing of a world seen like this; return what failed."""
     step = Step(title="look", does={}, expects={name: argument}, within_seconds=0)
@@ -45,6 +54,7 @@ def failures(at: Situation, name: str, argument: Any) -> list[str]:
     # What stood before the play is what the situation says stood before.
     player._known = at.known_nodes
     player._bound = at.bound_micros_per_hour
+    player.karpenter = cast("Karpenter", Left(at))
     (result,) = player.play(scenario)
     return [failed for failed, _ in result.failures]
 

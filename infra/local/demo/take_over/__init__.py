@@ -1,0 +1,1 @@
+"""A cluster as Karpenter v1 leaves it, and whose its nodes are."""
