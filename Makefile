@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo page page-test page-browser test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
+.PHONY: help setup demo page page-test page-browser test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults corpus peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -69,7 +69,7 @@ supply: setup  ## What is installed is what is locked, hash by hash; licences of
 
 unit: setup  ## Unit tests and laws; the pure core is covered to the last branch
 	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs tests/karpenter_cases \
-	    tests/peers -m "not slow" -n 2 --cov --cov-report=term:skip-covered
+	    tests/peers tests/corpus -m "not slow" -n 2 --cov --cov-report=term:skip-covered
 
 opinion: setup  ## A second opinion, on 1,000 random clusters: would kube-scheduler agree?
 	@$(BIN)/pytest tests/scheduler_oracle -m "not slow" -n 2
@@ -108,6 +108,11 @@ scale: setup  ## How cost and time grow up to 10,000 nodes (ROW= for one row); a
 
 faults: setup  ## 100,000 random schedules, crash points, mutations, hard days; goes on where it stopped
 	@$(BIN)/python -m tests.simulation --schedules 100000 --workers 2 --write docs/reliability.md
+
+DIR ?=
+
+corpus: setup  ## Judge a folder of manifests as its INDEX.md says (DIR=)
+	@$(BIN)/python -m tests.corpus "$(DIR)"
 
 CASES ?=
 

@@ -224,6 +224,8 @@ class ClusterAttachment(BaseModel):
         inside_role: ARN of the role that acts in Kubernetes and changes nothing in EC2; empty in
             an attachment of a former release.
         instance_profile: Default instance profile of its nodes.
+        node_profiles: Instance profile by the role it carries, of roles that its nodes may have; an
+            attachment of a former release has that of the same name as its role alone.
         launch_resources: ARNs its launches may use though they carry no tag of the cluster.
         metadata_tokens: Whether its machines must ask the metadata service with a token; an
             attachment of a former release leaves it and the hop limit to the Provisioners.
@@ -241,6 +243,7 @@ class ClusterAttachment(BaseModel):
     terminate_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
     inside_role: str = Field(default="", pattern=r"^(arn:[^:]+:iam::\d{12}:role/|$)")
     instance_profile: str = Field(min_length=1)
+    node_profiles: Mapping[str, str] = Field(default_factory=dict)
     launch_resources: tuple[str, ...] = ()
     metadata_tokens: Literal["required", "optional"] = "optional"
     metadata_hop_limit: int = Field(default=64, ge=1, le=64)

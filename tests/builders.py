@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import (
     CapacityType,
@@ -182,7 +183,8 @@ def provisioner(name: str = "default", **overrides: Any) -> Provisioner:
             )
         ),
         "template": NodeTemplate(
-            subnet_selector={"cluster": "test"}, security_group_selector={"cluster": "test"}
+            subnet_selector=selector_of({"cluster": "test"}),
+            security_group_selector=selector_of({"cluster": "test"}),
         ),
         **overrides,
     }

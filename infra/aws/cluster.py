@@ -4,6 +4,7 @@ from typing import Any
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_eks as eks
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
@@ -47,7 +48,8 @@ class Cluster(Stack):
                 principal_arn=nodes.role.role_arn,
                 type="EC2_LINUX",
             )
-        own = [role_arn(self, role) for name, role in config.node_roles if name == cluster]
+        own_roles = [role for name, role in config.node_roles if name == cluster]
+        own = [role_arn(self, role) for role in own_roles]
         for number, arn in enumerate(() if "own-nodes" in standing else own):
             eks.CfnAccessEntry(
                 self,
@@ -90,6 +92,7 @@ class Cluster(Stack):
             "terminate_role": terminate.role.role_arn,
             "inside_role": inside.role.role_arn,
             "instance_profile": nodes.profile_name,
+            "node_profiles": {nodes.role_name: nodes.profile_name, **self._profiles(own_roles)},
             "launch_resources": [arn for name, arn in config.launch_resources if name == cluster],
             "metadata_tokens": config.metadata_tokens,
             "metadata_hop_limit": config.metadata_hop_limit,
@@ -111,3 +114,13 @@ class Cluster(Stack):
         ClusterDashboard(self, "Dashboard", cluster=cluster)
         CfnOutput(self, "InstanceProfile", value=nodes.profile_name)
         CfnOutput(self, "ForwarderRole", value=forwarder.role.role_arn)
+
+    def _profiles(self, roles: list[str]) -> dict[str, str]:
+        """Return an instance profile for each role of the user's, made here.
+
+        An EC2NodeClass names a role. The functions may make neither roles nor profiles.
+        """
+        return {
+            role: iam.CfnInstanceProfile(self, f"OwnNodesProfile{number}", roles=[role]).ref
+            for number, role in enumerate(roles)
+        }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from shared.aws.ec2.parsing import selector_filters
+from shared.aws.ec2.parsing import term_filters
 from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.model.errors import NotFoundError
@@ -113,10 +113,11 @@ class AwsAccount:
                 *_GROUP,
             ),
         ):
-            if selector:
-                rows = self._pages(operation, key, Filters=selector_filters(selector, of_id))
+            for term in selector:
+                rows = self._pages(operation, key, Filters=term_filters(term, of_id))
                 found += [_selected(row, row_id, arn) for row in rows]
-        return tuple(sorted(found, key=lambda entry: entry.name))
+        once = {entry.name: entry for entry in found}
+        return tuple(once[name] for name in sorted(once))
 
     def node_policies(self, role: str) -> tuple[str, ...]:
         """Return the names of the managed policies of a role, sorted."""

@@ -146,7 +146,7 @@ class RefusalBook:
 def shape_of(ports: ClusterPorts, provisioner: Provisioner) -> str:
     """Return a fingerprint of a Provisioner and of what the attachment adds to its launches."""
     own = dataclasses.replace(provisioner, resource_version="", generation=0, warnings=())
-    return _print([to_plain(own), ports.instance_profile])
+    return _print([to_plain(own), ports.profile_of(provisioner.template)])
 
 
 def site_print(site: Site) -> str:

@@ -24,6 +24,8 @@ MOST_VALUES: Final = 20_000_000  # one takes some 60 bytes; 100,000 pods have ha
 _PIECE: Final = 2**20
 _GZIP: Final = b"\x1f\x8b"
 _OPENING: Final = b"{"
+# Maps of tags in decisions that were recorded before selectors had terms.
+_SELECTORS: Final = ("subnet_selector", "security_group_selector", "ami_selector")
 _REMEDY: Final = "must be a decision that Dovetail recorded (plan --save, or decisions/ in S3)"
 
 
@@ -63,6 +65,7 @@ def load_decision(content: bytes) -> Decision:
     document = _document(content)
     plan = document.get("plan")
     try:
+        _without_maps(document.get("snapshot"))
         decision = Decision(
             plan_id=restore(str, document.get("plan_id", "")),
             snapshot=_part(ClusterSnapshot, document, "snapshot"),
@@ -78,6 +81,21 @@ def load_decision(content: bytes) -> Decision:
         remedy = f"{error.problem}; {_REMEDY}"
         raise InvalidManifestError(field=path, value=None, remedy=remedy) from error
     return decision
+
+
+def _without_maps(snapshot: Any) -> None:
+    """Drop selectors that are maps of tags, as they were before they had terms.
+
+    No decision reads what selectors find; a hash of a Provisioner leaves them out.
+    """
+    if not isinstance(snapshot, dict) or not isinstance(snapshot.get("provisioners"), list):
+        return
+    for owner in snapshot["provisioners"]:
+        template = owner.get("template") if isinstance(owner, dict) else None
+        if isinstance(template, dict):
+            for name in _SELECTORS:
+                if isinstance(template.get(name), dict):
+                    del template[name]
 
 
 def _refuse_without_options(nodes: Sequence[PlannedNode], *path: str) -> None:

@@ -18,6 +18,7 @@ from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.scheduling.flexibility import may_be_asked_for
 
 
 class Method(StrEnum):
@@ -157,6 +158,8 @@ class _Search:
         self._settings = settings
         self._packing = packing
         self._go_on = go_on
+        self._types = {known.name: known for known in snapshot.instance_types}
+        self._least_values = {owner.name: owner.least_values for owner in snapshot.provisioners}
         self._known: dict[frozenset[str], _Change | None] = {}
 
     @property
@@ -214,6 +217,8 @@ class _Search:
         kept = _affordable(plan, most, self._settings)
         if kept is None or not self._spot_is_wide_enough(group, kept):
             return None
+        if not all(map(self._is_flexible, kept.nodes)):
+            return None
         change = Consolidation(
             method=Method.REPLACE,
             remove=tuple(sorted(names)),
@@ -236,6 +241,11 @@ class _Search:
             for node in plan.nodes
             if node.options[0].offering.capacity_type == CapacityType.SPOT
         )
+
+    def _is_flexible(self, node: PlannedNode) -> bool:
+        """Return whether the options that save enough still offer enough values of labels."""
+        least = self._least_values.get(node.provisioner, {})
+        return may_be_asked_for(least, node.options, node.labels, self._types)
 
 
 def _loses_less_than(best: _Change, fewer: _Change, worth: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 from shared.brakes.hold import RIVAL, held_back, rivals_of
 from shared.brakes.refusals import RefusalBook
 from shared.brakes.trials import recent_trials
-from shared.doctor.findings import DOLLARS, Finding, deploy_command
+from shared.doctor.findings import Finding
 from shared.doctor.late_nodes import held_workloads, late_nodes
 from shared.doctor.ledger_rebuilding import write_anew
 from shared.launching.archive import body_of
@@ -18,6 +18,7 @@ from shared.model.errors import ConflictError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts
+from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.timers.heartbeats import forwarder_seen
 
 # The forwarder speaks every five minutes; three misses are no accident.

@@ -1,10 +1,6 @@
 """What a finding of `dovetail doctor` is made of; `doctor` and its neighbours make them."""
 
 from dataclasses import dataclass
-from typing import Final
-
-# In a command: a value that only the reader knows.
-DOLLARS: Final = "<dollars>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -26,13 +22,3 @@ class Finding:
     command: str = ""
     repairable: bool = False
     advice: bool = False
-
-
-def deploy_command(cluster: str, ceiling: float | str | None) -> str:
-    """Return the command that deploys a cluster's attachment; other choices are given after it.
-
-    Args:
-        ceiling: Dollars per hour, as the attachment has them or as text; None for no ceiling.
-    """
-    most = "none" if ceiling is None else ceiling
-    return f"npx cdk deploy --all -c clusters={cluster} -c max_price_per_hour={cluster}:{most}"

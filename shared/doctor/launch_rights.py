@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from shared.doctor.findings import Finding, deploy_command
+from shared.doctor.findings import Finding
+from shared.model.ec2.selectors import tagged
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.ports.account import Account, Attachment, Selected
+from shared.snapshot.deployment import deploy_command
 
 CNI_POLICY: Final = "AmazonEKS_CNI_Policy"
 _PLUGIN: Final = ("kube-system", "aws-node")
@@ -49,7 +51,7 @@ def unusable(
 
 def _selecting(cluster: str, template: NodeTemplate) -> NodeTemplate:
     """Return a template whose empty selectors mean what carries the cluster's own tag."""
-    own = {f"kubernetes.io/cluster/{cluster}": "*"}
+    own = tagged(f"kubernetes.io/cluster/{cluster}")
     return replace(
         template,
         subnet_selector=template.subnet_selector or own,

@@ -4,11 +4,12 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from shared.doctor.findings import DOLLARS, Finding, deploy_command
+from shared.doctor.findings import Finding
 from shared.doctor.launch_rights import node_role_findings, unusable
 from shared.model.errors import AutoscalerError, CertificateError
 from shared.ports import Rival, RivalKind
 from shared.ports.account import AccessEntry, Account, Attachment, Surroundings, VcpuQuota
+from shared.snapshot.deployment import DOLLARS, deploy_command
 
 # Access entries are read in these modes only.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/grant-k8s-access.html (2026-08).

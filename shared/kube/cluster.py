@@ -1,12 +1,19 @@
 """The Cluster port over one API server."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from shared.ami_families import refuse_wrong_user_data
 from shared.kube.api import MERGE_PATCH, path_to, raise_unless_ok
-from shared.kube.conditions import HOLDS, condition, owner_conditions, status_patch, with_conditions
+from shared.kube.conditions import (
+    HOLDS,
+    condition,
+    owner_conditions,
+    pool_status,
+    status_patch,
+    with_conditions,
+)
 from shared.kube.kept import decoding
 from shared.kube.nodes import KubeNodes
 from shared.kube.provisioners import (
@@ -21,7 +28,7 @@ from shared.manifests.fields import Raw, mapping
 from shared.model.dialect import BY_KIND, V1, OwnerKind
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.provisioner import Provisioner
-from shared.ports import Condition, TemplateStatus
+from shared.ports import Condition, NodeClass, PoolStatus, Subnet, TemplateStatus
 
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
 RUNTIMES_PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -84,6 +91,27 @@ class KubeCluster(KubeNodes, KubeStorage):
         body = owner_conditions(raw, owner, kind, said, holds=active, at=self._now())
         self._patch_status(path, body, f"condition of {owner.lower()} {name}")
 
+    def node_classes(self) -> tuple[NodeClass, ...]:
+        """Return all EC2NodeClasses, also those that no NodePool names, sorted by name."""
+        raws = self._defined(NODE_CLASSES_PATH)
+        if not raws:
+            return ()
+        from shared.manifests.custom_resources.node_classes import (  # noqa: PLC0415 -- see above
+            read_node_classes,
+        )
+
+        return tuple(
+            NodeClass(name=name, template=found.template, problems=problems)
+            for name, found, problems in read_node_classes(raws, self._check_user_data)
+        )
+
+    def set_pool_status(self, name: str, status: PoolStatus) -> None:
+        """Write into a NodePool's status what its nodes are, unless it says so; gone is fine."""
+        path = path_to(NODE_POOLS_PATH, name)
+        raw = self._find(path)
+        if raw is not None:
+            self._patch_status(path, pool_status(raw, status, at=self._now()), f"nodepool {name}")
+
     def set_template_status(
         self, name: str, status: TemplateStatus, owner: OwnerKind = OwnerKind.PROVISIONER
     ) -> None:
@@ -112,7 +140,7 @@ def _template_status(
         owner: The kind of what names it.
         at: Now: the transition's time if its readiness changes.
     """
-    wanted = {
+    wanted: dict[str, Any] = {
         "subnets": [{"id": subnet.subnet_id, "zone": subnet.zone} for subnet in status.subnets],
         "securityGroups": [{"id": security_group} for security_group in status.security_groups],
         "amis": [
@@ -127,21 +155,28 @@ def _template_status(
             for image in status.images
         ],
     }
-    known = mapping(raw.get("status"))
-    changed: dict[str, Any] = {
-        key: value for key, value in wanted.items() if known.get(key) != value
-    }
     said = {
         "reason": "NotResolved" if status.problems else "Resolved",
         "message": "; ".join(status.problems) or "machines can be made of it",
     }
     needed = [condition(_READY, HOLDS[not status.problems], **said)]
     if owner == V1.owner_kind:
+        wanted["subnets"] = [_subnet_of_class(subnet) for subnet in status.subnets]
+        wanted["instanceProfile"] = status.instance_profile
         needed += _parts_of_class(status)
+    known = mapping(raw.get("status"))
+    changed: dict[str, Any] = {
+        key: value for key, value in wanted.items() if known.get(key, "") != value
+    }
     conditions = with_conditions(raw, needed, at, generation=owner == V1.owner_kind)
     if conditions is not None:
         changed["conditions"] = conditions
     return status_patch(raw, changed) if changed else None
+
+
+def _subnet_of_class(subnet: Subnet) -> dict[str, str]:
+    known = {"id": subnet.subnet_id, "zone": subnet.zone}
+    return {**known, "zoneID": subnet.zone_id} if subnet.zone_id else known
 
 
 def _parts_of_class(status: TemplateStatus) -> list[dict[str, Any]]:
@@ -152,17 +187,17 @@ def _parts_of_class(status: TemplateStatus) -> list[dict[str, Any]]:
     said = "; ".join(status.problems)
     if status.invalid:
         return [condition("ValidationSucceeded", "False", "ValidationFailed", said)]
-    parts: tuple[tuple[str, Sequence[object], str], ...] = (
-        ("SubnetsReady", status.subnets, "SubnetsNotFound"),
-        ("SecurityGroupsReady", status.security_groups, "SecurityGroupsNotFound"),
-        ("AMIsReady", status.images, "AMINotFound"),
+    parts = (
+        ("SubnetsReady", bool(status.subnets), "SubnetsNotFound"),
+        ("SecurityGroupsReady", bool(status.security_groups), "SecurityGroupsNotFound"),
+        ("AMIsReady", bool(status.images), "AMINotFound"),
+        ("InstanceProfileReady", bool(status.instance_profile), "InstanceProfileNotFound"),
     )
-    return [
-        condition("ValidationSucceeded", "True", "ValidationSucceeded", ""),
-        *(
-            condition(kind, HOLDS[holds], kind if holds else why, "" if holds else said)
-            for kind, holds, why in (
-                (kind, bool(found) or not said, why) for kind, found, why in parts
-            )
-        ),
+    found = [
+        condition(kind, HOLDS[holds], kind if holds else why, "" if holds else said)
+        for kind, holds, why in ((kind, holds or not said, why) for kind, holds, why in parts)
     ]
+    kind = "ValidationSucceeded"
+    if said:
+        return [condition(kind, "False", "DependenciesNotReady", said), *found]
+    return [condition(kind, "True", kind, ""), *found]

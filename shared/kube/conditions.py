@@ -6,8 +6,12 @@ from typing import Any, Final
 
 from shared.manifests.fields import integer, mapping, mappings
 from shared.model.dialect import BY_KIND, V1, OwnerKind
-from shared.ports import Condition
+from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, format_amount
+from shared.ports import Condition, PoolStatus
 
+_HEALTHY: Final = "NodeRegistrationHealthy"
+# Resources that a NodePool without nodes has 0 of.
+_COUNTED: Final = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE)
 HOLDS: Final = {True: "True", False: "False"}
 
 
@@ -60,6 +64,38 @@ def _parts_of_ready(reason: str, message: str) -> list[dict[str, Any]]:
             "" if ready else message,
         ),
     ]
+
+
+def pool_status(
+    raw: Mapping[str, Any], status: PoolStatus, *, at: datetime
+) -> dict[str, Any] | None:
+    """Return the patch of what the nodes of a NodePool are, None when it says so already.
+
+    Source: https://karpenter.sh/docs/concepts/nodepools/#status (2026-11).
+    """
+    counted = {**dict.fromkeys(_COUNTED, 0), **dict(status.resources.items)}
+    resources = {name: format_amount(name, amount) for name, amount in sorted(counted.items())}
+    resources["nodes"] = str(status.nodes)
+    wanted = {"nodes": status.nodes, "resources": resources}
+    known = mapping(raw.get("status"))
+    changed: dict[str, Any] = {k: value for k, value in wanted.items() if known.get(k) != value}
+    if "resources" in changed:
+        # A merge patch keeps what it does not name.
+        gone = mapping(known.get("resources")).keys() - resources.keys()
+        changed["resources"] = {**resources, **dict.fromkeys(sorted(gone))}
+    conditions = with_conditions(raw, [_registration(status)], at, generation=True)
+    if conditions is not None:
+        changed["conditions"] = conditions
+    return status_patch(raw, changed) if changed else None
+
+
+def _registration(status: PoolStatus) -> dict[str, Any]:
+    if status.registers is None:
+        return condition(_HEALTHY, "Unknown", "AwaitingRegistration", "no instance has joined yet")
+    if status.registers:
+        return condition(_HEALTHY, "True", _HEALTHY, "")
+    text = "of its last four instances two or more did not join: see the Events of the NodePool"
+    return condition(_HEALTHY, "False", "RegistrationFailed", text)
 
 
 def condition(kind: str, status: str, reason: str, message: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class LaunchContext:
 
     Attributes:
         images: What each instance type boots.
-        profile: Instance profile to use when the provisioner names none.
+        profile: Instance profile of its machines.
         metadata: What the cluster's attachment allows of the metadata service.
         instance_types: The catalogue, by name.
         addresses: What launches in flight will take of the subnets.
@@ -199,7 +199,7 @@ def _template_data(
         "ImageId": image,
         "UserData": base64.b64encode(text.encode()).decode(),
         **_network(context.site.security_groups, public_ip=template.public_ip),
-        "IamInstanceProfile": {"Name": template.instance_profile or context.profile},
+        "IamInstanceProfile": {"Name": context.profile},
         "MetadataOptions": {
             "HttpEndpoint": options.http_endpoint,
             "HttpProtocolIpv6": options.http_protocol_ipv6,

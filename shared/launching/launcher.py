@@ -1,7 +1,7 @@
 """Launching one group: intent first, then EC2, then the pairs of slot and instance."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -31,6 +31,7 @@ from shared.model.errors import (
 )
 from shared.model.policy import LaunchPolicy
 from shared.ports import ClusterPorts, Site
+from shared.scheduling.flexibility import may_be_asked_for
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 
 _FLEET: Final = "CreateFleet"
@@ -85,6 +86,7 @@ class Launcher:
             self._with_subnet(context, nodes[0].options),
             self._with_subnet(context, nodes[0].fallback),
         )
+        options, later = _flexible(context, nodes[0].labels, options, later)
         if not options:
             return LaunchOutcome.SHORT
         attempt = LaunchAttempt(
@@ -278,8 +280,7 @@ class Launcher:
                 return self.book.finish(intent, LaunchOutcome.DONE)
         options = self._with_subnet(context, without(attempt.options, dropped))
         later = self._with_subnet(context, without(attempt.later, dropped))
-        if not options:
-            options, later = later, ()
+        options, later = _flexible(context, attempt.labels, options, later)
         if not options:
             return self.book.finish(intent, LaunchOutcome.SHORT)
         again = dataclasses.replace(
@@ -328,3 +329,31 @@ class Launcher:
         """Return the options in zones that still have a subnet."""
         zones = {subnet.zone for subnet in self._usable(context).site.subnets}
         return tuple(option for option in options if option.offering.zone in zones)
+
+
+def _flexible(
+    context: LaunchContext,
+    labels: Mapping[str, str],
+    options: tuple[LaunchOption, ...],
+    later: tuple[LaunchOption, ...],
+) -> tuple[tuple[LaunchOption, ...], tuple[LaunchOption, ...]]:
+    """Return the options and the later ones; none where they offer too few values of a label.
+
+    Where the former are too few, the later ones are asked for at once.
+    """
+    least = context.provisioner.least_values
+    enough = [
+        some
+        if may_be_asked_for(least, _bootable(context, some), labels, context.instance_types)
+        else ()
+        for some in (options, later)
+    ]
+    return (enough[0], enough[1]) if enough[0] else (enough[1], ())
+
+
+def _bootable(context: LaunchContext, options: Iterable[LaunchOption]) -> Iterator[LaunchOption]:
+    """Yield the options for which there is an image, or a launch template of the user's own."""
+    own = context.provisioner.template.launch_template
+    for option in options:
+        if own or context.images.of(option.offering.instance_type):
+            yield option

@@ -195,7 +195,7 @@ class PlanLauncher:
                 endpoint.version,
                 instance_types,
             ),
-            profile=self._ports.instance_profile,
+            profile=self._ports.profile_of(provisioner.template),
             metadata=self._ports.metadata,
             instance_types={known.name: known for known in instance_types},
             addresses=self._addresses,

@@ -10,6 +10,7 @@ from typing import Final
 
 from shared.model.brakes import NO_CEILING, Ceiling
 from shared.model.dialect import BY_KIND, V1ALPHA5, Dialect, OwnerKind
+from shared.model.ec2.selectors import Selector
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Taint
 from shared.model.node_budgets import NodeBudget
@@ -85,11 +86,12 @@ class NodeTemplate:
 
     Attributes:
         name: Of the AWSNodeTemplate or EC2NodeClass; empty when the Provisioner says it all itself.
-        subnet_selector: Tag name to value (`*` for any), all must hold.
-        instance_profile: Name; empty means the cluster's default.
+        subnet_selector: What finds the subnets; empty for what carries the cluster's own tag.
+        security_group_selector: The same of security groups.
+        instance_profile: Name; empty means that of `role`, or the cluster's default.
+        role: Name of the role whose instance profile the attachment has; empty for none.
         launch_template: Name of the user's own template; empty means we make one.
-        ami_selector: What images must have: tags as in the other selectors, `aws-ids`,
-            `aws::name` or `aws::owners`; empty for what the family recommends.
+        ami_selector: What finds the images; empty for what the family recommends.
         user_data: What machines do at boot besides joining, in the form their family reads. Users
             write secrets into it: decisions hold its hash.
         context: Passed on to EC2 with each fleet.
@@ -101,11 +103,12 @@ class NodeTemplate:
     """
 
     name: str = ""
-    subnet_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
-    security_group_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
+    subnet_selector: Selector = ()
+    security_group_selector: Selector = ()
     instance_profile: str = ""
+    role: str = ""
     ami_family: str = AMI_FAMILIES[0]
-    ami_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
+    ami_selector: Selector = ()
     user_data: str = field(default="", metadata=HASHED)
     launch_template: str = ""
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -159,6 +162,7 @@ class Provisioner:
         startup_taints: On every new node, removed by another component, ignored when planning.
         limits: Ceiling on the total capacity of its nodes; None for no ceiling.
         weight: 0-100, higher is tried first.
+        least_values: How many values of a label the options of each launch must offer, by key.
         warnings: What in it will never act, for people; the rest does.
         paused: Whether its annotation forbids any action.
         shadow: Whether what is decided for it is only recorded and told.
@@ -184,6 +188,7 @@ class Provisioner:
     ttl_until_expired: timedelta | None = None
     limits: Resources | None = None
     weight: int = 0
+    least_values: Mapping[str, int] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()
     consolidation: bool = False
     deleting: bool = False

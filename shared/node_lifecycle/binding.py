@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from shared.events.node_events import event_on, initialized, overdue, registered, unmarked, waits
 from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
+from shared.launching.registration_health import note_registration
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef, Slot, slot_of
 from shared.model.errors import ConflictError, NotFoundError
@@ -155,6 +156,7 @@ class Binding:
     def _remember(self, node: Node, slot: Slot | None) -> None:
         """Keep what the node has shown: that its image works, and what it has less than thought."""
         ImageRollout(self._ports).registered(node)
+        note_registration(self._ports, node, joined=True)
         missing = learn(self._ports, node, slot) if slot is not None else {}
         if missing:
             named = ", ".join(

@@ -10,6 +10,7 @@ from shared.brakes.trials import recent_trials
 from shared.events.node_events import CONSOLE, event_on
 from shared.launching.ami_canary import ImageRollout
 from shared.launching.offering_facts import Fact, note
+from shared.launching.registration_health import note_registration
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import Trial, slot_of
@@ -71,6 +72,7 @@ class Registration(NodeTimer):
             note_failure(
                 self._ports.ledger, name, failed, recent_trials(self._ports.ledger, name, now)
             )
+        note_registration(self._ports, node, joined=False)
         if ImageRollout(self._ports).failed(node):
             state = replace(state, image_stopped=True)
         offering = _offering_of(node)

@@ -1,17 +1,18 @@
 """What Provisioners and NodePools find in EC2: written into the status of what they name."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import InstanceType
+from shared.model.ec2.selectors import SelectorTerm
 from shared.model.errors import PermanentError
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.snapshot import ProvisionerSite
 from shared.node_templates.images import ImageTable, demanded_labels, resolve_images
 from shared.planning.provisioner_checks import launch_problem
 from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
-from shared.snapshot.gather import site_of
+from shared.snapshot.gather import role_problem, site_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ def write_template_statuses(
     invalid: Sequence[InvalidProvisioner],
     resolved: Mapping[str, Resolved],
 ) -> None:
-    """Write into the status of each AWSNodeTemplate and EC2NodeClass that is named what it finds.
+    """Write into the status of AWSNodeTemplates that are named, and of EC2NodeClasses, their finds.
 
     In shadow mode EC2NodeClasses are left alone: they may be another autoscaler's.
 
@@ -56,23 +57,43 @@ def write_template_statuses(
         resolved: What each of the former finds, by name.
     """
     for invalid_provisioner in invalid:
-        if invalid_provisioner.template and _may_write(ports, invalid_provisioner.kind):
+        if invalid_provisioner.template and invalid_provisioner.kind == OwnerKind.PROVISIONER:
             ports.cluster.set_template_status(
                 invalid_provisioner.template,
                 TemplateStatus(problems=invalid_provisioner.reasons, invalid=True),
-                invalid_provisioner.kind,
             )
     named = {
-        (owner.template.name, owner.kind): owner
+        owner.template.name: owner
         for owner in provisioners
-        if owner.template.name and _may_write(ports, owner.kind)
+        if owner.template.name and owner.kind == OwnerKind.PROVISIONER
     }
-    for (name, kind), owner in sorted(named.items()):
-        ports.cluster.set_template_status(name, _status(ports, resolved[owner.name]), kind)
+    for name, owner in sorted(named.items()):
+        ports.cluster.set_template_status(name, _status(ports, resolved[owner.name]))
+    if not ports.brakes.shadow:
+        _write_class_statuses(ports, provisioners, resolved)
 
 
-def _may_write(ports: ClusterPorts, kind: OwnerKind) -> bool:
-    return kind != OwnerKind.NODE_POOL or not ports.brakes.shadow
+def _write_class_statuses(
+    ports: ClusterPorts, provisioners: Sequence[Provisioner], resolved: Mapping[str, Resolved]
+) -> None:
+    known = {
+        owner.template.name: resolved[owner.name]
+        for owner in provisioners
+        if owner.kind == OwnerKind.NODE_POOL
+    }
+    for node_class in ports.cluster.node_classes():
+        if node_class.problems:
+            status = TemplateStatus(problems=node_class.problems, invalid=True)
+        else:
+            alone = Provisioner(
+                name=node_class.name, kind=OwnerKind.NODE_POOL, template=node_class.template
+            )
+            found = known.get(node_class.name) or _resolve(
+                ports, alone, ports.catalog.instance_types()
+            )
+            profile = ports.profile_of(node_class.template)
+            status = replace(_status(ports, found), instance_profile=profile)
+        ports.cluster.set_template_status(node_class.name, status, OwnerKind.NODE_POOL)
 
 
 def _resolve(
@@ -91,7 +112,7 @@ def _resolve(
     return Resolved(
         site=site,
         images=images,
-        problems=tuple(_problems(owner, site, images)),
+        problems=tuple(_problems(ports, owner, site, images)),
         offering_problem=launch_problem(
             owner, ProvisionerSite(provisioner=owner.name, zones=zones), bootable
         ),
@@ -111,16 +132,16 @@ def _status(ports: ClusterPorts, resolved: Resolved) -> TemplateStatus:
 
 
 def _found(ports: ClusterPorts, table: ImageTable) -> tuple[FoundImage, ...]:
-    wanted = ",".join(sorted(set(table.ids.values())))
+    wanted = tuple(sorted(set(table.ids.values())))
     if not wanted:
         return ()
     return tuple(
         FoundImage(image_id=image.image_id, name=image.name, labels=demanded_labels(image))
-        for image in ports.cloud.find_images({"aws-ids": wanted})
+        for image in ports.cloud.find_images((SelectorTerm(ids=wanted),))
     )
 
 
-def _problems(owner: Provisioner, site: Site, table: ImageTable) -> list[str]:
+def _problems(ports: ClusterPorts, owner: Provisioner, site: Site, table: ImageTable) -> list[str]:
     """Return why no machine can be made; a launch template of the user's own has the rest."""
     own, fields = bool(owner.template.launch_template), owner.dialect.selectors
     missing = []
@@ -132,4 +153,6 @@ def _problems(owner: Provisioner, site: Site, table: ImageTable) -> list[str]:
         missing.append(
             f"no image is found: {fields.images} finds none, or the family has none for us"
         )
+    if problem := role_problem(ports, owner.template):
+        missing.append(problem)
     return missing

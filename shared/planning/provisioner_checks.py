@@ -9,7 +9,13 @@ from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ProvisionerSite
 from shared.planning.spelling import nearest_label, nearest_value
-from shared.scheduling.provisioner_offerings import PLACE_KEYS, offers, place_labels
+from shared.scheduling.flexibility import describe, too_few
+from shared.scheduling.provisioner_offerings import (
+    PLACE_KEYS,
+    ProvisionerOffering,
+    offers,
+    place_labels,
+)
 
 # Values or zones named in a text before the rest is only counted.
 _SHOWN: Final = 5
@@ -53,9 +59,30 @@ def launch_problem(
     """
     if not site.zones:
         return site.reason or NO_SUBNET
-    if offers(provisioner, site, instance_types, ()):
-        return ""
+    found = offers(provisioner, site, instance_types, ())
+    if found:
+        return inflexible(provisioner, found)
     return f"its requirements leave no instance type in {_few(site.zones)}"
+
+
+def inflexible(provisioner: Provisioner, found: Iterable[ProvisionerOffering]) -> str:
+    """Return why some offers are too few values of labels for one launch, empty if they are not.
+
+    Args:
+        found: What a launch could ask for.
+    """
+    least = provisioner.least_values
+    if not least:
+        return ""
+    missing = too_few(
+        least,
+        (
+            {**offer.labels, **place_labels(offering)}
+            for offer in found
+            for offering in offer.offerings
+        ),
+    )
+    return describe(least, missing) if missing else ""
 
 
 def excluded_by(provisioner: Provisioner, instance_types: Iterable[InstanceType]) -> str:

@@ -15,6 +15,7 @@ from shared.planning.offerings.picks import label_choices
 from shared.planning.provisioner_checks import (
     NO_SUBNET,
     excluded_by,
+    inflexible,
     launch_problem,
     requirement_warnings,
 )
@@ -127,7 +128,21 @@ class Explainer:
             able = [offer for offer in accepting if requests.fits(offer.available)]
             if taken := _taken_ports(pod_class, able):
                 return taken
-        return self._not_on_sale(provisioner, site, pod_class, requests)
+        sold_out = self._not_on_sale(provisioner, site, pod_class, requests)
+        return sold_out or self._inflexible(provisioner, site, pod_class, requests)
+
+    def _inflexible(
+        self,
+        provisioner: Provisioner,
+        site: ProvisionerSite,
+        pod_class: PodClass,
+        requests: Resources,
+    ) -> str:
+        """Return why what holds a pod is too little choice for its launch; empty if it is not."""
+        if not provisioner.least_values:
+            return ""
+        on_sale = _accepting(self._of(provisioner, site, pod_class, available_only=True), pod_class)
+        return inflexible(provisioner, (o for o in on_sale if requests.fits(o.available)))
 
     def _not_on_sale(
         self,

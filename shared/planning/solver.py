@@ -14,6 +14,7 @@ from shared.planning.merge_launch_groups import merge_launch_groups
 from shared.planning.offerings.domain_assignment import DomainAssigner
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.packing_problem import Lot, assemble, sort_into_lots
+from shared.planning.placement.flexible import keep_flexible
 from shared.planning.placement.place import fill, place, shrink
 from shared.planning.placement.place_packed import place_packed
 from shared.planning.revalidate import revalidate
@@ -28,6 +29,8 @@ _PODS_PER_NODE: Final = 4
 _PLAIN_RESOURCES: Final = 4
 # Pods that must all be kept apart are packed one batch after the other; the placer takes the rest.
 _MOST_BATCHES: Final = 8
+# Later steps leave options out: what pods then lose is looked for again so often.
+_MOST_FLEXIBLE_ROUNDS: Final = 3
 
 
 def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
@@ -48,6 +51,13 @@ def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
     shrink(plan_state)
     merge_launch_groups(plan_state)
     revalidate(plan_state)
+    for _ in range(_MOST_FLEXIBLE_ROUNDS):
+        if not keep_flexible(plan_state):
+            return
+        for pod_group in plan_state.unplaced():
+            place(plan_state, pod_group)
+        revalidate(plan_state)
+    keep_flexible(plan_state)
 
 
 def _relax_until_able(pod_group: PendingGroup) -> bool:
@@ -70,6 +80,7 @@ def _place_round(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> N
             break
         batch, unpacked = _without_conflicts(plan_state, unpacked)
         _pack_batch(plan_state, batch)
+    keep_flexible(plan_state)
     rest = [pod_group for pod_group in pod_groups if pod_group.waiting]
     rest.sort(key=lambda pod_group: (-pod_group.priority, pod_group.index))
     moved = True

@@ -4,11 +4,12 @@ Every method may raise RetryableError (throttled, unavailable, conflict) or Perm
 (unauthorized); further errors are named where a caller acts on them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shared.model.brakes import NO_BRAKES, Brakes
 from shared.model.policy import PreferencePolicy
-from shared.model.provisioner import UNBOUND, MetadataBound
+from shared.model.provisioner import UNBOUND, MetadataBound, NodeTemplate
 from shared.ports.clock import Clock
 from shared.ports.cloud import (
     Catalog,
@@ -32,7 +33,13 @@ from shared.ports.cluster import (
 from shared.ports.records import Decisions, Ledger, NodeLedger, Outbox, TimerKind
 from shared.ports.rivals import NoRivals, Rival, RivalKind, Rivals
 from shared.ports.storage import Storage
-from shared.ports.templates import FoundImage, Templates, TemplateStatus
+from shared.ports.templates import (
+    FoundImage,
+    NodeClass,
+    PoolStatus,
+    Templates,
+    TemplateStatus,
+)
 
 __all__ = [
     "Catalog",
@@ -50,12 +57,14 @@ __all__ = [
     "Machines",
     "NoRivals",
     "NodeChange",
+    "NodeClass",
     "NodeCluster",
     "NodeLedger",
     "NodeManifest",
     "NodePorts",
     "Outbox",
     "PastEvent",
+    "PoolStatus",
     "Rival",
     "RivalKind",
     "Rivals",
@@ -91,6 +100,7 @@ class ClusterPorts(NodePorts):
 
     Attributes:
         instance_profile: Default instance profile of the cluster's nodes.
+        node_profiles: Instance profile by the role it carries, of roles that nodes may have.
         metadata: What the attachment allows of the instance metadata service.
         preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
         rivals: Sees other autoscalers.
@@ -102,6 +112,13 @@ class ClusterPorts(NodePorts):
     catalog: Catalog
     decisions: Decisions
     instance_profile: str = ""
+    node_profiles: Mapping[str, str] = field(default_factory=dict, hash=False)
     metadata: MetadataBound = UNBOUND
     preference_policy: PreferencePolicy = PreferencePolicy.WEIGH
     rivals: Rivals = field(default_factory=NoRivals)
+
+    def profile_of(self, template: NodeTemplate) -> str:
+        """Return the instance profile of a template's machines, empty if its role has none."""
+        if template.role:
+            return self.node_profiles.get(template.role, "")
+        return template.instance_profile or self.instance_profile

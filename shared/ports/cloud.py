@@ -7,16 +7,22 @@ from typing import Any, Protocol
 
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import FleetAnswer, Instance
+from shared.model.ec2.selectors import Selector
 from shared.model.provisioner import NodeTemplate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Subnet:
-    """A subnet in which nodes may be launched."""
+    """A subnet in which nodes may be launched.
+
+    Attributes:
+        zone_id: The zone's id, the same in all accounts; empty when EC2 does not say.
+    """
 
     subnet_id: str
     zone: str
     free_addresses: int
+    zone_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +94,8 @@ class CloudProvider(Machines, Protocol):
         """Return the AMI id for each SSM parameter name that exists."""
         ...
 
-    def find_images(self, selector: Mapping[str, str]) -> tuple[MachineImage, ...]:
-        """Return the AMIs that an `amiSelector` finds, sorted by id.
-
-        Tags as in the other selectors; `aws-ids` names images, `aws::name` asks for a name (`*`
-        for any letters) and `aws::owners` for accounts, this one and Amazon's when it is left out.
-        """
+    def find_images(self, selector: Selector) -> tuple[MachineImage, ...]:
+        """Return the AMIs that any term of a selector finds, each once, sorted by id."""
         ...
 
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from shared.model.dialect import OwnerKind
+from shared.model.provisioner import NodeTemplate
+from shared.model.resources import Resources
 from shared.ports.cloud import Subnet
 
 
@@ -22,6 +24,33 @@ class FoundImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeClass:
+    """An EC2NodeClass of the cluster.
+
+    Attributes:
+        problems: What is wrong in it, for people; empty when it can be used.
+    """
+
+    name: str
+    template: NodeTemplate
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolStatus:
+    """What the nodes of a NodePool are.
+
+    Attributes:
+        resources: What they have together.
+        registers: Whether its last instances joined, None when too little is known.
+    """
+
+    nodes: int
+    resources: Resources
+    registers: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateStatus:
     """The subnets, security groups and images that an AWSNodeTemplate or EC2NodeClass selects now.
 
@@ -29,6 +58,7 @@ class TemplateStatus:
         subnets: Most free addresses first, then by id.
         security_groups: Sorted ids.
         images: Sorted by id.
+        instance_profile: Of the machines; empty when there is none. Only EC2NodeClasses show it.
         problems: Why no machine can be made of it, for people; empty when one can.
         invalid: Whether that is because of a wrong field in it.
     """
@@ -36,12 +66,21 @@ class TemplateStatus:
     subnets: tuple[Subnet, ...] = ()
     security_groups: tuple[str, ...] = ()
     images: tuple[FoundImage, ...] = ()
+    instance_profile: str = ""
     problems: tuple[str, ...] = ()
     invalid: bool = False
 
 
 class Templates(Protocol):
     """AWSNodeTemplates and EC2NodeClasses; those that are named are read with what names them."""
+
+    def node_classes(self) -> tuple[NodeClass, ...]:
+        """Return all EC2NodeClasses, also those that no NodePool names, sorted by name."""
+        ...
+
+    def set_pool_status(self, name: str, status: PoolStatus) -> None:
+        """Write into a NodePool's status what its nodes are, unless it says so; gone is fine."""
+        ...
 
     def set_template_status(
         self, name: str, status: TemplateStatus, owner: OwnerKind = OwnerKind.PROVISIONER

@@ -10,13 +10,15 @@ from shared.brakes.refusals import KnownRefusals, RefusalBook
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.ec2.quotas import beyond
+from shared.model.ec2.selectors import describe_selector, tagged
 from shared.model.errors import PermanentError
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import InvalidProvisioner, Provisioner
+from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.ports import ClusterPorts, Site
 from shared.ports.cluster import EachPage, nothing
+from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.launch_body import LaunchBody
 from shared.snapshot.observed_allocatable import LEARNED, with_learned
 from shared.snapshot.volumes import with_volumes
@@ -137,13 +139,26 @@ def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
     template = provisioner.template
     if template.subnet_selector and template.security_group_selector:
         return ports.cloud.site(template)
-    own = {f"kubernetes.io/cluster/{ports.cluster.name}": "*"}
+    own = tagged(f"kubernetes.io/cluster/{ports.cluster.name}")
     return ports.cloud.site(
         dataclasses.replace(
             template,
             subnet_selector=template.subnet_selector or own,
             security_group_selector=template.security_group_selector or own,
         )
+    )
+
+
+def role_problem(ports: ClusterPorts, template: NodeTemplate) -> str:
+    """Return why a template's machines cannot have its role, empty when they can."""
+    if not template.role or ports.profile_of(template):
+        return ""
+    name = ports.cluster.name
+    command = f"{deploy_command(name, DOLLARS)} -c node_roles={name}:{template.role}"
+    known = ", ".join(sorted(ports.node_profiles)) or "none"
+    return (
+        f"role: {template.role}: the cluster is attached with other roles ({known}); write one of "
+        f"them, or attach it with this one, too: {command}"
     )
 
 
@@ -190,11 +205,6 @@ def _asks_for_namespaces(pods: Iterable[Pod]) -> bool:
     )
 
 
-def _tags(selector: Mapping[str, str]) -> str:
-    named = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    return named or "(none given)"
-
-
 def _site(
     ports: ClusterPorts,
     provisioner: Provisioner,
@@ -211,10 +221,13 @@ def _site(
         refusal = f"EC2 refuses every subnet, as full or unknown ({names}); tried again"
         return ProvisionerSite(provisioner=provisioner.name, zones=(), refusal=refusal)
     template = provisioner.template
-    reason = "" if zones else f"no subnet has the tags {_tags(template.subnet_selector)}"
+    wanted = describe_selector(template.subnet_selector)
+    reason = "" if zones else f"no subnet is found by {wanted}"
     if zones and not site.security_groups and not template.launch_template:
-        wanted = _tags(template.security_group_selector)
-        zones, reason = (), f"no security group has the tags {wanted}"
+        wanted = describe_selector(template.security_group_selector)
+        zones, reason = (), f"no security group is found by {wanted}"
+    if zones and (problem := role_problem(ports, template)):
+        zones, reason = (), problem
     left_out = known.left_out(now)
     return ProvisionerSite(
         provisioner=provisioner.name, zones=zones, reason=reason, refused=left_out

@@ -19,6 +19,7 @@ from shared.node_lifecycle.replacement import REPLACED
 from shared.node_lifecycle.stale_marks import take_back
 from shared.ports import ClusterPorts
 from shared.scheduling.existing_nodes import nominated
+from shared.sweep.pool_status import write_pool_statuses
 from shared.sweep.timer_recovery import start_missing_timers
 from shared.timers.heartbeats import drop_timer, running_timers
 from shared.timers.timers import terminate_orphan
@@ -94,11 +95,13 @@ class Sweep:
         slots = ports.ledger.slots(ports.cluster.name)
         nodes = ports.cluster.nodes()
         instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
-        provisioners, _ = ports.cluster.provisioners()
+        provisioners, unusable = ports.cluster.provisioners()
         owners = {provisioner.name: provisioner for provisioner in provisioners}
         bound = ports.cluster.bound_pods()
         rivals = rivals_of(ports)
         held = bool(held_back(ports, rivals))
+        if not rivals and not ports.brakes.shadow:
+            write_pool_statuses(ports, nodes, provisioners, unusable)
         waits = self._waits(slots, now)
         overdue = sum(1 for wait in waits if wait > self._policy.pending_grace)
         unfinished = self._unfinished(slots, now)

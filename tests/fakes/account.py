@@ -79,8 +79,8 @@ class FakeAccount:
     def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:
         """Return what selectors name by id."""
         named = (template.subnet_selector, template.security_group_selector)
-        ids = [part for selector in named for part in selector.get("aws-ids", "").split(",")]
-        return tuple(self.found[value] for value in sorted(self._answer(ids)) if value)
+        ids = [part for selector in named for term in selector for part in term.ids]
+        return tuple(self.found[value] for value in sorted(self._answer(ids)))
 
     def node_policies(self, role: str) -> tuple[str, ...]:
         assert role == ATTACHMENT.node_role

@@ -19,6 +19,7 @@ from shared.aws.errors import translated
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import FleetAnswer, Instance
+from shared.model.ec2.selectors import Selector
 from shared.model.errors import ThrottledError, UnavailableError
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
@@ -159,8 +160,8 @@ class FakeCloud(Account):
             for parameter in sorted({*parameters} - self.missing_images)
         }
 
-    def find_images(self, selector: Mapping[str, str]) -> tuple[MachineImage, ...]:
-        self._call("find_images", dict(selector))
+    def find_images(self, selector: Selector) -> tuple[MachineImage, ...]:
+        self._call("find_images", selector)
         return tuple(sorted(found_by(selector, self.images), key=lambda entry: entry.image_id))
 
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:

@@ -1,30 +1,28 @@
 """What an `amiSelector` finds, in memory."""
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from shared.model.ec2.selectors import ANY_VALUE, Selector, SelectorTerm
 from shared.ports import MachineImage
 
 
-def found_by(selector: Mapping[str, str], images: Iterable[MachineImage]) -> list[MachineImage]:
-    """Return the images that have all that is asked for; all belong to this account."""
-    return [image for image in images if _selects(selector, image)]
+def found_by(selector: Selector, images: Iterable[MachineImage]) -> list[MachineImage]:
+    """Return the images that any term finds; all belong to this account."""
+    return [image for image in images if any(_selects(term, image) for term in selector)]
 
 
-def _selects(selector: Mapping[str, str], image: MachineImage) -> bool:
-    for key, text in selector.items():
-        values = text.split(",")
-        if key == "aws-ids":
-            fits = image.image_id in values
-        elif key == "aws::name":
-            fits = any(fnmatch.fnmatchcase(image.name, value) for value in values)
-        elif key == "aws::owners":
-            fits = "self" in values
-        else:
-            fits = key in image.tags and (text == "*" or image.tags[key] in values)
-        if not fits:
-            return False
-    return True
+def _selects(term: SelectorTerm, image: MachineImage) -> bool:
+    ids = (*term.ids, *map(image_named, term.parameters))
+    return (
+        (not ids or image.image_id in ids)
+        and (not term.names or any(fnmatch.fnmatchcase(image.name, name) for name in term.names))
+        and (not term.owners or "self" in term.owners)
+        and all(
+            key in image.tags and (values == (ANY_VALUE,) or image.tags[key] in values)
+            for key, values in term.tags.items()
+        )
+    )
 
 
 def image_named(parameter: str) -> str:

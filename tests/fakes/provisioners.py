@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.ami_families import refuse_wrong_user_data
+from shared.manifests.custom_resources.node_classes import read_node_classes
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.owners import decode_owners, of_dovetail
 from shared.model.dialect import OwnerKind
 from shared.model.provisioner import InvalidProvisioner, Provisioner
-from shared.ports import TemplateStatus
+from shared.ports import NodeClass, PoolStatus, TemplateStatus
 from tests.fakes.storage import FakeStorage
 
 
@@ -23,10 +24,11 @@ class FakeProvisioners(FakeStorage):
     def __init__(self) -> None:
         super().__init__()
         self.node_templates: dict[str, Mapping[str, Any]] = {}
-        self.node_classes: dict[str, Mapping[str, Any]] = {}
+        self.classes: dict[str, Mapping[str, Any]] = {}
         self.template_statuses: dict[str, TemplateStatus] = {}
         self.class_statuses: dict[str, TemplateStatus] = {}
         self._raw_provisioners: dict[str, Mapping[str, Any]] = {}
+        self.pool_statuses: dict[str, PoolStatus] = {}
         self._raw_pools: dict[str, Mapping[str, Any]] = {}
 
     def apply_provisioner(
@@ -37,24 +39,37 @@ class FakeProvisioners(FakeStorage):
             "Provisioner": self._raw_provisioners,
             "AWSNodeTemplate": self.node_templates,
             "NodePool": self._raw_pools,
-            "EC2NodeClass": self.node_classes,
+            "EC2NodeClass": self.classes,
         }
         kept[raw["kind"]][raw["metadata"]["name"]] = raw
         usable, unusable = decode_owners(
             tuple(self._raw_provisioners.values()),
             self.node_templates.values(),
             of_dovetail(self._raw_pools.values()),
-            lambda pool: decode_node_pool(pool, self.node_classes, check=refuse_wrong_user_data),
+            lambda pool: decode_node_pool(pool, self.classes, check=refuse_wrong_user_data),
             check=refuse_wrong_user_data,
         )
         return (*usable, *unusable)
+
+    def node_classes(self) -> tuple[NodeClass, ...]:
+        return tuple(
+            NodeClass(name=name, template=found.template, problems=problems)
+            for name, found, problems in read_node_classes(
+                self.classes.values(), refuse_wrong_user_data
+            )
+        )
+
+    def set_pool_status(self, name: str, status: PoolStatus) -> None:
+        self._raise_planned("set_pool_status")
+        if name in self._raw_pools:
+            self.pool_statuses[name] = status
 
     def set_template_status(
         self, name: str, status: TemplateStatus, owner: OwnerKind = OwnerKind.PROVISIONER
     ) -> None:
         self._raise_planned("set_template_status")
         of_pool = owner == OwnerKind.NODE_POOL
-        known = self.node_classes if of_pool else self.node_templates
+        known = self.classes if of_pool else self.node_templates
         told = self.class_statuses if of_pool else self.template_statuses
         if name in known:
             told[name] = status

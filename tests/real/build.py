@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
@@ -135,6 +136,41 @@ def _run(command: list[str], folder: Path, environment: Mapping[str, str], what:
     if process.returncode != 0:
         raise Problem(f"{what} does not build: {last}")
     say(f"  built in {time.monotonic() - began:.0f} s")
+
+
+# -- modules that are read ----------------------------------------------------------------------
+
+
+def module_texts(path: str, version: str, folder: str) -> tuple[str, dict[str, str]]:
+    """Return version and YAML files of a folder of a Go module, downloaded if need be.
+
+    They are read and not built, so that a Go which is too old for the module will do.
+
+    Args:
+        path: Of the module.
+        version: As `v1.14.1`, or `latest`.
+        folder: Within the module.
+
+    Raises:
+        Problem: There is no Go, or the module cannot be had.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    command = [_go(), "mod", "download", "-json", f"{path}@{version}"]
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"}
+    told = subprocess.run(
+        command, cwd=CACHE, capture_output=True, text=True, check=False, env=environment
+    )
+    found = json.loads(told.stdout or "{}")
+    if "Zip" not in found:
+        raise Problem(f"{path}@{version}: {found.get('Error') or told.stderr.strip()[-300:]}")
+    with zipfile.ZipFile(found["Zip"]) as archive:
+        begins = f"{path}@{found['Version']}/{folder}/"
+        names = [name for name in archive.namelist() if name.startswith(begins)]
+        return found["Version"], {
+            name.removeprefix(begins): archive.read(name).decode()
+            for name in sorted(names)
+            if name.endswith(".yaml")
+        }
 
 
 # -- the toolchain -----------------------------------------------------------------------------

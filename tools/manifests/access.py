@@ -108,7 +108,8 @@ RULES: Final = (
     Rule(
         group="karpenter.sh",
         resources="nodepools/status provisioners/status",
-        verbs={"launch": ("patch",), "inside": ("patch",)},
+        verbs=_acting("patch"),
+        reason="Sweep writes how many nodes a NodePool has.",
     ),
     Rule(
         group="karpenter.k8s.aws",

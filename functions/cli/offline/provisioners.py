@@ -92,8 +92,17 @@ def _checked_classes(documents: Iterable[Document], notes: list[str]) -> dict[st
         metadata_of(document)
         found = read_node_class(document.raw, problems, refuse_wrong_user_data)
         finish(document, problems)
-        notes.extend(f"{document.kind} {document.name}: {text}" for text in found.warnings)
+        texts = (*found.warnings, *_on_the_role(found.template.role))
+        notes.extend(f"{document.kind} {document.name}: {text}" for text in texts)
     return by_name(document.raw for document in named)
+
+
+def _on_the_role(role: str) -> Iterator[str]:
+    if role:
+        yield (
+            f"spec.role: {role}: unless it is the attachment's own, name it when you attach the "
+            f"cluster: npx cdk deploy -c node_roles=<cluster>:{role}"
+        )
 
 
 def _notes(found: Iterable[Provisioner], catalog: Catalog) -> Iterator[str]:

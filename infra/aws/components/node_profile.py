@@ -34,6 +34,7 @@ class NodeProfile(Construct):
 
     Attributes:
         role: The role.
+        role_name: Its name.
         profile_name: Name of the instance profile.
     """
 
@@ -41,7 +42,7 @@ class NodeProfile(Construct):
         self, scope: Construct, construct_id: str, *, cluster: str, config: Config
     ) -> None:
         super().__init__(scope, construct_id)
-        name = node_role_name(cluster)
+        name = self.role_name = node_role_name(cluster)
         policies = [*MANAGED_POLICIES, *([CNI_POLICY] if config.cni_role == "node" else [])]
         self.role = iam.Role(
             self,

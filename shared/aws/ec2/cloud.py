@@ -1,6 +1,7 @@
 """EC2 and what belongs to it, for one cluster, under one of its roles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -11,14 +12,15 @@ from shared.aws.ec2.parsing import (
     fleet_answer,
     image_of,
     image_request,
-    selector_filters,
     subnets_of,
+    term_filters,
 )
 from shared.aws.errors import code_of, translated
 from shared.aws.session import Session
 from shared.aws.ttl_cache import Recall
 from shared.model.ec2.fleet_errors import ErrorKind, kind_of
 from shared.model.ec2.launches import FleetAnswer, FleetError
+from shared.model.ec2.selectors import Selector, SelectorTerm
 from shared.model.errors import NotFoundError
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Clock, MachineImage, Site, Subnet
@@ -29,8 +31,6 @@ _PARAMETERS: Final = 10
 # Errors of the whole call that say what EC2 cannot supply: capacity comes with a status of 500.
 _ANSWERS: Final = frozenset({ErrorKind.SHORTAGE, ErrorKind.QUOTA, ErrorKind.SUBNET})
 _TEMPLATE_EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
-
-Selector = tuple[tuple[str, str], ...]
 
 
 class Ec2Cloud(Ec2Machines):
@@ -53,8 +53,7 @@ class Ec2Cloud(Ec2Machines):
 
         A selector that is empty finds nothing. Answers may be a minute old.
         """
-        subnets = tuple(sorted(template.subnet_selector.items()))
-        groups = tuple(sorted(template.security_group_selector.items()))
+        subnets, groups = template.subnet_selector, template.security_group_selector
         return Site(
             subnets=self._subnets.get(subnets, lambda: self._find_subnets(subnets)),
             security_groups=self._groups.get(groups, lambda: self._find_groups(groups)),
@@ -72,10 +71,12 @@ class Ec2Cloud(Ec2Machines):
         kept = {parameter: self._images.peek(parameter) for parameter in sorted(set(parameters))}
         return {name: entry[0] for name, entry in kept.items() if entry is not None and entry[0]}
 
-    def find_images(self, selector: Mapping[str, str]) -> tuple[MachineImage, ...]:
-        """Return the AMIs that an `amiSelector` finds, sorted by id; at most a minute old."""
-        wanted = tuple(sorted(selector.items()))
-        return self._selected.get(wanted, lambda: self._find_images(dict(wanted)))
+    def find_images(self, selector: Selector) -> tuple[MachineImage, ...]:
+        """Return the AMIs that any term of a selector finds, each once, sorted by id.
+
+        Answers may be a minute old; those of parameters ten minutes.
+        """
+        return self._selected.get(selector, lambda: self._find_images(selector))
 
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
         """Make the launch template unless one of that name exists."""
@@ -133,33 +134,47 @@ class Ec2Cloud(Ec2Machines):
         return fleet_answer(response, request, zones)
 
     def _find_subnets(self, selector: Selector) -> tuple[Subnet, ...]:
-        if not selector:
-            return ()
-        filters = selector_filters(dict(selector), "subnet-id")
-        found = [
+        found = {
             Subnet(
                 subnet_id=row["SubnetId"],
                 zone=row["AvailabilityZone"],
                 free_addresses=row["AvailableIpAddressCount"],
+                zone_id=row.get("AvailabilityZoneId", ""),
             )
-            for row in self._pages("describe_subnets", "Subnets", Filters=filters)
-        ]
+            for row in self._found(selector, "describe_subnets", "Subnets", "subnet-id")
+        }
         self._zones.update({subnet.subnet_id: subnet.zone for subnet in found})
         return tuple(
             sorted(found, key=lambda entry: (entry.zone, -entry.free_addresses, entry.subnet_id))
         )
 
     def _find_groups(self, selector: Selector) -> tuple[str, ...]:
-        if not selector:
-            return ()
-        filters = selector_filters(dict(selector), "group-id")
-        rows = self._pages("describe_security_groups", "SecurityGroups", Filters=filters)
-        return tuple(sorted(row["GroupId"] for row in rows))
+        rows = self._found(selector, "describe_security_groups", "SecurityGroups", "group-id")
+        return tuple(sorted({row["GroupId"] for row in rows}))
 
-    def _find_images(self, selector: dict[str, str]) -> tuple[MachineImage, ...]:
-        rows = self._pages("describe_images", "Images", **image_request(selector))
-        found = [image for image in map(image_of, rows) if image is not None]
-        return tuple(sorted(found, key=lambda image: image.image_id))
+    def _found(self, selector: Selector, operation: str, key: str, id_filter: str) -> Iterator[Any]:
+        """Yield what each term of a selector finds."""
+        for term in selector:
+            yield from self._pages(operation, key, Filters=term_filters(term, id_filter))
+
+    def _find_images(self, selector: Selector) -> tuple[MachineImage, ...]:
+        found = {
+            image.image_id: image
+            for term in map(self._with_ids, selector)
+            if term is not None
+            for image in map(
+                image_of, self._pages("describe_images", "Images", **image_request(term))
+            )
+            if image is not None
+        }
+        return tuple(found[image_id] for image_id in sorted(found))
+
+    def _with_ids(self, term: SelectorTerm) -> SelectorTerm | None:
+        """Return a term with the ids that its parameters hold; None if there are none."""
+        if not term.parameters:
+            return term
+        ids = tuple(sorted(set(self.image_ids(term.parameters).values())))
+        return replace(term, ids=ids, parameters=()) if ids else None
 
     def _zones_of(self, subnets: Sequence[str]) -> Mapping[str, str]:
         unknown = [subnet for subnet in subnets if subnet not in self._zones]

@@ -11,9 +11,13 @@ from typing import Any, Final
 from shared.aws.ec2.machines import tags_of
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance
+from shared.model.ec2.selectors import ANY_VALUE, SelectorTerm
 from shared.ports import MachineImage
 
 Row = Mapping[str, Any]
+IMAGE_ID: Final = "image-id"
+# EC2's names of filters by name, by those of the filters by id.
+_NAMES: Final = {IMAGE_ID: "name", "group-id": "group-name"}
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
 
@@ -67,44 +71,34 @@ def fleet_answer(response: Row, request: Row, zones: Mapping[str, str]) -> Fleet
     )
 
 
-def selector_filters(selector: Mapping[str, str], id_filter: str) -> list[dict[str, Any]]:
-    """Return the filters of a Provisioner's selector, sorted by key; all must hold.
-
-    A value of `*` asks for the tag alone, several values stand separated by commas, and the keys
-    `aws-ids` and `aws::ids` name resources by id.
+def term_filters(term: SelectorTerm, id_filter: str) -> list[dict[str, Any]]:
+    """Return the filters of a term without names and owners, tags sorted; all must hold.
 
     Args:
         id_filter: EC2's name of the filter by id, such as `subnet-id`.
     """
     filters: list[dict[str, Any]] = []
-    for key, text in sorted(selector.items()):
-        values = [part.strip() for part in text.split(",") if part.strip()]
-        if key in ("aws-ids", "aws::ids"):
-            filters.append({"Name": id_filter, "Values": values})
-        elif values == ["*"]:
+    for key, values in sorted(term.tags.items()):
+        if values == (ANY_VALUE,):
             filters.append({"Name": "tag-key", "Values": [key]})
         else:
-            filters.append({"Name": f"tag:{key}", "Values": values or [""]})
+            filters.append({"Name": f"tag:{key}", "Values": list(values)})
+    if term.ids:
+        filters.append({"Name": id_filter, "Values": list(term.ids)})
+    if term.names:
+        filters.append({"Name": _NAMES[id_filter], "Values": list(term.names)})
     return filters
 
 
-def image_request(selector: Mapping[str, str]) -> dict[str, Any]:
-    """Return the DescribeImages request of an `amiSelector`.
+def image_request(term: SelectorTerm) -> dict[str, Any]:
+    """Return the DescribeImages request of a term whose parameters were read.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeImages.html (2026).
     """
-    tags = dict(selector)
-    owners, name = tags.pop("aws::owners", ""), tags.pop("aws::name", "")
-    filters = selector_filters(tags, "image-id")
-    if name:
-        filters.append({"Name": "name", "Values": name.split(",")})
-    filters.append({"Name": "state", "Values": ["available"]})
+    filters = [*term_filters(term, IMAGE_ID), {"Name": "state", "Values": ["available"]}]
     request: dict[str, Any] = {"Filters": filters}
-    if owners:
-        request["Owners"] = owners.split(",")
-    elif "aws-ids" not in selector:
-        # Any account may share an image with all accounts under any name.
-        request["Owners"] = ["amazon", "self"]
+    if term.owners:
+        request["Owners"] = list(term.owners)
     return request
 
 

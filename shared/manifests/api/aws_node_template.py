@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html (2026-08).
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final
@@ -32,6 +32,13 @@ from shared.manifests.api.parts import (
     Whole64,
     refuse,
 )
+from shared.manifests.api.selector_map import (
+    GroupSelector,
+    ImageSelector,
+    Selector,
+    image_selector_of,
+    selector_of,
+)
 from shared.manifests.api.status import TEXT, conditions, objects
 from shared.model.errors import InvalidManifestError
 from shared.model.provisioner import (
@@ -57,48 +64,11 @@ WITHOUT_LAUNCH_TEMPLATE: Final = (
     "securityGroupSelector",
     "userData",
 )
-_IDS: Final = "aws-ids"
-_OWNERS: Final = "aws::owners"
-_NAME: Final = "aws::name"
-# Keys of selectors that are no tags, and what they are called here.
-_SPELLINGS: Final[Mapping[str, str]] = {_IDS: _IDS, "aws::ids": _IDS}
-_IMAGE_SPELLINGS: Final[Mapping[str, str]] = {**_SPELLINGS, _OWNERS: _OWNERS, _NAME: _NAME}
-_OWNER: Final = re.compile(r"(\d{12}|self|amazon|aws-marketplace)\Z")
 _RESTRICTED_TAGS: Final = re.compile(
     r"(karpenter\.sh/(provisioner-name|managed-by)\Z|kubernetes\.io/cluster/|dovetail\.dev/|aws:)"
 )
 _GIB: Final = 2**30
 _DEFAULT_OPTIONS: Final = MetadataOptions()
-
-
-def _selector(
-    id_prefix: str, spellings: Mapping[str, str], given: dict[str, str]
-) -> dict[str, str]:
-    """Return tag names and values; a value may list several, separated by commas."""
-    refuse(_selector_faults(id_prefix, spellings, given))
-    return {
-        spellings.get(name, name): ",".join(item.strip() for item in value.split(","))
-        for name, value in given.items()
-    }
-
-
-def _selector_faults(
-    id_prefix: str, spellings: Mapping[str, str], given: dict[str, str]
-) -> Iterator[Fault]:
-    for name, value in given.items():
-        values = [item.strip() for item in value.split(",")]
-        meant = spellings.get(name)
-        if not name or not all(values):
-            yield Fault((name,), value, "write a tag name and a value, or * for any value")
-            continue
-        if meant == _IDS and len(given) > 1:
-            yield Fault((name,), value, "ids leave nothing to select: remove the other keys")
-        if meant == _IDS and not all(item.startswith(id_prefix) for item in values):
-            remedy = f"write ids that begin with {id_prefix}, separated by commas"
-            yield Fault((name,), value, remedy)
-        if meant == _OWNERS and not all(map(_OWNER.match, values)):
-            remedy = "write account numbers, self or amazon, separated by commas"
-            yield Fault((name,), value, remedy)
 
 
 def checked_tags(restricted: re.Pattern[str], given: dict[str, str]) -> dict[str, str]:
@@ -133,7 +103,7 @@ def refuse_user_data(check: UserDataCheck | None, family: str, custom: str) -> N
         refuse([Fault((), error.value, error.remedy, field=error.field)])
 
 
-def _gib(size: Any) -> int:
+def gib(size: Any) -> int:
     """Return a size in GiB, rounded up."""
     remedy = "write a size from 1Gi to 64Ti, also for a snapshot: it is the node's storage"
     try:
@@ -145,15 +115,6 @@ def _gib(size: Any) -> int:
     return -(-wanted.numerator // (wanted.denominator * _GIB))
 
 
-_SELECTOR: Final = Shape(
-    Rule("a tag name must not be empty", "self.all(key, size(key) > 0)"),
-    Rule(
-        "ids leave nothing to select; remove the other keys",
-        "size(self) == 1 || !self.exists(key, key in ['aws-ids', 'aws::ids'])",
-    ),
-    maxProperties=20,
-    additionalProperties={"type": "string", "minLength": 1, "maxLength": 1000},
-)
 _TAGS: Final = Shape(
     Rule("a tag name has 1 to 128 characters", "self.all(key, size(key) > 0 && size(key) <= 128)"),
     Rule(
@@ -165,15 +126,6 @@ _TAGS: Final = Shape(
     maxProperties=40,
     additionalProperties={"type": "string", "maxLength": 256},
 )
-Selector = Annotated[
-    dict[str, str], AfterValidator(partial(_selector, "subnet-", _SPELLINGS)), _SELECTOR
-]
-GroupSelector = Annotated[
-    dict[str, str], AfterValidator(partial(_selector, "sg-", _SPELLINGS)), _SELECTOR
-]
-ImageSelector = Annotated[
-    dict[str, str], AfterValidator(partial(_selector, "ami-", _IMAGE_SPELLINGS)), _SELECTOR
-]
 Switch = Annotated[str, Choice("enabled", "disabled")]
 Name = Annotated[str, Shape(minLength=1, maxLength=128)]
 
@@ -194,7 +146,7 @@ class Metadata(Part):
 class Ebs(Part):
     """A volume of EBS."""
 
-    volume_size_gib: Annotated[int, PlainValidator(_gib), WithJsonSchema(QUANTITY)] = Field(
+    volume_size_gib: Annotated[int, PlainValidator(gib), WithJsonSchema(QUANTITY)] = Field(
         alias="volumeSize",
         description="A size from 1Gi to 64Ti, also for a snapshot: it is the node's storage",
     )
@@ -311,11 +263,11 @@ class Machines(Part):
         """Return it as the value that launches use."""
         return NodeTemplate(
             name=name,
-            subnet_selector=self.subnet_selector,
-            security_group_selector=self.security_group_selector,
+            subnet_selector=selector_of(self.subnet_selector),
+            security_group_selector=selector_of(self.security_group_selector),
             instance_profile=self.instance_profile,
             ami_family=self.ami_family,
-            ami_selector=self.ami_selector,
+            ami_selector=image_selector_of(self.ami_selector),
             user_data=self.user_data,
             launch_template=self.launch_template or "",
             tags=self.tags,

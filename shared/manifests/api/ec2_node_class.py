@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Self
 from pydantic import (
     AfterValidator,
     Field,
+    PlainValidator,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -17,15 +18,16 @@ from pydantic import (
 )
 
 from shared.manifests.api.aws_node_template import (
-    BlockDeviceMapping,
     Ebs,
     Metadata,
     Name,
     checked_tags,
+    gib,
     refuse_user_data,
 )
 from shared.manifests.api.kubelet_configuration import KUBELET, Kubelet
 from shared.manifests.api.parts import (
+    QUANTITY,
     Choice,
     Column,
     CustomResource,
@@ -47,6 +49,7 @@ from shared.manifests.api.selector_terms import (
 )
 from shared.manifests.api.status import TEXT, conditions, objects
 from shared.model.dialect import V1
+from shared.model.provisioner import BlockDevice
 
 FAMILIES: Final = (*ALIAS_FAMILIES.values(), "Custom")
 _CUSTOM: Final = "Custom"
@@ -94,6 +97,9 @@ class NodeClassMetadata(Metadata):
     http_put_response_hop_limit: Whole64 = Field(default=V1.hop_limit, ge=1, le=64)
 
 
+_SIZE: Final = {"type": "string", "pattern": QUANTITY["pattern"]}
+
+
 class NodeClassVolume(Ebs):
     """A volume of EBS."""
 
@@ -101,6 +107,11 @@ class NodeClassVolume(Ebs):
         "volumeInitializationRate": "remove it: volumes are initialized at EC2's own rate"
     }
     refused: ClassVar = {"volumeInitializationRate": "integer"}
+    # A number is no size to Karpenter's definition; ours takes none either.
+    volume_size_gib: Annotated[int, PlainValidator(gib), WithJsonSchema(_SIZE)] = Field(
+        alias="volumeSize",
+        description="A size from 1Gi to 64Ti, also for a snapshot: it is the node's storage",
+    )
 
     @field_validator("volume_size_gib")
     @classmethod
@@ -110,11 +121,30 @@ class NodeClassVolume(Ebs):
         return gib
 
 
-class NodeClassDisk(BlockDeviceMapping):
+class NodeClassDisk(Part):
     """One disk."""
 
+    # API servers take a disk without either, as with Karpenter's definition.
+    device_name: Annotated[str, Shape(maxLength=64)] = Field(
+        default="", description="The device, such as /dev/xvda"
+    )
     root_volume: bool = False
-    ebs: NodeClassVolume = Field(description="The volume's settings, at least volumeSize")
+    ebs: NodeClassVolume | None = Field(
+        default=None, description="The volume's settings, at least volumeSize"
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if not self.device_name:
+            refuse([Fault(("deviceName",), None, "write the device, such as /dev/xvda")])
+        if self.ebs is None:
+            refuse([Fault(("ebs",), None, "write the volume's settings, at least volumeSize")])
+        return self
+
+    @property
+    def block_device(self) -> BlockDevice:
+        """It as the value that launches use."""
+        return BlockDevice(device_name=self.device_name, **dict(self.ebs or ()))
 
 
 class EC2NodeClassSpec(Part):
@@ -239,6 +269,15 @@ class EC2NodeClassSpec(Part):
         return self.ami_family or self.ami_selector_terms[0].family
 
 
+def _family_of_alias(alias: str, family: str) -> Rule:
+    return Rule(
+        f"write {family} as amiFamily, as the alias of amiSelectorTerms says, or {_CUSTOM}",
+        f"!has(self.amiFamily) || self.amiFamily in ['{family}', '{_CUSTOM}'] || "
+        "!self.amiSelectorTerms.exists(term, has(term.alias) && "
+        f"term.alias.startsWith('{alias}@'))",
+    )
+
+
 _SPEC: Final = Shape(
     Rule(
         "write exactly one of role and instanceProfile",
@@ -249,6 +288,7 @@ _SPEC: Final = Shape(
         "write amiFamily, the family that decides how the images join, such as AL2023",
         "has(self.amiFamily) || self.amiSelectorTerms.exists(term, has(term.alias))",
     ),
+    *(_family_of_alias(alias, family) for alias, family in ALIAS_FAMILIES.items()),
 )
 _STATUS: Final = {
     "description": "What its selectors find in EC2, as the functions saw it last",

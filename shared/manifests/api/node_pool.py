@@ -95,9 +95,6 @@ class NodePoolMetadata(Part):
 class NodeSpec(Part):
     """What nodes may look like and how long they live."""
 
-    advice: ClassVar = {
-        "kubelet": "move it to spec.kubelet of the EC2NodeClass: since v1 the NodePool has none"
-    }
     node_class_ref: NodeClassRef = Field(description="The group, kind and name of an EC2NodeClass")
     taints: NodeTaints = Field(
         default=[], description="Taints of each node, to be tolerated by its pods"

@@ -5,11 +5,13 @@ Source: https://karpenter.sh/docs/concepts/nodeclasses/ (2026-11).
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from shared.manifests.api.parts import Fault, Part, Rule, Shape, refuse
+from shared.model.ec2.selectors import TRUSTED_OWNERS, SelectorTerm
 
 # Families whose recommended images an alias can name, and the `amiFamily` of each.
 ALIAS_FAMILIES: Final[Mapping[str, str]] = {
@@ -31,6 +33,9 @@ _TAGS_ALONE: Final = "an id leaves nothing to select: remove it or tags"
 
 def _tags(given: dict[str, str]) -> dict[str, str]:
     remedy = "write a tag name and a value, or * for any value"
+    if not given:
+        # API servers take it, as with Karpenter's definition.
+        refuse([Fault((), given, remedy)])
     refuse(Fault((k,), v, remedy) for k, v in given.items() if not k or not v)
     return given
 
@@ -38,7 +43,7 @@ def _tags(given: dict[str, str]) -> dict[str, str]:
 Tags = Annotated[
     dict[str, str],
     AfterValidator(_tags),
-    Field(default={}, min_length=1, max_length=20),
+    Field(default={}, max_length=20),
     Shape(
         Rule("a tag name must not be empty", "self.all(key, size(key) > 0)"),
         additionalProperties={"type": "string", "minLength": 1, "maxLength": 256},
@@ -64,6 +69,12 @@ class _Term(Part):
         if not re.match(rf"{cls.id_prefix}-[0-9a-z]+\Z", value):
             refuse([Fault((), value, f"write an id that begins with {cls.id_prefix}-")])
         return value
+
+    @property
+    def asked(self) -> SelectorTerm:
+        """It as the value that launches use."""
+        ids = (self.resource_id,) if self.resource_id is not None else ()
+        return SelectorTerm(tags={key: (value,) for key, value in self.tags.items()}, ids=ids)
 
     def given(self) -> list[str]:
         """Return the names of the fields that the term gives, sorted."""
@@ -93,6 +104,11 @@ class SecurityGroupTerm(_Term):
     def _says_one_thing(self) -> Self:
         refuse(_exactly_one(self.given(), "tags, id or name"))
         return self
+
+    @property
+    def asked(self) -> SelectorTerm:
+        """It as the value that launches use."""
+        return replace(super().asked, names=_given(self.name))
 
 
 class ImageTerm(_Term):
@@ -136,6 +152,16 @@ class ImageTerm(_Term):
         return self
 
     @property
+    def asked(self) -> SelectorTerm:
+        """It as the value that launches use; an alias is none."""
+        return replace(
+            super().asked,
+            names=_given(self.name),
+            owners=_given(self.owner) or (TRUSTED_OWNERS if self.name else ()),
+            parameters=_given(self.ssm_parameter),
+        )
+
+    @property
     def family(self) -> str:
         """The `amiFamily` that its alias names, empty without one."""
         return ALIAS_FAMILIES[self.alias.partition("@")[0]] if self.alias else ""
@@ -144,6 +170,10 @@ class ImageTerm(_Term):
     def version(self) -> str:
         """The version that its alias names, empty without one."""
         return self.alias.partition("@")[2] if self.alias else ""
+
+
+def _given(value: str | None) -> tuple[str, ...]:
+    return (value,) if value is not None else ()
 
 
 def _exactly_one(given: list[str], known: str) -> Iterator[Fault]:

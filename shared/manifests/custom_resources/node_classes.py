@@ -1,21 +1,20 @@
 """EC2NodeClasses: what a NodePool's `nodeClassRef` names."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from shared.manifests.api.aws_node_template import UserDataCheck, block_devices
+from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.ec2_node_class import EC2NodeClass, EC2NodeClassSpec
 from shared.manifests.api.parts import read
 from shared.manifests.api.selector_terms import LATEST
-from shared.manifests.custom_resources.selectors import Selected, select
+from shared.manifests.custom_resources.node_templates import by_name
 from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem
 from shared.model.provisioner import KubeletConfiguration, MetadataOptions, NodeTemplate
 
 KIND: Final = EC2NodeClass.definition.kind
-_NOTHING: Final = Selected()
 _AL_VERSION: Final = re.compile(rf"({LATEST}|v\d{{8}})\Z", re.ASCII)
 
 
@@ -31,6 +30,20 @@ class NodeClass:
     template: NodeTemplate = NodeTemplate()
     kubelet: KubeletConfiguration = KubeletConfiguration()
     warnings: tuple[str, ...] = ()
+
+
+def read_node_classes(
+    raws: Iterable[Raw], check: UserDataCheck | None = None
+) -> Iterator[tuple[str, NodeClass, tuple[str, ...]]]:
+    """Yield name, content and problems of EC2NodeClasses, sorted by name.
+
+    Args:
+        check: Of user data; None to leave it unchecked.
+    """
+    for name, raw in sorted(by_name(raws).items()):
+        problems: list[FieldProblem] = []
+        found = read_node_class(raw, problems, check)
+        yield name, found, tuple(problem.public for problem in problems)
 
 
 def read_named_class(
@@ -63,45 +76,32 @@ def read_node_class(
 
 
 def _content(name: str, spec: EC2NodeClassSpec) -> NodeClass:
-    subnets, groups = select(spec.subnet_selector_terms), select(spec.security_group_selector_terms)
     alias = spec.ami_selector_terms[0]
-    images = _NOTHING if alias.family else select(spec.ami_selector_terms)
+    images = () if alias.family else tuple(term.asked for term in spec.ami_selector_terms)
     template = NodeTemplate(
         name=name,
-        subnet_selector=subnets.selector,
-        security_group_selector=groups.selector,
+        subnet_selector=tuple(term.asked for term in spec.subnet_selector_terms),
+        security_group_selector=tuple(term.asked for term in spec.security_group_selector_terms),
         instance_profile=spec.instance_profile or "",
+        role=spec.role or "",
         ami_family=spec.family,
         image_family="" if alias.family == spec.family else alias.family,
-        ami_selector=images.selector,
+        ami_selector=images,
         user_data=spec.user_data,
         tags=spec.tags,
         metadata_options=MetadataOptions(**dict(spec.metadata_options)),
-        block_devices=block_devices(spec.block_device_mappings),
+        block_devices=tuple(disk.block_device for disk in spec.block_device_mappings),
         detailed_monitoring=spec.detailed_monitoring,
         context=spec.context,
         image_version="" if alias.version == LATEST else alias.version,
         instance_store=bool(spec.instance_store_policy),
         public_ip=spec.associate_public_ip_address,
     )
-    selected = {
-        "amiSelectorTerms": images,
-        "securityGroupSelectorTerms": groups,
-        "subnetSelectorTerms": subnets,
-    }
-    warnings = (*_unsaid(selected), *_not_acted_on(spec))
     return NodeClass(
-        template=template, kubelet=spec.kubelet.configuration, warnings=tuple(sorted(warnings))
+        template=template,
+        kubelet=spec.kubelet.configuration,
+        warnings=tuple(_not_acted_on(spec)),
     )
-
-
-def _unsaid(selected: Mapping[str, Selected]) -> Iterator[str]:
-    for field, found in selected.items():
-        if found.unsaid:
-            yield (
-                f"spec.{field}: not acted on yet: {found.unsaid}; no instance could be launched "
-                "from this EC2NodeClass"
-            )
 
 
 def _not_acted_on(spec: EC2NodeClassSpec) -> Iterator[str]:
@@ -111,11 +111,6 @@ def _not_acted_on(spec: EC2NodeClassSpec) -> Iterator[str]:
         yield (
             f"spec.amiSelectorTerms[0].alias: {alias.alias}: versions of this family are latest "
             "and dates such as v20260120; no image may be found"
-        )
-    if spec.role:
-        yield (
-            f"spec.role: {spec.role} is not acted on yet: instances get the instance profile that "
-            "the cluster was attached with; name another with instanceProfile"
         )
     for number, disk in enumerate(spec.block_device_mappings):
         if disk.root_volume:

@@ -26,6 +26,10 @@ from shared.model.provisioner import Provisioner
 from shared.model.quantity import parse_quantity
 
 _NODES: Final = "nodes"
+_MOVED: Final = (
+    "spec.template.spec.kubelet: dropped, as by Karpenter: since v1 a NodePool has none; move it "
+    "to spec.kubelet of the EC2NodeClass"
+)
 
 
 def decode_node_pool(
@@ -42,7 +46,8 @@ def decode_node_pool(
         InvalidProvisionerError: If anything in it is wrong; it lists everything that is.
     """
     problems: list[FieldProblem] = []
-    document = read(api.NodePool, raw, "", problems)
+    current, moved = _without_kubelet(raw)
+    document = read(api.NodePool, current, "", problems)
     metadata = Section(mapping(raw.get("metadata")), "metadata", problems)
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
@@ -67,8 +72,10 @@ def decode_node_pool(
         template=node_class.template,
         limits=limits,
         weight=document.spec.weight or 0,
+        least_values=_least_values(shape),
         warnings=(
             *warnings,
+            *moved,
             *unread(lifetime.budgets or (), "spec.disruption.budgets"),
             *_not_acted_on(document.spec),
         ),
@@ -77,10 +84,34 @@ def decode_node_pool(
     )
 
 
+def _without_kubelet(raw: Raw) -> tuple[Raw, tuple[str, ...]]:
+    """Return the NodePool without the kubelet settings of v1beta1, and a warning where it had some.
+
+    API servers drop them without a word: files of Karpenter's users still have them.
+    """
+    template = mapping(mapping(raw.get("spec")).get("template"))
+    shape = mapping(template.get("spec"))
+    if "kubelet" not in shape:
+        return raw, ()
+    kept = {key: value for key, value in shape.items() if key != "kubelet"}
+    spec = {**mapping(raw.get("spec")), "template": {**template, "spec": kept}}
+    return {**raw, "spec": spec}, (_MOVED,)
+
+
 def _ceiling(limits: Raw) -> Ceiling:
     """Return the limit on the number of nodes, of a fraction its whole part."""
     most = limits.get(_NODES)
     return Ceiling(max_nodes=None if most is None else int(parse_quantity(most)))
+
+
+def _least_values(shape: api.NodeSpec) -> dict[str, int]:
+    """Return minValues by key; of two on one key the larger."""
+    found: dict[str, int] = {}
+    for requirement in shape.requirements:
+        if requirement.min_values is not None:
+            key = keys.normalize(requirement.key)
+            found[key] = max(requirement.min_values, found.get(key, 0))
+    return found
 
 
 def _not_acted_on(spec: api.NodePoolSpec) -> Iterator[str]:
@@ -98,9 +129,3 @@ def _not_acted_on(spec: api.NodePoolSpec) -> Iterator[str]:
             "spec.template.spec.terminationGracePeriod: not acted on yet: drains end as those of a "
             "Provisioner"
         )
-    for number, requirement in enumerate(shape.requirements):
-        if requirement.min_values is not None:
-            yield (
-                f"spec.template.spec.requirements[{number}].minValues: not acted on yet: options "
-                "are chosen by price"
-            )

@@ -10,6 +10,7 @@ from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState, within
+from shared.scheduling.flexibility import Least, essential, of_one_launch, too_few
 from shared.scheduling.node_constraints import NodeConstraints
 
 
@@ -106,14 +107,24 @@ def _able(
 def _purchase(
     plan_state: PlanState, mask: int, cpu_of: Callable[[int], int], most_cpu: int
 ) -> Purchase | None:
-    """Return options of one variant: those of the cheapest one's capacity type, and the others."""
+    """Return options of one variant: those of the cheapest one's capacity type, and the others.
+
+    None also when they offer fewer values of a label than the provisioner asks for.
+    """
     launchables = plan_state.launchables
     best = next(_able(launchables, mask, cpu_of, most_cpu), None)
     if best is None:
         return None
     mask &= launchables.table.of_variant(launchables.table.variant(best.offer))
     alike = launchables.table.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
-    ways = _options(plan_state, _able(launchables, mask & alike, cpu_of, most_cpu))
+    least = launchables.table.offers[best.offer].provisioner.least_values
+    ways = _options(plan_state, _able(launchables, mask & alike, cpu_of, most_cpu), least)
+    fallback = _options(plan_state, _able(launchables, mask & ~alike, cpu_of, most_cpu), least)
+    if not ways:
+        ways, fallback = fallback, ways
+    labels = map(launchables.table.labels, (*ways, *fallback)) if least else ()
+    if not ways or too_few(least, labels):
+        return None
     weights = plan_state.settings.type_weights
     worth = min(
         way.offering.price_micros_per_hour
@@ -121,20 +132,33 @@ def _purchase(
         // 100
         for way in (ways if weights else ways[:1])
     )
-    fallback = _options(plan_state, _able(launchables, mask & ~alike, cpu_of, most_cpu))
     return Purchase(ways=ways, fallback=fallback, worth=worth)
 
 
 def _options(
-    plan_state: PlanState, able: Iterator[LaunchableOffering]
+    plan_state: PlanState, able: Iterator[LaunchableOffering], least: Least
 ) -> tuple[LaunchableOffering, ...]:
-    """Return options in the order of their prices, up to the ceiling and the number allowed."""
+    """Return options in the order of their prices, up to the ceiling and the number allowed.
+
+    Those without which they would offer fewer values than asked for are among them, whatever they
+    cost; nothing is returned when they are too many, or all would not do.
+    """
+    most = plan_state.settings.max_options
+    needed: list[LaunchableOffering] = []
+    if asked := of_one_launch(least):
+        every = list(able)
+        chosen = essential(asked, every, plan_state.table.labels)
+        if chosen is None or len(chosen) > most:
+            return ()
+        needed, able = chosen, iter(every)
     kept: list[LaunchableOffering] = []
     ceiling = 0
     for launchable in able:
         price = launchable.offering.price_micros_per_hour
         ceiling = ceiling or price * (100 + plan_state.settings.option_price_ceiling_percent)
-        if price * 100 > ceiling or len(kept) == plan_state.settings.max_options:
+        left = sum(way not in kept for way in needed)
+        if price * 100 > ceiling or len(kept) + left == most:
             break
         kept.append(launchable)
+    kept += [way for way in needed if way not in kept]
     return tuple(kept)

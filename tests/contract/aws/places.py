@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.aws.session import Session
+from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.provisioner import NodeTemplate
 from tests.contract.aws.values import CLUSTER
 
 TEMPLATE = NodeTemplate(
-    subnet_selector={"discovery": CLUSTER}, security_group_selector={"discovery": CLUSTER}
+    subnet_selector=selector_of({"discovery": CLUSTER}),
+    security_group_selector=selector_of({"discovery": CLUSTER}),
 )
 # One of the images the emulator knows; listing them all takes a second.
 IMAGE = "ami-000050f7a0e5e0224"

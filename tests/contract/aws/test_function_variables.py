@@ -105,6 +105,8 @@ def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_clus
     )
 
     assert wiring.ports("test").instance_profile == "nodes"
+    # An attachment of a former release says of no role which profile it has.
+    assert wiring.ports("test").node_profiles == {"nodes": "nodes"}
     assert [entry["RoleArn"] for entry in asked] == roles
 
 

@@ -180,7 +180,12 @@ class OverHttp:
         (ready,) = (entry for entry in raw["conditions"] if entry["type"] == "Ready")
         return TemplateStatus(
             subnets=tuple(
-                Subnet(subnet_id=subnet["id"], zone=subnet["zone"], free_addresses=0)
+                Subnet(
+                    subnet_id=subnet["id"],
+                    zone=subnet["zone"],
+                    free_addresses=0,
+                    zone_id=subnet.get("zoneID", ""),
+                )
                 for subnet in raw["subnets"]
             ),
             security_groups=tuple(security_group["id"] for security_group in raw["securityGroups"]),
@@ -192,6 +197,7 @@ class OverHttp:
                 )
                 for entry in raw["amis"]
             ),
+            instance_profile=raw.get("instanceProfile", ""),
             problems=() if ready["status"] == "True" else tuple(ready["message"].split("; ")),
         )
 

@@ -18,7 +18,8 @@ def test_the_attachment_can_be_read_by_the_functions(clusters: Mapping[str, Temp
 
         assert parameter.properties["Name"] == f"/dovetail/clusters/{name}"
         written = set(json.loads(parameter.properties["Value"]))
-        assert written == set(ClusterAttachment.model_fields)
+        # The role of migrations is made for their time alone.
+        assert written == set(ClusterAttachment.model_fields) - {"migrate_role"}
         assert attachment.brakes == ClusterBrakes(max_price_per_hour=CEILINGS[name])
         assert (attachment.metadata_tokens, attachment.metadata_hop_limit) == ("required", 2)
         assert attachment.preference_policy == "Weigh"
@@ -28,6 +29,8 @@ def test_the_attachment_can_be_read_by_the_functions(clusters: Mapping[str, Temp
         assert attachment.terminate_role.endswith(f"-{name}-eu-west-1-terminate")
         (profile,) = template.of("AWS::IAM::InstanceProfile")
         assert attachment.instance_profile == profile.properties["InstanceProfileName"]
+        own = profile.properties["InstanceProfileName"]
+        assert attachment.node_profiles == {own: own}
 
 
 def test_each_role_that_calls_the_cluster_has_an_entry_of_its_own(

@@ -15,6 +15,7 @@ from infra.local.aws.templates.deploy import deploy
 from shared.aws.account import AwsAccount
 from shared.aws.clusters import ClusterRegistry
 from shared.aws.session import Session
+from shared.manifests.api.selector_map import selector_of
 from shared.model.provisioner import NodeTemplate
 from shared.runtime.system import SystemClock
 from tests.infra.templates import CONTROL_PLANE, cluster_stack
@@ -110,7 +111,9 @@ def test_what_selectors_find_and_what_the_node_role_has_is_read(
     deploy(assembly, here.access, (CONTROL_PLANE, cluster_stack(CLUSTER)))
     account = _account()
     tagged = {f"kubernetes.io/cluster/{CLUSTER}": "*"}
-    both = NodeTemplate(subnet_selector=tagged, security_group_selector=tagged)
+    both = NodeTemplate(
+        subnet_selector=selector_of(tagged), security_group_selector=selector_of(tagged)
+    )
     attachment = account.attachment()
 
     found = account.selected(both)

@@ -8,6 +8,7 @@ import pytest
 from shared.disruption.drift import drift_of, shape_hash
 from shared.disruption.evaluation_due import wants_look
 from shared.disruption.selection import Images
+from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
@@ -168,7 +169,7 @@ def test_of_two_reasons_the_template_is_reported() -> None:
 
 @pytest.mark.parametrize("selector", ["subnet_selector", "security_group_selector"])
 def test_selectors_that_find_nothing_make_no_node_drift(selector: str) -> None:
-    assert drift_of(born_of(OWNER), template(**{selector: {"finds": "nothing"}})) == ""
+    assert drift_of(born_of(OWNER), template(**{selector: selector_of({"finds": "nothing"})})) == ""
 
 
 def test_a_machine_that_is_as_it_should_be_has_not_drifted() -> None:
@@ -218,7 +219,7 @@ def test_a_field_of_the_template_that_shapes_machines_counts(changes: Any) -> No
 
 @pytest.mark.parametrize("selector", ["subnet_selector", "security_group_selector"])
 def test_what_only_selects_does_not_count(selector: str) -> None:
-    other = template(**{selector: {"other": "one"}})
+    other = template(**{selector: selector_of({"other": "one"})})
     assert shape_hash(other) == shape_hash(OWNER) == shape_hash(provisioner())
 
 

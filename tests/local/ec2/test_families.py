@@ -8,6 +8,7 @@ import pytest
 from shared.ami_families import FAMILIES
 from shared.aws.ec2.cloud import Ec2Cloud
 from shared.launching.fleet_request import LaunchContext, launch_body
+from shared.manifests.api.selector_map import image_selector_of, selector_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import LaunchOption
 from shared.model.provisioner import NodeTemplate, Provisioner
@@ -76,9 +77,9 @@ def test_a_machine_of_each_family_is_launched_with_its_image_and_disks(
 ) -> None:
     template = NodeTemplate(
         ami_family=family,
-        ami_selector=SELECTED if family == "Custom" else {},
-        subnet_selector=TAGGED,
-        security_group_selector=TAGGED,
+        ami_selector=image_selector_of(SELECTED if family == "Custom" else {}),
+        subnet_selector=selector_of(TAGGED),
+        security_group_selector=selector_of(TAGGED),
         detailed_monitoring=True,
         context="ctx-1",
     )
@@ -91,7 +92,7 @@ def test_a_machine_of_each_family_is_launched_with_its_image_and_disks(
     assert answer.errors == ()
     (launched,) = answer.instances
     (instance,) = cloud.instances([launched.instance_id])
-    (image,) = cloud.find_images({"aws-ids": instance.image_id})
+    (image,) = cloud.find_images(selector_of({"aws-ids": instance.image_id}))
     assert image.architecture == "amd64" if instance.offering.instance_type[0] == "m" else "arm64"
     kind = {"AL2023": "al2023", "AL2": "eks-node-", "Custom": "standard-1.31"}
     assert kind.get(family, family.lower()) in image.name

@@ -4,6 +4,7 @@ import dataclasses
 
 from shared.disruption.consolidation import Method, Outlook, consolidate
 from shared.disruption.settings import DisruptionSettings
+from shared.model import labels as keys
 from shared.model.resources import Resources
 from tests.builders import (
     CATALOG,
@@ -200,3 +201,14 @@ def test_of_the_best_group_only_the_nodes_that_count_are_moved() -> None:
 
     assert outlook.best is not None
     assert outlook.best.remove == ("a",)
+
+
+def test_cheaper_node_must_offer_as_many_values_of_a_label_as_its_owner_asks_for() -> None:
+    def saved(least: int) -> bool:
+        owner = provisioner(consolidation=True, least_values={keys.INSTANCE_TYPE: least})
+        seen = cluster(node_of("a", "m5.2xlarge"), bound=several_on("a", 2), provisioners=(owner,))
+        return consolidated(seen).best is not None
+
+    # Of the types that would hold the pods, m5.2xlarge saves nothing.
+    assert saved(1)
+    assert not saved(3)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shared.disruption.drift import drift_of, shape_hash
+from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
@@ -44,7 +45,12 @@ def test_a_change_of_what_shapes_a_node_changes_the_hash(changes: dict[str, Any]
         {"limits": Resources.of(cpu=1000)},
         {"consolidation": True},
         {"paused": True},
-        {"template": NodeTemplate(subnet_selector={"a": "b"}, security_group_selector={"a": "b"})},
+        {
+            "template": NodeTemplate(
+                subnet_selector=selector_of({"a": "b"}),
+                security_group_selector=selector_of({"a": "b"}),
+            )
+        },
         {"name": "b"},
     ],
 )

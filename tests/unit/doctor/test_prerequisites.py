@@ -4,6 +4,7 @@ import pytest
 
 from shared.doctor.findings import Finding
 from shared.doctor.prerequisites import Prerequisites
+from shared.manifests.api.selector_map import selector_of
 from shared.model.errors import CertificateError, UnauthorizedError
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Rival, RivalKind, Subnet
@@ -226,7 +227,8 @@ def test_each_forbidden_subnet_and_group_is_reported_with_the_tag_to_add() -> No
     )
     subnets = ",".join(name for name in FOUND if name.startswith("subnet-"))
     template = NodeTemplate(
-        subnet_selector={"aws-ids": subnets}, security_group_selector={"aws-ids": "sg-0a"}
+        subnet_selector=selector_of({"aws-ids": subnets}),
+        security_group_selector=selector_of({"aws-ids": "sg-0a"}),
     )
     inside = FakeSurroundings(
         declared=(provisioner("one", template=template), provisioner("two", template=template))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import IntentState
 from shared.model.errors import ThrottledError, UnauthorizedError, UnavailableError
@@ -172,7 +173,9 @@ def test_a_launch_that_was_refused_for_good_frees_its_pods_and_names_the_provisi
 def test_one_provisioner_that_cannot_launch_does_not_stop_the_others() -> None:
     broken = provisioner("broken", weight=9, also=needs(keys.ZONE, "In", ZONES[0]))
     template = NodeTemplate(
-        ami_family="Windows2022", subnet_selector={"a": "b"}, security_group_selector={"a": "b"}
+        ami_family="Windows2022",
+        subnet_selector=selector_of({"a": "b"}),
+        security_group_selector=selector_of({"a": "b"}),
     )
     world = World(
         provisioner(),

@@ -9,8 +9,9 @@ from shared.launching.fleet_request import LaunchContext
 from shared.launching.intents import LaunchOutcome
 from shared.launching.launcher import Launcher
 from shared.launching.lease import HeldLease
+from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.ec2.launches import FleetAnswer, IntentState
+from shared.model.ec2.launches import FleetAnswer, IntentState, LaunchOption
 from shared.model.errors import PermanentError
 from shared.node_templates.images import ImageTable
 from shared.snapshot.gather import gather
@@ -157,3 +158,28 @@ def test_promised_pods_of_open_launches_are_gathered() -> None:
     assert gather(world.ports, "plan-9").snapshot.promised == {"uid-a"}
     world.decisions.documents.clear()
     assert gather(world.ports, "plan-9").snapshot.promised == frozenset()
+
+
+def flexible_launch(world: World, least: int, *options: LaunchOption) -> LaunchOutcome:
+    owner = provisioner(least_values={keys.INSTANCE_TYPE: least})
+    images = ImageTable(kinds={"m5.large": AMD, "m5.xlarge": AMD}, ids={AMD: "ami-1"})
+    types = {known.name: known for known in CATALOG}
+    ground = replace(launch_ground(world), provisioner=owner, images=images, instance_types=types)
+    return launcher(world).launch(ground, "plan-1", 0, (planned(pod(), options=options),))
+
+
+def test_fewer_values_of_a_label_than_the_owner_asks_for_are_not_asked_for() -> None:
+    world = World()
+    options = option(), option(200_000, name="m5.xlarge", capacity=CATALOG[3].capacity)
+    # There is no image for the third: its value does not count.
+    unbootable = option(300_000, name="m5.2xlarge", capacity=CATALOG[1].capacity)
+    assert flexible_launch(world, 3, *options, unbootable) == LaunchOutcome.SHORT
+    assert world.ledger.intents == {}
+    assert flexible_launch(World(), 2, *options, unbootable) == LaunchOutcome.DONE
+
+
+def test_launch_ends_once_what_ec2_is_not_out_of_has_too_few_values() -> None:
+    world = World()
+    options = option(), option(200_000, name="m5.xlarge", capacity=CATALOG[3].capacity)
+    world.cloud.run_out_of(*(entry.offering for entry in options))
+    assert flexible_launch(world, 2, *options) == LaunchOutcome.SHORT

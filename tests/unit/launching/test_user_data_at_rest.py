@@ -8,6 +8,7 @@ import re
 
 from shared.decisions.record import decision_document, to_plain
 from shared.decisions.replay import load_decision
+from shared.manifests.api.selector_map import selector_of
 from shared.model.plan import Plan
 from shared.model.provisioner import NodeTemplate
 from shared.packing.problem import PackingSettings
@@ -22,7 +23,9 @@ _ENCODED = re.compile(rb"[A-Za-z0-9+/]{24,}={0,2}")
 
 def asking(user_data: str = SCRIPT) -> NodeTemplate:
     return NodeTemplate(
-        subnet_selector={"Name": "*"}, security_group_selector={"Name": "*"}, user_data=user_data
+        subnet_selector=selector_of({"Name": "*"}),
+        security_group_selector=selector_of({"Name": "*"}),
+        user_data=user_data,
     )
 
 

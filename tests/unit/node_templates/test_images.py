@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from shared.manifests.api.selector_map import image_selector_of
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
 from shared.model.kubernetes.taints import Effect, Taint
@@ -29,7 +30,7 @@ IMAGE = MachineImage(
 )
 ARM_IMAGE = replace(IMAGE, image_id="ami-2", name="nodes-arm", architecture="arm64")
 NEWER = replace(IMAGE, image_id="ami-0", created_at=BORN + timedelta(days=1))
-SELECTED = NodeTemplate(ami_family="Custom", ami_selector={"team": "red"})
+SELECTED = NodeTemplate(ami_family="Custom", ami_selector=image_selector_of({"team": "red"}))
 
 
 def test_images_are_asked_for_once_each() -> None:

@@ -11,10 +11,11 @@ from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import InvalidProvisioner, Provisioner
+from shared.model.resources import Resources
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.termination import Termination
-from shared.ports import NoRivals, Rival, RivalKind, TimerKind
+from shared.ports import NoRivals, PoolStatus, Rival, RivalKind, TimerKind
 from shared.snapshot.gather import gather
 from tests.builders import NOW, node, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
@@ -226,6 +227,44 @@ def test_a_pool_and_its_class_are_ready() -> None:
     status = world.cluster.class_statuses["nodes"]
     assert (status.problems, status.invalid) == ((), False)
     assert status.subnets
+    assert status.instance_profile == "workers"
+
+
+def test_a_class_that_no_pool_names_has_a_status_as_well() -> None:
+    world = world_of()
+    alone = node_class(role="mine", instanceProfile=None)
+    alone["metadata"]["name"] = "alone"
+    world.cluster.apply(alone)
+    world.provisioning().report_provisioners()
+    status = world.cluster.class_statuses["alone"]
+    assert status.subnets
+    assert status.instance_profile == ""
+    assert "node_roles=test:mine" in status.problems[0]
+
+
+def test_status_of_a_pool_counts_its_nodes_and_whether_they_join() -> None:
+    world = world_of(pod())
+    world.sweep()
+    nothing = PoolStatus(nodes=0, resources=Resources())
+    assert world.cluster.pool_statuses == {"pool": nothing}
+    world.provision()
+    world.kubelet_joins(world.node.name)
+    world.bind(world.node.name)
+    world.sweep()
+    found = world.cluster.pool_statuses["pool"]
+    assert (found.nodes, found.resources) == (1, world.node.capacity)
+    assert found.registers
+
+
+def test_wrong_pool_is_counted_too_and_none_beside_another_autoscaler() -> None:
+    world = world_of()
+    world.cluster.apply(node_pool("wrong", replicas=3))
+    world.ports = replace(world.ports, rivals=Karpenter())
+    world.sweep()
+    assert world.cluster.pool_statuses == {}
+    world.ports = replace(world.ports, rivals=NoRivals())
+    world.sweep()
+    assert sorted(world.cluster.pool_statuses) == ["pool", "wrong"]
 
 
 @pytest.mark.parametrize("paused", [False, True])

@@ -3,9 +3,11 @@
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from shared.decisions.record import record, to_plain
+from shared.manifests.api.selector_map import selector_of
 from shared.messages.wake import Kind, encode, wake
 from shared.model import labels as keys
 from shared.model.ec2.launches import Lease
@@ -61,23 +63,42 @@ def test_the_lease_is_renewed_while_a_long_list_is_read() -> None:
 
 
 def test_a_site_without_subnet_or_security_group_says_what_was_looked_for() -> None:
-    template = NodeTemplate(subnet_selector={"a": "1"}, security_group_selector={"b": "2"})
+    template = NodeTemplate(
+        subnet_selector=selector_of({"a": "1"}), security_group_selector=selector_of({"b": "2"})
+    )
     world = World(provisioner(template=template), pod())
     world.cloud.subnets = ()
     (site,) = gather(world.ports, "p").snapshot.sites
     assert site.zones == ()
-    assert "no subnet has the tags a=1" in site.reason
+    assert "no subnet is found by a=1" in site.reason
     world.cloud.subnets = (Subnet(subnet_id="s", zone="z", free_addresses=1),)
     world.cloud.security_groups = ()
     (site,) = gather(world.ports, "p").snapshot.sites
     assert (site.zones, site.reason) == (
         (),
-        "no security group has the tags b=2",
+        "no security group is found by b=2",
     )
-    own = NodeTemplate(subnet_selector={"a": "1"}, launch_template="mine")
+    own = NodeTemplate(subnet_selector=selector_of({"a": "1"}), launch_template="mine")
     world.cluster.add(provisioner(template=own))
     (site,) = gather(world.ports, "p").snapshot.sites
     assert (site.zones, site.reason) == (("z",), "")
+
+
+def test_role_that_the_attachment_does_not_name_launches_nothing_and_says_what_to_deploy() -> None:
+    template = replace(provisioner().template, role="Mine")
+    world = World(provisioner(template=template), pod())
+    ports = replace(world.ports, node_profiles={"DovetailNode-test": "nodes"})
+    (site,) = gather(ports, "p").snapshot.sites
+    assert site.zones == ()
+    assert site.reason == (
+        "role: Mine: the cluster is attached with other roles (DovetailNode-test); write one of "
+        "them, or attach it with this one, too: npx cdk deploy --all -c clusters=test -c "
+        "max_price_per_hour=test:<dollars> -c node_roles=test:Mine"
+    )
+    ports = replace(world.ports, node_profiles={"Mine": "profile-of-mine"})
+    (site,) = gather(ports, "p").snapshot.sites
+    assert site.zones == make.ZONES
+    assert ports.profile_of(template) == "profile-of-mine"
 
 
 def test_selectors_left_empty_mean_what_carries_the_clusters_tag() -> None:
@@ -86,7 +107,7 @@ def test_selectors_left_empty_mean_what_carries_the_clusters_tag() -> None:
     assert site.zones == make.ZONES
     (template,) = world.cloud.called("site")
     assert isinstance(template, NodeTemplate)
-    assert dict(template.subnet_selector) == {f"kubernetes.io/cluster/{NAME}": "*"}
+    assert template.subnet_selector == selector_of({f"kubernetes.io/cluster/{NAME}": "*"})
 
 
 def test_a_decision_is_written_so_that_it_can_be_read() -> None:

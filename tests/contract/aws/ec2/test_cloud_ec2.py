@@ -7,8 +7,10 @@ import pytest
 
 from shared.aws.ec2.cloud import Ec2Cloud
 from shared.aws.session import Session
+from shared.manifests.api.selector_map import selector_of
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import FleetError
+from shared.model.ec2.selectors import SelectorTerm
 from shared.model.errors import (
     NotFoundError,
     PermanentError,
@@ -36,21 +38,44 @@ def ec2(aws: Session, clock: FakeClock) -> Ec2Cloud:
 
 def found_subnets(ec2: Ec2Cloud, **selector: str) -> list[str]:
     keys = {key.replace("__", "::").replace("_", "-"): value for key, value in selector.items()}
-    return [subnet.subnet_id for subnet in ec2.site(NodeTemplate(subnet_selector=keys)).subnets]
+    return [
+        subnet.subnet_id
+        for subnet in ec2.site(NodeTemplate(subnet_selector=selector_of(keys))).subnets
+    ]
 
 
 def test_selectors_take_any_value_lists_and_ids(ec2: Ec2Cloud, place: Place) -> None:
     a, b, small = (place.subnets[name] for name in ("a", "b", "small"))
     assert found_subnets(ec2, discovery="*") == [a, small, b]
-    assert found_subnets(ec2, size="a, b") == [a, b]
+    assert found_subnets(ec2, size="a,b") == [a, b]
     assert found_subnets(ec2, size="a*") == [a]
     assert found_subnets(ec2, aws_ids=f"{b},{a}") == [a, b]
-    assert found_subnets(ec2, aws__ids=f"{b},subnet-00000000000000000") == [b]
+    assert found_subnets(ec2, aws_ids=f"{b},subnet-00000000000000000") == [b]
     assert found_subnets(ec2, discovery=CLUSTER, size="small") == [small]
     assert found_subnets(ec2, nothing="*") == []
     groups = {"aws-ids": place.group}
-    site = ec2.site(NodeTemplate(security_group_selector=groups))
+    site = ec2.site(NodeTemplate(security_group_selector=selector_of(groups)))
     assert site.security_groups == (place.group,)
+
+
+def test_what_any_term_finds_is_found_once(aws: Session, ec2: Ec2Cloud, place: Place) -> None:
+    a, b, small = (place.subnets[name] for name in ("a", "b", "small"))
+    subnets = (*selector_of({"discovery": CLUSTER, "size": "small"}), *selector_of({"aws-ids": a}))
+    both = (*subnets, *selector_of({"size": "a"}))
+    group = aws.client("ec2").describe_security_groups(GroupIds=[place.group])["SecurityGroups"][0]
+    groups = (SelectorTerm(names=(group["GroupName"],)), *selector_of({"aws-ids": place.group}))
+    site = ec2.site(NodeTemplate(subnet_selector=both, security_group_selector=groups))
+    assert [subnet.subnet_id for subnet in site.subnets] == [a, small]
+    assert place.group in site.security_groups
+    assert b not in [subnet.subnet_id for subnet in site.subnets]
+
+
+def test_tag_values_with_a_comma_are_one_value(aws: Session, ec2: Ec2Cloud, place: Place) -> None:
+    tag(aws, place.subnets["a"], {"role": "x,y"})
+    tag(aws, place.subnets["b"], {"role": "x"})
+    asked = (SelectorTerm(tags={"role": ("x,y",)}),)
+    (found,) = ec2.site(NodeTemplate(subnet_selector=asked)).subnets
+    assert found.subnet_id == place.subnets["a"]
 
 
 def test_a_site_is_looked_up_once_a_minute(

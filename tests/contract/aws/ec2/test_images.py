@@ -9,6 +9,8 @@ from moto.ec2.models import ec2_backends
 
 from shared.aws.ec2.cloud import Ec2Cloud
 from shared.aws.session import Session
+from shared.manifests.api.selector_map import image_selector_of
+from shared.model.ec2.selectors import SelectorTerm
 from shared.ports import CloudProvider, MachineImage
 from tests.contract.aws.canned import canned
 from tests.contract.aws.places import TEMPLATE, Place, fleet_request, tag
@@ -36,7 +38,9 @@ class Gallery(NamedTuple):
         asked = {
             key.replace("__", "::").replace("_", "-"): value for key, value in selector.items()
         }
-        return sorted(names[image.image_id] for image in self.cloud.find_images(asked))
+        return sorted(
+            names[image.image_id] for image in self.cloud.find_images(image_selector_of(asked))
+        )
 
 
 @pytest.fixture(params=["fake", "ec2"])
@@ -77,8 +81,27 @@ def test_images_are_found_by_tags_ids_names_and_owners(gallery: Gallery) -> None
     assert gallery.found(team="green") == []
 
 
+def test_images_that_any_term_finds_are_found_once(gallery: Gallery) -> None:
+    names = {value: key for key, value in gallery.ids.items()}
+    either = (*image_selector_of({"stage": "prod"}), *image_selector_of({"team": "red"}))
+    found = gallery.cloud.find_images((*either, SelectorTerm(ids=(gallery.ids["other"],))))
+    assert sorted(names[image.image_id] for image in found) == ["nodes-1", "nodes-2", "other"]
+    assert gallery.cloud.find_images(()) == ()
+
+
+def test_image_that_a_parameter_holds_is_found(aws: Session, clock: FakeClock) -> None:
+    cloud = Ec2Cloud(aws, cluster=CLUSTER, role="", clock=clock)
+    aws.client("ssm").put_parameter(Name="/mine/ami", Value="ami-7", Type="String")
+    with canned(aws, "ec2", "DescribeImages", {"Images": [row("ami-7")]}) as asked:
+        term = SelectorTerm(parameters=("/mine/ami",))
+        missing = SelectorTerm(parameters=("/mine/other",))
+        (found,) = cloud.find_images((term, missing))
+    assert found.image_id == "ami-7"
+    assert "'ami-7'" in str(asked[0]["body"])
+
+
 def test_an_image_says_for_which_machines_it_is(gallery: Gallery) -> None:
-    (one,) = gallery.cloud.find_images({"stage": "prod"})
+    (one,) = gallery.cloud.find_images(image_selector_of({"stage": "prod"}))
     assert one.name == "nodes-1"
     assert one.architecture == "amd64"
     assert one.tags == {"team": "red", "stage": "prod"}
@@ -100,16 +123,16 @@ def test_images_no_node_can_boot_are_left_out_and_the_rest_is_sorted(
     cloud = Ec2Cloud(aws, cluster=CLUSTER, role="", clock=clock)
     answer = {"Images": [row("ami-2"), row("ami-3", "i386"), row("ami-1", "arm64")]}
     with canned(aws, "ec2", "DescribeImages", answer) as asked:
-        found = cloud.find_images({"team": "red"})
+        found = cloud.find_images(image_selector_of({"team": "red"}))
         assert [(image.image_id, image.architecture) for image in found] == [
             ("ami-1", "arm64"),
             ("ami-2", "amd64"),
         ]
         assert found[0].created_at == datetime(2026, 8, 1, 10, tzinfo=UTC)
-        assert cloud.find_images({"team": "red"}) == found
+        assert cloud.find_images(image_selector_of({"team": "red"})) == found
         assert len(asked) == 1
         clock.advance(timedelta(minutes=1))
-        cloud.find_images({"team": "red"})
+        cloud.find_images(image_selector_of({"team": "red"}))
         assert len(asked) == 2
 
 
@@ -119,9 +142,11 @@ def test_strangers_images_are_only_taken_when_they_are_named(
     cloud = Ec2Cloud(aws, cluster=CLUSTER, role="", clock=clock)
     none: dict[str, list[str]] = {"Images": []}
     with canned(aws, "ec2", "DescribeImages", none, none, none) as asked:
-        cloud.find_images({"team": "red"})
-        cloud.find_images({"aws-ids": "ami-1"})
-        cloud.find_images({"aws::owners": "123456789012,self", "aws::name": "x*"})
+        cloud.find_images(image_selector_of({"team": "red"}))
+        cloud.find_images(image_selector_of({"aws-ids": "ami-1"}))
+        cloud.find_images(
+            image_selector_of({"aws::owners": "123456789012,self", "aws::name": "x*"})
+        )
     texts = [str(entry["body"]) for entry in asked]
     assert ["'Owner.1': 'amazon'" in text for text in texts] == [True, False, False]
     assert "'Owner.1': '123456789012'" in texts[2]

@@ -9,7 +9,8 @@ from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
 from shared.model.dialect import OwnerKind
 from shared.model.errors import NotInstalledError
-from shared.ports import Condition, Subnet, TemplateStatus
+from shared.model.resources import Resources
+from shared.ports import Condition, PoolStatus, Subnet, TemplateStatus
 from tests.contract.kube.worlds import (
     NOW,
     PLACES,
@@ -22,8 +23,11 @@ from tests.contract.kube.worlds import (
 
 POOL = OwnerKind.NODE_POOL
 FOUND = TemplateStatus(
-    subnets=(Subnet(subnet_id="subnet-1", zone="us-east-1a", free_addresses=0),),
+    subnets=(
+        Subnet(subnet_id="subnet-1", zone="us-east-1a", free_addresses=0, zone_id="use1-az1"),
+    ),
     security_groups=("sg-1",),
+    instance_profile="nodes",
 )
 
 
@@ -134,6 +138,49 @@ def test_ready_of_a_pool_has_the_parts_that_users_of_karpenter_know(real: OverHt
     assert conditions(real, "NodePool", "pool")["WithinCeiling"] == ("True", "x")
 
 
+def test_status_of_a_pool_says_what_its_nodes_have_together(real: OverHttp) -> None:
+    real.apply(node_class())
+    real.apply(node_pool("pool"))
+
+    def said(status: PoolStatus) -> tuple[dict[str, Any], tuple[str, str]]:
+        real.cluster.set_pool_status("pool", status)
+        raw = real.api.get(f"{PLACES['NodePool']}/pool")
+        told = conditions(real, "NodePool", "pool")["NodeRegistrationHealthy"]
+        return {key: raw["status"][key] for key in ("nodes", "resources")}, told
+
+    nothing = {"cpu": "0", "ephemeral-storage": "0", "memory": "0", "pods": "0", "nodes": "0"}
+    assert said(PoolStatus(nodes=0, resources=Resources())) == (
+        {"nodes": 0, "resources": nothing},
+        ("Unknown", "AwaitingRegistration"),
+    )
+    some = Resources.of(cpu=4000, memory=2**33) + Resources((("nvidia.com/gpu", 1),))
+    found, told = said(PoolStatus(nodes=2, resources=some, registers=True))
+    assert found["nodes"] == 2
+    assert found["resources"] == {
+        **nothing,
+        "cpu": "4",
+        "memory": "8Gi",
+        "nodes": "2",
+        "nvidia.com/gpu": "1",
+    }
+    assert told == ("True", "NodeRegistrationHealthy")
+    found, told = said(PoolStatus(nodes=0, resources=Resources(), registers=False))
+    assert (found["resources"], told) == (nothing, ("False", "RegistrationFailed"))
+    before = real.api.get(f"{PLACES['NodePool']}/pool")
+    said(PoolStatus(nodes=0, resources=Resources(), registers=False))
+    assert real.api.get(f"{PLACES['NodePool']}/pool") == before
+    real.cluster.set_pool_status("gone", PoolStatus(nodes=0, resources=Resources()))
+
+
+def test_classes_are_read_whether_or_not_a_pool_names_them(world: World) -> None:
+    world.apply(node_class("b", tags={"team": "red"}))
+    world.apply(node_class("a", userData="[oh"))
+    wrong, right = world.cluster.node_classes()
+    assert (right.name, right.template.tags, right.problems) == ("b", {"team": "red"}, ())
+    assert wrong.name == "a"
+    assert wrong.problems[0].startswith("EC2NodeClass a.spec.userData")
+
+
 def test_ready_of_a_class_has_the_parts_that_users_of_karpenter_know(real: OverHttp) -> None:
     real.apply(node_class())
 
@@ -147,14 +194,16 @@ def test_ready_of_a_class_has_the_parts_that_users_of_karpenter_know(real: OverH
         "SubnetsReady": ("True", "SubnetsReady"),
         "SecurityGroupsReady": ("True", "SecurityGroupsReady"),
         "AMIsReady": ("True", "AMIsReady"),
+        "InstanceProfileReady": ("True", "InstanceProfileReady"),
     }
     none = TemplateStatus(security_groups=("sg-1",), problems=("subnetSelectorTerms finds none",))
     assert said(none) == {
         "Ready": ("False", "NotResolved"),
-        "ValidationSucceeded": ("True", "ValidationSucceeded"),
+        "ValidationSucceeded": ("False", "DependenciesNotReady"),
         "SubnetsReady": ("False", "SubnetsNotFound"),
         "SecurityGroupsReady": ("True", "SecurityGroupsReady"),
         "AMIsReady": ("False", "AMINotFound"),
+        "InstanceProfileReady": ("False", "InstanceProfileNotFound"),
     }
     wrong = TemplateStatus(problems=("spec.role: wrong",), invalid=True)
     assert said(wrong)["ValidationSucceeded"] == ("False", "ValidationFailed")

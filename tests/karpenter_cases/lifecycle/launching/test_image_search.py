@@ -66,7 +66,8 @@ def asked(**selector: str) -> dict[str, Any]:
     """Return the request for a selector as people write it."""
     written = {key.replace("__", "::").replace("_ids", "-ids"): v for key, v in selector.items()}
     raw = provisioner(provider={"amiSelector": written})
-    return image_request(decode_provisioner(raw).template.ami_selector)
+    (term,) = decode_provisioner(raw).template.ami_selector
+    return image_request(term)
 
 
 def filters(request: dict[str, Any]) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shared.catalog.overhead import EVICTION_MEMORY_MIB, kube_reserved_memory_mib
+from shared.manifests.api.selector_map import selector_of
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, Overhead
@@ -58,7 +59,7 @@ def test_images_are_chosen_by_their_ids() -> None:
     bought(there, pod("a"))
     bought(there, pod("b", node_selector=needs(keys.INSTANCE_TYPE, "In", "m5.xlarge")))
     assert image_ids(there) == ["ami-123", "ami-456"]
-    assert {"aws-ids": "ami-123,ami-456"} in there.cloud.called("find_images")
+    assert selector_of({"aws-ids": "ami-123,ami-456"}) in there.cloud.called("find_images")
 
 
 def test_images_for_other_machines_have_other_templates() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.errors import NotFoundError
 from shared.model.kubernetes.taints import Toleration
@@ -242,7 +243,8 @@ def test_groups_found_by_id_are_those_of_the_template() -> None:
     there.cloud.security_groups = ("sg-1", "sg-2")
     assert only_data(bought(there))["SecurityGroupIds"] == ["sg-1", "sg-2"]
     asked = [value for value in there.cloud.called("site") if isinstance(value, NodeTemplate)]
-    assert {value.security_group_selector["aws-ids"] for value in asked} == {"sg-1,sg-2"}
+    both = selector_of({"aws-ids": "sg-1,sg-2"})
+    assert {value.security_group_selector for value in asked} == {both}
 
 
 def test_a_template_for_each_image() -> None:

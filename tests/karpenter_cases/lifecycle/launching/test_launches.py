@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.errors import UnavailableError
@@ -169,7 +170,7 @@ def asked_sites(there: World) -> list[NodeTemplate]:
 @pytest.mark.parametrize("kind", ["subnet", "group"])
 def test_without_selector_what_has_the_clusters_tag_is_taken(kind: str) -> None:
     there = launched({"provider": {}})
-    own = {"kubernetes.io/cluster/test": "*"}
+    own = selector_of({"kubernetes.io/cluster/test": "*"})
     for asked_site in asked_sites(there):
         assert own == (
             asked_site.subnet_selector if kind == "subnet" else asked_site.security_group_selector
@@ -178,23 +179,21 @@ def test_without_selector_what_has_the_clusters_tag_is_taken(kind: str) -> None:
 
 def test_groups_are_found_by_tag() -> None:
     there = launched({"provider": {"securityGroupSelector": {"test-key": "value"}}})
-    assert {
-        asked_site.security_group_selector["test-key"] for asked_site in asked_sites(there)
-    } == {"value"}
+    assert {asked_site.security_group_selector for asked_site in asked_sites(there)} == {
+        selector_of({"test-key": "value"})
+    }
 
 
 @pytest.mark.parametrize("kind", ["subnet", "group"])
 def test_subnets_and_groups_are_found_by_id(kind: str) -> None:
-    own = {"aws-ids": f"{kind}-1"}
+    named = "subnet-1" if kind == "subnet" else "sg-1"
     field = "subnetSelector" if kind == "subnet" else "securityGroupSelector"
-    there = launched(**{field: {"aws-ids": "subnet-1" if kind == "subnet" else "sg-1"}})
+    there = launched(**{field: {"aws-ids": named}})
     found = {
-        (asked_site.subnet_selector if kind == "subnet" else asked_site.security_group_selector)[
-            "aws-ids"
-        ]
+        asked_site.subnet_selector if kind == "subnet" else asked_site.security_group_selector
         for asked_site in asked_sites(there)
     }
-    assert found == {own["aws-ids"] if kind == "subnet" else "sg-1"}
+    assert found == {selector_of({"aws-ids": named})}
 
 
 def in_two_subnets(*types: InstanceType) -> World:
@@ -249,7 +248,8 @@ def test_a_subnet_another_provisioner_leaves_out_can_be_taken() -> None:
     for name in ("one", "two"):
         bought(there, pod(name, node_selector=needs(keys.PROVISIONER_NAME, "In", name)))
     assert set(there.bound) == {"one", "two"}
-    assert {asked_site.subnet_selector["Name"] for asked_site in asked_sites(there)} == {"a", "b"}
+    asked = {asked_site.subnet_selector for asked_site in asked_sites(there)}
+    assert asked == {selector_of({"Name": "a"}), selector_of({"Name": "b"})}
 
 
 def test_another_provisioner_is_taken_when_the_first_finds_no_place() -> None:

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from shared.disruption.drift import shape_hash
+from shared.manifests.api.selector_map import selector_of
 from shared.manifests.custom_resources.node_templates import by_name
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.model import labels as keys
+from shared.model.ec2.selectors import Selector
 from shared.model.provisioner import NodeTemplate
 from shared.ports import FoundImage, Site, Subnet, TemplateStatus
 from tests.builders import CATALOG, ZONES, instance_type
@@ -23,7 +25,7 @@ from tests.karpenter_cases.lifecycle.births import (
 from tests.unit.manifests.documents import template
 from tests.unit.worlds import World, instead
 
-OWN = {"kubernetes.io/cluster/test": "*"}
+OWN = selector_of({"kubernetes.io/cluster/test": "*"})
 SUBNETS = {
     f"test-subnet-{n}": Subnet(subnet_id=f"subnet-test{n}", zone=zone, free_addresses=100)
     for n, zone in enumerate(ZONES, 1)
@@ -32,11 +34,12 @@ GROUPS = {f"test-security-group-{n}": f"sg-test{n}" for n in (1, 2, 3)}
 WITH_GPU = (*CATALOG, instance_type("g4dn.xlarge", extra={"nvidia.com/gpu": 1}))
 
 
-def chosen(selector: Mapping[str, str], ids: Mapping[str, str]) -> list[str]:
+def chosen(selector: Selector, ids: Mapping[str, str]) -> list[str]:
     """Return the names of what a selector finds among things with a Name and an id."""
     if selector == OWN:
         return list(ids)
-    values = selector.get("Name", selector.get("aws-ids", "")).split(",")
+    (term,) = selector
+    values = (*term.tags.get("Name", ()), *term.ids)
     return [name for name, value in ids.items() if name in values or value in values]
 
 

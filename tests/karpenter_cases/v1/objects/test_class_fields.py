@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from shared.manifests.api.selector_map import selector_of
 from shared.model.quantity import parse_quantity
 from tests.karpenter_cases.v1.reading import class_faults, class_of, each_is_refused
 
@@ -91,7 +92,8 @@ def test_tags_are_free_but_those_of_the_autoscaler() -> None:
 def test_subnets_are_chosen_by_tags_or_by_id(
     term: dict[str, Any], selector: dict[str, str]
 ) -> None:
-    assert class_of(subnetSelectorTerms=[term]).template.subnet_selector == selector
+    found = class_of(subnetSelectorTerms=[term]).template
+    assert found.subnet_selector == selector_of(selector)
 
 
 EMPTY_TERMS: dict[str, tuple[Any, str]] = {

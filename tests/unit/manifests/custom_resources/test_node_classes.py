@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from shared.ami_families import refuse_wrong_user_data
+from shared.manifests.api.selector_map import selector_of
 from shared.manifests.custom_resources.node_classes import NodeClass, read_node_class
 from shared.manifests.problems import FieldProblem
+from shared.model.ec2.selectors import SelectorTerm
 from shared.model.provisioner import BlockDevice, MetadataOptions, NodeTemplate
 from tests.unit.manifests.documents import node_class
 
-TAGGED = {"karpenter.sh/discovery": "demo"}
+TAGGED = selector_of({"karpenter.sh/discovery": "demo"})
 
 
 def read(**spec: Any) -> NodeClass:
@@ -85,73 +87,61 @@ def test_an_alias_names_the_image_and_the_family_that_joins(
     template = read(amiSelectorTerms=[{"alias": alias}], amiFamily=family).template
     found = template.ami_family, template.image_family, template.image_version
     assert found == (joins_as, boots, version)
-    assert template.ami_selector == {}
+    assert template.ami_selector == ()
 
 
 @pytest.mark.parametrize(
     ("terms", "selector"),
     [
-        ([{"id": "ami-1"}, {"id": "ami-2"}], {"aws-ids": "ami-1,ami-2"}),
-        ([{"name": "mine-*"}], {"aws::name": "mine-*"}),
         (
-            [{"name": "a", "owner": "self"}, {"name": "b", "owner": "self"}],
-            {"aws::name": "a,b", "aws::owners": "self"},
+            [{"id": "ami-1"}, {"ssmParameter": "/mine/ami"}],
+            (SelectorTerm(ids=("ami-1",)), SelectorTerm(parameters=("/mine/ami",))),
         ),
-        ([{"tags": {"team": "red", "os": "*"}}], {"team": "red", "os": "*"}),
         (
-            [{"tags": {"team": "red"}, "owner": "123456789012"}],
-            {"team": "red", "aws::owners": "123456789012"},
+            [{"name": "mine-*"}],
+            (SelectorTerm(names=("mine-*",), owners=("amazon", "self")),),
+        ),
+        (
+            [{"name": "a", "owner": "123456789012"}, {"tags": {"team": "red", "os": "*"}}],
+            (
+                SelectorTerm(names=("a",), owners=("123456789012",)),
+                SelectorTerm(tags={"team": ("red",), "os": ("*",)}),
+            ),
         ),
     ],
 )
-def test_terms_about_one_thing_become_one_selector(
-    terms: list[dict[str, Any]], selector: dict[str, str]
+def test_images_are_found_by_any_of_their_terms(
+    terms: list[dict[str, Any]], selector: tuple[SelectorTerm, ...]
 ) -> None:
     found = read(amiSelectorTerms=terms, amiFamily="AL2023")
     assert (found.template.ami_selector, found.warnings) == (selector, ())
 
 
+def test_role_is_kept_for_the_launch() -> None:
+    found = read(role="workers", instanceProfile=None)
+    assert (found.template.role, found.template.instance_profile) == ("workers", "")
+    assert found.warnings == ()
+
+
 def test_subnets_and_groups_are_found_by_any_of_their_terms() -> None:
     template = read(
-        subnetSelectorTerms=[{"id": "subnet-1"}, {"id": "subnet-2"}],
-        securityGroupSelectorTerms=[{"tags": {"team": "red"}}, {"tags": {"team": "blue"}}],
+        subnetSelectorTerms=[{"id": "subnet-1"}, {"tags": {"a": "x,y", "b": "*"}}],
+        securityGroupSelectorTerms=[{"tags": {"team": "red"}}, {"name": "nodes"}, {"id": "sg-1"}],
     ).template
-    assert template.subnet_selector == {"aws-ids": "subnet-1,subnet-2"}
-    assert template.security_group_selector == {"team": "red,blue"}
+    assert template.subnet_selector == (
+        SelectorTerm(ids=("subnet-1",)),
+        SelectorTerm(tags={"a": ("x,y",), "b": ("*",)}),
+    )
+    assert template.security_group_selector == (
+        SelectorTerm(tags={"team": ("red",)}),
+        SelectorTerm(names=("nodes",)),
+        SelectorTerm(ids=("sg-1",)),
+    )
 
 
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (
-            {"securityGroupSelectorTerms": [{"name": "nodes"}]},
-            "spec.securityGroupSelectorTerms: not acted on yet: a term by name or by SSM parameter",
-        ),
-        (
-            {"amiSelectorTerms": [{"ssmParameter": "mine"}], "amiFamily": "AL2023"},
-            "spec.amiSelectorTerms: not acted on yet: a term by name or by SSM parameter",
-        ),
-        (
-            {"subnetSelectorTerms": [{"tags": {"a": "x,y"}}]},
-            "spec.subnetSelectorTerms: not acted on yet: a value with a comma",
-        ),
-        (
-            {"subnetSelectorTerms": [{"tags": {"a": "x"}}, {"tags": {"b": "x"}}]},
-            "spec.subnetSelectorTerms: not acted on yet: terms that differ in more than one thing",
-        ),
-        (
-            {
-                "subnetSelectorTerms": [
-                    {"tags": {"a": "x", "b": "x"}},
-                    {"tags": {"a": "y", "b": "y"}},
-                ]
-            },
-            "spec.subnetSelectorTerms: not acted on yet: terms that differ in more than one thing",
-        ),
-        (
-            {"role": "workers", "instanceProfile": None},
-            "spec.role: workers is not acted on yet: instances get the instance profile that",
-        ),
         (
             {"amiSelectorTerms": [{"alias": "al2@lates"}]},
             "spec.amiSelectorTerms[0].alias: al2@lates: versions of this family are latest and",
@@ -182,7 +172,11 @@ def test_what_does_nothing_yet_is_reported(spec: dict[str, Any], words: str) -> 
         ("subnetSelectorTerms", [], ": write at least one entry"),
         ("subnetSelectorTerms", [{"id": "subnet-1"}] * 31, ": write at most 30 entries"),
         ("subnetSelectorTerms", [{}], "[0]: write exactly one of tags or id"),
-        ("subnetSelectorTerms", [{"tags": {}}], "[0].tags: write at least one entry"),
+        (
+            "subnetSelectorTerms",
+            [{"tags": {}}],
+            "[0].tags: write a tag name and a value, or * for any value",
+        ),
         ("subnetSelectorTerms", [{"tags": {"": "x"}}], "[0].tags.: write a tag name and a value"),
         ("subnetSelectorTerms", [{"tags": {"a": ""}}], "[0].tags.a: write a tag name and a val"),
         (
@@ -294,14 +288,3 @@ def test_user_data_is_not_read_where_the_family_is_not_known() -> None:
     assert "amiFamily" in found
     (found,) = wrong(amiSelectorTerms=[], userData="[a")
     assert "amiSelectorTerms" in found
-
-
-def test_terms_that_cannot_be_said_find_nothing() -> None:
-    template = read(
-        subnetSelectorTerms=[{"tags": {"a": "x,y"}}],
-        securityGroupSelectorTerms=[{"name": "nodes"}],
-        amiSelectorTerms=[{"ssmParameter": "mine"}],
-        amiFamily="AL2023",
-    ).template
-    selectors = template.subnet_selector, template.security_group_selector, template.ami_selector
-    assert selectors == ({"aws-ids": "none"},) * 3

@@ -160,7 +160,6 @@ def test_a_wrong_class_is_a_problem_of_its_pools() -> None:
     ("raw", "words"),
     [
         (node_pool(replicas=3), "spec.replicas: remove it: a fixed number of nodes is not kept"),
-        (node_pool({"kubelet": {}}), f"{SPEC}.kubelet: move it to spec.kubelet of the EC2NodeCl"),
         (node_pool(requirements=[]), "spec.requirements: move it to spec.template.spec.requirem"),
         (node_pool(labels={}), "spec.labels: move it to spec.template.metadata.labels"),
         (

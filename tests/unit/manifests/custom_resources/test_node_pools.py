@@ -133,6 +133,16 @@ def test_a_limit_on_nothing_that_machines_have_is_reported() -> None:
     assert warning.startswith("spec.limits.gpu: 1: no machine has a resource of that name")
 
 
+def test_the_larger_of_two_min_values_of_a_label_counts() -> None:
+    asked = [
+        {**wants("beta.kubernetes.io/arch", "Exists"), "minValues": 1},
+        {**wants("kubernetes.io/arch", "In", "amd64", "arm64"), "minValues": 2},
+        wants("team", "Exists"),
+    ]
+    found = decode_node_pool(node_pool({"requirements": asked}), CLASSES)
+    assert (found.least_values, found.warnings) == ({"kubernetes.io/arch": 2}, ())
+
+
 def test_kubelet_and_launch_settings_are_those_of_the_class() -> None:
     named = by_name([node_class(kubelet={"maxPods": 20}, tags={"team": "red"})])
     found = decode_node_pool(node_pool(), named)
@@ -163,12 +173,12 @@ def test_a_schedule_that_cannot_be_read_blocks_and_is_reported() -> None:
             "spec.disruption.consolidateAfter: not acted on yet with this policy",
         ),
         (
-            node_pool({"terminationGracePeriod": "1h"}),
-            "spec.template.spec.terminationGracePeriod: not acted on yet",
+            node_pool({"kubelet": {"maxPods": 110}}),
+            "spec.template.spec.kubelet: dropped, as by Karpenter",
         ),
         (
-            node_pool({"requirements": [{**wants("a", "Exists"), "minValues": 2}]}),
-            "spec.template.spec.requirements[0].minValues: not acted on yet",
+            node_pool({"terminationGracePeriod": "1h"}),
+            "spec.template.spec.terminationGracePeriod: not acted on yet",
         ),
     ],
 )

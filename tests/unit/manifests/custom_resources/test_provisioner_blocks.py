@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from shared.ami_families import refuse_wrong_user_data
+from shared.manifests.api.selector_map import selector_of
 from shared.manifests.custom_resources.provisioners import decode_provisioner, decode_provisioners
+from shared.model.ec2.selectors import SelectorTerm
 from shared.model.provisioner import BlockDevice, MetadataOptions
 from shared.model.resources import Resources
 from tests.unit.manifests.documents import one_problem, provisioner
@@ -149,8 +151,10 @@ def test_a_provider_block_is_read_whole() -> None:
         )
     ).template
     assert found.instance_profile == "nodes"
-    assert found.subnet_selector == {"Name": "a,b", "karpenter.sh/discovery": "*"}
-    assert found.security_group_selector == {"aws-ids": "sg-1,sg-2"}
+    assert found.subnet_selector == (
+        SelectorTerm(tags={"Name": ("a", "b"), "karpenter.sh/discovery": ("*",)}),
+    )
+    assert found.security_group_selector == (SelectorTerm(ids=("sg-1", "sg-2")),)
     assert found.tags == {"team": "x"}
     assert found.metadata_options == MetadataOptions(
         http_tokens="optional", http_put_response_hop_limit=1
@@ -182,14 +186,16 @@ def test_images_are_chosen_by_tags_names_and_owners() -> None:
             }
         )
     ).template
-    assert found.ami_selector == {"aws::name": "nodes-*", "aws::owners": "self,123456789012"}
+    assert found.ami_selector == (
+        SelectorTerm(names=("nodes-*",), owners=("self", "123456789012")),
+    )
     assert (found.user_data, found.detailed_monitoring, found.context) == ("anything", True, "ctx")
 
 
 def test_elsewhere_owners_and_names_are_tags_like_others() -> None:
     selector = {"aws::owners": "me", "aws::name": "x"}
     found = decode_provisioner(provisioner(provider={"subnetSelector": selector})).template
-    assert found.subnet_selector == selector
+    assert found.subnet_selector == selector_of(selector)
 
 
 @pytest.mark.parametrize(
