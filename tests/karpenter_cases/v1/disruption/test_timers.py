@@ -1,5 +1,6 @@
 """Nodes of NodePools whose time is over, and those that are being replaced."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.unit.worlds import MINUTE, SECOND, World
 
 EMPTY = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s", "budgets": []}
 SAVING = {"consolidateAfter": "0s", "budgets": []}
+NEVER = {**SAVING, "consolidateAfter": "Never"}
 
 
 def emptying(*members: Any, **disruption: Any) -> World:
@@ -93,12 +95,14 @@ def test_a_fixed_pools_nodes_are_never_consolidated() -> None:
 # --- replacement
 
 
-def half_empty(*more: Any) -> World:
+def half_empty(*more: Any, **annotations: str) -> World:
     """Return a world whose one large machine holds what a small one could."""
-    there = world(named_pool(disruption=SAVING))
+    there = world(named_pool(disruption=NEVER if annotations else SAVING))
+    there.disruption = replace(there.disruption, drift=bool(annotations))
     shape = SHAPES["m5.2xlarge"]
     room = {"capacity": shape.capacity, "allocatable": shape.allocatable}
-    stand(there, "big", labels={keys.INSTANCE_TYPE: shape.name}, **room)
+    labels = {keys.INSTANCE_TYPE: shape.name}
+    stand(there, "big", labels=labels, annotations=annotations, **room)
     there.cluster.add(pod("a", node_name="big"), pod("b", node_name="big"), *more)
     there.advance(60 * MINUTE)
     there.provision(look=True)
@@ -145,8 +149,10 @@ def test_without_a_new_node_the_old_goes_at_once() -> None:
     assert there.node.deletion_at is not None
 
 
-def test_when_the_new_node_is_gone_the_old_is_open() -> None:
-    there = half_empty()
+@pytest.mark.parametrize("drifted", [False, True], ids=["consolidation", "drift"])
+def test_when_the_new_node_is_gone_the_old_is_open(*, drifted: bool) -> None:
+    old = {keys.PROVISIONER_HASH: "of another time"} if drifted else {}
+    there = half_empty(**old)
     (fresh,) = (node for node in there.cluster.nodes() if node.name != "big")
     there.cloud.end(fresh.instance_id)
     del there.cluster.node_values[fresh.name]

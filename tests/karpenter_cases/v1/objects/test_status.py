@@ -7,11 +7,18 @@ import pytest
 from shared.disruption.drift import shape_hash
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model import labels as keys
-from shared.model.errors import UnauthorizedError
+from shared.model.errors import PermanentError, UnauthorizedError
 from shared.ports import Subnet, TemplateStatus
 from tests.builders import CATALOG, ZONES, instance_type
 from tests.fakes.images import image_named
-from tests.karpenter_cases.lifecycle.births import bought, image, node_config, settings, text_of
+from tests.karpenter_cases.lifecycle.births import (
+    bought,
+    image,
+    node_config,
+    only_data,
+    settings,
+    text_of,
+)
 from tests.karpenter_cases.v1.reading import class_faults
 from tests.karpenter_cases.v1.worlds import changed_class, is_ready, named_pool, world
 from tests.unit.manifests.documents import CLASS_REF, node_pool
@@ -184,6 +191,15 @@ def test_no_check_of_rights_keeps_a_class_from_being_ready() -> None:
     there = world(named_pool())
     assert is_ready(there)
     assert there.cloud.fleets == []
+
+
+def test_a_profile_that_is_named_is_taken_and_a_missing_one_told() -> None:
+    there = world(named_pool(), changed_class(instanceProfile="mine"))
+    refusal = PermanentError("Value (mine) for parameter iamInstanceProfile.name is invalid")
+    there.cloud.fail_next("create_fleet", refusal)
+    bought(there)
+    assert only_data(there)["IamInstanceProfile"] == {"Name": "mine"}
+    assert any("iamInstanceProfile" in event.message for event in there.cluster.kube_events)
 
 
 def test_user_data_that_is_too_large_is_told() -> None:
