@@ -43,7 +43,7 @@ CLASS: dict[str, Any] = {
         "amiSelectorTerms": [{"alias": "al2023@latest"}],
         "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "test"}}],
         "securityGroupSelectorTerms": [{"tags": {"karpenter.sh/discovery": "test"}}],
-        "role": "nodes",
+        "instanceProfile": "nodes",
     },
 }
 # Methods of the ports that change something, by the port's place in a migration.
