@@ -1,10 +1,11 @@
-"""Serves the answers of liveness and readiness probes; `main` decides what they are."""
+"""Serves the answers of probes, and texts such as metrics; `main` decides what they are."""
 
 import contextlib
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any, Final
 
 # The kubelet needs one connection for a moment; every pod of the cluster can reach the port.
@@ -34,12 +35,17 @@ class _Server(ThreadingHTTPServer):
             self._free.release()
 
 
-def serve_health(port: int, checks: Mapping[str, Callable[[], bool]]) -> ThreadingHTTPServer:
+def serve_health(
+    port: int,
+    checks: Mapping[str, Callable[[], bool]],
+    texts: Mapping[str, tuple[str, Callable[[], str]]] = MappingProxyType({}),
+) -> ThreadingHTTPServer:
     """Answer each path of `checks` with 200 or 503, from a thread of its own.
 
     Args:
         port: On all addresses: the kubelet asks the pod's own.
         checks: Path to the question whether all is well.
+        texts: Path to a content type and what returns the text.
 
     Raises:
         OSError: If the port is taken.
@@ -60,11 +66,17 @@ def serve_health(port: int, checks: Mapping[str, Callable[[], bool]]) -> Threadi
                 self.connection.shutdown(socket.SHUT_RDWR)
 
         def do_GET(self) -> None:
+            if self.path in texts:
+                content_type, read = texts[self.path]
+                self._answer(200, content_type, read().encode())
+                return
             check = checks.get(self.path)
             status = 404 if check is None else 200 if check() else 503
-            body = b"ok" if status == 200 else b"no"
+            self._answer(status, "text/plain", b"ok" if status == 200 else b"no")
+
+        def _answer(self, status: int, content_type: str, body: bytes) -> None:
             self.send_response(status)
-            self.send_header("Content-Type", "text/plain")
+            self.send_header("Content-Type", content_type)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from functions.forwarder.health import serve_health
 from functions.forwarder.logs import configure
+from functions.forwarder.metrics import CONTENT_TYPE, exposition
 from functions.forwarder.publish import Bus, Outgoing
 from functions.forwarder.views import (
     View,
@@ -92,6 +93,11 @@ class Forwarder:
     def is_ready(self) -> bool:
         """Return whether all collections have been read."""
         return self._observer.is_synced
+
+    def metrics(self) -> str:
+        """Return what Prometheus reads."""
+        with self._lock:
+            return exposition(self._observer, self._outgoing)
 
     def run(self) -> bool:
         """Work until `stop`; return whether it ended because of `stop` alone."""
@@ -217,6 +223,7 @@ def main() -> int:
             serve_health(
                 settings.health_port,
                 {"/healthz": forwarder.is_alive, "/readyz": forwarder.is_ready},
+                {"/metrics": (CONTENT_TYPE, forwarder.metrics)},
             )
         except OSError as error:
             sys.stderr.write(

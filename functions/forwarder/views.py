@@ -19,6 +19,9 @@ from shared.manifests.fields import (
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 
+# More than any machine costs: users can write the annotation.
+_PRICE_DIGITS = 12
+
 
 class PodView(NamedTuple):
     """A pod.
@@ -48,6 +51,7 @@ class NodeView(NamedTuple):
         shown: What it shows as allocatable and its taint keys, as one text; empty if not ours.
         emptied: The time written on it from which it has been empty; None for none.
         joined: Whether it is labelled as initialized: its devices were shown.
+        price_micros: What it costs an hour, in micro-dollars; 0 when nothing on it says it.
     """
 
     name: str
@@ -60,6 +64,7 @@ class NodeView(NamedTuple):
     shown: str
     emptied: datetime | None = None
     joined: bool = False
+    price_micros: int = 0
 
     @property
     def ours(self) -> bool:
@@ -154,6 +159,7 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
         shown=sys.intern(" ".join(parts)) if provisioner else "",
         emptied=moment(annotations.get(keys.EMPTINESS_TIMESTAMP)),
         joined=labels.get(keys.INITIALIZED) == "true",
+        price_micros=_micros(text(annotations.get(keys.PRICE))),
     )
 
 
@@ -188,6 +194,11 @@ def view_node_pool(raw: Mapping[str, Any]) -> ProvisionerView:
         kind=found.kind,
         foreign=is_foreign(raw),
     )
+
+
+def _micros(written: str) -> int:
+    digits = written.isascii() and written.isdigit() and len(written) <= _PRICE_DIGITS
+    return int(written) if digits else 0
 
 
 def _key(kind: OwnerKind, name: str) -> str:

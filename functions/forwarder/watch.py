@@ -67,6 +67,20 @@ class Observer:
         """Pods that wait for capacity."""
         return len(self._waiting)
 
+    @property
+    def nodes(self) -> list[NodeView]:
+        """Dovetail's nodes."""
+        return [node for node in self._nodes.values() if node.ours]
+
+    @property
+    def owners(self) -> list[ProvisionerView]:
+        """Provisioners and NodePools, by key."""
+        return [self._provisioners[key] for key in sorted(self._provisioners)]
+
+    def is_empty(self, node: NodeView) -> bool:
+        """Return whether no pod keeps a node from being empty."""
+        return node.name not in self._pods_on
+
     def observe(self, old: View | None, new: View | None, now: datetime) -> list[Announcement]:
         """Return what a change gives to say: `old` None for a new object, `new` None for a gone."""
         match new or old:

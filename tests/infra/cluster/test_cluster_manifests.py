@@ -132,6 +132,23 @@ def test_nothing_but_its_node_may_connect_to_the_forwarder() -> None:
     assert policy["spec"]["ingress"] == []
 
 
+def test_metrics_are_read_by_labelled_namespaces_on_the_port_of_the_probes() -> None:
+    (kustomization,) = _documents("prometheus/kustomization.yaml")
+    (policy,) = _documents("prometheus/network_policy.yaml")
+    (deployment,) = _documents("forwarder.yaml")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    (allowed,) = policy["spec"]["ingress"]
+
+    assert kustomization["resources"] == ["network_policy.yaml"]
+    assert _isolates_the_forwarder(policy, "Ingress")
+    assert allowed["from"] == [
+        {"namespaceSelector": {"matchLabels": {"dovetail.dev/scrapes": "true"}}}
+    ]
+    assert [port["port"] for port in allowed["ports"]] == [
+        port["containerPort"] for port in container["ports"]
+    ]
+
+
 def test_the_forwarder_may_be_held_to_names_https_and_its_credentials() -> None:
     (kustomization,) = _documents("egress/kustomization.yaml")
     (policy,) = _documents("egress/network_policy.yaml")

@@ -148,6 +148,17 @@ def test_health_answers_by_its_checks() -> None:
         server.server_close()
 
 
+def test_texts_are_served_beside_the_checks() -> None:
+    server = serve_health(0, {}, {"/metrics": ("text/x", lambda: "a 1\n")})
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}/metrics"
+        with urllib.request.urlopen(url) as answer:
+            assert (answer.headers["Content-Type"], answer.read()) == ("text/x", b"a 1\n")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def test_connections_that_say_nothing_or_say_it_slowly_are_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

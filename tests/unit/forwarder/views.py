@@ -51,6 +51,7 @@ def node(
     emptied: str = "",
     uid: str = "",
     joined: bool = True,
+    price: str = "",
     **allocatable: str,
 ) -> View:
     """Return a node; it is labelled as initialized unless it is held or `joined` is false."""
@@ -61,6 +62,8 @@ def node(
         metadata["labels"]["karpenter.sh/initialized"] = "true"
     if emptied:
         metadata["annotations"] = {"karpenter.sh/emptiness-timestamp": emptied}
+    if price:
+        metadata.setdefault("annotations", {})["dovetail.dev/price-micros-per-hour"] = price
     if deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]
