@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from shared.launching.registration_health import note_registration
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
 from shared.model.kubernetes.nodes import Node
@@ -150,3 +151,21 @@ def test_a_node_with_less_than_planned_says_so() -> None:
     assert joined(there, allocatable=Resources.from_mapping(less)).initialized
     (message,) = there.messages("LessThanPlanned")
     assert "memory" in message
+
+
+def test_two_of_four_machines_that_did_not_join_are_told() -> None:
+    there = launched()
+
+    def told() -> bool | None:
+        there.sweep()
+        return there.cluster.pool_statuses["default"].registers
+
+    assert told() is None
+    for _ in range(2):
+        note_registration(there.ports, there.node, joined=False)
+    assert told() is False
+    for _ in range(4):
+        note_registration(there.ports, there.node, joined=True)
+    assert told() is True
+    there.cluster.apply(named_pool(metadata={"labels": {"team": "new"}}))
+    assert told() is None

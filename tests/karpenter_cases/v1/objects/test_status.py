@@ -8,7 +8,8 @@ from shared.disruption.drift import shape_hash
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model import labels as keys
 from shared.model.errors import PermanentError, UnauthorizedError
-from shared.ports import Subnet, TemplateStatus
+from shared.model.resources import Resources
+from shared.ports import PoolStatus, Subnet, TemplateStatus
 from tests.builders import CATALOG, ZONES, instance_type
 from tests.fakes.images import image_named
 from tests.karpenter_cases.lifecycle.births import (
@@ -61,6 +62,19 @@ def test_a_pool_says_what_its_class_lacks() -> None:
     holds, reason, text = condition(there)
     assert (holds, reason) == (False, "NodeClassNotReady")
     assert "subnetSelectorTerms finds no subnet" in text
+
+
+def test_the_status_counts_nodes_and_what_they_have() -> None:
+    there = world(named_pool())
+    there.sweep()
+    assert there.cluster.pool_statuses["default"] == PoolStatus(nodes=0, resources=Resources())
+    there = bought(there)
+    there.sweep()
+    status = there.cluster.pool_statuses["default"]
+    assert (status.nodes, status.resources["cpu"]) == (1, there.node.capacity["cpu"])
+    there.cluster.node_values.clear()
+    there.sweep()
+    assert there.cluster.pool_statuses["default"].nodes == 0
 
 
 def test_a_pool_of_another_provider_is_not_written_to() -> None:
