@@ -50,6 +50,16 @@ def test_pod_gets_a_node_of_the_pool_that_it_selects() -> None:
     assert found.notes == ()
 
 
+def test_role_of_a_class_is_to_be_named_when_the_cluster_is_attached() -> None:
+    raw = node_class(role="mine", instanceProfile=None)
+    raw["spec"] = {key: value for key, value in raw["spec"].items() if value is not None}
+    (note,) = read(node_pool(), raw, POD).notes
+    assert note == (
+        "EC2NodeClass nodes: spec.role: mine: unless it is the attachment's own, name it when you "
+        "attach the cluster: npx cdk deploy -c node_roles=<cluster>:mine"
+    )
+
+
 def test_pools_and_provisioners_are_planned_side_by_side() -> None:
     other = {**dict(PROVISIONER), "metadata": {"name": "older"}}
     found = read(node_pool(), other, node_class(), POD)

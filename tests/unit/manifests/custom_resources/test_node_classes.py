@@ -288,3 +288,17 @@ def test_user_data_is_not_read_where_the_family_is_not_known() -> None:
     assert "amiFamily" in found
     (found,) = wrong(amiSelectorTerms=[], userData="[a")
     assert "amiSelectorTerms" in found
+
+
+@pytest.mark.parametrize(
+    ("disk", "words"),
+    [
+        ({"deviceName": "/dev/xvda"}, "ebs: write the volume's settings, at least volumeSize"),
+        ({"ebs": {"volumeSize": "1Gi"}}, "deviceName: write the device, such as /dev/xvda"),
+    ],
+)
+def test_disk_that_api_servers_take_is_refused_where_it_says_too_little(
+    disk: dict[str, Any], words: str
+) -> None:
+    (found,) = wrong(blockDeviceMappings=[disk])
+    assert found == f"EC2NodeClass nodes.spec.blockDeviceMappings[0].{words}"

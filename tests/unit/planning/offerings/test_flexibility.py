@@ -124,3 +124,23 @@ def test_owner_whose_requirements_never_leave_enough_values_launches_nothing() -
         "minValues requirement is not met: karpenter.k8s.aws/instance-family has 4 of 6"
     )
     assert launch_problem(flexible(4), make.site(), WIDE) == ""
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_node_that_is_dropped_leaves_those_of_other_owners_and_nodes_that_are_there(
+    *, closed: bool
+) -> None:
+    owners = (flexible(3), provisioner("spare"))
+    other = pod("other", node_selector=needs(keys.PROVISIONER_NAME, "In", "spare"))
+    waiting = (*pods(4, cpu=900, memory=3 * GIB), other)
+    there = make.node(unschedulable=closed)
+    seen = snapshot(*waiting, provisioners=owners, instance_types=WIDE, nodes=(there,))
+    plan = decide(seen, QUICK)
+    assert sorted({node.provisioner for node in plan.nodes}) == ["default", "spare"]
+    placed = [found.pods for found in plan.nodes] + [found.pods for found in plan.placements]
+    assert sum(map(len, placed)) == len(waiting)
+
+
+def test_label_that_no_instance_type_has_offers_no_value() -> None:
+    owner = provisioner(least_values={keys.INSTANCE_GPU_NAME: 1})
+    assert planned(pod(), owner=owner).nodes == ()
