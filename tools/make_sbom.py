@@ -21,7 +21,10 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 RUNTIME: Final = ROOT / "requirements" / "functions.txt"
 DEVELOPMENT: Final = ROOT / "requirements" / "dev.txt"
-NODE: Final = ROOT / "package-lock.json"
+NODE: Final = (
+    ROOT / "package-lock.json",
+    ROOT / "functions" / "cli" / "watch" / "page" / "package-lock.json",
+)
 _PIN: Final = re.compile(r"^([A-Za-z0-9][\w.\-]*)(?:\[[^\]]*\])?==([^\s;\\]+)")
 _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -142,11 +145,13 @@ def _python(name: str, version: str, hashes: Sequence[str], *, required: bool) -
 
 
 def _node() -> Iterator[dict[str, Any]]:
-    packages = json.loads(NODE.read_text(encoding="utf-8"))["packages"]
-    for path, about in sorted(packages.items()):
-        if not path:
-            continue
-        name = path.rpartition("node_modules/")[2]
+    """Yield the packages of the command line of the CDK, and of the page: some are part of it."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for lock in NODE:
+        for path, about in json.loads(lock.read_text(encoding="utf-8"))["packages"].items():
+            if path:
+                found[path.rpartition("node_modules/")[2], about["version"]] = about
+    for (name, _), about in sorted(found.items()):
         algorithm, _, digest = about["integrity"].partition("-")
         yield {
             "type": "library",
@@ -154,7 +159,7 @@ def _node() -> Iterator[dict[str, Any]]:
             "name": name,
             "version": about["version"],
             "purl": f"pkg:npm/{name.replace('@', '%40')}@{about['version']}",
-            "scope": "excluded",
+            "scope": "excluded" if about.keys() & {"dev", "devOptional"} else "required",
             "hashes": [
                 {
                     "alg": algorithm.upper().replace("SHA", "SHA-"),

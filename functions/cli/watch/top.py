@@ -56,14 +56,14 @@ def picture(whole: Mapping[str, Any], rows: int) -> RenderableType:
         parts.append(Panel(waiting, title=title, title_align="left", border_style="yellow"))
     if decisions is not None:
         parts.append(Panel(decisions, title="last decisions", title_align="left"))
-    parts += [Text(note, style="dim") for note in whole["notes"]]
+    parts += [plain(note, "dim") for note in whole["notes"]]
     return Group(*parts)
 
 
 def _head(whole: Mapping[str, Any]) -> Text:
     totals, least = whole["totals"], whole["least"]
     head = Text()
-    head.append(f"{whole['cluster']}  ", style="bold")
+    head.append_text(plain(f"{whole['cluster']}  ", "bold"))
     head.append(f"{counted(totals['nodes'], 'node')}")
     for name in ("coming", "going"):
         if totals[name]:
@@ -106,12 +106,12 @@ def _nodes(nodes: Sequence[Mapping[str, Any]], rows: int) -> Table:
     for node in ordered[:rows]:
         pods = sum(share["count"] for share in node["pods"])
         table.add_row(
-            node["name"],
-            node["type"],
-            node["zone"],
-            node["capacity_type"] if node["owner"] else "not by Dovetail",
+            plain(node["name"]),
+            plain(node["type"]),
+            plain(node["zone"]),
+            plain(node["capacity_type"] if node["owner"] else "not by Dovetail"),
             "?" if node["price"] is None else f"{node['price'] / _MICROS:.4f}",
-            Text(_state(node), style=_PHASE_STYLE[node["phase"]]),
+            plain(_state(node), _PHASE_STYLE[node["phase"]]),
             f"{pods}/{node['room']}",
             _bar(node, "cpu", colours),
             _bar(node, "memory", colours),
@@ -161,7 +161,7 @@ def _waiting(groups: Sequence[Mapping[str, Any]]) -> Table | None:
     table.add_column(no_wrap=True)
     table.add_column(ratio=1, overflow="ellipsis", no_wrap=True)
     for group in groups[:_WAITING_ROWS]:
-        table.add_row(f"{group['count']} ×", group["workload"], group["reason"])
+        table.add_row(f"{group['count']} ×", plain(group["workload"]), plain(group["reason"]))
     if len(groups) > _WAITING_ROWS:
         table.add_row("", f"… and {len(groups) - _WAITING_ROWS} more groups", "")
     return table
@@ -177,8 +177,14 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
         bought = ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in decision["nodes"])
         gap = f", gap {decision['gap_percent']:.2f} %" if decision["bound"] else ""
         cost = f"{_dollars(decision['cost'])}/h{gap}" if decision["nodes"] else ""
-        table.add_row(decision["at"][11:19], decision["cause"], bought or "buys nothing", cost)
+        did = plain(bought or "buys nothing")
+        table.add_row(decision["at"][11:19], plain(decision["cause"]), did, cost)
     return table
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Return text as it is: what a cluster says is no markup and no command of the terminal."""
+    return Text("".join(letter if letter.isprintable() else "?" for letter in text), style=style)
 
 
 def _dollars(micros: int) -> str:

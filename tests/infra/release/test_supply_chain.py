@@ -30,8 +30,18 @@ def test_every_locked_package_is_in_the_bill_with_its_hashes() -> None:
     )
 
 
+def test_what_the_page_is_made_of_is_shipped_and_what_builds_it_is_not() -> None:
+    scopes = {
+        component["name"]: component["scope"]
+        for component in make_sbom.document()["components"]
+        if component["purl"].startswith("pkg:npm/")
+    }
+    assert scopes["preact"] == scopes["uplot"] == "required"
+    assert scopes["vite"] == scopes["aws-cdk"] == "excluded"
+
+
 def _node_version(name: str) -> str:
-    packages = json.loads(make_sbom.NODE.read_text())["packages"]
+    packages = json.loads(make_sbom.NODE[0].read_text())["packages"]
     return str(packages[f"node_modules/{name}"]["version"])
 
 

@@ -85,6 +85,13 @@ def test_more_groups_of_pods_than_have_room_are_counted() -> None:
     assert "… and 3 more groups" in drawn(whole(waiting=many))
 
 
+def test_what_a_cluster_says_is_no_markup_and_no_command_of_the_terminal() -> None:
+    [group] = whole()["waiting"]
+    text = drawn(whole(waiting=[{**group, "reason": "needs zone in [red] \x1b[2J"}]))
+    assert "needs zone in [red] ?[2J" in text
+    assert "\x1b" not in text
+
+
 def test_before_anything_is_read_it_says_so() -> None:
     assert drawn(whole(synced=False)) == "reading nodes and pods …\n"
 
