@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.ami_families import refuse_wrong_user_data
-from shared.kube.api import MERGE_PATCH, path_to, raise_unless_ok
+from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.conditions import (
     HOLDS,
     condition,
@@ -15,20 +15,25 @@ from shared.kube.conditions import (
     with_conditions,
 )
 from shared.kube.kept import decoding
+from shared.kube.kept.state import KeptState
 from shared.kube.nodes import KubeNodes
 from shared.kube.provisioners import (
     NODE_CLASSES_PATH,
     NODE_POOLS_PATH,
     NODE_TEMPLATES_PATH,
     PROVISIONERS_PATH,
+    utc_now,
 )
 from shared.kube.storage import KubeStorage
 from shared.manifests.daemonsets import decode_daemonsets, wants_runtimes
 from shared.manifests.fields import Raw, mapping
 from shared.model.dialect import BY_KIND, V1, OwnerKind
 from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.ports import Condition, NodeClass, PoolStatus, Subnet, TemplateStatus
+from shared.ports.cluster import EachPage, nothing
 
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
 RUNTIMES_PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -51,6 +56,18 @@ class KubeCluster(KubeNodes, KubeStorage):
 
     _decode_pods = staticmethod(decoding.PODS)
     _decode_nodes = staticmethod(decoding.NODES)
+
+    def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = utc_now) -> None:
+        super().__init__(name, api, now=now)
+        self._kept = KeptState(api, self._decoder.decode, self.pods_on, self.node)
+
+    def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
+        """Return pods that have a node and are not terminal, sorted by key."""
+        return self._kept.bound_pods(each_page)
+
+    def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
+        """Return all nodes, sorted by name."""
+        return self._kept.nodes(each_page)
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""

@@ -9,7 +9,7 @@ from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
 from shared.launching.registration_health import note_registration
 from shared.model import labels as keys
-from shared.model.ec2.launches import PodRef, Slot, slot_of
+from shared.model.ec2.launches import PodRef, Slot
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -72,19 +72,13 @@ class Binding:
         return report or BindReport(node=node_name, waiting_for=_BUSY)
 
     def _run(self, node_name: str) -> BindReport | None:
-        """Return what came of it, None when the promise was made or changed meanwhile.
-
-        The slot is read before the Node: then the Node is as another bind that wrote the slot
-        read it, or newer, and whatever that one binds is bound here, too, before the Node opens.
-        """
-        slots = self._slots()
-        node = self._ports.cluster.node(node_name)
+        """Return what came of it, None when the promise was made or changed meanwhile."""
+        slot, node = self._read(node_name)
         if node is None or not node.is_ours or node.deletion_at is not None:
             return BindReport(
                 node=node_name, waiting_for="not a node of Dovetail, or being deleted"
             )
-        slot = slot_of(slots, node.instance_id)
-        if slot is None and not node.is_initialized and slot_of(self._slots(), node.instance_id):
+        if slot is None and not node.is_initialized and self._slot_with(node.instance_id):
             # The slot was written and the Node became ours between the two reads.
             return None
         if node.is_initialized:
@@ -112,8 +106,21 @@ class Binding:
         EventRecorder(self._ports).record_each(registered(opened), initialized(opened))
         return dataclasses.replace(report, initialized=True)
 
-    def _slots(self) -> tuple[Slot, ...]:
-        return self._ports.ledger.slots(self._ports.cluster.name)
+    def _read(self, node_name: str) -> tuple[Slot | None, Node | None]:
+        """Return slot and Node; the Node is read once more, for it says whose slot to read.
+
+        The slot is read before the Node: then the Node is as another bind that wrote the slot
+        read it, or newer, and whatever that one binds is bound here, too, before the Node opens.
+        """
+        node = self._ports.cluster.node(node_name)
+        if node is None:
+            return None, None
+        slot, fresh = self._slot_with(node.instance_id), self._ports.cluster.node(node_name)
+        same = fresh is not None and fresh.instance_id == node.instance_id
+        return (slot if same else None), fresh
+
+    def _slot_with(self, instance_id: str) -> Slot | None:
+        return self._ports.ledger.slot_with(self._ports.cluster.name, instance_id)
 
     def _open(self, node: Node, slot: Slot | None, *, initialized: bool) -> Node | None:
         """Let kube-scheduler use the node and label how far it is.

@@ -21,7 +21,7 @@ from shared.disruption.emptiness import (
 from shared.events.node_events import empty, event_on
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
-from shared.model.ec2.launches import Slot, slot_of
+from shared.model.ec2.launches import Slot
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason
@@ -156,8 +156,7 @@ class Emptiness(NodeTimer):
         return is_empty(node, self._ports.cluster.pods_on(node.name), self._slot_of(node))
 
     def _slot_of(self, node: Node) -> Slot | None:
-        slots = self._ports.ledger.slots(self._ports.cluster.name)
-        return slot_of(slots, node.instance_id)
+        return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)
 
 
 def _unless_deleted(change: NodeChange) -> Callable[[Node], NodeChange | None]:

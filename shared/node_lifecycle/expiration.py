@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.disruption.emptiness import is_empty
 from shared.disruption.expiration import expires_in
-from shared.model.ec2.launches import Slot, slot_of
+from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import owner_among
@@ -62,5 +62,4 @@ class Expiration(NodeTimer):
         return replace(state, steps=steps).wait_again(_TURN)
 
     def _slot_of(self, node: Node) -> Slot | None:
-        slots = self._ports.ledger.slots(self._ports.cluster.name)
-        return slot_of(slots, node.instance_id)
+        return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)

@@ -204,21 +204,22 @@ class Interruption:
             return "ignored"
         if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
             return "ignored"
-        if notice.state == "terminated":
+        slot = self._ports.ledger.slot_with(self._ports.cluster.name, instance_id)
+        if notice.state == "terminated" and slot is None:
+            # One with a slot is dropped with it: by its row the slot is found.
             self._ports.ledger.drop_instance(instance_id)
         if notice.state in _STOPPED:
             # It will never join, and its disks are paid for.
             self._ports.cloud.terminate([instance_id])
-        for slot in self._ports.ledger.slots(self._ports.cluster.name):
-            if slot.instance_id == instance_id and not slot.node_name:
-                if notice.kind == NoticeKind.SPOT_INTERRUPTION and slot.interrupted_at is None:
-                    note(self._ports, Fact.INTERRUPTED, [slot.offering])
-                    if not mark_interrupted(self._ports, slot):
-                        return None
-                # Of one that died provision reads why, and frees its pods.
-                self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
-                return "planned again"
-        return "ignored"
+        if slot is None or slot.node_name:
+            return "ignored"
+        if notice.kind == NoticeKind.SPOT_INTERRUPTION and slot.interrupted_at is None:
+            note(self._ports, Fact.INTERRUPTED, [slot.offering])
+            if not mark_interrupted(self._ports, slot):
+                return None
+        # Of one that died provision reads why, and frees its pods.
+        self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
+        return "planned again"
 
     def _remember(self, node: Node, fact: Fact) -> None:
         """Leave the offering of a node's machine out, as EC2 shows it."""

@@ -13,7 +13,7 @@ from shared.launching.offering_facts import Fact, note
 from shared.launching.registration_health import note_registration
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import Trial, slot_of
+from shared.model.ec2.launches import Slot, Trial
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.timer_state import TimerState
@@ -32,9 +32,8 @@ class Registration(NodeTimer):
     kind = TimerKind.REGISTRATION
 
     def _act_on_deleted(self, node: Node, state: TimerState) -> TimerState:
-        slots = self._ports.ledger.slots(self._ports.cluster.name)
         removed_here = node.annotations.get(keys.REMOVAL_REASON) == _REASON
-        if not removed_here or slot_of(slots, node.instance_id) is None:
+        if not removed_here or self._slot_of(node) is None:
             return super()._act_on_deleted(node, state)
         # A step removed the node and failed before it had done the rest.
         bound = self._ports.cluster.pods_on(node.name)
@@ -83,25 +82,25 @@ class Registration(NodeTimer):
             f"'Unable to register node' in its kubelet's log: {CONSOLE} {node.instance_id}"
         )
         self._ports.cluster.record_events([event_on(node, "NeverJoined", text)])
-        for slot in self._ports.ledger.slots(self._ports.cluster.name):
-            if slot.instance_id == node.instance_id:
-                self._ports.ledger.drop_slot(slot)
+        slot = self._slot_of(node)
+        if slot is not None:
+            self._ports.ledger.drop_slot(slot)
         # The pods nominated to it are planned again.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
         return self._finish_and_forget(state, NEVER_JOINED)
 
+    def _slot_of(self, node: Node) -> Slot | None:
+        return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)
+
     def _trial_of(self, node: Node, bound: Sequence[Pod]) -> Trial | None:
         """Return what the machine was launched for in vain, None when EC2 has terminated it."""
-        ports, name = self._ports, self._ports.cluster.name
+        ports = self._ports
         shown = ports.cloud.instances([node.instance_id]) if node.instance_id else ()
         if not any(instance.is_alive for instance in shown):
             return None
-        promised = [
-            ports.cluster.pod(ref.namespace, ref.name)
-            for slot in ports.ledger.slots(name)
-            if slot.instance_id == node.instance_id
-            for ref in slot.pods
-        ]
+        slot = self._slot_of(node)
+        refs = slot.pods if slot is not None else ()
+        promised = [ports.cluster.pod(ref.namespace, ref.name) for ref in refs]
         return Trial(
             plan_id=plan_of(node),
             launched_at=node.created_at or ports.clock.now(),

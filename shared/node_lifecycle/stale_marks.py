@@ -11,7 +11,7 @@ from shared.node_lifecycle.node_deletion import VOLUNTARY
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.voluntary_removal import uncordon
 from shared.ports import NodeChange, NodePorts, TimerKind
-from shared.timers.heartbeats import running_timers
+from shared.timers.heartbeats import running_timers, timer_seen
 
 # A timer that acts is heard of more often than this.
 _SILENT: Final = timedelta(minutes=3)
@@ -58,8 +58,13 @@ def unmarked(ports: NodePorts, node: Node, now: datetime) -> Node:
     if not node.is_ours or node.deletion_at is not None or not _is_replacement(node, now):
         return node
     old = [ports.cluster.node(name) for name in _replaced(node)]
-    heard = running_timers(ports.ledger, ports.cluster.name)
-    if _is_awaited(heard, (node.uid for node in old if node is not None), now):
+    uids = [node.uid for node in old if node is not None]
+    heard = {
+        (uid, str(TimerKind.REPLACEMENT)): last
+        for uid in uids
+        if (last := timer_seen(ports.ledger, ports.cluster.name, uid, TimerKind.REPLACEMENT))
+    }
+    if _is_awaited(heard, uids, now):
         return node
     return change_node(ports, node, _UNMARK)
 

@@ -39,7 +39,7 @@ from shared.node_lifecycle.node_deletion import deadline_of, is_voluntary
 from shared.node_lifecycle.node_editor import change_node, cordon_for_removal
 from shared.node_lifecycle.node_timer import CONTINUED, MAX_STEPS, Timer
 from shared.ports import NodeChange, NodePorts, TimerKind
-from shared.timers.heartbeats import running_timers
+from shared.timers.heartbeats import running_timers, timer_seen
 from shared.timers.timers import continue_as_new, keep_termination
 
 _POLL: Final = timedelta(seconds=2)
@@ -88,8 +88,11 @@ class Termination(Timer):
             return "gone"
         if not node.is_ours or node.deletion_at is None:
             return "not ours or not being deleted"
-        running = running_timers(self._ports.ledger, self._ports.cluster.name)
-        started = keep_termination(self._ports, node, running, self._ports.clock.now())
+        ledger, name, now = self._ports.ledger, self._ports.cluster.name, self._ports.clock.now()
+        last = timer_seen(ledger, name, node.uid, TimerKind.TERMINATION)
+        started = keep_termination(
+            self._ports, node, last, now, running=lambda: running_timers(ledger, name)
+        )
         return "timer started" if started else "timer runs"
 
     def _step(self, state: TimerState) -> TimerState:
@@ -320,9 +323,9 @@ class Termination(Timer):
         if instance_id:
             self._machines.forget(instance_id)
         if result in ("terminated", "gone") and instance_id:
-            for slot in self._ports.ledger.slots(self._ports.cluster.name):
-                if slot.instance_id == instance_id:
-                    self._ports.ledger.drop_slot(slot)
+            slot = self._ports.ledger.slot_with(self._ports.cluster.name, instance_id)
+            if slot is not None:
+                self._ports.ledger.drop_slot(slot)
             self._ports.ledger.drop_instance(instance_id)
         return self._finish_and_forget(state, result)
 

@@ -49,6 +49,10 @@ class NodeLedger(Protocol):
         """Return all slots of a cluster, sorted by name."""
         ...
 
+    def slot_with(self, cluster: str, instance_id: str) -> Slot | None:
+        """Return the slot that an instance fills, None when there is none: two rows are read."""
+        ...
+
     def cluster_of(self, instance_id: str) -> str | None:
         """Return the cluster an instance was launched for, None if Dovetail did not launch it."""
         ...

@@ -43,7 +43,10 @@ def start_missing_timers(
         if not node.is_ours:
             continue
         if node.deletion_at is not None:
-            missing += keep_termination(ports, node, running, read_at, _PATIENCE)
+            last = running.get((node.uid, TimerKind.TERMINATION))
+            missing += keep_termination(
+                ports, node, last, read_at, _PATIENCE, running=lambda: running
+            )
         elif not (node.is_open or node.has_joined):
             missing += _registration(ports, node, running, registration)
         elif (owner := owner_among(node, owners)) is not None:

@@ -27,6 +27,12 @@ def running_timers(ledger: NodeLedger, cluster: str) -> Mapping[tuple[str, str],
     }
 
 
+def timer_seen(ledger: NodeLedger, cluster: str, node_uid: str, kind: str) -> datetime | None:
+    """Return when one timer was last seen, None when none runs: one row is read."""
+    at = ledger.memo(cluster, _name(node_uid, kind)).value.get("at")
+    return datetime.fromisoformat(at) if at else None
+
+
 def drop_timer(ledger: NodeLedger, cluster: str, node_uid: str, kind: str) -> None:
     """Remove what is written of a timer."""
     ledger.drop_memo(cluster, _name(node_uid, kind))

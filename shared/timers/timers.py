@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecutio
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,7 +14,7 @@ from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.timer_state import TimerState, whole_seconds
 from shared.ports import NodeChange, NodePorts, TimerKind
-from shared.timers.heartbeats import note_timer, running_timers
+from shared.timers.heartbeats import note_timer, timer_seen
 
 # A drain without a heartbeat for so long has ended by accident or hangs. Of many drains at once
 # each may have to wait its turn.
@@ -89,9 +89,11 @@ def start_termination(ports: NodePorts, node: Node, now: datetime) -> None:
 def keep_termination(
     ports: NodePorts,
     node: Node,
-    running: Mapping[tuple[str, str], datetime],
+    last: datetime | None,
     read_at: datetime,
     limit: timedelta = timedelta(0),
+    *,
+    running: Callable[[], Iterable[tuple[str, str]]],
 ) -> bool:
     """Start the drain of a node that is being deleted if none runs; return whether it was.
 
@@ -99,16 +101,19 @@ def keep_termination(
     run, its next step finds the other's name on the node and ends.
 
     Args:
-        running: When each timer last wrote its heartbeat.
+        last: When its drain last wrote its heartbeat, None when none runs.
         read_at: When that was read.
         limit: How long a drain may be silent, where that is longer than usual.
+        running: Returns all timers, by node uid and kind; asked for when they matter.
     """
-    last = running.get((node.uid, TimerKind.TERMINATION))
     if last is None:
         start_termination(ports, node, ports.clock.now())
         return True
-    going = sum(1 for _, kind in running if kind == TimerKind.TERMINATION)
-    if read_at - last < max(limit, _SILENT if going < _MANY else LONG_SILENT):
+    silent = read_at - last
+    if silent < max(limit, _SILENT):
+        return False
+    going = sum(1 for _, kind in running() if kind == TimerKind.TERMINATION)
+    if going >= _MANY and silent < LONG_SILENT:
         return False
     since = (node.deletion_at or read_at).isoformat()
     return continue_as_new(ports, node, node.instance_id, since=since)
@@ -160,7 +165,7 @@ def terminate_orphan(ports: NodePorts, instance_id: str) -> None:
     """Start the termination of a machine without a Node, unless it is under way."""
     now = ports.clock.now()
     uid, kind = instance_id, TimerKind.TERMINATION
-    last = running_timers(ports.ledger, ports.cluster.name).get((uid, kind))
+    last = timer_seen(ports.ledger, ports.cluster.name, uid, kind)
     if last is not None and now - last < LONG_SILENT:
         return
     resume_termination(ports, "", uid, uid, since=now.isoformat(), now=now)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from shared.aws.ledger.decay import Refusal, TokenBucket, refused
 from shared.model.ec2.instance_types import OfferingKey
-from shared.model.ec2.launches import IntentState, LaunchIntent, Lease, Slot
+from shared.model.ec2.launches import IntentState, LaunchIntent, Lease, Slot, slot_of
 from shared.model.ec2.quotas import Quota, QuotaReached
 from shared.model.errors import ConflictError
 from shared.model.memo import Memo
@@ -184,6 +184,9 @@ class FakeLedger:
     def slots(self, cluster: str) -> tuple[Slot, ...]:
         found = [slot for (owner, _), slot in self.slot_values.items() if owner == cluster]
         return tuple(sorted(found, key=lambda entry: entry.name))
+
+    def slot_with(self, cluster: str, instance_id: str) -> Slot | None:
+        return slot_of(self.slots(cluster), instance_id)
 
     def cluster_of(self, instance_id: str) -> str | None:
         return self.instances.get(instance_id)

@@ -132,7 +132,9 @@ class TimedApi(KubeApi):
         return super().send(method, path, **given)
 
     def stream(self, path: str, query: Query, read_seconds: float) -> Stream:
-        self._clock.call("kubernetes", LIST_PAGE)
+        self._clock.call(
+            "kubernetes", LIST_PAGE + timedelta(seconds=read_seconds if read_seconds < 1 else 0)
+        )
         return super().stream(path, query, read_seconds)
 
 

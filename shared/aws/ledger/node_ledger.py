@@ -74,6 +74,15 @@ class DynamoNodeLedger(Memos, Offerings):
         found = self._table.read(pk, rows.SLOT, rows.slot_of)
         return tuple(sorted(found, key=lambda entry: entry.name))
 
+    def slot_with(self, cluster: str, instance_id: str) -> Slot | None:
+        """Return the slot that an instance fills, None when there is none: two rows are read."""
+        paired = self._table.get(rows.instance_key(instance_id))
+        key = rows.named_slot_key(cluster, str((paired or {}).get("slot", "")))
+        row = self._table.get(key) if paired is not None else None
+        if row is None or row.get("instance_id") != instance_id:
+            return None
+        return self._table.restored(key, row, rows.slot_of)
+
     def cluster_of(self, instance_id: str) -> str | None:
         """Return the cluster an instance was launched for, None if Dovetail did not launch it."""
         row = self._table.get(rows.instance_key(instance_id))

@@ -73,7 +73,12 @@ def done_key(intent: LaunchIntent) -> Key:
 
 def slot_key(slot: Slot) -> Key:
     """Return the key of a slot."""
-    return cluster_key(slot.cluster, f"{SLOT}{slot.plan_id}#{slot.group}#{slot.number}")
+    return named_slot_key(slot.cluster, slot.name)
+
+
+def named_slot_key(cluster: str, name: str) -> Key:
+    """Return the key of the slot of a name, `<plan>/<group>/<number>`."""
+    return cluster_key(cluster, SLOT + "#".join(name.rsplit("/", 2)))
 
 
 def shared_key(region: str, cluster: str, sk: str) -> Key:

@@ -113,13 +113,18 @@ class LedgerTable:
         Raises:
             PermanentError: If a row is of a newer schema: it may say that machines exist.
         """
-        found = []
-        for row in self.rows(pk, prefix):
-            try:
-                found.append(restore(row))
-            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-                self._notice(f"ledger row {pk} / {row['sk']} is not Dovetail's, skipped: {error!r}")
-        return found
+        found = [self.restored(Key(pk, row["sk"]), row, restore) for row in self.rows(pk, prefix)]
+        return [value for value in found if value is not None]
+
+    def restored(
+        self, key: Key, row: Mapping[str, Any], restore: Callable[[Mapping[str, Any]], T]
+    ) -> T | None:
+        """Return a row restored; None, with a notice, if Dovetail did not write it."""
+        try:
+            return restore(row)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            self._notice(f"ledger row {key.pk} / {key.sk} is not Dovetail's, skipped: {error!r}")
+            return None
 
     def _ours(self, item: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return an item as a row, None if Dovetail did not write it."""

@@ -154,7 +154,7 @@ def test_bind_that_read_the_node_closed_leaves_pods_when_another_bind_opened_it(
     read_pod, read_node = world.cluster.pod, world.cluster.node
 
     def other_bind_opens_it(namespace: str, pod_name: str) -> Pod | None:
-        stale = [before]
+        stale = [before, before]
         instead(world.cluster, "pod", read_pod)
         instead(world.cluster, "node", lambda entry: stale.pop() if stale else read_node(entry))
         assert world.bind(name).waiting_for == "startup taint agent to go"
