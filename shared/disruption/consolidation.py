@@ -98,11 +98,12 @@ def consolidate(  # noqa: PLR0913 -- four of them by keyword
         return Outlook(reason="no node may be disrupted", refused=told)
     empty = allowances.within(
         (candidate for candidate in found if candidate.is_empty), DisruptionReason.EMPTY, most_nodes
-    )
+    )[: settings.most_at_once]
     used = [candidate for candidate in found if not candidate.is_empty]
 
     def within(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-        return allowances.within(candidates, DisruptionReason.UNDERUTILIZED, most_nodes)
+        allowed = allowances.within(candidates, DisruptionReason.UNDERUTILIZED, most_nodes)
+        return allowed[: settings.most_at_once]
 
     if not (empty or within(used)):
         return Outlook(reason="the budget of disruptions is used up", refused=told)

@@ -266,7 +266,7 @@ def _one_by_one(
     )
     empty = left.within((candidate for candidate in allowed if candidate.is_empty), reason)
     if empty:
-        names = sorted(candidate.node.name for candidate in empty)
+        names = sorted(candidate.node.name for candidate in empty)[: settings.most_at_once]
         why = due[names[0]][1]
         change = DisruptionCommand(
             cause=cause, method=Method.EMPTY, remove=tuple(names), plan=Plan(), why=why

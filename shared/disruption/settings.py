@@ -26,6 +26,8 @@ class DisruptionSettings:
             keeps decisions reproducible.
         budget_percent: Consolidation may remove this percentage of a cluster's nodes, but at least
             one, within `window`. Default 10: workloads recover faster than that.
+        most_at_once: Nodes of one change. Default 50: its timer looks at each of them in each step,
+            and a step has a minute.
         at_a_time: Nodes with pods on them that expiration, drift or rebalance replaces at a time.
             Default 1: a node that waits longer loses nothing.
         window: Default 10 minutes: pods that moved are running again, budgets are counted anew.
@@ -41,6 +43,7 @@ class DisruptionSettings:
     spot_pools: int = 15
     max_simulations: int = 80
     budget_percent: int = 10
+    most_at_once: int = 50
     at_a_time: int = 1
     window: timedelta = timedelta(minutes=10)
     drift: bool = False

@@ -14,7 +14,6 @@ from shared.kube.conditions import (
     status_patch,
     with_conditions,
 )
-from shared.kube.kept import decoding
 from shared.kube.kept.state import KeptState
 from shared.kube.nodes import KubeNodes
 from shared.kube.provisioners import (
@@ -51,11 +50,8 @@ _TEMPLATE_PATHS: Final[Mapping[OwnerKind, str]] = {
 class KubeCluster(KubeNodes, KubeStorage):
     """Implements shared.ports.Cluster; made as KubeNodes is.
 
-    It reads whole clusters, so it decodes of pods and nodes only what is read of them.
+    It reads whole clusters: pods on nodes, and nodes, are kept from one reading to the next.
     """
-
-    _decode_pods = staticmethod(decoding.PODS)
-    _decode_nodes = staticmethod(decoding.NODES)
 
     def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = utc_now) -> None:
         super().__init__(name, api, now=now)

@@ -1,14 +1,14 @@
 """The NodeCluster port over one API server."""
 
-import json
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Final
 
-from shared.kube.api import JSON_PATCH, Decode, KubeApi, Reply, error_for, path_to, raise_unless_ok
+from shared.kube.api import JSON_PATCH, KubeApi, Reply, error_for, path_to, raise_unless_ok
 from shared.kube.events import Happenings, events_about
+from shared.kube.kept.decoding import NODES, PODS
 from shared.kube.lists import list_all
 from shared.kube.node_patch import node_patch
 from shared.kube.payloads import (
@@ -58,9 +58,6 @@ class KubeNodes(KubeProvisioners):
         now: Gives the current time, for timestamps of Events and conditions.
     """
 
-    _decode_pods: Decode = staticmethod(json.loads)
-    _decode_nodes: Decode = staticmethod(json.loads)
-
     def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = utc_now) -> None:
         super().__init__(api, now=now)
         self._name = name
@@ -93,9 +90,7 @@ class KubeNodes(KubeProvisioners):
 
     def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
         """Return all nodes, sorted by name."""
-        found = list_all(
-            self._api, NODES_PATH, decode_node, each_page=each_page, decode=self._decode_nodes
-        )
+        found = list_all(self._api, NODES_PATH, decode_node, each_page=each_page, decode=NODES)
         return tuple(sorted(found, key=lambda entry: entry.name))
 
     def node(self, name: str) -> Node | None:
@@ -265,8 +260,8 @@ class KubeNodes(KubeProvisioners):
 
     def _pods(self, field_selector: str, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         query = (("fieldSelector", field_selector),)
-        project, decode = self._decoder.decode, self._decode_pods
-        found = list_all(self._api, PODS_PATH, project, query, each_page, decode=decode)
+        decode = self._decoder.decode
+        found = list_all(self._api, PODS_PATH, decode, query, each_page, decode=PODS)
         return tuple(sorted(found, key=lambda entry: (entry.key, entry.uid)))
 
     def _volume_of(self, namespace: str, claim: str) -> str:

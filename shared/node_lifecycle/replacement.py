@@ -121,13 +121,17 @@ class Replacement(Timer):
                 if age > 2 * _PATIENCE:
                     return self._abandon(state, nodes, "pods hold it")
                 return state.wait_again(_DRAIN_POLL)
+            # First: to read a large cluster may take this function's time, and a cordon would stay.
+            fitting = self._fits(staying)
+            if fitting is None:
+                return self._abandon(state, nodes, "pods came that fit nowhere else")
             cordoned = [
                 cordon_by_choice(self._ports, read_again(self._ports, node), reason)
                 for node in staying
             ]
         except (ConflictError, NotFoundError):
             return state.wait_again(timedelta(seconds=1))
-        if not self._fits(cordoned):
+        if not self._pods_on(cordoned) <= fitting and self._fits(cordoned) is None:
             return self._abandon(state, nodes, "pods came that fit nowhere else")
         return self._remove(replace(state, phase=_REMOVING), nodes, cordoned)
 
@@ -146,8 +150,8 @@ class Replacement(Timer):
             return self._abandon(state, nodes, "pods hold it")
         return state.wait_again(_DRAIN_POLL)
 
-    def _fits(self, leaving: Sequence[Node]) -> bool:
-        """Return whether all pods that are on them now have a place elsewhere."""
+    def _fits(self, leaving: Sequence[Node]) -> frozenset[str] | None:
+        """Return the uids of the pods on nodes that leave, None if some have no place elsewhere."""
         cluster = self._ports.cluster
         snapshot = ClusterSnapshot(
             cluster=cluster.name,
@@ -162,7 +166,15 @@ class Replacement(Timer):
             intents=(),
             instance_types=(),
         )
-        return fits_without(snapshot, [node.name for node in leaving], PackingSettings())
+        names = frozenset(node.name for node in leaving)
+        if not fits_without(snapshot, sorted(names), PackingSettings()):
+            return None
+        return frozenset(pod.uid for pod in snapshot.bound if pod.node_name in names)
+
+    def _pods_on(self, nodes: Sequence[Node]) -> frozenset[str]:
+        """Return the uids of the pods that are on nodes now and have not ended."""
+        on_each = (self._ports.cluster.pods_on(node.name) for node in nodes)
+        return frozenset(pod.uid for pods in on_each for pod in pods if not pod.is_terminal)
 
     def _is_launching(self, plan_id: str) -> bool:
         ledger, name = self._ports.ledger, self._ports.cluster.name

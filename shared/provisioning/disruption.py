@@ -45,8 +45,6 @@ _FRUITLESS: Final = "fruitless-look"
 _LOOK_AGAIN: Final = timedelta(minutes=5)
 # A look that was broken off is tried again at once with half of the tries, but not with fewer.
 _FEWEST_TRIES: Final = 4
-# A change takes no more at once: its timer's state and each step stay small.
-_MOST_NODES: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +108,7 @@ class Disrupting:
         self._say_held(snapshot, found)
         if found.change is None:
             return Disrupted()
-        change = _cut(found.change)
+        change = found.change
         nodes = {node.name: node for node in gathered.snapshot.nodes}
         remove = [nodes[name] for name in change.remove]
         wanted = as_machines(change.plan.nodes)
@@ -231,13 +229,6 @@ def _story(change: DisruptionCommand) -> str:
     first = f"{new} new node{'' if new == 1 else 's'} first" if new else "none is launched"
     removed = f"{len(change.remove)} node{'' if len(change.remove) == 1 else 's'} removed"
     return f"{change.cause.value}: {change.why}; {removed}, {first}"
-
-
-def _cut(change: DisruptionCommand) -> DisruptionCommand:
-    """Return at most so many empty nodes of a change; others are few by their budgets."""
-    if change.plan.nodes or change.plan.placements:
-        return change
-    return dataclasses.replace(change, remove=change.remove[:_MOST_NODES])
 
 
 def _event(node: Node, reason: str, text: str) -> KubernetesEvent:

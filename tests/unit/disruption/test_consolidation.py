@@ -21,6 +21,7 @@ from tests.unit.disruption.clusters import (
     SPOT_ONLY,
     cluster,
     consolidated,
+    on,
     several_on,
     spot,
 )
@@ -35,6 +36,20 @@ def test_empty_nodes_are_removed_first_and_all_at_once() -> None:
     assert outlook.best.remove == ("a", "b")
     assert outlook.best.saving_micros_per_hour == 192_000
     assert outlook.simulations == 0
+
+
+def test_a_change_is_of_so_few_nodes_that_a_step_of_its_timer_ends() -> None:
+    empty = cluster(*(node_of(f"n{number}") for number in range(5)))
+    best = consolidated(empty, most_at_once=3).best
+    assert best is not None
+    assert best.remove == ("n0", "n1", "n2")
+    used = cluster(
+        *(node_of(f"n{number}") for number in range(6)),
+        bound=tuple(on(f"n{number}", cpu=100) for number in range(6)),
+    )
+    best = consolidated(used, most_at_once=3).best
+    assert best is not None
+    assert len(best.remove) == 3
 
 
 def test_no_more_empty_nodes_are_removed_than_the_budget_allows() -> None:

@@ -9,8 +9,9 @@ from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.replacement import REPLACED, Replacement, start_replacement
-from shared.ports import TimerKind
+from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
 from tests.builders import node_of, pod, provisioner, selector
 from tests.unit.node_lifecycle.replacements import (
@@ -20,7 +21,7 @@ from tests.unit.node_lifecycle.replacements import (
     state_of,
     step,
 )
-from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
+from tests.unit.worlds import MINUTE, NAME, SECOND, World, failing, instead
 
 
 def move_pods(world: World, to: str) -> None:
@@ -117,6 +118,45 @@ def test_node_whose_pods_fit_elsewhere_is_removed_without_a_launch() -> None:
     step(world, state)
     going = [node.name for node in world.cluster.nodes() if node.deletion_at is not None]
     assert going == [state["node"]]
+
+
+def test_a_step_that_dies_while_it_reads_the_cluster_has_cordoned_nothing() -> None:
+    world = World(
+        provisioner(consolidation=True),
+        node_of("one"),
+        node_of("two"),
+        pod("a", node_name="one"),
+        pod("b", node_name="two"),
+    )
+    world.advance(HOUR)
+    world.provision(look=True)
+    instead(world.cluster, "bound_pods", failing(TimeoutError("the function's time is over")))
+    with pytest.raises(TimeoutError):
+        step(world, state_of(world))
+    assert not any(node.unschedulable for node in world.cluster.nodes())
+
+
+def test_pods_that_came_with_the_cordon_are_looked_at_once_more() -> None:
+    world = World(
+        provisioner(consolidation=True),
+        node_of("one"),
+        node_of("two"),
+        pod("a", node_name="one"),
+        pod("b", node_name="two"),
+    )
+    world.advance(HOUR)
+    world.provision(look=True)
+    state = state_of(world)
+    original = world.cluster.change_node
+
+    def change_node(node: Node, change: NodeChange) -> Node:
+        if change.unschedulable:
+            world.cluster.add(pod("late", node_name=node.name, cpu=1400))
+        return original(node, change)
+
+    instead(world.cluster, "change_node", change_node)
+    assert step(world, state)["result"] == "pods came that fit nowhere else"
+    assert not any(node.unschedulable for node in world.cluster.nodes())
 
 
 def test_a_brake_that_is_set_meanwhile_stops_a_replacement() -> None:
