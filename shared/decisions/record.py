@@ -1,13 +1,16 @@
 """Writing decisions down, so that each can be explained and replayed."""
 
+import contextlib
 import dataclasses
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.pods import Scheduling
@@ -22,6 +25,8 @@ _PLAIN: Final = frozenset({str, int, bool, float, type(None)})
 # pods of a workload ask for. Made plain anew each time they took longer than a small decision.
 _SHARED: Final = frozenset({InstanceType, Scheduling})
 _MOST_SHARED: Final = 8192
+# Of gzip: each level more takes longer for hardly less.
+_LEVEL: Final = 6
 
 
 def record(
@@ -63,12 +68,24 @@ def decision_document(
         "plan": to_plain(plan),
         **({"change": dict(why)} if why else {}),
     }
+    return canonical(document)
+
+
+def canonical(document: Mapping[str, Any]) -> bytes:
+    """Return a document as `json` writes it, with sorted keys and without spaces.
+
+    msgspec writes the same text in a sixth of the time as long as all of it is ASCII.
+    """
+    with contextlib.suppress(UnicodeEncodeError, OverflowError):
+        text = msgspec.json.encode(document, order="sorted")
+        if text.isascii():
+            return text
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 
 def compressed(document: bytes) -> bytes:
     """Return the document as it is kept; the time is left out, so equal stays equal."""
-    return gzip.compress(document, mtime=0)
+    return gzip.compress(document, compresslevel=_LEVEL, mtime=0)
 
 
 def to_plain(value: Any) -> Any:
@@ -78,23 +95,39 @@ def to_plain(value: Any) -> Any:
     The result is to be read only: parts of it are kept for the next call.
     """
     kind = type(value)
-    if kind in _PLAIN:
-        return value
+    return value if kind in _PLAIN else _writer(kind)(value)
+
+
+@lru_cache(maxsize=256)
+def _writer(kind: Any) -> Callable[[Any], Any]:
+    """Return what makes values of a type plain."""
     if kind in _SHARED:
-        return _shared(value)
+        return _shared
     if dataclasses.is_dataclass(kind):
-        return _fields(value)
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(entry) for key, entry in value.items()}
-    if isinstance(value, (frozenset, set)):
-        return sorted((to_plain(entry) for entry in value), key=json.dumps)
-    if isinstance(value, (tuple, list)):
-        return [to_plain(entry) for entry in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    return value
+        return _fields
+    found = (writer for kinds, writer in _WRITERS if issubclass(kind, kinds))
+    return next(found, lambda value: value)
+
+
+def _mapped(value: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(key): to_plain(entry) for key, entry in value.items()}
+
+
+def _sorted(value: Iterable[Any]) -> list[Any]:
+    return sorted((to_plain(entry) for entry in value), key=json.dumps)
+
+
+def _listed(value: Iterable[Any]) -> list[Any]:
+    return [to_plain(entry) for entry in value]
+
+
+_WRITERS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
+    (Mapping, _mapped),
+    ((frozenset, set), _sorted),
+    ((tuple, list), _listed),
+    (datetime, datetime.isoformat),
+    (timedelta, timedelta.total_seconds),
+)
 
 
 @lru_cache(maxsize=_MOST_SHARED)
