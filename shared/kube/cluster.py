@@ -15,7 +15,7 @@ from shared.kube.conditions import (
     with_conditions,
 )
 from shared.kube.kept.state import KeptState
-from shared.kube.nodes import KubeNodes
+from shared.kube.nodes import NODES_PATH, PODS_PATH, KubeNodes
 from shared.kube.provisioners import (
     NODE_CLASSES_PATH,
     NODE_POOLS_PATH,
@@ -55,7 +55,9 @@ class KubeCluster(KubeNodes, KubeStorage):
 
     def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = utc_now) -> None:
         super().__init__(name, api, now=now)
-        self._kept = KeptState(api, self._decoder.decode, self.pods_on, self.node)
+        self._kept = KeptState(
+            api, (PODS_PATH, NODES_PATH), self._decoder.decode, self.pods_on, self.node
+        )
 
     def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         """Return pods that have a node and are not terminal, sorted by key."""

@@ -8,7 +8,6 @@ from typing import Any, Final
 from shared.kube.api import KubeApi
 from shared.kube.kept import decoding
 from shared.kube.kept.copy import SMALL, KeptCopy
-from shared.kube.nodes import NODES_PATH, PODS_PATH
 from shared.manifests.nodes import decode_node
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -28,6 +27,7 @@ class KeptState:
 
     Args:
         api: Its API server.
+        paths: Of all pods and of all nodes.
         decode_pod: Makes of a raw pod the value that is kept.
         pods_on: Reads all pods of one node.
         node: Reads one node.
@@ -36,15 +36,16 @@ class KeptState:
     def __init__(
         self,
         api: KubeApi,
+        paths: tuple[str, str],
         decode_pod: Callable[[Mapping[str, Any]], Pod],
         pods_on: Callable[[str], Sequence[Pod]],
         node: Callable[[str], Node | None],
     ) -> None:
         self._pods = KeptCopy(
-            api, PODS_PATH, _BOUND, decoding.PODS, decode_pod, lambda pod: (pod.key, pod.uid)
+            api, paths[0], _BOUND, decoding.PODS, decode_pod, lambda pod: (pod.key, pod.uid)
         )
         self._nodes = KeptCopy(
-            api, NODES_PATH, "", decoding.NODES, decode_node, lambda node: node.name
+            api, paths[1], "", decoding.NODES, decode_node, lambda node: node.name
         )
         self._pods_on = pods_on
         self._node = node

@@ -2,13 +2,9 @@
 
 import dataclasses
 import json
-from datetime import timedelta
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from shared.decisions.record import canonical, decision_document, to_plain
+from shared.decisions.record import decision_document, to_plain
 from shared.model.plan import Plan
 from shared.packing.problem import PackingSettings
 from tests.builders import pod, pods, snapshot
@@ -38,29 +34,3 @@ def test_what_the_pods_of_a_workload_share_is_made_plain_once() -> None:
     assert one["name"] != other["name"]
     assert one["scheduling"] is other["scheduling"]
     assert to_plain(pod(cpu=501))["scheduling"] is not one["scheduling"]
-
-
-_LEAVES = st.one_of(
-    st.text(max_size=12),
-    st.sampled_from(("\ud800", "\x7f", '\x1f\b\n\t\\/"', "é", "\u2028", "🙂")),
-    st.integers(-(2**70), 2**70),
-    st.booleans(),
-    st.none(),
-    # Spans in seconds: the only fractions there are.
-    st.timedeltas().map(timedelta.total_seconds),
-)
-
-
-@given(
-    st.recursive(
-        _LEAVES,
-        lambda inner: st.one_of(
-            st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
-        ),
-        max_leaves=12,
-    )
-)
-def test_a_document_is_what_json_writes_with_sorted_keys(value: object) -> None:
-    document = {"b": value, "a": 1}
-    expected = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
-    assert canonical(document) == expected
