@@ -66,21 +66,26 @@ def eviction_cost(pod: Pod) -> int:
     return max(-_LARGEST_POD_COST, min(_LARGEST_POD_COST, cost))
 
 
-def find_candidates(
+def find_candidates(  # noqa: PLR0913 -- four of them by keyword
     snapshot: ClusterSnapshot,
     budgets: Sequence[PodDisruptionBudget],
     settings: DisruptionSettings,
     now: datetime,
+    *,
     among: Iterable[str] | None = None,
+    despite_holds: Collection[str] = (),
     resting: Collection[str] = (),
+    restless: Collection[str] = (),
 ) -> tuple[tuple[Candidate, ...], dict[str, str]]:
     """Return the candidates, cheapest to disrupt first, and why each other Dovetail node is none.
 
     Args:
         among: Names of provisioners whose nodes may be disrupted, whatever their age, price and
             annotation against consolidation; None for those with consolidation on.
+        despite_holds: Names of provisioners whose nodes go though pods or budgets hold them.
         resting: Uids of nodes that are not disrupted for now: a change of them is under way, or
             failed a short while ago.
+        restless: Uids of nodes whose pods changed less than consolidateAfter ago.
     """
     wanted = None if among is None else frozenset(among)
     provisioners = {
@@ -107,7 +112,11 @@ def find_candidates(
             )
         )
         staying = by_node.get(node.name, ()) if owner.dialect.each_pod_holds else pods
-        reason = _refusal(node, owner, resting) or _held_by(staying, budgets)
+        reason = _refusal(node, owner, resting)
+        if node.uid in restless:
+            reason = "its pods changed less than consolidateAfter ago"
+        if owner.name not in despite_holds:
+            reason = reason or _held_by(staying, budgets, now)
         if not reason and node.instance_id in promised:
             reason = "pods are promised to it"
         if not reason and wanted is None:
@@ -186,10 +195,10 @@ def _not_worth_it(
     return "" if node.name in prices else "its price is not known"
 
 
-def _held_by(pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> str:
+def _held_by(pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget], now: datetime) -> str:
     found = (
         # No eviction of a static pod is ever asked for.
-        hold_of(pod, () if pod.is_static else budgets)
+        hold_of(pod, () if pod.is_static else budgets, now)
         for pod in pods
         if not (pod.is_terminating or pod.is_terminal)
     )

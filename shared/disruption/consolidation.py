@@ -63,7 +63,7 @@ class Outlook:
     simulations: int = 0
 
 
-def consolidate(  # noqa: PLR0913 -- four of them by keyword
+def consolidate(  # noqa: PLR0913 -- five of them by keyword
     snapshot: ClusterSnapshot,
     budgets: Sequence[PodDisruptionBudget],
     settings: DisruptionSettings,
@@ -72,6 +72,7 @@ def consolidate(  # noqa: PLR0913 -- four of them by keyword
     most_nodes: int,
     allowances: Allowances = NO_BUDGETS,
     resting: Collection[str] = (),
+    restless: Collection[str] = (),
     go_on: Callable[[], bool] = lambda: True,
 ) -> Outlook:
     """Return the change of nodes that saves most, if any saves enough.
@@ -88,10 +89,16 @@ def consolidate(  # noqa: PLR0913 -- four of them by keyword
         most_nodes: Nodes that may be disrupted now, by the settings, of owners without a budget.
         allowances: Nodes that may be disrupted now of the owners with one.
         resting: Uids of nodes that are left alone for now.
+        restless: Uids of nodes whose pods changed less than consolidateAfter ago.
         go_on: Asked before each try whether there may be another; the best so far counts.
     """
     found, refused = find_candidates(
-        snapshot, budgets, settings, snapshot.taken_at, resting=resting
+        snapshot,
+        budgets,
+        settings,
+        snapshot.taken_at,
+        resting=resting,
+        restless=restless,
     )
     told = tuple(sorted(refused.items()))
     if not found:

@@ -1,7 +1,7 @@
 """In which order a node's pods are asked to leave; the caller knows the deadline."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,6 +12,8 @@ from shared.model.kubernetes.taints import Effect, Taint
 _UNSCHEDULABLE: Final = Taint(key=keys.UNSCHEDULABLE_TAINT, effect=Effect.NO_SCHEDULE)
 _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})
 # A pod that outlives its own grace period by this much no longer has a kubelet that ends it.
+# Seconds that Kubernetes gives a pod that says nothing.
+_USUAL_GRACE: Final = 30
 STUCK_AFTER: Final = timedelta(minutes=1)
 
 
@@ -21,7 +23,8 @@ class DrainStep:
 
     Attributes:
         evict: To be evicted now, sorted by key.
-        delete: To be deleted now because the drain's deadline has passed, sorted by key.
+        delete: To be deleted now: the drain's deadline has passed, or they would outlive their
+            node. Sorted by key.
         waiting: Still leaving, sorted by key.
         blocked_by: Pods that forbid the drain by annotation, sorted by key.
         drained: Whether no pod is left to wait for.
@@ -52,17 +55,33 @@ def is_left_behind(pod: Pod) -> bool:
     return pod.is_static or pod.is_daemon or pod.is_terminal
 
 
+def grace_left(pod: Pod, ends_at: datetime, now: datetime) -> int:
+    """Return the seconds that a pod on a node that ends then may take to end, at least one."""
+    left = max(1, int((ends_at - now).total_seconds()))
+    return min(left, _grace(pod))
+
+
 def drain_step(
-    pods: Iterable[Pod], now: datetime, *, voluntary: bool, deadline: datetime | None
+    pods: Iterable[Pod],
+    now: datetime,
+    *,
+    voluntary: bool,
+    deadline: datetime | None,
+    ends_at: datetime | None = None,
 ) -> DrainStep:
     """Return the next step of a node's drain.
 
-    Plain pods are evicted first; critical ones only when no other is left. The same pods and
-    time always give the same step.
+    Plain pods are evicted first; critical ones only when no other is left. A pod with
+    do-not-disrupt is not evicted; one with do-not-evict holds the whole of a voluntary drain. The
+    same pods and time always give the same step.
+
+    Source: https://karpenter.sh/docs/concepts/disruption/#terminationgraceperiod (2026-11).
 
     Args:
-        voluntary: Whether we chose to remove the node: then an annotation of a pod holds it.
+        voluntary: Whether we chose to remove the node.
         deadline: From when pods are deleted instead of asked, None for never.
+        ends_at: When the node ends, whatever is on it: a pod is deleted early enough to have its
+            own grace period. None for when it is drained.
     """
     present = sorted((pod for pod in pods if is_drainable(pod, now)), key=lambda pod: pod.key)
     if not present:
@@ -71,13 +90,26 @@ def drain_step(
     staying = [pod for pod in present if not pod.is_terminating]
     if deadline is not None and now >= deadline:
         return DrainStep(delete=tuple(staying), waiting=leaving)
-    if voluntary:
-        blocked = tuple(pod for pod in staying if pod.hold)
-        if blocked:
-            return DrainStep(waiting=leaving, blocked_by=blocked)
-    plain = tuple(pod for pod in staying if pod.priority_class not in _CRITICAL)
-    if plain:
-        return DrainStep(evict=plain, waiting=leaving)
-    if any(pod.priority_class not in _CRITICAL for pod in leaving):
-        return DrainStep(waiting=leaving)
-    return DrainStep(evict=tuple(staying), waiting=leaving)
+    late = tuple(pod for pod in present if ends_at is not None and _outlives(pod, ends_at, now))
+    staying = [pod for pod in staying if pod not in late]
+    step = DrainStep(delete=late, waiting=leaving)
+    held = {pod: hold for pod in staying if (hold := pod.hold_at(now))}
+    if voluntary and any(hold != keys.DO_NOT_DISRUPT for hold in held.values()):
+        return replace(step, blocked_by=tuple(held))
+    plain = [pod for pod in staying if pod.priority_class not in _CRITICAL]
+    if not plain and any(pod.priority_class not in _CRITICAL for pod in leaving):
+        return step
+    asked = plain or staying
+    kept = tuple(pod for pod in asked if held.get(pod) == keys.DO_NOT_DISRUPT)
+    return replace(step, evict=tuple(pod for pod in asked if pod not in kept), blocked_by=kept)
+
+
+def _grace(pod: Pod) -> int:
+    return _USUAL_GRACE if pod.grace_period_seconds is None else pod.grace_period_seconds
+
+
+def _outlives(pod: Pod, ends_at: datetime, now: datetime) -> bool:
+    """Return whether a pod would not have ended with its node if it were only asked now."""
+    if pod.deletion_at is not None:
+        return pod.deletion_at > max(ends_at, now + timedelta(seconds=1))
+    return now >= ends_at - timedelta(seconds=_grace(pod))

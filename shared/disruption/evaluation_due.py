@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from shared.disruption.expiration import expires_in
+from shared.disruption.expiration import replaced_in
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner, owner_among
@@ -30,6 +30,6 @@ def wants_look(
 def _wants(node: Node, owner: Provisioner, now: datetime, *, drift: bool) -> bool:
     if owner.paused:
         return False
-    left = expires_in(node, owner.ttl_until_expired, now)
+    left = replaced_in(node, owner, now)
     due = left is not None and left <= timedelta(0)
     return due or owner.consolidation or drift or keys.REBALANCE_RECOMMENDED in node.annotations

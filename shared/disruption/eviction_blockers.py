@@ -7,6 +7,7 @@ from datetime import datetime
 from shared.disruption.drain import is_drainable
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import Provisioner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +34,25 @@ def holds(
         (pod for pod in pods if is_drainable(pod, now) and not pod.is_terminating),
         key=lambda pod: (pod.key, pod.uid),
     )
-    found = ((pod, hold_of(pod, budgets)) for pod in staying)
+    found = ((pod, hold_of(pod, budgets, now)) for pod in staying)
     return tuple(Hold(pod=pod, reason=reason) for pod, reason in found if reason)
 
 
-def hold_of(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> str:
+def ignores_holds(owner: Provisioner, reason: str) -> bool:
+    """Return whether a removal begins though pods or budgets hold the node.
+
+    A node that has drifted has an end by its grace period; one that has expired goes as its
+    dialect says. What holds a pod then holds its eviction.
+    """
+    if reason == "drift":
+        return owner.termination_grace_period is not None
+    return reason == "expiration" and owner.dialect.expires_by_force
+
+
+def hold_of(pod: Pod, budgets: Sequence[PodDisruptionBudget], now: datetime) -> str:
     """Return why a pod may not be asked to leave now, empty when it may."""
-    if pod.hold:
-        return f"pod {pod.key} has the annotation {pod.hold}"
+    if hold := pod.hold_at(now):
+        return f"pod {pod.key} has the annotation {hold}"
     protecting = [budget for budget in budgets if budget.protects(pod)]
     if len(protecting) > 1:
         # The eviction API refuses such a pod for ever.

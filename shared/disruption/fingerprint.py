@@ -32,13 +32,14 @@ def _lines(disruption_input: DisruptionInput) -> Iterator[str]:
         state = (node.unschedulable, node.deletion_at is not None, node.is_initialized)
         yield repr((node.uid, old, marks, state, node.allocatable.items))
     for pod in snapshot.bound:
-        yield repr((pod.uid, pod.node_name, pod.is_terminating, pod.hold))
+        yield repr((pod.uid, pod.node_name, pod.is_terminating, pod.hold_at(snapshot.taken_at)))
     for waiting in snapshot.pending:
         yield repr((waiting.uid, waiting.resource_version))
     for owner in snapshot.provisioners:
         yield repr((owner.uid, owner.resource_version, owner.paused, owner.shadow))
     for budget in disruption_input.budgets:
         yield repr((budget.namespace, budget.name, budget.disruptions_allowed))
+    yield repr(sorted(disruption_input.restless))
     left = allowances_in(disruption_input).left
     yield repr(sorted((owner, str(reason), most) for (owner, reason), most in left.items()))
     yield repr(

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Container
+from datetime import datetime
 from typing import Final
 
 from shared.disruption.simulation import as_pending
@@ -34,7 +35,7 @@ def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:
         and pod.counts_for_emptiness
         and pod.owner is not None
         and (not pod.is_terminating or pod.owner.kind == "StatefulSet")
-        and (_is_taken(deleted[pod.node_name]) or _follows(pod, waiting))
+        and (_is_taken(deleted[pod.node_name]) or _follows(pod, waiting, snapshot.taken_at))
     )
     if not moving:
         return snapshot
@@ -52,6 +53,6 @@ def _is_taken(node: Node) -> bool:
     return node.annotations.get(keys.REMOVAL_REASON) in INTERRUPTIONS
 
 
-def _follows(pod: Pod, waiting: Container[str]) -> bool:
+def _follows(pod: Pod, waiting: Container[str], now: datetime) -> bool:
     """Return whether a pod of the same owner waits, and this one may be evicted after it."""
-    return not pod.hold and pod.owner is not None and pod.owner.uid in waiting
+    return not pod.hold_at(now) and pod.owner is not None and pod.owner.uid in waiting

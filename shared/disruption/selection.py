@@ -11,7 +11,8 @@ from shared.disruption.allowances import Allowances, allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.consolidation import Method, consolidate
 from shared.disruption.drift import drift_of
-from shared.disruption.expiration import expires_in
+from shared.disruption.eviction_blockers import ignores_holds
+from shared.disruption.expiration import replaced_in
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import by_price, simulate
 from shared.model import labels as keys
@@ -35,6 +36,8 @@ class Cause(StrEnum):
 
 # In this order one node at a time is replaced; consolidation comes last, when nothing else is due.
 _ONE_BY_ONE: Final = (Cause.REBALANCE, Cause.EXPIRATION, Cause.DRIFT)
+# Nodes that expire by force are replaced together; more of them would make too large a plan.
+_MOST_TOGETHER: Final = 20
 # What budgets call them; those that name no reasons limit the others.
 _REASONS: Final = {Cause.DRIFT: DisruptionReason.DRIFTED}
 
@@ -104,6 +107,7 @@ class DisruptionInput:
     """The input of an evaluation.
 
     Attributes:
+        restless: Uids of nodes whose pods changed less than consolidateAfter ago.
         images: For drift.
         passed_over: Spot pools that consolidation does not count on: EC2 was offered them lately
             and chose more expensive ones.
@@ -113,6 +117,7 @@ class DisruptionInput:
     budgets: tuple[PodDisruptionBudget, ...]
     settings: DisruptionSettings
     packing: PackingSettings
+    restless: frozenset[str] = frozenset()
     pace: OngoingChanges = OngoingChanges()
     images: Images = Images()
     passed_over: frozenset[OfferingKey] = frozenset()
@@ -156,6 +161,7 @@ def look(
         most_nodes=disruption_input.settings.most_nodes(len(ours)) - used,
         allowances=allowances_in(disruption_input),
         resting=pace.running | pace.rested,
+        restless=disruption_input.restless,
         go_on=go_on,
     )
     best = outlook.best
@@ -194,14 +200,22 @@ def closed(snapshot: ClusterSnapshot) -> ClusterSnapshot:
 def as_simulated(disruption_input: DisruptionInput, cause: Cause) -> DisruptionInput:
     """Return the scene as changes of a cause are simulated in it.
 
-    Nodes that were bought to replace others are closed. Consolidation, which is about money,
-    does not count on pools that EC2 passes over; whatever must go takes what there is.
+    Nodes that were bought to replace others are closed. Consolidation, which is about money, does
+    not count on pools that EC2 passes over, and moves no pods to nodes whose pods have just
+    changed; whatever must go takes what there is.
     """
     seen, packing = closed(disruption_input.snapshot), disruption_input.packing
     if cause == Cause.CONSOLIDATION:
         packing = by_price(packing)
         seen = dataclasses.replace(
-            seen, unavailable=seen.unavailable | disruption_input.passed_over
+            seen,
+            unavailable=seen.unavailable | disruption_input.passed_over,
+            nodes=tuple(
+                dataclasses.replace(node, unschedulable=True)
+                if node.uid in disruption_input.restless
+                else node
+                for node in seen.nodes
+            ),
         )
     return dataclasses.replace(disruption_input, snapshot=seen, packing=packing)
 
@@ -221,9 +235,10 @@ def _due(disruption_input: DisruptionInput, cause: Cause) -> dict[str, tuple[dat
             if keys.REBALANCE_RECOMMENDED in node.annotations:
                 found[node.name] = (born, "EC2 recommends to leave it")
         elif cause == Cause.EXPIRATION:
-            left = expires_in(node, owner.ttl_until_expired, now)
+            left = replaced_in(node, owner, now)
             if left is not None and left <= timedelta(0):
-                text = f"it is older than {owner.dialect.expiry_field}"
+                how = "will soon be" if owner.dialect.expires_by_force else "is"
+                text = f"it {how} older than {owner.dialect.expiry_field}"
                 found[node.name] = (now + left, text)
         elif disruption_input.settings.drift and node.annotations.get(keep) != "true":
             image = images.of_instance.get(node.instance_id, "")
@@ -249,7 +264,10 @@ def _one_by_one(
         disruption_input.budgets,
         settings,
         snapshot.taken_at,
-        among=[provisioner.name for provisioner in snapshot.provisioners],
+        among=[owner.name for owner in snapshot.provisioners],
+        despite_holds=[
+            owner.name for owner in snapshot.provisioners if ignores_holds(owner, cause)
+        ],
         resting=disruption_input.pace.running | disruption_input.pace.rested,
     )
     held = {name: text for name, text in refused.items() if name in due}
@@ -272,16 +290,30 @@ def _one_by_one(
             cause=cause, method=Method.EMPTY, remove=tuple(names), plan=Plan(), why=why
         )
         return change, held
+    owners = {owner.name: owner for owner in snapshot.provisioners}
     if _still_draining(snapshot, cause) >= settings.at_a_time:
-        held.update((candidate.node.name, "another node is drained first") for candidate in allowed)
-        return None, held
-    for candidate in allowed[: settings.max_simulations]:
+        # Budgets count the nodes that are drained.
+        waiting = [entry for entry in allowed if owners[entry.node.provisioner].budgets is None]
+        held.update((entry.node.name, "another node is drained first") for entry in waiting)
+        allowed = [entry for entry in allowed if entry not in waiting]
+    together = left.within(
+        (
+            entry
+            for entry in allowed
+            if cause == Cause.EXPIRATION and owners[entry.node.provisioner].dialect.expires_by_force
+        ),
+        reason,
+    )[:_MOST_TOGETHER]
+    tries = [together] if len(together) > 1 else []
+    tries += [(entry,) for entry in allowed]
+    for group in tries[: settings.max_simulations]:
         if not go_on():
             break
-        replaced = _replaced(disruption_input, cause, candidate, due[candidate.node.name][1])
+        replaced = _replaced(disruption_input, cause, group, due[group[0].node.name][1])
         if replaced is not None:
             return replaced, held
-        held[candidate.node.name] = "its pods would find no place that they may take"
+        if len(group) == 1:
+            held[group[0].node.name] = "its pods would find no place that they may take"
     return None, held
 
 
@@ -294,14 +326,15 @@ def _still_draining(snapshot: ClusterSnapshot, cause: Cause) -> int:
 
 
 def _replaced(
-    disruption_input: DisruptionInput, cause: Cause, candidate: Candidate, why: str
+    disruption_input: DisruptionInput, cause: Cause, group: tuple[Candidate, ...], why: str
 ) -> DisruptionCommand | None:
-    name = candidate.node.name
-    plan = simulate(disruption_input.snapshot, [name], disruption_input.packing)
+    names = tuple(sorted(candidate.node.name for candidate in group))
+    plan = simulate(disruption_input.snapshot, names, disruption_input.packing)
     if plan is None:
         return None
-    most = candidate.price_micros_per_hour + disruption_input.settings.rebalance_micros_per_hour
+    price = sum(candidate.price_micros_per_hour for candidate in group)
+    most = price + disruption_input.settings.rebalance_micros_per_hour
     if cause == Cause.REBALANCE and plan.cost_micros_per_hour > most:
         return None
     method = Method.REPLACE if plan.nodes else Method.DELETE
-    return DisruptionCommand(cause=cause, method=method, remove=(name,), plan=plan, why=why)
+    return DisruptionCommand(cause=cause, method=method, remove=names, plan=plan, why=why)

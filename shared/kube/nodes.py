@@ -233,9 +233,14 @@ class KubeNodes(KubeProvisioners):
             raise EvictionRefusedError(str(refused), delay=reply.delay)
         self._settle(pod, reply, "evict")
 
-    def delete_pod(self, pod: Pod) -> None:
-        """Delete a pod on condition of its uid; gone already is fine."""
-        self._delete_pod(pod)
+    def delete_pod(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        """Delete a pod on condition of its uid; gone already is fine.
+
+        Args:
+            grace_seconds: How long it may take to end; None for what it says itself.
+        """
+        options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
+        self._delete_pod(pod, **options)
 
     def force_delete_pod(self, pod: Pod) -> None:
         """Delete a pod on condition of its uid with a grace period of 0; gone already is fine."""

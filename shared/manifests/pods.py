@@ -4,6 +4,7 @@ import hashlib
 import marshal
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final
 
 from shared.manifests import affinity as terms
@@ -20,7 +21,9 @@ from shared.manifests.fields import (
 )
 from shared.manifests.pod_requests import is_sidecar, pod_requests
 from shared.manifests.sizes import excesses
+from shared.manifests.spans import read_span
 from shared.manifests.volumes.storage_objects import claims_to_be
+from shared.model import labels as keys
 from shared.model.kubernetes.pods import Owner, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Toleration
 from shared.model.kubernetes.volumes import inline_claim
@@ -101,6 +104,8 @@ class PodDecoder:
             ephemeral=claims_to_be(
                 text(metadata.get("namespace")), text(metadata.get("name")), spec
             ),
+            started_at=moment(status.get("startTime")),
+            kept_for=_kept_for(annotations),
             priority_class=text(spec.get("priorityClassName")),
             ready=condition(status, "Ready").get("status") == "True",
         )
@@ -285,3 +290,17 @@ def _owner(metadata: Raw, spec: Raw, annotations: Mapping[str, str]) -> Owner | 
 
 def _is_kept(key: str) -> bool:
     return key in _KEPT_KEYS or key.startswith(_KEPT_PREFIXES)
+
+
+def _kept_for(annotations: Mapping[str, str]) -> timedelta | None:
+    """Return the span that do-not-disrupt says, None where it says none that can be read.
+
+    Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls (2026-11).
+    """
+    written = annotations.get(keys.DO_NOT_DISRUPT)
+    if written is None or written == "true":
+        return None
+    try:
+        return read_span(written)
+    except ValueError:
+        return None

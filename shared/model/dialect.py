@@ -72,6 +72,8 @@ class Dialect:
         implied: Requirements of an owner that mentions none of their keys.
         implied_types: Requirements of an owner that mentions no key of instance types.
         expiry_field: The field with the age at which nodes expire.
+        expires_by_force: Whether a node is removed at that age though nothing can replace it yet,
+            or though its pods or budgets hold it.
         expires_after: That age where the owner says nothing; None for never.
         consolidates: Whether nodes are consolidated where the owner says nothing.
         budgets: How many nodes may be disrupted at once where the owner says nothing; None for what
@@ -100,6 +102,7 @@ class Dialect:
     implied: tuple[Requirement, ...] = ()
     implied_types: tuple[Requirement, ...] = ()
     expiry_field: str
+    expires_by_force: bool
     expires_after: timedelta | None
     consolidates: bool
     budgets: tuple[NodeBudget, ...] | None
@@ -139,6 +142,7 @@ V1ALPHA5: Final = Dialect(
         Requirement.parse(keys.INSTANCE_GENERATION, "Gt", ["2"]),
     ),
     expiry_field="ttlSecondsUntilExpired",
+    expires_by_force=False,
     expires_after=None,
     consolidates=False,
     budgets=None,
@@ -170,6 +174,7 @@ V1: Final = Dialect(
         images="amiSelectorTerms",
     ),
     expiry_field="expireAfter",
+    expires_by_force=True,
     expires_after=timedelta(hours=720),
     consolidates=True,
     budgets=(NodeBudget(percent=DEFAULT_PERCENT),),

@@ -19,6 +19,8 @@ DO_NOT_CONSOLIDATE: Final = "karpenter.sh/do-not-consolidate"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 # On a Node whose taints stay as its kubelet registered it.
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
+# On a node that is being deleted: when it ends, whatever its pods say; Karpenter writes the same.
+TERMINATION_TIMESTAMP: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 EMPTINESS_TIMESTAMP: Final = "karpenter.sh/emptiness-timestamp"
 PROVISIONER_HASH: Final = "karpenter.sh/provisioner-hash"
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"

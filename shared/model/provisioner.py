@@ -167,6 +167,8 @@ class Provisioner:
         paused: Whether its annotation forbids any action.
         shadow: Whether what is decided for it is only recorded and told.
         ceiling: The most nodes and dollars an hour it may come to.
+        termination_grace_period: How long a drain of its nodes may last; None for ever.
+        consolidate_after: How long a node's pods must not have changed before it is consolidated.
         budgets: How many of its nodes may be disrupted at once; None for what the settings say.
         preference_policy: What becomes of pods' preferences on its nodes; None for what the
             cluster's attachment says.
@@ -195,6 +197,8 @@ class Provisioner:
     paused: bool = False
     shadow: bool = False
     ceiling: Ceiling = NO_CEILING
+    termination_grace_period: timedelta | None = None
+    consolidate_after: timedelta = timedelta(0)
     budgets: tuple[NodeBudget, ...] | None = None
     preference_policy: PreferencePolicy | None = None
 

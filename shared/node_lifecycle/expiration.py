@@ -6,12 +6,13 @@ from datetime import timedelta
 from typing import Final
 
 from shared.disruption.emptiness import is_empty
-from shared.disruption.expiration import expires_in
+from shared.disruption.expiration import expires_in, replaced_ahead
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import owner_among
 from shared.model.timer_state import TimerState
+from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_timer import MAX_STEPS, SOON, NodeTimer
 from shared.node_lifecycle.voluntary_removal import Removal, remove_by_choice
 from shared.ports import TimerKind
@@ -29,7 +30,8 @@ class Expiration(NodeTimer):
     def _act(self, node: Node, state: TimerState) -> TimerState:
         """Apply the ttl as it is in the Provisioner now.
 
-        An empty node is removed at once. One that is used is replaced first, which provision
+        Where the dialect says so, a node is removed by force. Else an empty node is removed at
+        once. One that is used is replaced first, which provision
         decides: the first step after its time asks for that, later steps wait for it.
         """
         owner = owner_among(node, self._acting_owners())
@@ -38,6 +40,8 @@ class Expiration(NodeTimer):
         left = expires_in(node, owner.ttl_until_expired, self._ports.clock.now())
         if left is None:
             return self._finish_and_forget(state, "lives for ever")
+        if owner.dialect.expires_by_force:
+            return self._by_force(node, state, left, replaced_ahead(owner))
         if left > timedelta(0):
             return state.wait_again(left)
         slot = self._slot_of(node)
@@ -48,6 +52,21 @@ class Expiration(NodeTimer):
             return is_empty(node, pods, slot)
 
         if remove_by_choice(self._ports, node, _CAUSE, still=still_empty) != Removal.REMOVED:
+            return state.wait_again(SOON)
+        return self._finish_and_forget(state, "removed")
+
+    def _by_force(
+        self, node: Node, state: TimerState, left: timedelta, ahead: timedelta
+    ) -> TimerState:
+        """Ask for a replacement ahead of time, and remove the node then, whatever holds it."""
+        if left > ahead:
+            return state.wait_again(left - ahead)
+        if left > timedelta(0):
+            if not state.steps:
+                self._ports.outbox.look(self._ports.cluster.name)
+            self._heartbeat(node.uid, left)
+            return replace(state, steps=(state.steps or 0) + 1).wait_again(left)
+        if not remove(self._ports, node, _CAUSE):
             return state.wait_again(SOON)
         return self._finish_and_forget(state, "removed")
 

@@ -28,8 +28,17 @@ def deadline_of(node: Node) -> datetime | None:
 
     None when the node has none, or none that can be read: then pods are evicted without a limit.
     """
+    return _time(node, keys.DRAIN_DEADLINE)
+
+
+def end_of(node: Node) -> datetime | None:
+    """Return when a node that is being deleted ends, whatever is on it; None for no such time."""
+    return _time(node, keys.TERMINATION_TIMESTAMP)
+
+
+def _time(node: Node, annotation: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(node.annotations.get(keys.DRAIN_DEADLINE, ""))
+        found = datetime.fromisoformat(node.annotations.get(annotation, ""))
     except ValueError:
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

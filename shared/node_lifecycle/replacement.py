@@ -1,16 +1,18 @@
 """Replacement: old nodes are removed once their replacements are ready."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.disruption.eviction_blockers import ignores_holds
+from shared.disruption.expiration import expires_in
 from shared.disruption.simulation import fits_without
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.kubernetes.nodes import Node
-from shared.model.provisioner import owner_among
+from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.timer_state import TimerState, whole_seconds
 from shared.node_lifecycle.emptiness import Emptiness
@@ -32,6 +34,7 @@ from shared.timers.timers import timer_name
 REPLACED: Final = "replaced"
 # The result of a replacement that removed all its nodes.
 REPLACED_ALL: Final = "replaced"
+_EXPIRATION: Final = "expiration"
 # Phase of the state; absent while the new nodes are awaited.
 _REMOVING: Final = "going"
 _POLL: Final = timedelta(seconds=5)
@@ -96,16 +99,25 @@ class Replacement(Timer):
         if not staying:
             return state.wait_again(_DRAIN_POLL)
         acting = self._acting_owners()
-        if any(not node.is_ours or owner_among(node, acting) is None for node in staying):
+        owners = [owner_among(node, acting) if node.is_ours else None for node in staying]
+        known = {node.name: owner for node, owner in zip(staying, owners, strict=True) if owner}
+        if len(known) < len(staying):
             return self._abandon(state, nodes, "held back")
         if state.phase == _REMOVING:
-            return self._remove(state, nodes, staying)
-        return self._wait(state, nodes, staying)
+            return self._remove(state, nodes, staying, known)
+        return self._wait(state, nodes, staying, known)
 
     def _wait(
-        self, state: TimerState, nodes: Sequence[Node], staying: Sequence[Node]
+        self,
+        state: TimerState,
+        nodes: Sequence[Node],
+        staying: Sequence[Node],
+        owners: Mapping[str, Provisioner],
     ) -> TimerState:
-        """Wait for the new nodes, and until no pod blocks the old; then cordon and look again."""
+        """Wait for the new nodes, and until no pod blocks the old; then cordon and look again.
+
+        Nodes that expire by force are waited for until they have: then they go in any case.
+        """
         plan_id, wanted = state.text("plan_id"), state.new_nodes or 0
         fresh = [node for node in nodes if _is_of(node, plan_id) and node.deletion_at is None]
         age = self._ports.clock.now() - _since(state)
@@ -115,8 +127,14 @@ class Replacement(Timer):
                 return self._abandon(state, nodes, "new nodes did not come")
             return state.wait_again(_POLL)
         reason = state.text("reason")
+        if any(self._is_early(node, owners[node.name], reason) for node in staying):
+            return state.wait_again(_DRAIN_POLL)
         try:
-            held = [look_first(self._ports, node, reason) for node in staying]
+            held = [
+                look_first(self._ports, node, reason)
+                for node in staying
+                if not ignores_holds(owners[node.name], reason)
+            ]
             if any(held):
                 if age > 2 * _PATIENCE:
                     return self._abandon(state, nodes, "pods hold it")
@@ -133,14 +151,33 @@ class Replacement(Timer):
             return state.wait_again(timedelta(seconds=1))
         if not self._pods_on(cordoned) <= fitting and self._fits(cordoned) is None:
             return self._abandon(state, nodes, "pods came that fit nowhere else")
-        return self._remove(replace(state, phase=_REMOVING), nodes, cordoned)
+        return self._remove(replace(state, phase=_REMOVING), nodes, cordoned, owners)
+
+    def _is_early(self, node: Node, owner: Provisioner, reason: str) -> bool:
+        """Return whether a node expires by force, but has not yet."""
+        if reason != _EXPIRATION or not owner.dialect.expires_by_force:
+            return False
+        left = expires_in(node, owner.ttl_until_expired, self._ports.clock.now())
+        return left is not None and left > timedelta(0)
 
     def _remove(
-        self, state: TimerState, nodes: Sequence[Node], staying: Sequence[Node]
+        self,
+        state: TimerState,
+        nodes: Sequence[Node],
+        staying: Sequence[Node],
+        owners: Mapping[str, Provisioner],
     ) -> TimerState:
         """Delete the old nodes, whose drain is another timer's; a blocked node is left alone."""
         reason = state.text("reason")
-        outcomes = {node: remove_by_choice(self._ports, node, reason) for node in staying}
+        outcomes = {
+            node: remove_by_choice(
+                self._ports,
+                node,
+                reason,
+                despite_holds=ignores_holds(owners[node.name], reason),
+            )
+            for node in staying
+        }
         if Removal.CHANGED in outcomes.values():
             return state.wait_again(timedelta(seconds=1))
         if (

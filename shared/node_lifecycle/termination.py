@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.drain import DrainStep, drain_step, is_left_behind
+from shared.disruption.drain import DrainStep, drain_step, grace_left, is_left_behind
 from shared.disruption.eviction_blockers import budgets_of
 from shared.events.node_events import (
     cordoned,
@@ -18,6 +18,7 @@ from shared.events.node_events import (
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.errors import (
+    AutoscalerError,
     CertificateError,
     ConflictError,
     EvictionRefusedError,
@@ -27,6 +28,7 @@ from shared.model.errors import (
 )
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import owner_among
 from shared.model.timer_state import TimerState
 from shared.node_lifecycle.force_deletion import (
     LONGEST_REASON,
@@ -35,7 +37,7 @@ from shared.node_lifecycle.force_deletion import (
     tell_refused,
 )
 from shared.node_lifecycle.instance_terminator import Ending, Seen
-from shared.node_lifecycle.node_deletion import deadline_of, is_voluntary
+from shared.node_lifecycle.node_deletion import deadline_of, end_of, is_voluntary
 from shared.node_lifecycle.node_editor import change_node, cordon_for_removal
 from shared.node_lifecycle.node_timer import CONTINUED, MAX_STEPS, Timer
 from shared.ports import NodeChange, NodePorts, TimerKind
@@ -54,6 +56,8 @@ _VOLUMES_TOLD: Final = timedelta(seconds=30)
 _VOLUMES_WAIT: Final = timedelta(minutes=6)
 # While the API server is away and a deadline has passed, its return is looked for this often.
 _UNSEEN_POLL: Final = timedelta(seconds=30)
+# In how many first steps the node's owner is read, for how long the drain may last.
+_OWNER_READS: Final = 2
 # A step that waits longer records beforehand when the next one comes.
 _LONG_WAIT: Final = timedelta(seconds=4)
 # Pods may be on their way to a node that was still starting when it was deleted: who binds them
@@ -133,32 +137,33 @@ class Termination(Timer):
     def _with_node(self, node: Node, state: TimerState) -> TimerState:
         if not node.instance_id:
             return self._remove_finalizer(node, state)
-        now = self._ports.clock.now()
-        if cordon_for_removal(node) is not None:
-            node = change_node(self._ports, node, cordon_for_removal)
-            self._recorder.record_each(cordoned(node))
+        now, node = self._ports.clock.now(), self._begun(node, state)
         pods = self._ports.cluster.pods_on(node.name)
-        deadline = self._deadline(node)
-        step = drain_step(pods, now, voluntary=is_voluntary(node), deadline=deadline)
+        deadline, ends_at = self._deadline(node), end_of(node)
+        step = drain_step(
+            pods, now, voluntary=is_voluntary(node), deadline=deadline, ends_at=ends_at
+        )
         attached = self._ports.cluster.volume_attachments(node.name) if step.drained else ()
         waits = bool(attached) and self._waits_for_volumes(node, attached, state)
         settles = _settles_in(node, now)
-        end = step.drained and not waits and not settles
-        if end and not state.drained:
+        is_over = ends_at is not None and now >= ends_at
+        end = is_over or (step.drained and not waits and not settles)
+        if end and step.drained and not state.drained:
             self._recorder.record_each(drained(node))
             state = replace(state, drained=True)
         seen, wait = self._machines.look(node.instance_id, end=end, node=node)
         if _is_off(node, seen, now):
             return self._free(node, seen, state)
         if end:
-            return self._end_machine(node, seen, state, wait, clean=not attached)
+            clean = step.drained and not attached
+            return self._end_machine(node, seen, state, wait, clean=clean)
         if step.drained and settles:
             return _unblocked(state).wait_again(settles)
         if step.drained:
             since = state.volumes_since or now.isoformat()
             return replace(_unblocked(state), volumes_since=since).wait_again(_POLL)
-        held = dict.fromkeys(step.blocked_by, "do-not-evict")
-        refused = self._ask_to_leave(step)
+        held = {pod: pod.hold_at(now).partition("/")[2] for pod in step.blocked_by}
+        refused = self._ask_to_leave(step, ends_at, now)
         held |= refused
         self._say_blocked(node, held, now)
         if step.delete and not step.waiting and len(refused) == len(step.delete):
@@ -172,6 +177,30 @@ class Termination(Timer):
         tried = state.tried or 0
         wait = min(_POLL * 2**tried, _LONGEST_POLL)
         return replace(state, blocked=len(held), tried=min(tried + 1, _MOST_TRIED)).wait_again(wait)
+
+    def _begun(self, node: Node, state: TimerState) -> Node:
+        """Return the node cordoned, with the time when it ends if its owner gives drains one."""
+        if cordon_for_removal(node) is not None:
+            node = change_node(self._ports, node, cordon_for_removal)
+            self._recorder.record_each(cordoned(node))
+        return self._with_end(node) if (state.steps or 0) <= _OWNER_READS else node
+
+    def _with_end(self, node: Node) -> Node:
+        try:
+            owners, _ = self._ports.cluster.provisioners()
+        except AutoscalerError:
+            # The drain goes on: the next step may know how long it may last.
+            return node
+        owner = owner_among(node, {owner.name: owner for owner in owners})
+        span = owner.termination_grace_period if owner is not None else None
+        if span is None or node.deletion_at is None or end_of(node) is not None:
+            return node
+        ends_at = (node.deletion_at + span).isoformat(timespec="seconds")
+        text = f"ends at {ends_at} at the latest, whatever is on it then"
+        self._say(node, "TerminationGracePeriodExpiring", text)
+        return change_node(
+            self._ports, node, NodeChange(set_annotations={keys.TERMINATION_TIMESTAMP: ends_at})
+        )
 
     def _waits_for_volumes(self, node: Node, attached: Sequence[str], state: TimerState) -> bool:
         """Return whether to wait until volumes of drained pods are detached.
@@ -257,13 +286,19 @@ class Termination(Timer):
         self._recorder.record_each(terminated(node))
         return self._end(replace(state, released_micros_per_hour=price_of(node)), "terminated")
 
-    def _ask_to_leave(self, step: DrainStep) -> dict[Pod, str]:
+    def _ask_to_leave(
+        self, step: DrainStep, ends_at: datetime | None, now: datetime
+    ) -> dict[Pod, str]:
         """Evict, or delete past the deadline; return the pods that stay, and what holds them.
 
         What is refused for one pod, by a budget or an admission policy, must not keep the others.
         """
         cluster, budgeted, refused = self._ports.cluster, [], {}
-        ways = ((step.evict, cluster.evict), (step.delete, cluster.delete_pod))
+
+        def delete(pod: Pod) -> None:
+            cluster.delete_pod(pod, None if ends_at is None else grace_left(pod, ends_at, now))
+
+        ways = ((step.evict, cluster.evict), (step.delete, delete))
         for pod, leave in ((pod, way) for pods, way in ways for pod in pods):
             try:
                 leave(pod)

@@ -52,6 +52,7 @@ def remove_by_choice(
     reason: str,
     *,
     still: Callable[[Sequence[Pod]], bool] = lambda _: True,
+    despite_holds: bool = False,
 ) -> Removal:
     """Remove a node unless it is blocked: look, cordon, look again, delete.
 
@@ -60,17 +61,18 @@ def remove_by_choice(
 
     Args:
         reason: One of `shared.node_lifecycle.node_deletion.VOLUNTARY`.
+        despite_holds: Whether it begins though pods or budgets hold the node.
         still: Whether the pods that are on it, read after the cordon, still allow the removal.
     """
     try:
-        found = _holds(ports, ports.cluster.pods_on(node.name))
+        found = () if despite_holds else _holds(ports, ports.cluster.pods_on(node.name))
         node = _note(ports, node, reason, found)
         if found:
             uncordon(ports, node)
             return Removal.BLOCKED
         node = cordon_by_choice(ports, node, reason)
         pods = ports.cluster.pods_on(node.name)
-        held = bool(_holds(ports, pods))
+        held = not despite_holds and bool(_holds(ports, pods))
         if held or not still(pods):
             uncordon(ports, node)
             return Removal.BLOCKED if held else Removal.CHANGED

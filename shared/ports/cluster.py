@@ -220,8 +220,12 @@ class NodeCluster(Protocol):
         """
         ...
 
-    def delete_pod(self, pod: Pod) -> None:
-        """Delete a pod on condition of its uid; gone already is fine."""
+    def delete_pod(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        """Delete a pod on condition of its uid; gone already is fine.
+
+        Args:
+            grace_seconds: How long it may take to end; None for what it says itself.
+        """
         ...
 
     def force_delete_pod(self, pod: Pod) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from shared.brakes.ceilings import affordable, as_machines, under_ceilings
 from shared.decisions.record import record
 from shared.disruption.fingerprint import fingerprint
+from shared.disruption.quiet_nodes import pods_seen, restless
 from shared.disruption.selection import (
     DisruptionCommand,
     DisruptionInput,
@@ -43,6 +44,9 @@ from shared.timers.removal_permits import permitted, read_permits, take_permits
 # What consolidation saw when it last found nothing to do, and for how long that is not tried again.
 _FRUITLESS: Final = "fruitless-look"
 _LOOK_AGAIN: Final = timedelta(minutes=5)
+# The pods of nodes at the last look, and how long that is kept.
+_PODS_SEEN: Final = "pods-seen"
+_KEEP_SEEN: Final = timedelta(days=30)
 # A look that was broken off is tried again at once with half of the tries, but not with fewer.
 _FEWEST_TRIES: Final = 4
 
@@ -95,6 +99,7 @@ class Disrupting:
             settings=self._settings.within_reason(len(snapshot.bound)),
             # As the simulation decides, so that what is written down is decided again the same.
             packing=dataclasses.replace(self._packing, growth_percent=0, fewer_nodes_permille=0),
+            restless=self._restless(snapshot),
             pace=self._pace(snapshot.taken_at, permitted(permits, snapshot.taken_at)),
             images=self._images(gathered) if self._settings.drift else Images(),
             passed_over=passed_over(self._ports, snapshot.taken_at),
@@ -148,6 +153,19 @@ class Disrupting:
             # A later writer has seen something newer.
             self._ports.ledger.change_memo(name, dataclasses.replace(memo, value=value), until)
         return found
+
+    def _restless(self, snapshot: ClusterSnapshot) -> frozenset[str]:
+        """Return the nodes whose pods have just changed, and remember what was seen of them."""
+        name, now = self._ports.cluster.name, snapshot.taken_at
+        memo = self._ports.ledger.memo(name, _PODS_SEEN)
+        before = {uid: (str(digest), str(since)) for uid, (digest, since) in memo.value.items()}
+        seen = pods_seen(snapshot, before)
+        if seen != before:
+            value = {uid: list(entry) for uid, entry in seen.items()}
+            self._ports.ledger.change_memo(
+                name, dataclasses.replace(memo, value=value), now + _KEEP_SEEN
+            )
+        return restless(snapshot, seen)
 
     def _pace(self, now: datetime, permits: frozenset[str]) -> OngoingChanges:
         running, rested = set(), set()

@@ -298,10 +298,10 @@ class FakeCluster(FakeProvisioners):
         if pod.key in self.undeletable:
             raise UnauthorizedError(f"delete pod {pod.key}: 403 admission webhook denied it")
 
-    def delete_pod(self, pod: Pod) -> None:
+    def delete_pod(self, pod: Pod, grace_seconds: int | None = None) -> None:
         self._write("delete_pod", pod.key)
         self._admit_deletion(pod)
-        self._stop(pod)
+        self._stop(pod, grace_seconds)
 
     def force_delete_pod(self, pod: Pod) -> None:
         self._write("force_delete_pod", pod.key)
@@ -357,19 +357,17 @@ class FakeCluster(FakeProvisioners):
 
     # --- inside
 
-    def _stop(self, pod: Pod) -> None:
-        known = self.pods.get(pod.key)
-        if known is None or known.uid != pod.uid or known.is_terminating:
+    def _stop(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        known, sooner = self.pods.get(pod.key), grace_seconds is not None
+        if known is None or known.uid != pod.uid or (known.is_terminating and not sooner):
             return
         if not known.node_name or known.is_terminal:
             del self.pods[pod.key]
             return
-        seconds = 30 if known.grace_period_seconds is None else known.grace_period_seconds
-        self.pods[pod.key] = replace(
-            known,
-            deletion_at=self.now + timedelta(seconds=seconds),
-            resource_version=self._next_version(),
-        )
+        asked = known.grace_period_seconds if grace_seconds is None else grace_seconds
+        ends = self.now + timedelta(seconds=30 if asked is None else asked)
+        version, ends = self._next_version(), min(ends, known.deletion_at or ends)
+        self.pods[pod.key] = replace(known, deletion_at=ends, resource_version=version)
 
     def _as_read(self, node: Node) -> Node:
         known = self.node_values.get(node.name)

@@ -59,7 +59,7 @@ _Pod: Final = _named(
     ),
     status=_named(
         "_PodStatus",
-        ("phase", "nominatedNodeName"),
+        ("phase", "nominatedNodeName", "startTime"),
         conditions=_Conditions,
         containerStatuses=_ContainerStatuses,
         initContainerStatuses=_ContainerStatuses,

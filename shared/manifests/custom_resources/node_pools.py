@@ -21,7 +21,7 @@ from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
 from shared.model import labels as keys
 from shared.model.brakes import Ceiling
-from shared.model.dialect import V1, WHEN_EMPTY
+from shared.model.dialect import V1
 from shared.model.provisioner import Provisioner
 from shared.model.quantity import parse_quantity
 
@@ -116,16 +116,5 @@ def _least_values(shape: api.NodeSpec) -> dict[str, int]:
 
 def _not_acted_on(spec: api.NodePoolSpec) -> Iterator[str]:
     """Yield what of a valid document is read and does nothing."""
-    disruption, shape = spec.disruption, spec.template.spec
-    if disruption.consolidation_policy == api.BALANCED:
+    if spec.disruption.consolidation_policy == api.BALANCED:
         yield f"spec.disruption.consolidationPolicy: Balanced is read as {api.UNDERUTILIZED}"
-    if disruption.consolidation_policy != WHEN_EMPTY and disruption.consolidate_after:
-        yield (
-            "spec.disruption.consolidateAfter: not acted on yet with this policy: nodes are "
-            "consolidated without that wait"
-        )
-    if shape.termination_grace_period is not None:
-        yield (
-            "spec.template.spec.terminationGracePeriod: not acted on yet: drains end as those of a "
-            "Provisioner"
-        )

@@ -45,9 +45,12 @@ def read_lifetime(raw: Raw) -> Provisioner:
         generation=integer(metadata.get("generation")) or 0,
         taints=tuple(map(decode_taint, mappings(shape.get("taints")))),
         startup_taints=tuple(map(decode_taint, mappings(shape.get("startupTaints")))),
-        ttl_after_empty=None if consolidates else after,
+        # Without a span, the looks of consolidation remove empty nodes.
+        ttl_after_empty=after if after or not consolidates else None,
         ttl_until_expired=_span(shape.get("expireAfter"), V1.expires_after),
         consolidation=consolidates and after is not None,
+        termination_grace_period=_span(shape.get("terminationGracePeriod"), None),
+        consolidate_after=(after or timedelta(0)) if consolidates else timedelta(0),
         budgets=read_budgets(disruption.get("budgets"), V1.budgets),
         deleting=metadata.get("deletionTimestamp") is not None,
         paused=is_paused(annotations),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from shared.model import labels as keys
@@ -142,6 +142,7 @@ class Pod:
         gated: Whether it has scheduling gates.
         owner: Its controller, None for a bare pod.
         ephemeral: Claims that will be made for its generic ephemeral volumes.
+        kept_for: How long from its start do-not-disrupt keeps it; None where that says no span.
         deleting_since: deletionTimestamp less the grace period's end: when it must be gone.
     """
 
@@ -162,6 +163,8 @@ class Pod:
     deletion_at: datetime | None = None
     grace_period_seconds: int | None = None
     priority_class: str = ""
+    started_at: datetime | None = None
+    kept_for: timedelta | None = None
     ready: bool = False
     ephemeral: tuple[Claim, ...] = ()
 
@@ -170,9 +173,13 @@ class Pod:
         """Namespace and name, the way people name a pod."""
         return f"{self.namespace}/{self.name}"
 
-    @property
-    def hold(self) -> str:
-        """The annotation that keeps it where it is, empty without one."""
+    def hold_at(self, now: datetime) -> str:
+        """Return the annotation that keeps it where it is, empty without one.
+
+        Where do-not-disrupt says a span, a pod that has not started yet is kept, too.
+        """
+        if self.kept_for and (self.started_at is None or now < self.started_at + self.kept_for):
+            return keys.DO_NOT_DISRUPT
         return keys.held_by(self.annotations, keys.HOLDS_OF_PODS)
 
     @property

@@ -190,3 +190,13 @@ def test_the_scene_is_another_once_a_budget_leaves_more() -> None:
         return fingerprint(disruption_input)
 
     assert of(NodeBudget(nodes=1)) == of(NodeBudget(percent=100)) != of(NodeBudget(nodes=0))
+
+
+def test_nodes_of_an_owner_without_a_budget_left_are_not_tried() -> None:
+    labels = {keys.PROVISIONER_NAME: "free", keys.INITIALIZED: "true"}
+    nodes = (joined("a"), node_of("b", labels=labels), node_of("c", labels=labels))
+    held, free = owner(NodeBudget(nodes=0), **SAVING), provisioner("free", **SAVING)
+    used = tuple(on(name) for name in "abc")
+    found = looked(cluster(*nodes, bound=used, provisioners=(held, free))).change
+    assert found is not None
+    assert "a" not in found.remove

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.disruption.drain import STUCK_AFTER, DrainStep, drain_step, is_drainable
+from shared.disruption.drain import STUCK_AFTER, DrainStep, drain_step, grace_left, is_drainable
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Toleration
@@ -126,3 +126,56 @@ def test_a_step_asks_each_pod_once_and_does_not_depend_on_their_order(
     assert found.drained or asked
     if voluntary and deadline is None:
         assert not any(other_pod.annotations for other_pod in found.evict)
+
+
+KEPT = {keys.DO_NOT_DISRUPT: "true"}
+
+
+def until(ends_in: int, *pods: Pod, **more: Any) -> DrainStep:
+    ends_at = NOW + timedelta(seconds=ends_in)
+    return drain_step(pods, NOW, voluntary=True, deadline=None, ends_at=ends_at, **more)
+
+
+@pytest.mark.parametrize("voluntary", [True, False])
+def test_a_pod_that_is_not_to_be_disrupted_stays_and_the_others_leave(*, voluntary: bool) -> None:
+    kept, other = on_node("a", annotations=KEPT), on_node("b")
+    critical = on_node("c", priority_class="system-cluster-critical")
+    assert step(kept, other, critical, voluntary=voluntary) == DrainStep(
+        evict=(other,), blocked_by=(kept,)
+    )
+    assert step(kept, critical, voluntary=voluntary) == DrainStep(blocked_by=(kept,))
+
+
+def test_a_span_keeps_a_pod_from_its_start_until_it_has_passed() -> None:
+    hour = timedelta(hours=1)
+    for started, held in ((None, True), (NOW - hour / 2, True), (NOW - hour, False)):
+        one = on_node(kept_for=hour, started_at=started)
+        assert bool(step(one).blocked_by) is held
+
+
+def test_a_pod_is_deleted_so_early_that_it_has_its_own_grace_period() -> None:
+    long = on_node("a", grace_period_seconds=600, annotations=KEPT)
+    short, usual = on_node("b", grace_period_seconds=5), on_node("c")
+    assert until(601, long, short, usual) == DrainStep(evict=(short, usual), blocked_by=(long,))
+    assert until(600, long, short, usual) == DrainStep(delete=(long,), evict=(short, usual))
+    assert until(30, short, usual) == DrainStep(delete=(usual,), evict=(short,))
+
+
+def test_what_forbids_a_voluntary_drain_does_not_forbid_its_end() -> None:
+    held, other = on_node("a", annotations=HELD, grace_period_seconds=60), on_node("b")
+    assert until(61, held, other) == DrainStep(blocked_by=(held,))
+    assert until(60, held, other) == DrainStep(delete=(held,), evict=(other,))
+
+
+def test_a_pod_that_takes_longer_to_end_than_its_node_is_deleted_again() -> None:
+    leaving = on_node(deletion_at=NOW + timedelta(seconds=90))
+    assert until(60, leaving) == DrainStep(delete=(leaving,), waiting=(leaving,))
+    assert until(90, leaving) == DrainStep(waiting=(leaving,))
+    ending = on_node(deletion_at=NOW + timedelta(seconds=1))
+    assert until(-5, ending) == DrainStep(waiting=(ending,))
+
+
+def test_the_grace_that_is_left_is_the_pods_own_at_most_and_one_second_at_least() -> None:
+    one = on_node(grace_period_seconds=20)
+    left = [grace_left(one, NOW + timedelta(seconds=ends_in), NOW) for ends_in in (30, 10, -5)]
+    assert left == [20, 10, 1]

@@ -26,7 +26,7 @@ def test_a_budget_that_allows_some_or_is_of_others_holds_no_pod() -> None:
 
 
 def test_two_budgets_over_one_pod_hold_it_for_ever() -> None:
-    said = hold_of(pod("b"), [budget(5, name="x"), budget(5, name="w")])
+    said = hold_of(pod("b"), [budget(5, name="x"), budget(5, name="w")], NOW)
     assert said == "pod default/b is under several PodDisruptionBudgets: w, x"
 
 

@@ -170,7 +170,8 @@ def test_the_budget_that_holds_a_drain_is_named() -> None:
 
 def test_machine_is_terminated_though_no_event_can_be_recorded() -> None:
     world = going()
-    world.cluster.fail_next("provisioners", UnavailableError("away"))
+    away = UnavailableError("away")
+    world.cluster.fail_next("provisioners", away, away)
     step(world)
     assert world.alive == []
     assert told(world, "Provisioner") == {}

@@ -1,7 +1,7 @@
 """Pods: conditions, owners, ports, claims, and sharing."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -294,3 +294,21 @@ def test_ephemeral_volumes_are_claims_of_each_pod() -> None:
     assert found.ephemeral == (
         Claim(namespace=found.namespace, name="web-1-tmp", storage_class="gp3"),
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("30m", 1800), ("1h30m", 5400), ("true", None), ("0s", 0), ("-5m", None), ("abc", None)],
+)
+def test_do_not_disrupt_may_say_a_span_from_the_pods_start(
+    written: str, seconds: int | None
+) -> None:
+    raw = {
+        "metadata": {"annotations": {"karpenter.sh/do-not-disrupt": written}},
+        "status": {"startTime": "2026-11-24T12:00:00Z"},
+    }
+    found = decode_pod(raw)
+    assert found.started_at == datetime(2026, 11, 24, 12, tzinfo=UTC)
+    assert found.kept_for == (None if seconds is None else timedelta(seconds=seconds))
+    held = found.hold_at(datetime(2026, 11, 24, 12, tzinfo=UTC))
+    assert bool(held) is (written == "true" or bool(seconds))

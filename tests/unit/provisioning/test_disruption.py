@@ -200,3 +200,17 @@ def test_while_a_timer_takes_a_permit_nothing_else_is_begun() -> None:
     instead(world.ledger, "change_memo", overtaken)
     assert world.provision(look=True).nodes_disrupted == 0
     assert world.outbox.timers_of(TimerKind.REPLACEMENT) == []
+
+
+def test_pods_that_have_just_changed_are_remembered_from_look_to_look() -> None:
+    world = half_empty()
+    world.cluster.add(provisioner(consolidation=True, consolidate_after=10 * MINUTE))
+    world.cluster.add(pod("c", node_name="big", started_at=world.clock.now()))
+    assert world.provision(look=True).nodes_disrupted == 0
+    world.advance(9 * MINUTE)
+    del world.cluster.pods["default/c"]
+    assert world.provision(look=True).nodes_disrupted == 0
+    world.advance(9 * MINUTE)
+    assert world.provision(look=True).nodes_disrupted == 0
+    world.advance(2 * MINUTE)
+    assert world.provision(look=True).nodes_disrupted == 1

@@ -169,22 +169,26 @@ def test_a_schedule_that_cannot_be_read_blocks_and_is_reported() -> None:
             "spec.disruption.consolidationPolicy: Balanced is read as WhenEmptyOrUnderutilized",
         ),
         (
-            node_pool(disruption={"consolidateAfter": "1m"}),
-            "spec.disruption.consolidateAfter: not acted on yet with this policy",
-        ),
-        (
             node_pool({"kubelet": {"maxPods": 110}}),
             "spec.template.spec.kubelet: dropped, as by Karpenter",
-        ),
-        (
-            node_pool({"terminationGracePeriod": "1h"}),
-            "spec.template.spec.terminationGracePeriod: not acted on yet",
         ),
     ],
 )
 def test_what_does_nothing_yet_is_reported(raw: dict[str, Any], words: str) -> None:
     (warning,) = decode_node_pool(raw, CLASSES).warnings
     assert warning.startswith(words)
+
+
+def test_how_long_drains_last_and_pods_must_rest_is_read() -> None:
+    assert decoded({"terminationGracePeriod": "1h"}).termination_grace_period == DAY / 24
+    assert decoded().termination_grace_period is None
+    found = disrupted(consolidateAfter="1m")
+    minute = timedelta(minutes=1)
+    assert (found.consolidate_after, found.ttl_after_empty) == (minute, minute)
+    only_empty = disrupted(consolidateAfter="0s", consolidationPolicy="WhenEmpty")
+    assert (only_empty.consolidate_after, only_empty.ttl_after_empty) == (DAY * 0, DAY * 0)
+    never = disrupted(consolidateAfter="Never")
+    assert (never.consolidation, never.ttl_after_empty) == (False, None)
 
 
 def test_marks_on_the_object_hold_a_pool_back() -> None:

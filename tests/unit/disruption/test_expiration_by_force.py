@@ -1,0 +1,103 @@
+"""Nodes of NodePools: replaced ahead of their expiration, and drift under a grace period."""
+
+from datetime import timedelta
+from typing import Any
+
+from shared.disruption.evaluation_due import wants_look
+from shared.disruption.expiration import replaced_in
+from shared.disruption.selection import Cause
+from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
+from shared.model.kubernetes.nodes import Node
+from shared.model.node_budgets import NodeBudget
+from shared.model.provisioner import Provisioner
+from tests.builders import NOW, budget, node_of, provisioner
+from tests.unit.disruption.clusters import LATER, cluster, looked, on
+
+MINUTE = timedelta(minutes=1)
+KEPT = {keys.DO_NOT_DISRUPT: "true"}
+OLD = {keys.PROVISIONER_HASH: "of another time"}
+
+
+def pool(**more: Any) -> Provisioner:
+    ttl = LATER - NOW + 5 * MINUTE
+    return provisioner(**{"kind": OwnerKind.NODE_POOL, "ttl_until_expired": ttl, **more})
+
+
+def of_pool(name: str, **more: Any) -> Node:
+    annotations = {keys.SLOT: "p/g/0", **more.pop("annotations", {})}
+    labels = {keys.NODE_POOL: "default", keys.INITIALIZED: "true"}
+    return node_of(name, labels=labels, annotations=annotations, **more)
+
+
+def test_a_replacement_is_begun_ten_minutes_ahead_and_not_once_it_has_expired() -> None:
+    node, owner = of_pool("a"), pool()
+    assert replaced_in(node, owner, LATER) == -5 * MINUTE
+    assert replaced_in(node, owner, NOW) == LATER - NOW - 5 * MINUTE
+    assert replaced_in(node, owner, LATER + 5 * MINUTE) is None
+    assert replaced_in(node_of("a"), provisioner(), LATER) is None
+    assert wants_look([node], {"default": owner}, LATER)
+
+
+def test_nodes_that_expire_together_are_replaced_together_within_the_budget() -> None:
+    nodes = [of_pool(name) for name in "abc"]
+    bound = tuple(on(name) for name in "abc")
+    seen = cluster(*nodes, bound=bound, provisioners=(pool(budgets=(NodeBudget(nodes=2),)),))
+    found = looked(seen).change
+    assert found is not None
+    assert (found.cause, found.remove) == (Cause.EXPIRATION, ("a", "b"))
+    assert found.why == "it will soon be older than expireAfter"
+    closed = cluster(*nodes, bound=bound, provisioners=(pool(budgets=(NodeBudget(nodes=0),)),))
+    assert looked(closed).change is None
+
+
+def test_where_they_cannot_be_replaced_together_one_is() -> None:
+    bound = (on("a"), on("b", extra={"example.com/rare": 1}))
+    seen = cluster(of_pool("a"), of_pool("b"), bound=bound, provisioners=(pool(),))
+    found = looked(seen).change
+    assert found is not None
+    assert found.remove == ("a",)
+
+
+def test_what_holds_a_node_does_not_hold_its_replacement() -> None:
+    seen = cluster(of_pool("a"), bound=(on("a", annotations=KEPT),), provisioners=(pool(),))
+    assert looked(seen).change is not None
+    of_provisioner = provisioner(ttl_until_expired=MINUTE)
+    held = cluster(node_of("a"), bound=(on("a", annotations=KEPT),), provisioners=(of_provisioner,))
+    assert looked(held).change is None
+
+
+def test_drift_of_a_held_node_goes_ahead_only_under_a_grace_period() -> None:
+    drifted, held = of_pool("a", annotations=OLD), on("a", annotations=KEPT)
+    for span, changes in ((None, False), (MINUTE, True)):
+        owner = pool(ttl_until_expired=None, termination_grace_period=span)
+        seen = cluster(drifted, bound=(held,), provisioners=(owner,))
+        assert bool(looked(seen, drift=True).change) is changes
+        under_budget = cluster(
+            drifted, bound=(on("a", labels={"app": "web"}),), provisioners=(owner,)
+        )
+        assert bool(looked(under_budget, budgets=(budget(),), drift=True).change) is changes
+
+
+def test_consolidation_of_a_held_node_does_not() -> None:
+    owner = pool(ttl_until_expired=None, termination_grace_period=MINUTE, consolidation=True)
+    seen = cluster(
+        of_pool("a"), of_pool("b"), bound=(on("a", annotations=KEPT),), provisioners=(owner,)
+    )
+    found = looked(seen).change
+    assert found is not None
+    assert found.remove == ("b",)
+
+
+def test_drained_nodes_do_not_hold_those_of_an_owner_with_budgets() -> None:
+    going = of_pool("b", deletion_at=NOW, annotations={keys.REMOVAL_REASON: "expiration"})
+    bound = (on("a"), on("b"))
+    limited = pool(budgets=(NodeBudget(nodes=2),))
+    assert looked(cluster(of_pool("a"), going, bound=bound, provisioners=(limited,))).change
+    free = cluster(of_pool("a"), going, bound=bound, provisioners=(pool(),))
+    assert looked(free).held == {"a": "another node is drained first"}
+
+
+def test_nodes_that_live_for_minutes_are_replaced_a_quarter_of_that_ahead() -> None:
+    short = pool(ttl_until_expired=8 * MINUTE)
+    assert replaced_in(of_pool("a"), short, NOW) == 6 * MINUTE

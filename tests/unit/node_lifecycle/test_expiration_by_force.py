@@ -1,0 +1,112 @@
+"""Nodes of NodePools expire by force: their replacement is ready by then, where it can be."""
+
+from datetime import timedelta
+from typing import Any
+
+from shared.disruption.settings import DisruptionSettings
+from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
+from shared.model.errors import ConflictError
+from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
+from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.replacement import Replacement
+from shared.ports import TimerKind
+from shared.timers.heartbeats import running_timers
+from tests.builders import NOW, budget, node_of, pod, provisioner
+from tests.unit.node_lifecycle.replacements import joined, state_of
+from tests.unit.worlds import MINUTE, NAME, World, instead
+
+HOUR = timedelta(hours=1)
+DRIFT = DisruptionSettings(drift=True)
+STATE = {"cluster": NAME, "node": "big", "uid": "uid-big", "since": NOW.isoformat()}
+KEPT = {keys.DO_NOT_DISRUPT: "true"}
+
+
+def pool(**more: Any) -> Provisioner:
+    return provisioner(kind=OwnerKind.NODE_POOL, ttl_until_expired=HOUR, **more)
+
+
+def of_pool(**more: Any) -> Node:
+    labels = {keys.NODE_POOL: "default", keys.INITIALIZED: "true"}
+    annotations = {keys.SLOT: "p/g/0", **more.pop("annotations", {})}
+    return node_of("big", "m5.2xlarge", labels=labels, annotations=annotations, **more)
+
+
+def held(**more: Any) -> World:
+    """Return a cluster whose pod is held by an annotation and by a budget."""
+    one = pod("a", node_name="big", cpu=1000, annotations=KEPT, labels={"app": "web"})
+    return World(pool(**more), of_pool(), one, budget())
+
+
+def step(world: World, state: Any = STATE) -> dict[str, Any]:
+    return Expiration(world.ports).step(state)
+
+
+def test_a_replacement_is_asked_for_ten_minutes_ahead_once() -> None:
+    world = held()
+    assert step(world)["wait_seconds"] == 50 * 60
+    assert world.outbox.looks == []
+    world.advance(50 * MINUTE)
+    state = step(world)
+    assert (state["wait_seconds"], world.outbox.looks) == (600, [NAME])
+    assert running_timers(world.ledger, NAME)["uid-big", "expiration"] == NOW + HOUR
+    world.advance(9 * MINUTE)
+    assert step(world, state)["wait_seconds"] == 60
+    assert world.outbox.looks == [NAME]
+    assert world.cluster.node_values["big"].deletion_at is None
+
+
+def test_it_goes_then_whatever_holds_it() -> None:
+    world = held()
+    world.advance(HOUR)
+    instead(world.cluster, "delete_node", failing_once(world))
+    assert step(world)["wait_seconds"] == 1
+    assert step(world)["result"] == "removed"
+    node = world.cluster.node_values["big"]
+    assert node.deletion_at is not None
+    assert node.annotations[keys.REMOVAL_REASON] == "expiration"
+
+
+def failing_once(world: World) -> Any:
+    delete = world.cluster.delete_node
+
+    def fail(node: Node) -> None:
+        instead(world.cluster, "delete_node", delete)
+        raise ConflictError("changed")
+
+    return fail
+
+
+def test_a_replacement_that_is_ready_waits_for_the_expiration() -> None:
+    world = held()
+    world.advance(55 * MINUTE)
+    assert world.provision(look=True).nodes_disrupted == 1
+    joined(world)
+    waiting = Replacement(world.ports).step(state_of(world))
+    assert (waiting["next"], waiting["wait_seconds"]) == ("wait", 10)
+    assert not world.cluster.node_values["big"].unschedulable
+    world.advance(6 * MINUTE)
+    Replacement(world.ports).step(waiting)
+    assert world.cluster.node_values["big"].deletion_at is not None
+
+
+def test_a_brake_holds_an_expiration_by_force_too() -> None:
+    world = World(pool(paused=True), of_pool())
+    world.advance(2 * HOUR)
+    assert step(world)["result"] == "may not expire"
+    assert world.outbox.timers_of(TimerKind.TERMINATION) == []
+
+
+def test_a_drifted_node_under_a_grace_period_is_removed_though_a_pod_holds_it() -> None:
+    world = World(
+        pool(termination_grace_period=HOUR),
+        of_pool(annotations={keys.PROVISIONER_HASH: "of another time"}),
+        pod("a", node_name="big", cpu=1000, annotations=KEPT),
+    )
+    world.disruption = DRIFT
+    world.advance(10 * MINUTE)
+    assert world.provision(look=True).nodes_disrupted == 1
+    joined(world)
+    Replacement(world.ports).step(state_of(world))
+    assert world.cluster.node_values["big"].deletion_at is not None
