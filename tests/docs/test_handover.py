@@ -81,7 +81,7 @@ class Terminal:
 
 def steps(page: Path, heading: str) -> list[str]:
     """Return the commands under a heading, in order; indented lines are commands."""
-    parts = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    parts = re.split(r"^###? ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     (section,) = [part for part in parts if part.startswith(heading)]
     return [line.strip() for line in section.splitlines() if re.match(r" {4,7}[a-z]", line)]
 
