@@ -1,5 +1,6 @@
 """Which nodes of NodePools may be disrupted, and what keeps the others."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,11 +8,13 @@ import pytest
 from shared.disruption.candidates import PLAIN_POD_COST, eviction_cost
 from shared.disruption.selection import OngoingChanges
 from shared.manifests.disruption_budgets import decode_budget
+from shared.manifests.pods import decode_pod
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Owner
 from tests.builders import NOW, budget, pod, ref, slot
+from tests.karpenter_cases.scheduling.writing import pod_manifest
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene
-from tests.unit.disruption.clusters import looked, on
+from tests.unit.disruption.clusters import LATER, looked, on
 
 DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
 STATIC = Owner(kind="Node", name="a", uid="a")
@@ -125,6 +128,27 @@ def test_without_a_grace_period_neither_drift_nor_consolidation_begins() -> None
     assert not may_drift(drifted, used(annotations=KEEP))
     assert not may_drift(drifted, used(), budgets=(budget(0),))
     assert not is_candidate(drifted, used(annotations=KEEP))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "stays"),
+    [(1, True), (3, False), (None, True)],
+    ids=["within", "after", "unstarted"],
+)
+def test_a_pod_may_be_protected_for_a_while(minutes: int | None, *, stays: bool) -> None:
+    started = None if minutes is None else (LATER - timedelta(minutes=minutes)).isoformat()
+    raw = pod_manifest("a", node="a", cpu="500m")
+    raw["metadata"]["annotations"] = {keys.DO_NOT_DISRUPT: "2m"}
+    raw["status"]["startTime"] = started
+    assert is_candidate(of_pool("a"), decode_pod(raw)) is not stays
+
+
+def test_with_a_grace_period_drift_begins_and_no_consolidation() -> None:
+    limited = saving(labels={"team": "new"}, terminationGracePeriod="1h")
+    drifted = of_pool("a", annotations=OLD)
+    assert may_drift(drifted, used(annotations=KEEP), owner=limited)
+    assert may_drift(drifted, used(), budgets=(budget(0),), owner=limited)
+    assert not is_candidate(of_pool("a"), used(annotations=KEEP), pools=(limited,))
 
 
 @pytest.mark.parametrize("key", [keys.ZONE, keys.CAPACITY_TYPE, keys.INSTANCE_TYPE])
