@@ -3,9 +3,11 @@
 Classes and kinds as columns, the worth of pods, who fits where.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose
+from operator import le
 from typing import Final, NamedTuple
 
 from shared.packing.bound.resource_prices import ResourcePrices, find_prices
@@ -60,6 +62,7 @@ class PricedProblem:
     with_extras: tuple[int, ...]
     _members: dict[int, list[int]] = field(default_factory=dict)
     _powers: dict[float, list[float]] = field(default_factory=dict)
+    _steps: dict[int, "_Steps"] = field(default_factory=dict)
 
     def members(self, kind: int) -> list[int]:
         """Return the classes one pod of which fits the kind, by falling worth."""
@@ -108,22 +111,11 @@ class PricedProblem:
             signatures: Who must be allowed on it, as a mask.
             below: Stop at this price.
         """
-        cpu, memory, pods = needs[0], needs[1], needs[2]
-        rest = [(place, amount) for place, amount in enumerate(needs) if place > 2 and amount]
-        for kind in self.by_price:
-            if below is not None and self.prices[kind] >= below:
-                return -1
-            one = self.kinds[kind]
-            room = one.room
-            if (
-                cpu <= room[0]
-                and memory <= room[1]
-                and pods <= room[2]
-                and not signatures & ~one.signatures
-                and all(amount <= room[place] for place, amount in rest)
-            ):
-                return kind
-        return -1
+        steps = self._steps.get(signatures)
+        if steps is None:
+            steps = self._steps[signatures] = _Steps(self, signatures)
+        kind = steps.first(needs)
+        return -1 if kind >= 0 and below is not None and self.prices[kind] >= below else kind
 
     def right_size(self, contents: Iterable[tuple[int, int]], kind: int) -> int:
         """Return the cheapest kind that holds the contents; the one given if none is cheaper."""
@@ -138,6 +130,41 @@ class PricedProblem:
     def cost(self, plan: Iterable[Planned]) -> int:
         """Return what a plan is compared by, before leftover room is valued."""
         return sum(self.prices[entry.kind] * entry.copies for entry in plan)
+
+
+class _Steps:
+    """The kinds open to some signatures, by price, and which one is the first for what is asked.
+
+    Amounts between two that some kind has lead to the same kinds, so few answers are worked out.
+    """
+
+    __slots__ = ("_columns", "_first", "_kinds", "_rooms")
+
+    def __init__(self, priced: PricedProblem, signatures: int) -> None:
+        kinds = priced.kinds
+        self._kinds = [t for t in priced.by_price if not signatures & ~kinds[t].signatures]
+        self._rooms = [kinds[t].room for t in self._kinds]
+        columns = list(zip(*self._rooms, strict=True))[:3] or [(), (), ()]
+        self._columns = [sorted(set(column)) for column in columns]
+        self._first: dict[tuple[int, int, int], int] = {}
+
+    def first(self, needs: Sequence[int]) -> int:
+        """Return the first kind that holds the amounts, or -1."""
+        cpus, memories, places = self._columns
+        cpu, memory, pods = needs[0], needs[1], needs[2]
+        key = (bisect_left(cpus, cpu), bisect_left(memories, memory), bisect_left(places, pods))
+        at = self._first.get(key)
+        if at is None:
+            at = self._first[key] = self._next(0, needs[:3])
+        if len(needs) > 3 and any(needs[3:]):
+            at = self._next(at, needs)
+        return self._kinds[at] if at < len(self._kinds) else -1
+
+    def _next(self, at: int, needs: Sequence[int]) -> int:
+        for number in range(at, len(self._rooms)):
+            if all(map(le, needs, self._rooms[number])):
+                return number
+        return len(self._rooms)
 
 
 class Found(NamedTuple):

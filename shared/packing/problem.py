@@ -109,7 +109,8 @@ class PackingSettings:
             in percent. Default 50: beyond that waiting for capacity is better.
         max_options: Options per node. Default 60, what one CreateFleet request has room for.
         max_launch_groups: Distinct option lists in a plan, each one CreateFleet call. Default
-            20, since EC2 throttles calls; 0 for no limit.
+            40, since EC2 throttles calls: at two a second, all are made within 20 s. Fewer cost
+            up to 4 % where pods are bound to six zones; 0 for no limit.
         improve_iterations: Tries of the improvement phase, which never raises the price of a plan.
             Default 60; a number of tries instead of a time keeps plans reproducible. Large
             batches get fewer, since each try costs more.
@@ -138,7 +139,7 @@ class PackingSettings:
     diversification_k_spot: int = 15
     option_price_ceiling_percent: int = 50
     max_options: int = 60
-    max_launch_groups: int = 20
+    max_launch_groups: int = 40
     improve_iterations: int = 60
     thorough: bool = False
     preference_policy: PreferencePolicy = PreferencePolicy.WEIGH

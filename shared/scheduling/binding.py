@@ -3,7 +3,7 @@
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import PLAIN
 
@@ -50,11 +50,13 @@ def binds_early(pod: Pod) -> str:
 
 def needs_scheduler(pod: Pod) -> str:
     """Return why only kube-scheduler can complete the pod's placement; empty when we can."""
-    scheduling = pod.scheduling
+    return "it is gated" if pod.gated else left_to_scheduler(pod.scheduling)
+
+
+def left_to_scheduler(scheduling: Scheduling) -> str:
+    """Return why pods with such demands are bound by others; empty when they need not be."""
     if scheduling.scheduler_name != "default-scheduler":
         return f"it belongs to scheduler {scheduling.scheduler_name}"
-    if pod.gated:
-        return "it is gated"
     if scheduling.claims:
         return "its volumes are bound by kube-scheduler"
     if scheduling.resource_claims:

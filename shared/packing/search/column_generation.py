@@ -31,6 +31,9 @@ _FEW_LOADS_PER_CLASS: Final = 4
 _PIVOTS_PER_CLASS: Final = 4
 _ROUNDS: Final = 6
 _REST: Final = 0.05
+# Among more classes, those of signatures with at most this part of the worth are packed first.
+_MANY_CLASSES: Final = 80
+_FEW: Final = 0.125
 
 
 @dataclass(slots=True)
@@ -66,7 +69,7 @@ def plan_by_patterns(
     that are left fill it.
     """
     left = list(counts)
-    plan: list[Planned] = []
+    plan = _few_first(priced, left)
     pool: dict[tuple[int, Contents], None] = {}
     enough = _REST * priced.worth_of(counts)
     loads = _LOADS_PER_CLASS
@@ -83,6 +86,38 @@ def plan_by_patterns(
                 pool[kind, tuple(sorted(load.items()))] = None
         loads = _FEW_LOADS_PER_CLASS
     return plan, left
+
+
+def _few_first(priced: PricedProblem, left: list[int]) -> list[Planned]:
+    """Return nodes for classes of few pods that may not run where most do; takes them off `left`.
+
+    Among many classes: each is a row of the programme, which takes the cube of its rows.
+    """
+    signature = priced.demand.signature
+    worths: dict[int, float] = {}
+    for k, count in enumerate(left):
+        worths[signature[k]] = worths.get(signature[k], 0.0) + count * priced.values[k]
+    plan: list[Planned] = []
+    if sum([1 for count in left if count]) <= _MANY_CLASSES:
+        return plan
+    for value in sorted(worths):
+        if worths[value] > _FEW * sum(worths.values()):
+            continue
+        kinds = [t for t, kind in enumerate(priced.kinds) if kind.signatures >> value & 1]
+        for k in priced.by_value:
+            while left[k] and signature[k] == value:
+                loads = [
+                    (load.worth / priced.prices[t], -t, load)
+                    for t in kinds
+                    if k in priced.members(t)
+                    for load in [best_load(priced, t, left, priced.values, k)]
+                ]
+                _, kind, load = max(loads, key=lambda entry: entry[:2])
+                contents = tuple(sorted(load.taken.items()))
+                plan.append(Planned(kind=priced.right_size(contents, -kind), contents=contents))
+                for j, n in contents:
+                    left[j] -= n
+    return plan
 
 
 def _take(priced: PricedProblem, left: list[int], basis: _Basis) -> list[Planned]:

@@ -109,7 +109,7 @@ def _few_kinds(
         for entry in merged
     ]
     better = build(smaller, list(counts), Rules(), priced.cost(merged)) if again else None
-    found = better or moved
+    found = better or relocate(smaller, moved)
     if smaller.cost(found) > priced.cost(plan) * _DEAR:
         # Nodes filled for many sizes suit few sizes badly: sizes first, then what fills them.
         chosen = choose_kinds(priced, counts, plan, most)

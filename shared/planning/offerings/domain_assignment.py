@@ -2,24 +2,33 @@
 
 Each pod is assigned to a domain in which the topology constraints accept it at that moment, so the
 order of assignment is also an order of binding. The least crowded of these domains is preferred,
-then the cheapest.
+then the cheapest. Pods that spreads of others only count are bound after those, so they may go
+wherever packing them costs least; where kube-scheduler binds some of those, in an order of its own,
+they are assigned like the others. So are pods with rules over hosts of their own, unless few of
+those bound before could be on a host that they need.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from shared.model import labels as keys
 from shared.model.requirements import Requirements
+from shared.planning.offerings.host_limits import host_limits
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import Domain
 from shared.planning.offerings.pending_group import PendingGroup, domain_requirements
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.work import Work
+from shared.scheduling.binding import left_to_scheduler
 from shared.scheduling.topology.constraints import ConstraintKind, accepts
 from shared.scheduling.topology.counts import DomainCounter, Place, Profile, add
 
 # More domains than pods are never needed, more than these are never looked at.
 _MOST_DOMAINS = 256
 _FEW_DOMAINS = 32
+# Of fewer groups, the pods under a rule over hosts come first: each other pod may be in their way.
+_MANY_GROUPS = 150
+# Part of the hosts that are needed anyway: so many pods find one each, or nearly.
+_FEW = 0.5
 
 
 class DomainShare(Place):
@@ -56,13 +65,23 @@ class DomainAssigner:
         self._wanted: dict[tuple[DomainCounter, str], int] = {}
         self._pins: dict[tuple[tuple[str, ...], Domain], Requirements] = {}
         self._by_domain: dict[tuple[object, ...], dict[Domain, list[TargetNode]]] = {}
+        self._watched: frozenset[DomainCounter] = frozenset()
+        self._crowded: frozenset[DomainCounter] | None = None
 
     def assign(self, pod_groups: Iterable[PendingGroup]) -> list[tuple[DomainShare, int]]:
         """Return shares with their pods, in the order of assignment; a share may occur many times.
 
         Pods for which no domain is acceptable are in no share.
         """
-        todo = sorted(pod_groups, key=_turn)
+        asked = list(pod_groups)
+        self._watched = frozenset(
+            spread.counter
+            for pod_group in asked
+            if left_to_scheduler(pod_group.one.scheduling)
+            for spread in pod_group.kind.spreads
+        )
+        self._crowded = _crowded_hosts(asked)
+        todo = sorted(asked, key=lambda entry: _turn(entry, last=self._may_be_anywhere(entry.kind)))
         left = {pod_group.index: len(pod_group.waiting) for pod_group in todo}
         domains: dict[int, list[DomainShare]] = {}
         for pod_group in todo:
@@ -93,7 +112,7 @@ class DomainAssigner:
         kind = pod_group.kind
         looks = 1 + len(domains) * (1 + kind.rules) + 2 * len(kind.profile)
         self._work.spend(looks * (count if domains else 1), pod_group.index)
-        if not kind.keys:
+        if not kind.keys or self._may_be_anywhere(kind):
             self._runs.append((DomainShare(pod_group, {}, Requirements()), count))
             return count
         if not domains:
@@ -126,6 +145,21 @@ class DomainAssigner:
                 clinging.add(_values(kind, best_domain))
             self._take(best_domain, 1)
         return count
+
+    def _may_be_anywhere(self, kind: ConstraintKind) -> bool:
+        """Return whether such a pod, over domains, is only counted by spreads, and may be last."""
+        judging = {rule.counter for rule in kind.spreads}
+        judging.update(counter for rule in kind.affinities for counter in rule.counters)
+        judging.update((*kind.avoids, *kind.shunned))
+        if any(counter.key != keys.HOSTNAME for counter in judging):
+            return False
+        if judging and (self._crowded is None or not self._crowded.isdisjoint(judging)):
+            return False
+        return all(
+            counter.scope is not None and counter not in self._watched
+            for counter in kind.profile
+            if counter.key != keys.HOSTNAME
+        )
 
     def _want(self, pod_group: PendingGroup, domains: Iterable[DomainShare]) -> None:
         """Note which domains the members of a group that stays together can reach."""
@@ -198,10 +232,40 @@ def accepts_domain(kind: ConstraintKind, labels: Mapping[str, str]) -> bool:
     )
 
 
-def _turn(other_pod_group: PendingGroup) -> tuple[int, bool, bool, int]:
+def _turn(other_pod_group: PendingGroup, *, last: bool) -> tuple[int, bool, bool, bool, int]:
     """Those with higher priority first, then those with rules: who is only counted may wait."""
     kind = other_pod_group.kind
-    return (-other_pod_group.priority, not kind.is_ruled, not kind.by_host, other_pod_group.index)
+    return (
+        -other_pod_group.priority,
+        last and bool(kind.keys),
+        not kind.is_ruled,
+        not kind.by_host,
+        other_pod_group.index,
+    )
+
+
+def _crowded_hosts(pod_groups: Sequence[PendingGroup]) -> frozenset[DomainCounter] | None:
+    """Return the counters over hosts of which many hosts would have pods that come before others.
+
+    None where there are too few pending groups to tell.
+    """
+    if len(pod_groups) < _MANY_GROUPS:
+        return None
+    waiting = {pod_group.index: len(pod_group.waiting) for pod_group in pod_groups}
+    nodes = max(
+        (
+            sum(waiting[index] * take for index, take in slot.takes.items()) / slot.capacity
+            for slot in host_limits(pod_groups)
+        ),
+        default=0.0,
+    )
+    before: dict[DomainCounter, int] = {}
+    for pod_group in pod_groups:
+        if pod_group.kind.is_ruled and pod_group.kind.keys:
+            for counter in pod_group.kind.profile:
+                if counter.key == keys.HOSTNAME:
+                    before[counter] = before.get(counter, 0) + waiting[pod_group.index]
+    return frozenset(counter for counter, pods in before.items() if pods > _FEW * nodes)
 
 
 def _clings(kind: ConstraintKind) -> bool:

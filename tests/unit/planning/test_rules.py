@@ -1,5 +1,6 @@
 """Rules about other pods, preferences and volumes, decided case by case."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -8,8 +9,10 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.pods import LabelSelector, PreferredNodes
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
+from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.planning.decide import decide
+from shared.planning.offerings import domain_assignment
 from tests import builders as make
 from tests.builders import needs, pod, pods, provisioner, snapshot
 from tests.unit.planning.asking import (
@@ -93,6 +96,40 @@ def test_several_spreads_hold_at_once() -> None:
     kinds = [node.options[0].offering.capacity_type for node in plan.nodes]
     assert kinds.count(CapacityType.SPOT) == 3
     assert not any(node.fallback for node in plan.nodes)
+
+
+def test_pods_that_spreads_only_count_are_dealt_evenly_where_kube_scheduler_binds_the_others() -> (
+    None
+):
+    def asked(*claims: str) -> Plan:
+        judged = pods(3, "judged", cpu=100, spreads=(make.spread(),), claims=claims)
+        return decide(snapshot(*judged, *pods(7, "counted", cpu=1000)), QUICK)
+
+    dealt, anywhere = asked("data"), asked()
+    assert sorted(Counter(zones_of(dealt).values()).values()) == [3, 3, 4]
+    found = zones_of(anywhere)
+    assert {found[f"judged{number:03}"] for number in range(3)} == {A, B, C}
+    assert anywhere.cost_micros_per_hour < dealt.cost_micros_per_hour
+
+
+@pytest.mark.parametrize(("others", "last"), [(24, "host"), (4, "zone")])
+def test_pods_with_rules_over_hosts_are_last_where_hardly_any_host_is_taken(
+    others: int, last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(domain_assignment, "_MANY_GROUPS", 1)
+    plan = decide(
+        snapshot(
+            *pods(3, "host", cpu=100, spreads=(make.spread(keys.HOSTNAME),)),
+            *pods(3, "zone", cpu=200, spreads=(make.spread(),)),
+            *pods(
+                others, "apart", labels={"app": "db"}, anti_affinity=(make.affinity(selector=DB),)
+            ),
+        ),
+        QUICK,
+    )
+    assert not plan.unschedulable
+    ruled = [ref.name[:4] for ref in plan.order if ref.name[:4] in ("host", "zone")]
+    assert ruled[-3:] == [last] * 3
 
 
 def test_a_spread_over_a_label_of_the_users_own_picks_its_values() -> None:

@@ -54,6 +54,29 @@ def test_patterns_take_no_pod_twice_and_leave_few() -> None:
     assert sum(left) <= sum(counts) // 5
 
 
+def test_few_pods_with_machines_of_their_own_are_packed_before_the_programme(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    everywhere = (1 << len(SMALL)) - 1
+    asked = problem(
+        [*COARSE, pod(700, 1.1, 5), pod(1500, 2.6, 3)],
+        shapes=SMALL,
+        compatible=(*[everywhere] * len(COARSE), 0b110000, 0b110000),
+    )
+    priced, counts = ground_of(asked)
+    few = (len(COARSE), len(COARSE) + 1)
+    monkeypatch.setattr(column_generation, "_MANY_CLASSES", 10)
+    plan, left = plan_by_patterns(priced, counts, SearchBudget())
+    assert [left[k] for k in few] == [0, 0]
+    first = plan[0]
+    assert any(k in few for k, _ in first.contents)
+    assert all(
+        priced.kinds[entry.kind].signatures >> priced.demand.signature[k] & 1
+        for entry in plan
+        for k, _ in entry.contents
+    )
+
+
 def test_several_rounds_use_what_earlier_ones_found(monkeypatch: pytest.MonkeyPatch) -> None:
     priced, counts = ground_of(problem(COARSE, shapes=SMALL))
     monkeypatch.setattr(column_generation, "_REST", 0.0)
