@@ -29,8 +29,6 @@ _PODS_PER_NODE: Final = 4
 _PLAIN_RESOURCES: Final = 4
 # Pods that must all be kept apart are packed one batch after the other; the placer takes the rest.
 _MOST_BATCHES: Final = 8
-# Later steps leave options out: what pods then lose is looked for again so often.
-_MOST_FLEXIBLE_ROUNDS: Final = 3
 
 
 def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
@@ -50,14 +48,9 @@ def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
     revalidate(plan_state)
     shrink(plan_state)
     merge_launch_groups(plan_state)
-    revalidate(plan_state)
-    for _ in range(_MOST_FLEXIBLE_ROUNDS):
-        if not keep_flexible(plan_state):
-            return
-        for pod_group in plan_state.unplaced():
-            place(plan_state, pod_group)
-        revalidate(plan_state)
+    # Smaller nodes and merged groups leave options out.
     keep_flexible(plan_state)
+    revalidate(plan_state)
 
 
 def _relax_until_able(pod_group: PendingGroup) -> bool:

@@ -70,7 +70,7 @@ class KeptCopy(Generic[T]):
         selector: Field selector of what is kept, empty for all.
         page: Turns the text of a page into objects.
         project: Makes of each raw object the value that is kept.
-        order: What values are sorted by.
+        key: What tells a value from all others; they are sorted by it.
 
     Attributes:
         followed: Whether the last reading was by a watch, and not a list.
@@ -83,15 +83,15 @@ class KeptCopy(Generic[T]):
         selector: str,
         page: Decode,
         project: Callable[[Mapping[str, Any]], T],
-        order: Callable[[T], Any],
+        key: Callable[[T], Any],
     ) -> None:
         self._api = api
         self._path = path
         self._query: Query = (("fieldSelector", selector),) if selector else ()
         self._page = page
         self._project = project
-        self._order = order
-        self._known: dict[str, T] = {}
+        self._key = key
+        self._known: dict[Any, T] = {}
         self._sorted: tuple[T, ...] | None = ()
         self._version = 0
         self.followed = False
@@ -122,7 +122,7 @@ class KeptCopy(Generic[T]):
         if not self.followed:
             self._list(each_page)
         if self._sorted is None:
-            self._sorted = tuple(sorted(self._known.values(), key=self._order))
+            self._sorted = tuple(sorted(self._known.values(), key=self._key))
         return self._sorted
 
     def forget(self) -> None:
@@ -132,11 +132,11 @@ class KeptCopy(Generic[T]):
     def _list(self, each_page: EachPage) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
             pages = Pages(self._api, self._path, self._query, decode=self._page)
-            known: dict[str, T] = {}
+            known: dict[Any, T] = {}
             version = 0
             try:
                 for page in pages:
-                    known.update((value.uid, value) for value in map(self._project, page))
+                    known.update((self._key(value), value) for value in map(self._project, page))
                     # Of the first page: a list that takes long may go on at a later version.
                     version = version or _number(pages.version)
                     each_page()
@@ -212,9 +212,9 @@ class KeptCopy(Generic[T]):
             value = self._project(raw)
             self._sorted = None
             if kind == "DELETED":
-                self._known.pop(value.uid, None)
+                self._known.pop(self._key(value), None)
             else:
-                self._known[value.uid] = value
+                self._known[self._key(value)] = value
         self._version = max(self._version, version)
 
 

@@ -32,6 +32,8 @@ def build_ending(
 def _end(
     priced: PricedProblem, counts: list[int], rules: Rules, limit: int
 ) -> list[Planned] | None:
+    if not any(counts):
+        return []
     hopes = list(priced.hopes)
     plan: list[Planned] = []
     spent = 0

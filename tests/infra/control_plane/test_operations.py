@@ -55,7 +55,7 @@ def test_every_alarm_names_a_page_that_names_it(alarms: Mapping[str, Resource]) 
         name: re.findall(r"\]\(([\w-]+\.md)\)", row)
         for row in listed.splitlines()
         if row.startswith("| `")
-        for name in re.findall(r"`(\w+)`", row)
+        for name in re.findall(r"`([A-Z]\w+)`", row)
     }
 
     assert set(rows) == set(alarms)

@@ -39,8 +39,9 @@ st.register_type_strategy(
     Offering,
     st.builds(Offering, price_micros_per_hour=st.integers(min_value=1), interpolated=st.booleans()),
 )
-# As far as a Provisioner may look ahead.
-SPANS = st.none() | st.timedeltas(timedelta(), timedelta(days=36_500))
+# As far as a Provisioner or an annotation may look ahead.
+st.register_type_strategy(timedelta, st.timedeltas(timedelta(), timedelta(days=36_500)))
+SPANS = st.none() | st.from_type(timedelta)
 
 
 def plain(value: object) -> Any:

@@ -95,6 +95,11 @@ def test_a_plan_above_the_limit_is_abandoned() -> None:
     assert build_ending(priced, list(counts), Rules(), cost // 2) is None
 
 
+def test_nothing_left_needs_no_node() -> None:
+    priced, counts = ground_of(problem([pod(600, 1, 2)]))
+    assert build_ending(priced, [0] * len(counts), Rules(), 0) == []
+
+
 def test_a_last_node_may_be_cheaper_than_what_returns_most() -> None:
     priced, counts = ground_of(problem([pod(900, 1.5, 3), pod(400, 3, 2), pod(70, 0.2, 3)]))
     plan = build(priced, counts, Rules(share=0.0))

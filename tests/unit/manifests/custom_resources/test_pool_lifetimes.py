@@ -48,6 +48,11 @@ def test_what_is_wrong_elsewhere_does_not_keep_nodes_from_being_removed() -> Non
     assert (found.ttl_after_empty, found.consolidation) == (None, False)
 
 
+def test_a_span_that_is_wrong_is_none() -> None:
+    found = read_lifetime(node_pool({"expireAfter": "soon", "terminationGracePeriod": "a day"}))
+    assert (found.ttl_until_expired, found.termination_grace_period) == (None, None)
+
+
 def test_taints_that_are_wrong_are_read_as_they_stand_on_nodes() -> None:
     found = read_lifetime(node_pool({"startupTaints": [{"key": "a"}]}))
     assert found.startup_taints == (Taint(key="a", effect=Effect.NO_SCHEDULE),)
