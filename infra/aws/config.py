@@ -43,6 +43,18 @@ _PRINCIPAL: Final = re.compile(
 # The access entries of a cluster's stack: of its nodes, of its three roles, and of `node_roles`.
 ACCESS_ENTRIES: Final = ("inside", "launch", "nodes", "own-nodes", "terminate")
 
+# What stands behind a cluster's name, and what to give where it does not fit.
+_EXISTING_ACCESS_ENTRIES: Final = ("entry", f"one of {', '.join(ACCESS_ENTRIES)}")
+_LAUNCH_RESOURCES: Final = (
+    "ARN",
+    (
+        "a subnet, security group, snapshot, key pair, network interface, placement group or "
+        "capacity reservation, without wildcards"
+    ),
+)
+_NODE_ROLES: Final = ("role", "the name of a role, without its path")
+_MIGRATORS: Final = ("ARN", "the role or user that runs dovetail migrate")
+
 # Retentions CloudWatch Logs knows, by days.
 # Source: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
 # (2026-08).
@@ -176,7 +188,9 @@ def read_config(get: Callable[[str], Any]) -> Config:
         log_retention_days=_retention(get),
         alarm_topic=_matching(get("alarm_topic"), _TOPIC, "alarm_topic", "the ARN of an SNS topic"),
         image_owners=_owners(get("image_owners")),
-        launch_resources=_launch_resources(get("launch_resources"), clusters),
+        launch_resources=_by_cluster(
+            get, "launch_resources", clusters, _LAUNCH_RESOURCE.match, *_LAUNCH_RESOURCES
+        ),
         metadata_tokens=_choice(get, "metadata_tokens", "required", "optional"),
         metadata_hop_limit=_number(
             get, "metadata_hop_limit", default=2, lowest=1, highest=64, unit="hops"
@@ -187,9 +201,15 @@ def read_config(get: Callable[[str], Any]) -> Config:
         kms_keys=_keys(get("kms_keys")),
         subnets=subnets,
         security_groups=security_groups,
-        existing_access_entries=_existing_entries(get("existing_access_entries"), clusters),
-        node_roles=_node_roles(get("node_roles"), clusters),
-        migrators=_migrators(get("migrators"), clusters),
+        existing_access_entries=_by_cluster(
+            get,
+            "existing_access_entries",
+            clusters,
+            ACCESS_ENTRIES.__contains__,
+            *_EXISTING_ACCESS_ENTRIES,
+        ),
+        node_roles=_by_cluster(get, "node_roles", clusters, _ROLE.match, *_NODE_ROLES),
+        migrators=_by_cluster(get, "migrators", clusters, _PRINCIPAL.match, *_MIGRATORS),
         tracing=_choice(get, "tracing", "off", "on") == "on",
         concurrency=_choice(get, "concurrency", "reserved", "shared"),
         settings=_settings(get("settings")),
@@ -268,56 +288,22 @@ def _network(get: Callable[[str], Any]) -> tuple[tuple[str, ...], tuple[str, ...
     return subnets, groups
 
 
-def _existing_entries(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _by_cluster(
+    get: Callable[[str], Any],
+    key: str,
+    clusters: tuple[str, ...],
+    fits: Callable[[str], object],
+    form: str,
+    wanted: str,
+) -> tuple[tuple[str, str], ...]:
     found = []
-    for word in _words(value):
-        cluster, _, kind = word.partition(":")
-        if cluster not in clusters or kind not in ACCESS_ENTRIES:
+    for word in _words(get(key)):
+        cluster, _, what = word.partition(":")
+        if cluster not in clusters or not fits(what):
             raise ConfigError(
-                f"existing_access_entries: {word!r}: give <cluster>:<entry>, a cluster of "
-                f"`clusters` and one of {', '.join(ACCESS_ENTRIES)}"
+                f"{key}: {word!r}: give <cluster>:<{form}>, a cluster of `clusters` and {wanted}"
             )
-        found.append((cluster, kind))
-    return tuple(found)
-
-
-def _launch_resources(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    found = []
-    for word in _words(value):
-        cluster, _, arn = word.partition(":")
-        if cluster not in clusters or not _LAUNCH_RESOURCE.match(arn):
-            raise ConfigError(
-                f"launch_resources: {word!r}: give <cluster>:<ARN>, a cluster of `clusters` and a "
-                "subnet, security group, snapshot, key pair, network interface, placement group "
-                "or capacity reservation, without wildcards"
-            )
-        found.append((cluster, arn))
-    return tuple(found)
-
-
-def _node_roles(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    found = []
-    for word in _words(value):
-        cluster, _, role = word.partition(":")
-        if cluster not in clusters or not _ROLE.match(role):
-            raise ConfigError(
-                f"node_roles: {word!r}: give <cluster>:<role>, a cluster of `clusters` and the "
-                "name of a role, without its path"
-            )
-        found.append((cluster, role))
-    return tuple(found)
-
-
-def _migrators(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    found = []
-    for word in _words(value):
-        cluster, _, arn = word.partition(":")
-        if cluster not in clusters or not _PRINCIPAL.match(arn):
-            raise ConfigError(
-                f"migrators: {word!r}: give <cluster>:<ARN>, a cluster of `clusters` and the role "
-                "or user that runs dovetail migrate"
-            )
-        found.append((cluster, arn))
+        found.append((cluster, what))
     return tuple(found)
 
 

@@ -10,8 +10,8 @@ from shared.scheduling.flexibility import of_one_launch, too_few
 from shared.scheduling.topology.counts import add
 
 
-def keep_flexible(plan_state: PlanState) -> bool:
-    """Give each node to be bought enough options; return whether any pod waits again.
+def keep_flexible(plan_state: PlanState) -> None:
+    """Give each node to be bought enough options.
 
     A node for whose pods there are not enough is dropped. Its pods return to pending: smaller
     nodes may do, or those of another provisioner.
@@ -19,7 +19,7 @@ def keep_flexible(plan_state: PlanState) -> bool:
     narrow = [spot for spot in plan_state.spots if _is_narrow(plan_state, spot)]
     dropped = {id(spot) for spot in narrow if not _widen(plan_state, spot)}
     if not dropped:
-        return False
+        return
     for pod_group, ref, spot in plan_state.order:
         if id(spot) in dropped:
             add(pod_group.kind.profile, spot, -1)
@@ -30,7 +30,6 @@ def keep_flexible(plan_state: PlanState) -> bool:
     plan_state.loose = [spot for spot in plan_state.loose if id(spot) not in dropped]
     plan_state.drop_empty()
     plan_state.late = True
-    return True
 
 
 def _is_narrow(plan_state: PlanState, spot: TargetNode) -> bool:

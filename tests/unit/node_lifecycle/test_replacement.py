@@ -32,6 +32,19 @@ def move_pods(world: World, to: str) -> None:
     assert gone.deletion_at is not None
 
 
+def two_nodes_for_one() -> World:
+    """Return a world with two nodes, whose pods fit one of them."""
+    world = World(
+        provisioner(consolidation=True),
+        node_of("one"),
+        node_of("two"),
+        pod("a", node_name="one"),
+        pod("b", node_name="two"),
+    )
+    world.advance(HOUR)
+    return world
+
+
 def test_cheaper_node_is_launched_before_the_expensive_one_is_removed() -> None:
     world = half_empty()
     report = world.provision(look=True)
@@ -103,14 +116,7 @@ def test_pods_that_hold_a_node_are_waited_for_and_then_it_is_left_alone() -> Non
 
 
 def test_node_whose_pods_fit_elsewhere_is_removed_without_a_launch() -> None:
-    world = World(
-        provisioner(consolidation=True),
-        node_of("one"),
-        node_of("two"),
-        pod("a", node_name="one"),
-        pod("b", node_name="two"),
-    )
-    world.advance(HOUR)
+    world = two_nodes_for_one()
     assert world.provision(look=True).nodes_disrupted == 1
     assert world.alive == []
     state = state_of(world)
@@ -121,14 +127,7 @@ def test_node_whose_pods_fit_elsewhere_is_removed_without_a_launch() -> None:
 
 
 def test_a_step_that_dies_while_it_reads_the_cluster_has_cordoned_nothing() -> None:
-    world = World(
-        provisioner(consolidation=True),
-        node_of("one"),
-        node_of("two"),
-        pod("a", node_name="one"),
-        pod("b", node_name="two"),
-    )
-    world.advance(HOUR)
+    world = two_nodes_for_one()
     world.provision(look=True)
     instead(world.cluster, "bound_pods", failing(TimeoutError("the function's time is over")))
     with pytest.raises(TimeoutError):
@@ -137,14 +136,7 @@ def test_a_step_that_dies_while_it_reads_the_cluster_has_cordoned_nothing() -> N
 
 
 def test_pods_that_came_with_the_cordon_are_looked_at_once_more() -> None:
-    world = World(
-        provisioner(consolidation=True),
-        node_of("one"),
-        node_of("two"),
-        pod("a", node_name="one"),
-        pod("b", node_name="two"),
-    )
-    world.advance(HOUR)
+    world = two_nodes_for_one()
     world.provision(look=True)
     state = state_of(world)
     original = world.cluster.change_node
