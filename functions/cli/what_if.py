@@ -161,8 +161,10 @@ def _as_text(steps: "Sequence[Replayed]") -> str:
     ]
     for step in largest[:_LARGEST]:
         sign = "-" if step.extra_micros_per_hour < 0 else "+"
+        # A decision that `dovetail plan` saved has no id.
+        name = f"{step.taken_at:%H:%M:%S} {step.plan_id}".rstrip()
         lines.append(
-            f"  {step.taken_at:%H:%M:%S} {step.plan_id}: {sign}"
+            f"  {name}: {sign}"
             f"{dollars(abs(step.extra_micros_per_hour))}/h, nodes {step.recorded.nodes} -> "
             f"{step.other.nodes}, pods that wait {step.recorded.waiting} -> {step.other.waiting}"
         )

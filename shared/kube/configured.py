@@ -53,7 +53,8 @@ def connect_kubeconfig(
     try:
         load_kube_config(config_file=path, client_configuration=configuration)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError) as error:
-        raise PermanentError(f"kubeconfig {path}: {error}; name a readable file") from error
+        reason = str(error).rstrip(".")
+        raise PermanentError(f"kubeconfig {path}: {reason}; name a readable file") from error
     return _api(configuration, timeout, kind)
 
 

@@ -129,11 +129,6 @@ def _told(command: str, arguments: argparse.Namespace, run: Any) -> int:
 def _serve(arguments: argparse.Namespace) -> None:
     import asyncio  # noqa: PLC0415
 
-    from functions.cli.watch import page_files  # noqa: PLC0415
-
-    if not page_files.is_built():
-        sys.stderr.write("dovetail watch: building the page, once (half a minute) ...\n")
-        page_files.build()
     with _Sources(arguments) as sources:
         asyncio.run(_run(arguments, sources))
 
@@ -142,8 +137,8 @@ async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
     import asyncio  # noqa: PLC0415
     from contextlib import AsyncExitStack  # noqa: PLC0415
 
+    from functions.cli.watch import page_files  # noqa: PLC0415
     from functions.cli.watch.broadcast import Broadcast, running  # noqa: PLC0415
-    from functions.cli.watch.page_files import BUILT  # noqa: PLC0415
     from functions.cli.watch.recording import Recording, read_recording  # noqa: PLC0415
     from functions.cli.watch.server import PageServer, Source  # noqa: PLC0415
 
@@ -155,7 +150,10 @@ async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
             live = sources.live()
             source = Broadcast(live, sources.recorder(live))
             await stack.enter_async_context(running(source))
-        server = PageServer(source, BUILT, arguments.port)
+        if not page_files.is_built():
+            sys.stderr.write("dovetail watch: building the page, once (half a minute) ...\n")
+            page_files.build()
+        server = PageServer(source, page_files.BUILT, arguments.port)
         address = await server.start()
         stack.push_async_callback(server.stop)
         if arguments.address_file:
