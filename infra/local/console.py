@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--report", type=Path, metavar="FILE", help="write the summary as JSON to this file"
     )
-    _speed(demo, "machines boot, pods start and ttls of applied manifests end")
+    _speed(demo, "machines boot, pods start and ttls of applied manifests end", usual=5.0)
     _cluster(demo)
     demo.set_defaults(run=_demo)
     up = commands.add_parser(
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
             "short ttls yourself."
         ),
     )
-    _speed(up, "machines boot and pods start")
+    _speed(up, "machines boot and pods start", usual=1.0)
     up.add_argument(
         "--exports",
         type=Path,
@@ -123,13 +123,13 @@ def _mount_offline(commands: Any) -> None:
     mount(commands)
 
 
-def _speed(parser: argparse.ArgumentParser, what: str) -> None:
+def _speed(parser: argparse.ArgumentParser, what: str, *, usual: float) -> None:
     parser.add_argument(
         "--speed",
         type=_positive,
-        default=1.0,
+        default=usual,
         metavar="N",
-        help=f"{what} N times faster (1)",
+        help=f"{what} N times faster ({usual:g})",
     )
     parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="copy all logs there")
 
@@ -248,7 +248,7 @@ def play_scenario(
         try:
             server = functools.partial(world.children.pid, "kube")
             mischief = Mischief(world.control, world.client, server)
-            player = Player(world.cluster, observer, options.speed, screen.say, mischief)
+            player = Player(world.cluster, observer, options.speed, screen.begin, mischief)
             player.karpenter = world.karpenter
             with machines(world):
                 results = player.play(scenario)
@@ -260,16 +260,15 @@ def play_scenario(
 def _up(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from infra.local.demo.screen import say as say_on
     from infra.local.demo.world import World
     from infra.local.watcher import Watcher
 
     console = Console()
+    say = functools.partial(say_on, console)
     options = _options(arguments)
     exports = None if arguments.exports is None else _own_file(arguments.exports)
     lines = stand_alone(os.environ)
-
-    def say(stage: str) -> None:
-        console.print(f"[bold]•[/bold] {stage}")
 
     with World(options, say) as world, ExitStack() as stack:
         lines += [f"export KUBECONFIG={world.kubeconfig}"]
@@ -286,7 +285,8 @@ def _up(arguments: argparse.Namespace) -> int:
         try:
             Watcher(world, say).watch()
         except KeyboardInterrupt:
-            console.print("\n[bold]•[/bold] ending what was started")
+            sys.stdout.write("\n")
+            say("ending what was started")
     return 0
 
 

@@ -25,6 +25,8 @@ where your credentials allow it, Dovetail's ledger and decisions; writes nothing
 """
 _TOP_TEXT: Final = """\
 Shows the same as `dovetail watch` in this terminal; once, where the output is no terminal.
+With --lines a line is printed for each decision and each removal instead, until Ctrl-C: what was
+bought or removed, dollars per hour, the gap to the proved lower bound, and why.
 """
 _CODES: Final = """exit codes:
   0  ended by Ctrl-C, or shown once
@@ -33,6 +35,8 @@ _CODES: Final = """exit codes:
 _SYNC_SECONDS: Final = 30.0
 _BOUND_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.25
+# Nodes that begin to go within it are reported together.
+_LINES_SECONDS: Final = 1.0
 
 
 def mount(subparsers: Any) -> None:
@@ -63,6 +67,9 @@ def mount(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _cluster_options(top)
+    top.add_argument(
+        "--lines", action="store_true", help="a line for each decision, in place of the picture"
+    )
     top.set_defaults(run=_top)
 
 
@@ -251,6 +258,8 @@ def _show(arguments: argparse.Namespace) -> None:
     console = Console()
     with _Sources(arguments) as sources:
         live = sources.live()
+        if arguments.lines:
+            _print_lines(live)
         if not console.is_terminal:
             ends = time.monotonic() + _SYNC_SECONDS
             while not live.is_synced and time.monotonic() < ends:
@@ -268,3 +277,20 @@ def _show(arguments: argparse.Namespace) -> None:
                 live.turn()
                 screen.update(picture(live.whole(), console.height), refresh=True)
                 time.sleep(_LOOK_SECONDS)
+
+
+def _print_lines(live: "Live") -> None:
+    """Print the last decisions, then a line for each decision and removal as it comes."""
+    import time  # noqa: PLC0415
+
+    from functions.cli.watch.lines import Lines  # noqa: PLC0415
+    from functions.cli.watch.live import utc_now  # noqa: PLC0415
+    from functions.cli.watch.top import plain  # noqa: PLC0415
+
+    lines = Lines()
+    while True:
+        live.turn()
+        for line in lines.turn(live.whole(), utc_now()):
+            sys.stdout.write(f"{plain(line)}\n")
+        sys.stdout.flush()
+        time.sleep(_LINES_SECONDS)

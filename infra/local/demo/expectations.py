@@ -25,7 +25,7 @@ class Situation:
         speed: What ttls were divided by.
         events: (reason, name of the object) of each Kubernetes Event, when a step asks for them.
         bound_micros_per_hour: What the pods must cost at least, once a step asked for that.
-        slowness: What limits of time are multiplied by, since other programs use the machine, too.
+        slowness: What limits of time are multiplied by; `Patience` measures it.
         hands: Whose each instance is, when a step asks for it; `hands_of` says how.
         launched: Ids of the instances that were launched as Karpenter does.
     """

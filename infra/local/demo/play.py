@@ -1,6 +1,5 @@
 """Plays a scenario: does each step and waits until its expectations hold."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from infra.local.demo.problem import Problem
 from infra.local.demo.scenario import Scenario, Step, manifests
 from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.demo.timeline import NodeTrack
+from infra.local.patience import Patience
 
 _LOOK_SECONDS = 0.2
 
@@ -63,6 +63,7 @@ class Player:
             living_node.name for living_node in observer.timeline.living_nodes()
         )
         self._bound = 0
+        self._patience = Patience()
 
     def play(self, scenario: Scenario) -> tuple[StepResult, ...]:
         """Play all steps; after a step that failed the rest is not played."""
@@ -193,10 +194,10 @@ class Player:
 
     def _await(self, step: Step) -> tuple[tuple[str, str], ...]:
         """Wait until every expectation of the step holds in one and the same reading."""
-        began = time.monotonic()
+        patience = Patience()
         while True:
             failures = self._failures(step.expects)
-            if not failures or time.monotonic() - began > step.within_seconds * slowness():
+            if not failures or patience.served() > step.within_seconds:
                 return failures
             time.sleep(_LOOK_SECONDS)
 
@@ -210,7 +211,7 @@ class Player:
             known_nodes=self._known,
             speed=self._speed,
             bound_micros_per_hour=self._bound,
-            slowness=slowness(),
+            slowness=self._patience.slowness(),
             events=self._events() if "drain_blocked" in expects else frozenset(),
             hands=self.karpenter.hands() if self.karpenter and "in_hands_of" in expects else {},
             launched=self.karpenter.machines if self.karpenter is not None else (),
@@ -218,8 +219,3 @@ class Player:
         with self._observer.lock:
             found = [(name, check(situation, name, expect)) for name, expect in expects.items()]
         return tuple((name, why) for name, why in found if why)
-
-
-def slowness() -> float:
-    """Return how much longer things take than on an idle machine: processes for each core."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))

@@ -26,7 +26,7 @@ class Step:
             kill_when_launched, api_server_away_seconds, sweep_after_seconds, launch_as_karpenter,
             karpenter_leads or migrate.
         expects: Name of an expectation to its arguments.
-        within_seconds: For all expectations of the step, whatever the speed.
+        within_seconds: For all expectations, whatever the speed; `Patience` counts them.
     """
 
     title: str

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -44,10 +45,14 @@ class Screen:
         if self._console.is_terminal:
             self._live.stop()
 
-    def say(self, stage: str) -> None:
-        """Show what is being done."""
-        self._stage = stage
-        self._console.print(f"[bold]•[/bold] {stage}")
+    def say(self, what: str) -> None:
+        """Print one line: what is being done, or what was decided."""
+        say(self._console, what)
+
+    def begin(self, step: str) -> None:
+        """Print a step's title, and show it above the nodes."""
+        self._stage = step
+        self.say(step)
 
     def watch(self, observer: Observer) -> None:
         """Draw what this observer sees from now on."""
@@ -83,7 +88,7 @@ class Screen:
                 node.labels.get("node.kubernetes.io/instance-type", ""),
                 node.labels.get("karpenter.sh/capacity-type", "not ours"),
                 f"{price_of(node.labels) / _DOLLAR:.4f}",
-                state_of(node),
+                state_of(node, observer.now()),
                 str(len(here)),
                 f"{filled:.0%}",
                 ProgressBar(total=1, completed=filled, width=24),
@@ -106,15 +111,22 @@ def fill_of(node: NodeTrack, pods: Sequence[PodTrack]) -> float:
     )
 
 
-def state_of(node: NodeTrack) -> str:
-    """Return how far a node has come, in the words of the glossary."""
+def state_of(node: NodeTrack, now: float) -> str:
+    """Return how far a node has come, in the words of the glossary, and since when it boots."""
     if node.deleting is not None:
         return "draining"
     if node.cordoned is not None:
         return "cordoned"
     if node.initialized is not None:
         return "initialized"
-    return "registered" if node.ready is not None else "launched"
+    if node.ready is not None:
+        return "registered"
+    return f"launched, {now - (node.created or now):.0f} s"
+
+
+def say(console: Console, what: str) -> None:
+    """Print one line for people; it is wrapped in a terminal alone."""
+    console.print(f"[bold]•[/bold] {escape(what)}", soft_wrap=not console.is_terminal)
 
 
 def print_summary(console: Console, report: dict[str, Any]) -> None:
@@ -127,35 +139,41 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
         table.add_row(kind, text or "none")
     table.add_row("pods that ran", str(report["pods"]))
     table.add_row("nodes launched", str(len(report["nodes"])))
+    table.add_row("before and after", _before_and_after(report["steps"]))
     table.add_row(
         "bought in all", f"${report['dollars_per_hour_bought']:.4f}/h, replacements included"
     )
     table.add_row(
         "plans",
-        f"{report['plans']}, ${report['plan_dollars_per_hour']:.4f}/h; no plan can cost less than "
-        f"${report['lower_bound_dollars_per_hour']:.4f}/h: gap {report['gap_percent']:.1f} %",
+        f"{report['plans']} for waiting pods, ${report['plan_dollars_per_hour']:.4f}/h; no plan "
+        f"can cost less than ${report['lower_bound_dollars_per_hour']:.4f}/h: gap "
+        f"{report['gap_percent']:.1f} %; {report['changes']} that replace nodes",
     )
     stages = report["seconds_by_stage"]
     table.add_row(
         "seconds",
         " → ".join(f"{name} {'?' if at is None else at}" for name, at in stages.items()),
     )
-    staying = [node for node in report["nodes"] if not node["gone"]]
-    table.add_row(
-        "what stays", f"{len(staying)} nodes, ${report['dollars_per_hour_staying']:.4f}/h"
-    )
     table.add_row("prices", report["prices"])
-    console.print(table)
+    plain = not console.is_terminal
+    console.print(table, soft_wrap=plain)
     for step in report["steps"]:
         mark = "[red]✗[/red]" if step["failures"] else "[green]✓[/green]"
-        console.print(f"{mark} {step['title']} ({step['seconds']} s){_after(step)}")
+        title = escape(step["title"])
+        console.print(f"{mark} {title} ({step['seconds']} s): {_after(step)}", soft_wrap=plain)
         for failure in step["failures"]:
-            console.print(f"    [red]{failure['expectation']}[/red]: {failure['why']}")
+            why = escape(failure["why"])
+            console.print(f"    [red]{failure['expectation']}[/red]: {why}", soft_wrap=plain)
+
+
+def _before_and_after(steps: Sequence[dict[str, Any]]) -> str:
+    """Return what stands after each step, and what the last steps saved."""
+    spent = [step["dollars_per_hour"] for step in steps]
+    told = " → ".join(map(_after, steps))
+    less = max(spent, default=0.0) - (spent[-1] if spent else 0.0)
+    return f"{told}: ${less:.4f}/h less than at most" if less > 0 else told
 
 
 def _after(step: dict[str, Any]) -> str:
-    nodes = step.get("nodes")
-    if nodes is None:
-        return ""
-    named = "1 node" if nodes == 1 else f"{nodes} nodes"
-    return f": {named}, ${step['dollars_per_hour']:.4f}/h"
+    named = "1 node" if step["nodes"] == 1 else f"{step['nodes']} nodes"
+    return f"{named}, ${step['dollars_per_hour']:.4f}/h"

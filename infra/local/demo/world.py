@@ -17,6 +17,7 @@ from infra.local.aws.embedded import call_verb
 from infra.local.aws.templates.assembly import synth_command
 from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.templates.resource_check import missing_resources
+from infra.local.decision_lines import DecisionLines
 from infra.local.demo.children import ROOT, Children, undisturbed
 from infra.local.demo.cluster_client import ClusterClient, read_documents
 from infra.local.demo.external_cluster import ForeignCluster, leave
@@ -74,6 +75,7 @@ class World:
         self._folder = Path(tempfile.mkdtemp(prefix="dovetail-"))
         self.children = Children(self._folder)
         self._page = LivePage(self.children, self._folder, say)
+        self._decisions = DecisionLines(self.children, self.log("decisions"), say)
         self.kubeconfig = self._folder / "kubeconfig"
         self.aws: Access
         self._kube: dict[str, Any] = {}
@@ -171,7 +173,8 @@ class World:
         self._say("starting the simulated cluster and the forwarder")
         self._start_simulation()
         self.start_forwarder()
-        self._page.start(self.kubeconfig, CLUSTER, self.aws.environment)
+        for shown in (self._decisions, self._page):
+            shown.start(self.kubeconfig, CLUSTER, self.aws.environment)
 
     def _synthesise(self) -> None:
         """Start the synthesis; it takes seconds and needs nothing of the world."""
@@ -296,6 +299,7 @@ class World:
 
     def _end(self) -> None:
         self._page.stop()
+        self._decisions.stop()
         try:
             if self.foreign is not None:
                 if self.children.alive("forwarder"):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from infra.local import live_page
+from infra.local.decision_lines import DecisionLines
 from infra.local.live_page import NOT_BUILT, LivePage
 
 
@@ -63,3 +64,25 @@ def test_a_page_that_is_not_built_says_how_it_is(
     LivePage(children, tmp_path, said).start(tmp_path / "kubeconfig", "demo", {})
     assert said.lines == [NOT_BUILT]
     assert not children.words
+
+
+class Telling:
+    """Children whose process has written something when it is begun."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+
+    def begin(self, name: str, arguments: list[str], *, environment: dict[str, str]) -> None:
+        assert (name, arguments[2:4]) == ("decisions", ["top", "--lines"])
+        said = '{"level":"WARNING"}\n19:47:49 buys 1 node\n19:48'
+        self.log.write_text(said, encoding="utf-8")
+
+
+def test_lines_of_decisions_are_said_and_what_else_is_logged_is_not(tmp_path: Path) -> None:
+    said, log = Said(), tmp_path / "decisions.log"
+    children: Any = Telling(log)
+    lines = DecisionLines(children, log, said)
+    lines.start(tmp_path / "kubeconfig", "demo", {})
+    assert said.something.wait(10)
+    lines.stop()
+    assert said.lines == ["19:47:49 buys 1 node"]

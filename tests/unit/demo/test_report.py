@@ -9,12 +9,21 @@ from rich.console import Console
 
 from infra.local.demo.prices import prices
 from infra.local.demo.report import STAGES, Moment, _in_order, _node
-from infra.local.demo.screen import fill_of, print_summary, state_of
+from infra.local.demo.screen import fill_of, print_summary, say, state_of
 from infra.local.demo.timeline import NodeTrack, PodTrack, Timeline
 
 ZONE = "topology.kubernetes.io/zone"
 TYPE = "node.kubernetes.io/instance-type"
 BOUGHT = "karpenter.sh/capacity-type"
+
+
+STEP = {
+    "title": "scale it [up]",
+    "seconds": 9.5,
+    "failures": [],
+    "nodes": 4,
+    "dollars_per_hour": 0.271,
+}
 
 
 def track(**changes: Any) -> NodeTrack:
@@ -33,14 +42,14 @@ def report(**changes: Any) -> dict[str, Any]:
         "pods": 10,
         "nodes": [{"gone": True}, {"gone": False}],
         "dollars_per_hour_bought": 0.271,
-        "dollars_per_hour_staying": 0.1,
         "plans": 1,
+        "changes": 2,
         "plan_dollars_per_hour": 0.271,
         "lower_bound_dollars_per_hour": 0.2,
         "gap_percent": 35.5,
         "seconds_by_stage": dict.fromkeys(STAGES, 1.5) | {"event": None},
         "prices": "prices of 2025-03-02",
-        "steps": [{"title": "scale it", "seconds": 9.5, "failures": []}],
+        "steps": [STEP],
         **changes,
     }
 
@@ -86,11 +95,11 @@ def test_a_node_of_an_unknown_offering_has_no_price() -> None:
 
 
 def test_the_state_of_a_node_is_the_furthest_it_has_come() -> None:
-    assert state_of(track()) == "launched"
-    assert state_of(track(ready=1.0)) == "registered"
-    assert state_of(track(ready=1.0, initialized=2.0)) == "initialized"
-    assert state_of(track(initialized=2.0, cordoned=3.0)) == "cordoned"
-    assert state_of(track(cordoned=3.0, deleting=4.0)) == "draining"
+    assert state_of(track(created=2.0), 9.4) == "launched, 7 s"
+    assert state_of(track(ready=1.0), 9.0) == "registered"
+    assert state_of(track(ready=1.0, initialized=2.0), 9.0) == "initialized"
+    assert state_of(track(initialized=2.0, cordoned=3.0), 9.0) == "cordoned"
+    assert state_of(track(cordoned=3.0, deleting=4.0), 9.0) == "draining"
 
 
 def test_the_summary_shows_pods_nodes_types_money_bound_and_stages() -> None:
@@ -100,19 +109,18 @@ def test_the_summary_shows_pods_nodes_types_money_bound_and_stages() -> None:
         "1 × m5.2xlarge, 3 × m5.large",
         "4 × spot",
         "$0.2710/h",
-        "$0.2000/h: gap 35.5 %",
+        "1 for waiting pods, $0.2710/h; no plan can cost less than $0.2000/h: gap 35.5 %; 2 that",
         "seen 1.5 → event ? → batch 1.5",
-        "1 nodes, $0.1000/h",
         "prices of 2025-03-02",
-        "✓ scale it (9.5 s)",
+        "✓ scale it [up] (9.5 s): 4 nodes, $0.2710/h",
     ):
         assert piece in text
 
 
 def test_a_failed_step_says_why() -> None:
     failures = [{"expectation": "pods_running", "why": "9 of 10 pods run, expected 10"}]
-    text = printed(report(steps=[{"title": "scale it", "seconds": 75.0, "failures": failures}]))
-    assert "✗ scale it (75.0 s)" in text
+    text = printed(report(steps=[{**STEP, "seconds": 75.0, "failures": failures}]))
+    assert "✗ scale it [up] (75.0 s)" in text
     assert "pods_running: 9 of 10 pods run" in text
 
 
@@ -121,11 +129,18 @@ def test_burst_that_launched_nothing_is_reported() -> None:
     assert text.count("none") == 2
 
 
-def test_steps_end_with_nodes_and_their_price() -> None:
-    done = {"title": "scale it", "seconds": 9.5, "failures": []}
-    text = printed(report(steps=[{**done, "nodes": 1, "dollars_per_hour": 0.0349}]))
-    assert "scale it (9.5 s): 1 node, $0.0349/h" in text
+def test_summary_says_what_stood_before_and_after() -> None:
+    last = {**STEP, "nodes": 1, "dollars_per_hour": 0.0349}
+    text = printed(report(steps=[STEP, last]))
+    assert "4 nodes, $0.2710/h → 1 node, $0.0349/h: $0.2361/h less than at most" in text
     assert "replacements included" in text
+
+
+def test_lines_are_whole_where_there_is_no_terminal() -> None:
+    console = Console(file=io.StringIO(), width=20)
+    say(console, "10 pods [of one cpu] wait for capacity")
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == "• 10 pods [of one cpu] wait for capacity\n"
 
 
 def test_fill_is_the_larger_share_of_cpu_and_memory_that_is_requested() -> None:

@@ -1,0 +1,116 @@
+"""One line for each decision, removal and loss of a node: `dovetail top --lines`.
+
+A pure function of what `Live.whole` returned, turn after turn. The first turn reports the last
+decisions before it, too.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from functions.cli.watch.view import GOING, LAUNCHING
+from shared.planning.explanation import counted
+
+_MICROS: Final = 1_000_000
+_NAMED: Final = 2
+
+View = Mapping[str, Any]
+
+
+class Lines:
+    """What was reported already, so that nothing is reported twice."""
+
+    def __init__(self) -> None:
+        self._decisions: set[str] = set()
+        self._nodes: dict[str, View] = {}
+        self._going: set[str] = set()
+
+    def turn(self, whole: Mapping[str, Any], now: datetime) -> list[str]:
+        """Return a line for each thing that is new, decisions first and oldest first.
+
+        Args:
+            whole: As `Live.whole` returns it.
+            now: UTC; each line begins with the time of its decision, else with this.
+        """
+        if not whole["synced"]:
+            return []
+        fresh = [made for made in whole["decisions"] if made["id"] not in self._decisions]
+        self._decisions.update(made["id"] for made in fresh)
+        nodes = {node["name"]: node for node in whole["nodes"] if node["phase"] != LAUNCHING}
+        changed = list(self._nodes_changed(nodes, whole["totals"]))
+        self._nodes = nodes
+        return [f"{made['at'][11:19]} {decided(made)}" for made in reversed(fresh)] + [
+            f"{now:%H:%M:%S} {line}" for line in changed
+        ]
+
+    def _nodes_changed(self, nodes: Mapping[str, View], totals: Mapping[str, Any]) -> Iterator[str]:
+        going = [
+            node
+            for name, node in nodes.items()
+            if node["phase"] == GOING and name not in self._going
+        ]
+        lost = [
+            node
+            for name, node in self._nodes.items()
+            if name not in nodes and name not in self._going and node["owner"]
+        ]
+        self._going = (self._going & {*nodes}) | {node["name"] for node in going}
+        stays = totals["price"] - sum(node["price"] or 0 for node in nodes.values() if _goes(node))
+        for reason, group in _by_reason(going):
+            yield f"removes {_machines(group)}: {reason}; {_dollars(stays)}/h stays"
+        if lost:
+            yield f"lost {_machines(lost)}: the Node is gone; {_dollars(stays)}/h stays"
+
+
+def decided(made: Mapping[str, Any]) -> str:
+    """Return one decision in one line: what is bought or removed, $/h, gap, and why.
+
+    Args:
+        made: As `archive.summary` returns it.
+    """
+    did = []
+    if made["nodes"]:
+        kinds = ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in made["nodes"])
+        count = sum(row[0] for row in made["nodes"])
+        did.append(
+            f"buys {counted(count, 'node')} for {counted(made['pods'], 'pod')}: {kinds}; "
+            f"{_dollars(made['cost'])}/h, bound {_dollars(made['bound'])}/h, "
+            f"gap {made['gap_percent']:.1f} %"
+        )
+    if made["remove"]:
+        did.append(f"replaces {counted(len(made['remove']), 'node')}: {_names(made['remove'])}")
+    if made["placed"]:
+        did.append(f"places {counted(made['placed'], 'pod')} on nodes that are there")
+    if made["unplaced"]:
+        did.append(f"has no place for {counted(made['unplaced'], 'pod')} (`dovetail why POD`)")
+    return f"{'; '.join(did) or 'changes nothing'}; {made['cause']}"
+
+
+def _goes(node: View) -> bool:
+    return bool(node["phase"] == GOING)
+
+
+def _by_reason(nodes: Iterable[View]) -> list[tuple[str, list[View]]]:
+    found: dict[str, list[View]] = {}
+    for node in nodes:
+        found.setdefault(node["reason"], []).append(node)
+    return sorted(found.items())
+
+
+def _machines(nodes: Sequence[View]) -> str:
+    """Return count, kinds, price and names of nodes."""
+    kinds = Counter(f"{node['type'] or '?'} {node['capacity_type']}".rstrip() for node in nodes)
+    listed = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
+    price = sum(node["price"] or 0 for node in nodes)
+    named = _names([node["name"] for node in nodes])
+    return f"{counted(len(nodes), 'node')}, {listed}, {_dollars(price)}/h ({named})"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(sorted(names)[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _dollars(micros: int) -> str:
+    return f"${micros / _MICROS:,.4f}"
