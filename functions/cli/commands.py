@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from functions.cli.attach import mount as mount_attach
 from functions.cli.catalog import mount as mount_catalog
 from functions.cli.doctor import mount as mount_doctor
 from functions.cli.migrate import mount as mount_migrate
@@ -106,6 +107,7 @@ def mount(subparsers: Subparsers) -> None:
     mount_catalog(subparsers)
     mount_what_if(subparsers)
     mount_report(subparsers)
+    mount_attach(subparsers)
     mount_doctor(subparsers)
     mount_migrate(subparsers)
     mount_why(subparsers)

@@ -122,6 +122,11 @@ class KubeApi:
         self._seconds = timeout.total_seconds()
         self._compress = compress
 
+    @property
+    def url(self) -> str:
+        """The endpoint, without a path."""
+        return self._url
+
     def get(self, path: str, query: Query = ()) -> Mapping[str, Any]:
         """Return the object at a path.
 

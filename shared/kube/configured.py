@@ -36,12 +36,17 @@ def connect_in_cluster(*, timeout: timedelta = TIMEOUT) -> KubeApi:
 
 
 def connect_kubeconfig(
-    path: str, *, timeout: timedelta = TIMEOUT, kind: type[KubeApi] = KubeApi
+    path: str,
+    *,
+    context: str | None = None,
+    timeout: timedelta = TIMEOUT,
+    kind: type[KubeApi] = KubeApi,
 ) -> KubeApi:
-    """Return the API server of a kubeconfig file's current context.
+    """Return the API server of a context of a kubeconfig file.
 
     Args:
         path: Of the file; several as in KUBECONFIG, the first that names the context counts.
+        context: Its name, None for the file's current one.
         timeout: Longest wait for an answer.
         kind: What the connection may do.
 
@@ -51,7 +56,9 @@ def connect_kubeconfig(
     """
     configuration = Configuration()
     try:
-        load_kube_config(config_file=path, client_configuration=configuration)  # type: ignore[no-untyped-call]
+        load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=path, context=context, client_configuration=configuration
+        )
     except (ConfigException, OSError) as error:
         reason = str(error).rstrip(".")
         raise PermanentError(f"kubeconfig {path}: {reason}; name a readable file") from error

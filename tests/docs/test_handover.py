@@ -5,6 +5,7 @@ import io
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from infra.local.demo.fault_injection import Mischief
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
-from infra.local.demo.world import World, WorldOptions
+from infra.local.demo.world import CLUSTER, World, WorldOptions
 from tests.docs.pages import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -24,6 +25,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 UNINSTALL = ROOT / "docs" / "operations" / "uninstall.md"
 MIGRATION = ROOT / "docs" / "migration.md"
 OURS = "karpenter.sh/provisioner-name"
+# As it is installed, without a terminal to ask at; the pages' cluster is called prod.
+DOVETAIL = f"""dovetail() {{
+    local words=("${{@/#prod/{CLUSTER}}}")
+    {sys.executable} -c 'from infra.local.console import main; raise SystemExit(main())' \\
+        "${{words[@]}}" --yes
+}}"""
 ALIVE = ("pending", "running", "stopping", "stopped")
 
 
@@ -37,7 +44,7 @@ class Terminal:
     def run(self, command: str) -> str:
         """Run a command of a page as it stands; return what it says on standard output."""
         ended = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command],
+            ["bash", "-o", "pipefail", "-c", f"{DOVETAIL}\n{command}"],
             cwd=ROOT,
             env={
                 **os.environ,

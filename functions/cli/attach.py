@@ -1,0 +1,302 @@
+"""`dovetail attach` and `dovetail detach`: what is in a cluster is applied, and removed."""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from functions.cli.asking import ask, refuse
+
+if TYPE_CHECKING:
+    from shared.installation.progress import Progress
+    from shared.installation.steps import Step
+    from shared.runtime.installing import InstallationRuntime, Reached
+
+DONE: Final = 0
+NOT_DONE: Final = 1
+_POLL: Final = timedelta(seconds=2)
+_IMAGE: Final = re.compile(r"^[a-z0-9][A-Za-z0-9._:/@-]*$")
+Make = Callable[["Reached"], "InstallationRuntime"]
+_ATTACH: Final = """\
+Applies what Dovetail needs in a cluster: the definitions of its kinds, the rights of its functions,
+and the forwarder. Shows first what it would do, asks, and ends once a heartbeat of the forwarder
+has come through. May be run again at any time; then it changes what differs. Definitions that
+another release has applied, as Karpenter's own, are left as they are, and then none is applied.
+
+Acts with your kubeconfig in the cluster and with your credentials in AWS.
+"""
+_DETACH: Final = """\
+Removes from a cluster what attach has applied: the forwarder, the rights, the definitions. Keeps
+what you wrote: a definition while an object of it exists, and the namespace while anything else is
+in it. Refuses while Nodes of Dovetail exist: only its functions remove their finalizer.
+
+Acts with your kubeconfig in the cluster and with your credentials in AWS.
+"""
+_CODES: Final = """exit codes:
+  0  done, or shown by --dry-run
+  1  not done: the forwarder is silent, Nodes exist, or you said no
+  2  bad input, or AWS or the cluster cannot be reached: one line says what
+"""
+
+
+def mount(
+    subparsers: Any, make_attach: Make | None = None, make_detach: Make | None = None
+) -> None:
+    """Add both commands; their parsed namespace has a `run` that returns the exit code."""
+    attach = _command(subparsers, "attach", "apply what Dovetail needs in a cluster", _ATTACH)
+    attach.add_argument(
+        "--image", metavar="IMAGE", help="the forwarder's; by default the one deployed"
+    )
+    attach.add_argument(
+        "--wait",
+        type=int,
+        default=300,
+        metavar="SECONDS",
+        help="longest wait for the forwarder's heartbeat; 0 for none (%(default)s)",
+    )
+    attach.set_defaults(
+        run=lambda arguments: _run("attach", arguments, make_attach or _deployed, _attach)
+    )
+    detach = _command(subparsers, "detach", "remove it again; keeps what you wrote", _DETACH)
+    detach.add_argument(
+        "--leave-nodes",
+        action="store_true",
+        help="although Nodes of Dovetail exist: nothing will remove their finalizer",
+    )
+    detach.set_defaults(
+        run=lambda arguments: _run("detach", arguments, make_detach or _deployed_or_not, _detach)
+    )
+
+
+def _command(subparsers: Any, name: str, told: str, text: str) -> Any:
+    parser = subparsers.add_parser(
+        name,
+        help=told,
+        description=text,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("cluster", metavar="CLUSTER", help="name of the EKS cluster")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="by default as kubectl finds it")
+    parser.add_argument("--context", metavar="NAME", help="of the file; by default the current one")
+    parser.add_argument(
+        "--any-address",
+        action="store_true",
+        help="the file has another address than EKS, as behind a proxy",
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be done, and end")
+    return parser
+
+
+def _deployed(reached: "Reached") -> "InstallationRuntime":
+    from shared.runtime.installing import installation_runtime  # noqa: PLC0415 -- not for --help
+
+    return installation_runtime(reached, deployed=True)
+
+
+def _deployed_or_not(reached: "Reached") -> "InstallationRuntime":
+    from shared.runtime.installing import installation_runtime  # noqa: PLC0415 -- not for --help
+
+    return installation_runtime(reached, deployed=False)
+
+
+def _run(
+    name: str,
+    arguments: argparse.Namespace,
+    make: Make,
+    use: Callable[["InstallationRuntime", argparse.Namespace], int],
+) -> int:
+    from shared.runtime.installing import Reached  # noqa: PLC0415 -- not for --help
+
+    reached = Reached(
+        cluster=arguments.cluster,
+        kubeconfig=arguments.kubeconfig,
+        context=arguments.context,
+        any_address=arguments.any_address,
+    )
+    return ask(name, lambda: make(reached), lambda runtime: use(runtime, arguments))
+
+
+def _attach(runtime: "InstallationRuntime", arguments: argparse.Namespace) -> int:
+    from shared.installation.manifests import (  # noqa: PLC0415 -- not for --help
+        FORWARDER_KEY,
+        image_of,
+        wanted_objects,
+    )
+    from shared.installation.steps import attach_steps  # noqa: PLC0415
+    from shared.runtime.installing import cluster_manifests  # noqa: PLC0415
+
+    if arguments.wait < 0:
+        return refuse("attach", f"--wait: {arguments.wait}: give whole seconds, 0 for none")
+    attachment = runtime.attachment()
+    image = arguments.image or attachment.forwarder_image
+    image = image or image_of(runtime.objects.find(FORWARDER_KEY))
+    if not _IMAGE.match(image):
+        return refuse(
+            "attach",
+            f"--image: {image!r}: give <registry>/dovetail/forwarder:<tag>, or deploy with "
+            "-c forwarder_image=",
+        )
+    wanted = wanted_objects(
+        cluster_manifests(),
+        cluster=runtime.cluster,
+        image=image,
+        architecture="" if arguments.image else attachment.forwarder_architecture,
+    )
+    steps = attach_steps(runtime.objects, wanted)
+    sys.stdout.write(f"attach {runtime.cluster} at {runtime.address}; forwarder {image}\n")
+    if not _go_on("attach", runtime, steps, arguments):
+        return DONE if arguments.dry_run else NOT_DONE
+    if not arguments.wait:
+        return DONE
+    return _await(runtime, timedelta(seconds=arguments.wait))
+
+
+def _detach(runtime: "InstallationRuntime", arguments: argparse.Namespace) -> int:
+    from shared.installation.manifests import wanted_objects  # noqa: PLC0415 -- not for --help
+    from shared.installation.steps import detach_steps  # noqa: PLC0415
+    from shared.runtime.installing import cluster_manifests  # noqa: PLC0415
+
+    wanted = wanted_objects(cluster_manifests(), cluster=runtime.cluster, image="")
+    steps = detach_steps(runtime.objects, wanted)
+    sys.stdout.write(f"detach {runtime.cluster} at {runtime.address}\n")
+    held = _held(runtime)
+    if held and not arguments.leave_nodes:
+        sys.stdout.write(as_text(steps))
+        sys.stderr.write(f"dovetail detach: nothing is changed: {held}\n")
+        return NOT_DONE
+    if not _go_on("detach", runtime, steps, arguments):
+        return DONE if arguments.dry_run else NOT_DONE
+    stack = f"DovetailCluster-{runtime.cluster.replace('_', '-')}"
+    sys.stdout.write(f"detached; next, its stack: npx cdk destroy {stack}\n")
+    return DONE
+
+
+def _held(runtime: "InstallationRuntime") -> str:
+    """Return why a cluster cannot be detached yet, with the remedy; empty if it can."""
+    nodes = runtime.nodes()
+    if nodes:
+        named = f"{len(nodes)} Nodes of Dovetail exist, as {nodes[0]}"
+        if len(nodes) == 1:
+            named = f"Node {nodes[0]} of Dovetail exists"
+        return (
+            f"{named}: pause the Provisioners and delete the Nodes (docs/operations/uninstall.md), "
+            "or give --leave-nodes: then nothing removes their finalizer"
+        )
+    launches = runtime.open_launches()
+    if launches:
+        return (
+            "a launch is under way: pause the Provisioners and wait a minute, or give --leave-nodes"
+        )
+    return ""
+
+
+def _go_on(
+    name: str,
+    runtime: "InstallationRuntime",
+    steps: "Sequence[Step]",
+    arguments: argparse.Namespace,
+) -> bool:
+    """Show the steps, ask, and carry them out; return whether that was done."""
+    from shared.installation.steps import carry_out  # noqa: PLC0415 -- not for --help
+
+    sys.stdout.write(as_text(steps))
+    sys.stdout.flush()
+    if arguments.dry_run:
+        return False
+    if not arguments.yes and any(step.action in _WRITES for step in steps) and not _agreed(name):
+        sys.stderr.write(f"dovetail {name}: nothing is changed\n")
+        return False
+    carry_out(runtime.objects, steps, _tell)
+    return True
+
+
+_WRITES: Final = ("create", "change", "delete")
+_DONE_WORDS: Final = {"create": "created", "change": "changed", "delete": "deleted"}
+
+
+def _agreed(name: str) -> bool:
+    if not sys.stdin.isatty():
+        sys.stderr.write(f"dovetail {name}: no terminal to ask at: give --yes\n")
+        return False
+    sys.stdout.write("go on? [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _tell(step: "Step") -> None:
+    sys.stdout.write(f"{_DONE_WORDS[step.action.value]} {step.key}\n")
+    sys.stdout.flush()
+
+
+def as_text(steps: "Sequence[Step]") -> str:
+    """Return a line for each step; those that change nothing are counted."""
+    lines = [
+        f"  {step.action.value:<9} {step.key}{f': {step.text}' if step.text else ''}"
+        for step in steps
+        if step.action.value != "unchanged"
+    ]
+    unchanged = len(steps) - len(lines)
+    if unchanged:
+        lines.append(f"  {unchanged} unchanged")
+    return "\n".join([*lines, ""])
+
+
+def _await(runtime: "InstallationRuntime", longest: timedelta) -> int:
+    """Wait for the forwarder's heartbeat and show the way there; return the exit code."""
+    ends = runtime.clock.now() + longest
+    told = ""
+    while True:
+        progress = _progress(runtime)
+        if progress.text != told:
+            told = progress.text
+            sys.stdout.write(f"forwarder: {told}\n")
+            sys.stdout.flush()
+        if progress.done:
+            sys.stdout.write(f"{runtime.cluster} is attached\n")
+            return DONE
+        if runtime.clock.now() >= ends:
+            break
+        runtime.clock.sleep(_POLL)
+    sys.stderr.write(
+        f"dovetail attach: no heartbeat within {longest.total_seconds():.0f} s: {told}\n"
+        + "".join(f"  look at: {command}\n" for command in _looks(runtime.cluster, progress))
+        + "  what it can be: docs/operations/forwarder-silent.md\n"
+    )
+    return NOT_DONE
+
+
+def _progress(runtime: "InstallationRuntime") -> "Progress":
+    from shared.installation.manifests import (  # noqa: PLC0415 -- not for --help
+        FORWARDER_KEY,
+        NAMESPACE,
+    )
+    from shared.installation.progress import (  # noqa: PLC0415
+        Progress,
+        forwarder_progress,
+    )
+    from shared.model.errors import RetryableError  # noqa: PLC0415
+
+    try:
+        deployment = runtime.objects.find(FORWARDER_KEY)
+        pods = runtime.objects.pods(NAMESPACE)
+        return forwarder_progress(deployment, pods, runtime.seen(), runtime.clock.now())
+    except RetryableError as error:
+        return Progress(done=False, runs=False, text=f"cannot be seen: {error}")
+
+
+def _looks(cluster: str, progress: "Progress") -> Sequence[str]:
+    """Return the commands that show why there is no heartbeat."""
+    if not progress.runs:
+        return (
+            "kubectl -n dovetail describe pods",
+            "kubectl -n dovetail describe deployment dovetail-forwarder",
+        )
+    return (
+        "kubectl -n dovetail logs deployment/dovetail-forwarder --tail=50",
+        f"aws eks describe-addon --cluster-name {cluster} --addon-name eks-pod-identity-agent",
+        f"dovetail doctor --prerequisites --cluster {cluster}",
+    )

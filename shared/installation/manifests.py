@@ -1,0 +1,123 @@
+"""What an installation applies in a cluster: the manifests of infra/cluster, filled in."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from shared.manifests.fields import Raw, mapping, mappings, text, text_map
+from shared.ports.objects import ObjectKey
+
+NAMESPACE: Final = "dovetail"
+FORWARDER: Final = "dovetail-forwarder"
+DEFINITION: Final = "CustomResourceDefinition"
+LABELS: Final = {"app.kubernetes.io/name": "dovetail"}
+# The registry of the manifest's image: it cannot exist, so no image of another publisher is pulled.
+_NO_REGISTRY: Final = "registry.invalid/"
+_ARCHITECTURE: Final = "kubernetes.io/arch"
+# Definitions first, the forwarder last: it needs all of the others.
+_ORDER: Final = (
+    DEFINITION,
+    "Namespace",
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "NetworkPolicy",
+    "Deployment",
+)
+FORWARDER_KEY: Final = ObjectKey(
+    api_version="apps/v1", kind="Deployment", namespace=NAMESPACE, name=FORWARDER
+)
+
+
+def wanted_objects(
+    documents: Iterable[Raw], *, cluster: str, image: str, architecture: str = ""
+) -> tuple[Raw, ...]:
+    """Return what is to be in the cluster, in the order in which it is applied.
+
+    Args:
+        documents: Of infra/cluster; what is no object of a cluster, as a Kustomization, is left
+            out.
+        cluster: Its name, as it is attached.
+        image: Of the forwarder.
+        architecture: Of the only nodes the image runs on, empty for an image of several.
+    """
+    configuration = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": FORWARDER, "namespace": NAMESPACE, "labels": dict(LABELS)},
+        "data": {"DOVETAIL_CLUSTER": cluster},
+    }
+    found = [
+        _filled(document, image, architecture)
+        if ObjectKey.of(document) == FORWARDER_KEY
+        else document
+        for document in (*documents, configuration)
+        if document.get("kind") in _ORDER
+    ]
+    return tuple(sorted(found, key=lambda document: _ORDER.index(text(document.get("kind")))))
+
+
+def image_of(deployment: Raw | None) -> str:
+    """Return the image that a forwarder's Deployment names, empty where it names none yet."""
+    found = [text(container.get("image")) for container in _containers(deployment or {})]
+    return next((image for image in found if not image.startswith(_NO_REGISTRY)), "")
+
+
+def is_labelled(found: Raw) -> bool:
+    """Return whether an object carries Dovetail's label."""
+    return LABELS.items() <= text_map(mapping(found.get("metadata")).get("labels")).items()
+
+
+def helm_release(found: Raw) -> str:
+    """Return the Helm release that an object belongs to, empty for none.
+
+    Source: https://helm.sh/docs/topics/v3_changes_overview (annotation and label of a release,
+    2026-11).
+    """
+    annotations = text_map(mapping(found.get("metadata")).get("annotations"))
+    return annotations.get("meta.helm.sh/release-name", "")
+
+
+def _containers(deployment: Raw) -> list[Raw]:
+    template = mapping(mapping(deployment.get("spec")).get("template"))
+    return mappings(mapping(template.get("spec")).get("containers"))
+
+
+def _filled(deployment: Raw, image: str, architecture: str) -> Raw:
+    containers = [{**container, "image": image} for container in _containers(deployment)]
+    changed: dict[str, Any] = {"containers": containers}
+    if architecture:
+        changed["nodeSelector"] = {_ARCHITECTURE: architecture}
+    spec = mapping(deployment.get("spec"))
+    template = mapping(spec.get("template"))
+    inner = {**template, "spec": {**mapping(template.get("spec")), **changed}}
+    return {**deployment, "spec": {**spec, "template": inner}}
+
+
+# What the server writes by itself, and what differs with each write.
+_OF_THE_SERVER: Final = frozenset({"generation", "managedFields", "resourceVersion"})
+
+
+def differences(old: Raw, new: Raw) -> tuple[str, ...]:
+    """Return the paths of the fields in which two states of an object differ, sorted.
+
+    The status and what the server counts by itself are left out.
+    """
+    return tuple(sorted(_paths(_compared(old), _compared(new), "")))
+
+
+def _compared(found: Raw) -> Raw:
+    metadata = mapping(found.get("metadata"))
+    kept = {key: value for key, value in metadata.items() if key not in _OF_THE_SERVER}
+    return {key: value for key, value in found.items() if key != "status"} | {"metadata": kept}
+
+
+def _paths(old: object, new: object, path: str) -> Iterator[str]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _paths(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from _paths(before, after, f"{path}[{number}]")
+    elif old != new:
+        yield path

@@ -1,0 +1,155 @@
+"""What `dovetail attach` and `dovetail detach` work with: a kubeconfig, the ledger, EKS."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from importlib.resources import files
+from typing import Final
+from urllib.parse import urlsplit
+
+from shared.aws.ec2.machines import Ec2Machines
+from shared.aws.session import Session
+from shared.kube.configured import connect_kubeconfig
+from shared.kube.install.objects import KubeObjects
+from shared.manifests.documents import read_documents
+from shared.manifests.fields import Raw
+from shared.model.errors import NotAttachedError, NotFoundError, PermanentError
+from shared.ports.objects import Objects
+from shared.runtime.doctor import function_settings
+from shared.runtime.system import SystemClock, region
+from shared.runtime.watching import kubeconfig_of
+from shared.runtime.wiring import Right, Wiring
+from shared.settings import ClusterAttachment
+from shared.snapshot.deployment import DOLLARS, deploy_command
+from shared.timers.heartbeats import forwarder_seen
+
+_TIMEOUT: Final = timedelta(seconds=20)
+_PORTS: Final = {"https": 443, "http": 80}
+# Folders of infra/cluster that every cluster gets; the others are choices.
+_FOLDERS: Final = (".", "node_pools")
+CLUSTER_NAME: Final = re.compile(r"^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """How a cluster is reached.
+
+    Attributes:
+        kubeconfig: Path of a file, None for the one that kubectl would read.
+        context: Of the file, None for its current one.
+        any_address: Whether the file may have another address than EKS, as behind a proxy.
+    """
+
+    cluster: str
+    kubeconfig: str | None = None
+    context: str | None = None
+    any_address: bool = False
+
+
+class InstallationRuntime:
+    """One cluster, reached with its user's permissions.
+
+    Args:
+        reached: How.
+        wiring: Of the control plane; None where there is none (any more).
+
+    Raises:
+        PermanentError: If the kubeconfig file cannot be used, or means another cluster.
+    """
+
+    def __init__(self, reached: Reached, wiring: Wiring | None) -> None:
+        self.cluster = reached.cluster
+        self.clock = SystemClock()
+        self._wiring = wiring
+        path = kubeconfig_of(reached.kubeconfig)
+        api = connect_kubeconfig(path, context=reached.context, timeout=_TIMEOUT)
+        self.address = api.url
+        if not reached.any_address:
+            self._require_address(path)
+        self._objects = KubeObjects(api)
+
+    @property
+    def objects(self) -> Objects:
+        """The cluster's objects."""
+        return self._objects
+
+    def attachment(self) -> ClusterAttachment:
+        """Return what the cluster's stack has written.
+
+        Raises:
+            NotAttachedError: If no stack attaches the cluster.
+        """
+        try:
+            if self._wiring is not None:
+                return self._wiring.registry.one(self.cluster)
+        except NotAttachedError:
+            pass
+        raise NotAttachedError(
+            f"CLUSTER: {self.cluster!r}: no stack attaches it: "
+            f"{deploy_command(self.cluster, DOLLARS)}"
+        )
+
+    def seen(self) -> datetime | None:
+        """Return the time of the forwarder's last heartbeat, None when there was none."""
+        return forwarder_seen(self._wiring.ledger, self.cluster) if self._wiring else None
+
+    def nodes(self) -> tuple[str, ...]:
+        """Return the names of Dovetail's Nodes, sorted."""
+        return self._objects.own_nodes()
+
+    def open_launches(self) -> int:
+        """Return how many launches the ledger has that are not finished."""
+        return len(self._wiring.ledger.open_intents(self.cluster)) if self._wiring else 0
+
+    def _require_address(self, path: str) -> None:
+        session = Session(region=region(), api_timeout=_TIMEOUT)
+        machines = Ec2Machines(session, cluster=self.cluster, role="", clock=self.clock)
+        expected = machines.endpoint().endpoint
+        if _host(expected) != _host(self.address):
+            raise PermanentError(
+                f"kubeconfig {path}: its context reaches {self.address}, but {self.cluster} is at "
+                f"{expected}: aws eks update-kubeconfig --name {self.cluster}, or name another "
+                "with --context; --any-address if that is a way to the same cluster"
+            )
+
+
+def installation_runtime(reached: Reached, *, deployed: bool) -> InstallationRuntime:
+    """Return the runtime that environment and kubeconfig file describe.
+
+    Args:
+        deployed: Whether a control plane is needed.
+
+    Raises:
+        PermanentError: If the name is none of a cluster, or the file means another cluster.
+        NotFoundError: If there is no such cluster, or no control plane and one is needed.
+        SettingsError: If a variable of the environment is wrong.
+    """
+    if not CLUSTER_NAME.match(reached.cluster):
+        raise PermanentError(
+            f"CLUSTER: {reached.cluster!r}: give the name of an EKS cluster (letters, digits, - "
+            "and _, at most 100)"
+        )
+    try:
+        wiring = Wiring(function_settings(), Right.OWN)
+    except NotFoundError:
+        if deployed:
+            raise
+        return InstallationRuntime(reached, None)
+    return InstallationRuntime(reached, wiring)
+
+
+def cluster_manifests() -> Iterator[Raw]:
+    """Yield the documents of infra/cluster that every cluster gets, file by file."""
+    for folder in _FOLDERS:
+        found = files("infra").joinpath("cluster", folder)
+        for path in sorted(found.iterdir(), key=lambda path: path.name):
+            if path.name.endswith(".yaml"):
+                yield from (
+                    document.raw for document in read_documents(path.name, path.read_bytes())
+                )
+
+
+def _host(url: str) -> tuple[str, int]:
+    parts = urlsplit(url.lower())
+    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
