@@ -234,10 +234,6 @@ class ClusterAttachment(BaseModel):
         brakes: What holds it back from the day it is attached; an attachment of a former release
             has no ceiling.
         migrate_role: ARN of the role that changes tags for `dovetail migrate`; empty without one.
-        forwarder_image: Image that its deployment built for the forwarder or was given; empty in
-            an attachment of a former release.
-        forwarder_architecture: Of the only nodes that image runs on, as kubernetes.io/arch has it;
-            empty for an image of several.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -254,8 +250,6 @@ class ClusterAttachment(BaseModel):
     preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"
     brakes: ClusterBrakes = ClusterBrakes()
     migrate_role: str = Field(default="", pattern=r"^(arn:[^:]+:iam::\d{12}:role/|$)")
-    forwarder_image: str = ""
-    forwarder_architecture: Literal["", "amd64", "arm64"] = ""
 
 
 class ForwarderSettings(BaseModel):

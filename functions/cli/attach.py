@@ -47,7 +47,7 @@ def mount(
     """Add both commands; their parsed namespace has a `run` that returns the exit code."""
     attach = _command(subparsers, "attach", "apply what Dovetail needs in a cluster", _ATTACH)
     attach.add_argument(
-        "--image", metavar="IMAGE", help="the forwarder's; by default the one deployed"
+        "--image", metavar="IMAGE", help="the forwarder's; by default the one in the cluster"
     )
     attach.add_argument(
         "--wait",
@@ -131,21 +131,11 @@ def _attach(runtime: "InstallationRuntime", arguments: argparse.Namespace) -> in
 
     if arguments.wait < 0:
         return refuse("attach", f"--wait: {arguments.wait}: give whole seconds, 0 for none")
-    attachment = runtime.attachment()
-    image = arguments.image or attachment.forwarder_image
-    image = image or image_of(runtime.objects.find(FORWARDER_KEY))
+    runtime.require_attachment()
+    image = arguments.image or image_of(runtime.objects.find(FORWARDER_KEY))
     if not _IMAGE.match(image):
-        return refuse(
-            "attach",
-            f"--image: {image!r}: give <registry>/dovetail/forwarder:<tag>, or deploy with "
-            "-c forwarder_image=",
-        )
-    wanted = wanted_objects(
-        cluster_manifests(),
-        cluster=runtime.cluster,
-        image=image,
-        architecture="" if arguments.image else attachment.forwarder_architecture,
-    )
+        return refuse("attach", f"--image: {image!r}: give <registry>/dovetail/forwarder:<tag>")
+    wanted = wanted_objects(cluster_manifests(), cluster=runtime.cluster, image=image)
     steps = attach_steps(runtime.objects, wanted)
     sys.stdout.write(f"attach {runtime.cluster} at {runtime.address}; forwarder {image}\n")
     if not _go_on("attach", runtime, steps, arguments):

@@ -1,7 +1,7 @@
 """What an installation applies in a cluster: the manifests of infra/cluster, filled in."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from shared.manifests.fields import Raw, mapping, mappings, text, text_map
 from shared.ports.objects import ObjectKey
@@ -12,7 +12,6 @@ DEFINITION: Final = "CustomResourceDefinition"
 LABELS: Final = {"app.kubernetes.io/name": "dovetail"}
 # The registry of the manifest's image: it cannot exist, so no image of another publisher is pulled.
 _NO_REGISTRY: Final = "registry.invalid/"
-_ARCHITECTURE: Final = "kubernetes.io/arch"
 # Definitions first, the forwarder last: it needs all of the others.
 _ORDER: Final = (
     DEFINITION,
@@ -29,9 +28,7 @@ FORWARDER_KEY: Final = ObjectKey(
 )
 
 
-def wanted_objects(
-    documents: Iterable[Raw], *, cluster: str, image: str, architecture: str = ""
-) -> tuple[Raw, ...]:
+def wanted_objects(documents: Iterable[Raw], *, cluster: str, image: str) -> tuple[Raw, ...]:
     """Return what is to be in the cluster, in the order in which it is applied.
 
     Args:
@@ -39,7 +36,6 @@ def wanted_objects(
             out.
         cluster: Its name, as it is attached.
         image: Of the forwarder.
-        architecture: Of the only nodes the image runs on, empty for an image of several.
     """
     configuration = {
         "apiVersion": "v1",
@@ -48,9 +44,7 @@ def wanted_objects(
         "data": {"DOVETAIL_CLUSTER": cluster},
     }
     found = [
-        _filled(document, image, architecture)
-        if ObjectKey.of(document) == FORWARDER_KEY
-        else document
+        _filled(document, image) if ObjectKey.of(document) == FORWARDER_KEY else document
         for document in (*documents, configuration)
         if document.get("kind") in _ORDER
     ]
@@ -83,14 +77,11 @@ def _containers(deployment: Raw) -> list[Raw]:
     return mappings(mapping(template.get("spec")).get("containers"))
 
 
-def _filled(deployment: Raw, image: str, architecture: str) -> Raw:
+def _filled(deployment: Raw, image: str) -> Raw:
     containers = [{**container, "image": image} for container in _containers(deployment)]
-    changed: dict[str, Any] = {"containers": containers}
-    if architecture:
-        changed["nodeSelector"] = {_ARCHITECTURE: architecture}
     spec = mapping(deployment.get("spec"))
     template = mapping(spec.get("template"))
-    inner = {**template, "spec": {**mapping(template.get("spec")), **changed}}
+    inner = {**template, "spec": {**mapping(template.get("spec")), "containers": containers}}
     return {**deployment, "spec": {**spec, "template": inner}}
 
 

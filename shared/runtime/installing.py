@@ -20,7 +20,6 @@ from shared.runtime.doctor import function_settings
 from shared.runtime.system import SystemClock, region
 from shared.runtime.watching import kubeconfig_of
 from shared.runtime.wiring import Right, Wiring
-from shared.settings import ClusterAttachment
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.timers.heartbeats import forwarder_seen
 
@@ -74,15 +73,16 @@ class InstallationRuntime:
         """The cluster's objects."""
         return self._objects
 
-    def attachment(self) -> ClusterAttachment:
-        """Return what the cluster's stack has written.
+    def require_attachment(self) -> None:
+        """Refuse a cluster that the control plane does not know.
 
         Raises:
             NotAttachedError: If no stack attaches the cluster.
         """
         try:
             if self._wiring is not None:
-                return self._wiring.registry.one(self.cluster)
+                self._wiring.registry.one(self.cluster)
+                return
         except NotAttachedError:
             pass
         raise NotAttachedError(

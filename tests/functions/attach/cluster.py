@@ -26,11 +26,10 @@ _ROLE: Final = "arn:aws:iam::123456789012:role/a"
 class ControlPlane:
     """A double of Wiring: one attachment and a ledger in memory."""
 
-    def __init__(self, *, attached: bool, image: str, architecture: str) -> None:
+    def __init__(self, *, attached: bool = True) -> None:
         self.ledger = FakeLedger()
         self.registry = self
         self._attached = attached
-        self._given = {"forwarder_image": image, "forwarder_architecture": architecture}
 
     def one(self, name: str) -> ClusterAttachment:
         if not self._attached:
@@ -41,7 +40,6 @@ class ControlPlane:
                 "launch_role": _ROLE,
                 "terminate_role": _ROLE,
                 "instance_profile": "nodes",
-                **self._given,
             }
         )
 
@@ -65,24 +63,20 @@ class There:
     def __init__(self, kubeconfig: str) -> None:
         self.kubeconfig = kubeconfig
         self.api: KubeApi = connect_kubeconfig(kubeconfig)
-        self.control_plane: ControlPlane | None = self.deployed()
+        self.control_plane: ControlPlane | None = ControlPlane()
         self.clock = Clock()
-
-    @staticmethod
-    def deployed(
-        *, attached: bool = True, image: str = IMAGE, architecture: str = "amd64"
-    ) -> ControlPlane:
-        return ControlPlane(attached=attached, image=image, architecture=architecture)
 
     def runtime(self, reached: Reached) -> InstallationRuntime:
         made = InstallationRuntime(reached, cast("Wiring | None", self.control_plane))
         made.clock = self.clock  # type: ignore[assignment]
         return made
 
-    def run(self, command: str, *arguments: str) -> int:
+    def run(self, command: str, *arguments: str, image: str = IMAGE) -> int:
         parser = argparse.ArgumentParser()
         attach.mount(parser.add_subparsers(), self.runtime, self.runtime)
         given = [command, "prod", "--kubeconfig", self.kubeconfig, "--any-address", *arguments]
+        if command == "attach" and image:
+            given += ["--image", image]
         parsed = parser.parse_args(given)
         return int(parsed.run(parsed))
 

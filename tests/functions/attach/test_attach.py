@@ -12,7 +12,14 @@ from shared.installation.manifests import FORWARDER_KEY, NAMESPACE, wanted_objec
 from shared.installation.steps import Action, attach_steps
 from shared.ports.objects import ObjectKey
 from shared.runtime.installing import Reached, cluster_manifests, installation_runtime
-from tests.functions.attach.cluster import DEFINITIONS, DEPLOYMENT, IMAGE, IN_DOVETAIL, There
+from tests.functions.attach.cluster import (
+    DEFINITIONS,
+    DEPLOYMENT,
+    IMAGE,
+    IN_DOVETAIL,
+    ControlPlane,
+    There,
+)
 
 Captured = pytest.CaptureFixture[str]
 
@@ -36,7 +43,6 @@ def test_attaching_shows_applies_and_ends_with_the_heartbeat(
     ]
     spec = there.api.get(DEPLOYMENT)["spec"]["template"]["spec"]
     assert spec["containers"][0]["image"] == IMAGE
-    assert spec["nodeSelector"] == {"kubernetes.io/arch": "amd64"}
     named = there.api.get(f"{IN_DOVETAIL}/configmaps/dovetail-forwarder")["data"]
     assert named == {"DOVETAIL_CLUSTER": "prod"}
     assert len(there.names(DEFINITIONS)) == 4
@@ -207,15 +213,15 @@ def test_objects_of_a_helm_release_are_left_to_helm(there: There, capsys: Captur
         )
 
 
-def test_the_image_is_the_one_given_deployed_or_there(there: There, capsys: Captured) -> None:
-    there.control_plane = there.deployed(image="", architecture="")
-    assert there.run("attach", "--yes", "--wait", "0") == 2
+def test_the_image_is_the_one_given_or_the_one_in_the_cluster(
+    there: There, capsys: Captured
+) -> None:
+    assert there.run("attach", "--yes", "--wait", "0", image="") == 2
     assert capsys.readouterr().err == (
-        "dovetail attach: --image: '': give <registry>/dovetail/forwarder:<tag>, or deploy with "
-        "-c forwarder_image=\n"
+        "dovetail attach: --image: '': give <registry>/dovetail/forwarder:<tag>\n"
     )
-    assert there.run("attach", "--yes", "--wait", "0", "--image", "own/forwarder:1") == 0
-    assert there.run("attach", "--wait", "0") == 0
+    assert there.run("attach", "--yes", "--wait", "0", image="own/forwarder:1") == 0
+    assert there.run("attach", "--wait", "0", image="") == 0
     container = there.api.get(DEPLOYMENT)["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == "own/forwarder:1"
 
@@ -238,7 +244,7 @@ def test_bad_input_is_told_in_one_line(
     there: There, capsys: Captured, arguments: list[str], told: str
 ) -> None:
     if not arguments:
-        there.control_plane = there.deployed(attached=False)
+        there.control_plane = ControlPlane(attached=False)
     assert there.run("attach", *arguments) == 2
     said = capsys.readouterr().err
     assert told in said

@@ -177,7 +177,18 @@ def test_the_forwarder_is_critical_confined_and_never_on_a_dovetail_node() -> No
 
     assert pod["priorityClassName"] == "system-cluster-critical"
     assert affinity["nodeSelectorTerms"] == [
-        {"matchExpressions": [{"key": "karpenter.sh/provisioner-name", "operator": "DoesNotExist"}]}
+        {
+            "matchExpressions": [
+                {"key": "karpenter.sh/provisioner-name", "operator": "DoesNotExist"},
+                {"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"},
+            ]
+        },
+        # Nodes of EKS Auto Mode have the label of a NodePool and are not Dovetail's.
+        {
+            "matchExpressions": [
+                {"key": "eks.amazonaws.com/compute-type", "operator": "In", "values": ["auto"]}
+            ]
+        },
     ]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert container["securityContext"] == {
