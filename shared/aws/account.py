@@ -18,6 +18,7 @@ _QUOTAS: Final = {"on-demand": "L-1216C47A", "spot": "L-34B43A08"}
 # How EC2 calls id and ARN of a subnet and of a security group.
 _SUBNET: Final = ("SubnetId", "SubnetArn")
 _GROUP: Final = ("GroupId", "SecurityGroupArn")
+_AGENT: Final = "eks-pod-identity-agent"
 _STANDARD: Final = frozenset("acdhimrtz")
 # Families whose first letter is standard and whose quota is another.
 _OTHERS: Final = ("dl", "hpc", "inf", "mac", "trn")
@@ -59,10 +60,25 @@ class AwsAccount:
 
     def authentication_mode(self) -> str:
         """Return the cluster's authentication mode; clusters from before the choice have none."""
-        with translated(f"eks DescribeCluster {self._cluster}"):
-            answer = self._session.client("eks").describe_cluster(name=self._cluster)
-        found = answer["cluster"].get("accessConfig") or {}
+        found = self._described().get("accessConfig") or {}
         return str(found.get("authenticationMode") or "CONFIG_MAP")
+
+    def identity_agent(self) -> str:
+        """Return the status of the add-on of EKS Pod Identity.
+
+        `BUILT_IN` in EKS Auto Mode, whose nodes have the agent; empty without the add-on.
+        Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-agent-setup.html (2026-11).
+        """
+        if (self._described().get("computeConfig") or {}).get("enabled"):
+            return "BUILT_IN"
+        try:
+            with translated(f"eks DescribeAddon {self._cluster} {_AGENT}"):
+                answer = self._session.client("eks").describe_addon(
+                    clusterName=self._cluster, addonName=_AGENT
+                )
+        except NotFoundError:
+            return ""
+        return str(answer["addon"]["status"])
 
     def access_entries(self) -> tuple[AccessEntry, ...]:
         """Return the cluster's access entries, sorted."""
@@ -154,6 +170,12 @@ class AwsAccount:
                 for entry in found
             )
         )
+
+    def _described(self) -> Mapping[str, Any]:
+        with translated(f"eks DescribeCluster {self._cluster}"):
+            answer = self._session.client("eks").describe_cluster(name=self._cluster)
+        found: Mapping[str, Any] = answer["cluster"]
+        return found
 
     def _limit(self, code: str) -> int:
         with translated(f"service-quotas GetServiceQuota {code}"):

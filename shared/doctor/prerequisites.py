@@ -14,6 +14,11 @@ from shared.snapshot.deployment import DOLLARS, deploy_command
 # Access entries are read in these modes only.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/grant-k8s-access.html (2026-08).
 _WITH_ENTRIES: Final = frozenset({"API", "API_AND_CONFIG_MAP"})
+# By name the add-on and its DaemonSet. While it is made or updated its pods run, or soon will.
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Addon.html and
+# https://github.com/aws/eks-pod-identity-agent, charts/eks-pod-identity-agent (2026-11).
+_AGENT: Final = "eks-pod-identity-agent"
+_AGENT_RUNS: Final = frozenset({"ACTIVE", "BUILT_IN", "CREATING", "UPDATING"})
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
 # and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html (2026-08).
 _LINKED_ROLES: Final = {
@@ -66,6 +71,7 @@ class Prerequisites:
         """
         questions = (
             ("authentication-mode", self._authentication_mode),
+            ("identity-agent", self._identity_agent),
             ("access-entries", self._entries),
             ("service-linked-roles", self._linked_roles),
             ("quotas", self._quotas),
@@ -93,6 +99,27 @@ class Prerequisites:
                 command=f"aws eks update-cluster-config --name {self._cluster} "
                 "--access-config authenticationMode=API_AND_CONFIG_MAP",
             )
+
+    def _identity_agent(self) -> Iterator[Finding]:
+        """Find what keeps the forwarder without credentials: it would run, and say nothing."""
+        status = self._account.identity_agent()
+        if status in _AGENT_RUNS or (not status and self._brings_its_own_agent()):
+            return
+        verb = "describe" if status else "create"
+        yield Finding(
+            kind="identity-agent",
+            subject=_AGENT,
+            text=f"the add-on {f'is {status}' if status else 'is missing'}: EKS Pod Identity gives "
+            "the forwarder no credentials, so no event reaches the functions",
+            command=f"aws eks {verb}-addon --cluster-name {self._cluster} --addon-name {_AGENT}",
+        )
+
+    def _brings_its_own_agent(self) -> bool:
+        """Say whether the agent was installed without the add-on, as by its Helm chart."""
+        try:
+            return self._surroundings().has_daemon_set("kube-system", _AGENT)
+        except AutoscalerError:
+            return False
 
     def _entries(self) -> Iterator[Finding]:
         attachment = self._account.attachment()

@@ -15,6 +15,7 @@ from shared.ports import Rival
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/associate-service-account-role.html
 # (2026-11).
+_APPS: Final = "/apis/apps/v1/namespaces"
 _ROLE: Final = "eks.amazonaws.com/role-arn"
 
 
@@ -48,9 +49,19 @@ class KubeSurroundings:
     def annotated_role(self, namespace: str, service_account: str) -> str:
         """Return the ARN of the role in an account's annotation (IRSA), empty for none."""
         path = path_to(NAMESPACES_PATH, namespace, "serviceaccounts", service_account)
+        found = self._find(path, f"service account {namespace}/{service_account}")
+        metadata = mapping(mapping(found).get("metadata"))
+        return text(mapping(metadata.get("annotations")).get(_ROLE))
+
+    def has_daemon_set(self, namespace: str, name: str) -> bool:
+        """Say whether there is a DaemonSet of this name."""
+        path = path_to(_APPS, namespace, "daemonsets", name)
+        return self._find(path, f"daemon set {namespace}/{name}") is not None
+
+    def _find(self, path: str, what: str) -> object:
+        """Return an object, None if there is none."""
         reply = self._api.send("GET", path)
         if reply.status == 404:
-            return ""
-        raise_unless_ok(reply, f"service account {namespace}/{service_account}")
-        metadata = mapping(mapping(reply.body).get("metadata"))
-        return text(mapping(metadata.get("annotations")).get(_ROLE))
+            return None
+        raise_unless_ok(reply, what)
+        return reply.body

@@ -87,6 +87,13 @@ class Account(Protocol):
         """
         ...
 
+    def identity_agent(self) -> str:
+        """Return the status of the add-on that gives pods their roles (EKS Pod Identity).
+
+        As EKS names it, such as `ACTIVE`; `BUILT_IN` in EKS Auto Mode, empty without the add-on.
+        """
+        ...
+
     def access_entries(self) -> tuple[AccessEntry, ...]:
         """Return the cluster's access entries, sorted."""
         ...
@@ -140,4 +147,8 @@ class Surroundings(Protocol):
 
     def annotated_role(self, namespace: str, service_account: str) -> str:
         """Return the ARN of the role in an account's annotation (IRSA), empty for none."""
+        ...
+
+    def has_daemon_set(self, namespace: str, name: str) -> bool:
+        """Say whether there is a DaemonSet of this name."""
         ...

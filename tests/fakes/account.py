@@ -38,6 +38,7 @@ class FakeAccount:
 
     attached: Attachment | None = ATTACHMENT
     mode: str = "API_AND_CONFIG_MAP"
+    agent: str = "ACTIVE"
     entries: tuple[AccessEntry, ...] = ENTRIES
     roles: set[str] = field(
         default_factory=lambda: {"AWSServiceRoleForEC2Fleet", "AWSServiceRoleForEC2Spot"}
@@ -60,6 +61,9 @@ class FakeAccount:
 
     def authentication_mode(self) -> str:
         return self._answer(self.mode)
+
+    def identity_agent(self) -> str:
+        return self._answer(self.agent)
 
     def access_entries(self) -> tuple[AccessEntry, ...]:
         return tuple(sorted(self._answer(self.entries)))
@@ -103,6 +107,7 @@ class FakeSurroundings:
     rivals: tuple[Rival, ...] = ()
     declared: tuple[Provisioner, ...] = ()
     annotated: str = ""
+    daemon_sets: tuple[str, ...] = ()
 
     def running(self) -> tuple[Rival, ...]:
         return self.rivals
@@ -113,3 +118,6 @@ class FakeSurroundings:
     def annotated_role(self, namespace: str, service_account: str) -> str:
         assert (namespace, service_account) == ("kube-system", "aws-node")
         return self.annotated
+
+    def has_daemon_set(self, namespace: str, name: str) -> bool:
+        return f"{namespace}/{name}" in self.daemon_sets

@@ -11,6 +11,7 @@ from shared.model.errors import UnauthorizedError
 from tests.fakes.clock import FakeClock
 
 ACCOUNT = "/api/v1/namespaces/kube-system/serviceaccounts/aws-node"
+AGENT = "/apis/apps/v1/namespaces/kube-system/daemonsets/eks-pod-identity-agent"
 ROLE = "arn:aws:iam::123456789012:role/cni"
 
 
@@ -21,6 +22,7 @@ class Api:
         self.replies = {
             ACCOUNT: replies.get("account"),
             PROVISIONERS_PATH: replies.get("provisioners"),
+            AGENT: replies.get("agent"),
         }
 
     def send(self, method: str, path: str, *, query: Any = (), **_: Any) -> Reply:
@@ -47,6 +49,13 @@ def test_the_role_of_the_network_plugin_is_read_from_its_annotation(
 
 def test_a_cluster_without_the_network_plugin_of_aws_has_no_role_for_it() -> None:
     assert surroundings().annotated_role("kube-system", "aws-node") == ""
+
+
+def test_a_daemon_set_is_found_by_its_name() -> None:
+    running = surroundings(agent=Reply(status=200, body={"kind": "DaemonSet"}))
+
+    assert running.has_daemon_set("kube-system", "eks-pod-identity-agent")
+    assert not running.has_daemon_set("kube-system", "other")
 
 
 def test_missing_permission_is_reported() -> None:

@@ -78,6 +78,20 @@ def test_each_step_of_a_deployment_takes_a_finding_away(
     _lose_and_mend_entries(here, capsys)
 
 
+def test_a_lost_agent_is_found_and_the_command_that_is_printed_brings_it_back(
+    here: EmbeddedAws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    eks = here.client("eks")
+    assert "identity-agent" not in findings(capsys)
+    eks.delete_addon(clusterName=CLUSTER, addonName="eks-pod-identity-agent")
+    (found,) = findings(capsys)["identity-agent"]
+    words = found["command"].split()
+    assert words[:3] == ["aws", "eks", "create-addon"]
+    given = dict(zip(words[3::2], words[4::2], strict=True))
+    eks.create_addon(clusterName=given["--cluster-name"], addonName=given["--addon-name"])
+    assert "identity-agent" not in findings(capsys)
+
+
 def _lose_and_mend_entries(here: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:
     """A lost access entry is found, and the command that is printed makes it again."""
     eks = here.client("eks")

@@ -36,6 +36,43 @@ def test_cluster_without_access_entries_gets_the_command_to_enable_them() -> Non
     )
 
 
+def test_a_cluster_without_the_agent_of_pod_identity_gets_the_command_that_adds_it() -> None:
+    found = only(FakeAccount(agent=""))
+
+    assert (found.kind, found.subject) == ("identity-agent", "eks-pod-identity-agent")
+    assert "is missing: EKS Pod Identity gives the forwarder no credentials" in found.text
+    assert found.command == (
+        "aws eks create-addon --cluster-name demo --addon-name eks-pod-identity-agent"
+    )
+
+
+def test_an_agent_that_does_not_run_is_shown() -> None:
+    found = only(FakeAccount(agent="CREATE_FAILED"))
+
+    assert "is CREATE_FAILED" in found.text
+    assert found.command.startswith("aws eks describe-addon ")
+
+
+@pytest.mark.parametrize("status", ["ACTIVE", "BUILT_IN", "CREATING", "UPDATING"])
+def test_an_agent_that_runs_or_is_being_made_is_no_finding(status: str) -> None:
+    assert look(FakeAccount(agent=status)) == ()
+
+
+def test_an_agent_from_its_helm_chart_is_no_finding() -> None:
+    inside = FakeSurroundings(daemon_sets=("kube-system/eks-pod-identity-agent",))
+
+    assert look(FakeAccount(agent=""), inside) == ()
+
+
+def test_the_missing_agent_is_told_also_where_the_cluster_cannot_be_asked() -> None:
+    def away() -> FakeSurroundings:
+        raise UnauthorizedError("no")
+
+    found = Prerequisites("demo", FakeAccount(agent=""), away).look()
+
+    assert "identity-agent" in {finding.kind for finding in found}
+
+
 @pytest.mark.parametrize(
     ("missing", "ending"),
     [
@@ -194,6 +231,7 @@ def test_what_cannot_be_asked_is_a_finding_and_stops_no_other_question() -> None
         "access-entries",
         "authentication-mode",
         "concurrency",
+        "identity-agent",
         "launch-rights",
         "node-role",
         "quotas",
