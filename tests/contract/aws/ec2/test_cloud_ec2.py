@@ -331,3 +331,24 @@ def test_an_instance_that_is_gone_between_two_calls_is_fine(aws: Session, ec2: E
         pytest.raises(UnauthorizedError),
     ):
         ec2.terminate(["i-1"])
+
+
+def test_a_launch_asks_nothing_of_iam(
+    aws: Session, ec2: Ec2Cloud, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A network without a way out has endpoints of ec2, ssm and eks; IAM has one in few Regions.
+    asked: set[str] = set()
+    client = aws.client
+
+    def noted(service: str, **more: Any) -> Any:
+        asked.add(service)
+        return client(service, **more)
+
+    monkeypatch.setattr(aws, "client", noted)
+    data = {"ImageId": IMAGE, "IamInstanceProfile": {"Name": "mine"}}
+    ec2.ensure_launch_template("template-1", data)
+    ec2.image_ids(["/aws/service/eks/optimized-ami/1.33/amazon-linux-2/recommended/image_id"])
+    ec2.site(TEMPLATE)
+    answer = ec2.create_fleet(fleet_request(("m5.large", place.subnets["a"])))
+    assert len(answer.instances) == 1
+    assert asked == {"ec2", "ssm"}

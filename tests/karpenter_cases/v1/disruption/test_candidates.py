@@ -143,6 +143,21 @@ def test_a_pod_may_be_protected_for_a_while(minutes: int | None, *, stays: bool)
     assert is_candidate(of_pool("a"), decode_pod(raw)) is not stays
 
 
+def kept(name: str, span: str, minutes: int) -> Any:
+    """Return a pod that started so long ago and is protected for a span."""
+    raw = pod_manifest(name, node="a", cpu="300m")
+    raw["metadata"]["annotations"] = {keys.DO_NOT_DISRUPT: span}
+    raw["status"]["startTime"] = (LATER - timedelta(minutes=minutes)).isoformat()
+    return decode_pod(raw)
+
+
+def test_the_longest_of_several_protections_counts() -> None:
+    over, lasting = kept("b", "1m", 5), kept("c", "1h", 5)
+    assert is_candidate(of_pool("a"), over, kept("d", "4m", 5))
+    assert not is_candidate(of_pool("a"), over, lasting)
+    assert not is_candidate(of_pool("a"), lasting, over)
+
+
 def test_with_a_grace_period_drift_begins_and_no_consolidation() -> None:
     limited = saving(labels={"team": "new"}, terminationGracePeriod="1h")
     drifted = of_pool("a", annotations=OLD)

@@ -207,6 +207,29 @@ def test_a_policy_that_forbids_it_does_nothing(disruption: dict[str, str]) -> No
     assert looked(seen).reason == "no node may be disrupted"
 
 
+BALANCED = (saving(disruption={"consolidationPolicy": "Balanced"}),)
+
+
+def test_a_balanced_pool_moves_what_is_oversized() -> None:
+    oversized = scene(of_pool("a", "m5.2xlarge"), bound=(on("a", cpu=1000),), pools=BALANCED)
+    assert changed(oversized).method == Method.REPLACE
+    packed = scene(of_pool("a"), bound=(on("a", cpu=1500),), pools=BALANCED)
+    assert looked(packed).change is None
+    spare = scene(*some(2), bound=twins().bound, pools=BALANCED)
+    assert changed(spare).method == Method.DELETE
+
+
+def test_a_balanced_pool_at_its_edges() -> None:
+    saves_nothing = scene(of_pool("a"), bound=(on("a", cpu=1500),), pools=BALANCED)
+    assert looked(saves_nothing).change is None
+    disturbs_nothing = scene(of_pool("a"), pools=BALANCED)
+    assert changed(disturbs_nothing).method == Method.EMPTY
+    # No offering is free: next to nothing is the least.
+    cheap = tuple(instance_type(known.name, price=10) for known in twins().instance_types)
+    costs_nothing = scene(*some(2), bound=twins().bound, pools=BALANCED)
+    assert looked(replace(costs_nothing, instance_types=cheap)).change is None
+
+
 def test_a_balanced_pool_leaves_others_as_they_are() -> None:
     balanced = saving("even", disruption={"consolidationPolicy": "Balanced"})
     seen = scene(*some(2), bound=twins().bound, pools=(balanced, saving()))

@@ -8,7 +8,7 @@ import pytest
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.model import labels as keys
 from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.replacement import Replacement
+from shared.node_lifecycle.replacement import Replacement, start_replacement
 from shared.ports import TimerKind
 from tests.builders import SHAPES, budget, pod
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
@@ -180,6 +180,23 @@ def test_a_hold_that_came_meanwhile_keeps_the_old(hold: str) -> None:
         there.cluster.add(budget(0))
     replacement_step(there)
     assert big(there).deletion_at is None
+
+
+def test_two_changes_wait_each_for_its_own_node() -> None:
+    there = world(named_pool(disruption=SAVING))
+    for name in ("old1", "old2"):
+        stand(there, name)
+        there.cluster.add(pod(f"of-{name}", node_name=name))
+        old = there.cluster.node_values[name]
+        start_replacement(there.ports, f"plan-{name}", [old], 1, "consolidation")
+    for number, ready in ((1, True), (2, None)):
+        slot = {keys.SLOT: f"plan-old{number}/0"}
+        stand(there, f"new{number}", annotations=slot, ready=ready)
+    states = [timer.payload for timer in there.outbox.timers_of(TimerKind.REPLACEMENT)]
+    for state in states:
+        assert Replacement(there.ports).step(state)["next"] == "wait"
+    going = {node.name for node in there.cluster.nodes() if node.deletion_at is not None}
+    assert going == {"old1"}
 
 
 def test_a_mark_of_an_earlier_round_is_removed() -> None:

@@ -49,6 +49,49 @@ def test_near_the_end_a_pod_is_deleted_and_not_before() -> None:
     assert there.cluster.pods["default/a"].deletion_at is not None
 
 
+def test_a_pod_whose_time_fits_is_not_deleted_yet() -> None:
+    there = held(seconds=60)
+    there.advance(HOUR - 61 * SECOND)
+    drain(there)
+    assert there.cluster.pods["default/a"].deletion_at is None
+    there.advance(SECOND)
+    drain(there)
+    assert there.cluster.pods["default/a"].deletion_at == NOW + HOUR
+
+
+def test_a_tier_that_is_stuck_keeps_no_later_pod_past_the_end() -> None:
+    critical = {"priority_class": "system-node-critical", "grace_period_seconds": 1800}
+    there = going(
+        pod(node_name="n1", grace_period_seconds=30),
+        pod("z", node_name="n1", **critical),
+        spec=GRACE,
+    )
+    there.cluster.budgeted.add("default/a")
+    drain(there)
+    there.advance(31 * MINUTE)
+    drain(there)
+    assert there.cluster.called("delete_pod") == ["default/z"]
+    assert there.cluster.pods["default/a"].deletion_at is None
+
+
+def test_a_pod_that_would_end_too_late_is_brought_forward() -> None:
+    late = pod(node_name="n1", deletion_at=NOW + 3 * HOUR, grace_period_seconds=10800)
+    early = pod("b", node_name="n1", deletion_at=NOW + HOUR / 2, grace_period_seconds=10800)
+    there = going(late, early, spec=GRACE)
+    drain(there)
+    assert there.cluster.called("delete_pod") == ["default/a"]
+    assert there.cluster.pods["default/a"].deletion_at == NOW + HOUR
+    assert there.cluster.pods["default/b"].deletion_at == NOW + HOUR / 2
+
+
+def test_no_pod_gets_less_than_a_second() -> None:
+    there = held(seconds=30)
+    there.advance(HOUR - timedelta(milliseconds=100))
+    drain(there)
+    found = there.cluster.pods["default/a"].deletion_at
+    assert found == there.clock.now() + SECOND
+
+
 def test_without_a_grace_period_no_end_is_written() -> None:
     there = going(pod(node_name="n1"))
     drain(there)

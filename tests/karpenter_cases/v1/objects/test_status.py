@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from infra.local.ec2.account import Ordered
+from infra.local.ec2.refusals import Refusal
 from shared.disruption.drift import shape_hash
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model import labels as keys
@@ -199,6 +201,20 @@ def test_a_right_that_a_launch_lacks_is_told() -> None:
     there.cloud.fail_next("create_fleet", refusal)
     bought(there)
     assert any("ec2:CreateFleet" in event.message for event in there.cluster.kube_events)
+
+
+def test_a_subnet_that_answers_with_an_error_leaves_the_next() -> None:
+    there = world(named_pool(), types=(instance_type("m5.large"),))
+    failed, *others = (f"subnet-{zone}" for zone in ZONES)
+    fault = Refusal(code="InternalError", message="an internal error has occurred")
+    there.cloud.ordered.append(Ordered(refusal=fault, subnet_id=failed))
+    assert is_ready(there)
+    bought(there)
+    (launch,) = there.alive
+    assert f"subnet-{launch.offering.zone}" in others
+    everywhere = world(named_pool(), types=(instance_type("m5.large"),))
+    everywhere.cloud.ordered.append(Ordered(refusal=fault))
+    assert bought(everywhere).alive == []
 
 
 def test_no_check_of_rights_keeps_a_class_from_being_ready() -> None:
