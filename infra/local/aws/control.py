@@ -5,6 +5,7 @@ emulation register theirs on one `Control`, which also carries what they share: 
 server listens, the default bus, and who wants to know about a reset or the end.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +60,7 @@ class Control:
         url: where the server listens, for example `http://127.0.0.1:4566`.
         region: the Region everything lives in.
         account_id: the one account of the emulation.
+        harm: what went wrong on purpose since the start, by kind and by whom it struck.
     """
 
     url: str
@@ -66,6 +68,8 @@ class Control:
     account_id: str = ACCOUNT_ID
     verbs: dict[str, Verb] = field(default_factory=dict)
     services: dict[str, TargetService] = field(default_factory=dict)
+    harm: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _launch_hooks: list[Callable[[], None]] = field(default_factory=list)
     _reset_hooks: list[Callable[[], None]] = field(default_factory=list)
     _stop_hooks: list[Callable[[], None]] = field(default_factory=list)
     _event_sink: EventSink | None = None
@@ -104,6 +108,19 @@ class Control:
     def on_stop(self, call: Callable[[], None]) -> None:
         """Run `call` when the server ends, last registered first."""
         self._stop_hooks.append(call)
+
+    def on_launch(self, call: Callable[[], None]) -> None:
+        """Run `call` each time EC2 has launched machines, before it says so to the caller."""
+        self._launch_hooks.append(call)
+
+    def launched(self) -> None:
+        """Run the launch hooks."""
+        for hook in self._launch_hooks:
+            hook()
+
+    def harmed(self, kind: str, whom: str) -> None:
+        """Count one thing that went wrong on purpose."""
+        self.harm[kind, whom] += 1
 
     def deliver_events_to(self, sink: EventSink) -> None:
         """Name the bus: `sink` takes one event (AWS event envelope) and returns its id."""
@@ -147,6 +164,7 @@ class Control:
 
     def reset(self) -> None:
         """Run the reset hooks."""
+        self.harm.clear()
         for hook in self._reset_hooks:
             hook()
 

@@ -11,6 +11,31 @@ from infra.local.aws.listener import Environ, StartResponse
 _SERVICE = re.compile(r"Credential=[^/,]+/\d+/[^/,]*/([^/,]+)/")
 
 
+def signed_service(environ: Environ) -> str:
+    """Return the service that a request is signed for, as signatures name it; empty without."""
+    said = _SERVICE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return said[1] if said else ""
+
+
+def refuse_too_many(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    """Refuse a request of a caller who makes too many, in the words of its service.
+
+    Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html,
+    https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html (SlowDown),
+    https://docs.aws.amazon.com/awssupport/latest/APIReference/CommonErrors.html
+    (ThrottlingException) (2026-11).
+    """
+    match signed_service(environ):
+        case "ec2":
+            code, status, text = "RequestLimitExceeded", "503", "Request limit exceeded."
+        case "s3":
+            code, status, text = "SlowDown", "503", "Please reduce your request rate."
+        case _:
+            code, status, text = "ThrottlingException", "400", "Rate exceeded"
+    reason = "Service Unavailable" if status == "503" else "Bad Request"
+    return refuse(environ, start_response, f"{status} {reason}", code, text)
+
+
 def refuse(
     environ: Environ, start_response: StartResponse, status: str, code: str, message: str
 ) -> Iterable[bytes]:
@@ -19,8 +44,7 @@ def refuse(
     Source: https://smithy.io/2.0/aws/protocols/ (awsQuery, ec2Query, restXml, awsJson1_0,
     restJson1; 2026-11).
     """
-    said = _SERVICE.search(environ.get("HTTP_AUTHORIZATION", ""))
-    service = said[1] if said else ""
+    service = signed_service(environ)
     media = environ.get("CONTENT_TYPE", "")
     text = f"<Code>{code}</Code><Message>{escape(message)}</Message>"
     request_id = f"<RequestId>{uuid.uuid4()}</RequestId>"

@@ -11,7 +11,7 @@ from infra.local.aws.clients import Access, use_access
 from infra.local.aws.control import Control, ControlError, Json, ServiceError
 from infra.local.aws.execution.front import InvokeFront
 from infra.local.aws.listener import LOOPBACK, Application, Environ, Listener, StartResponse
-from infra.local.aws.refusals import refuse
+from infra.local.aws.refusals import refuse, refuse_too_many, signed_service
 from infra.local.aws.repairs import apply_repairs
 from infra.local.aws.repairs.events import use_bus
 from infra.local.aws.repairs.permissions import use_permissions
@@ -68,6 +68,8 @@ class AwsServer:
             return refuse(environ, start_response, "403 Forbidden", error.code, str(error))
         if path.startswith(CONTROL_PREFIX):
             return self._control(environ, start_response, path.removeprefix(CONTROL_PREFIX))
+        if self._services.throttle.strikes(caller.arn, signed_service(environ)):
+            return refuse_too_many(environ, start_response)
         if self._invocations.matches(environ):
             refused = self._refused(environ, "InvokeFunction")
             if refused is not None:

@@ -15,6 +15,7 @@ from infra.local.aws.execution.invoker import Invoker
 from infra.local.aws.execution.output import FunctionOutput
 from infra.local.aws.senders import FunctionSender, send_to_destination
 from infra.local.aws.sources.supervisor import MappingSupervisor
+from infra.local.aws.throttling import Throttle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,10 @@ class Services:
         )
         functions = FunctionSender()
         self.deliveries = Deliveries(functions)
-        self.bus = EventBus(self.deliveries, account_id=account, region=region)
+        self.bus = EventBus(
+            self.deliveries, account_id=account, region=region, harmed=control.harmed
+        )
+        self.throttle = Throttle(control.harmed)
         self.deferred = DeferredInvocations(
             self.invoker,
             workers=options.workers,
@@ -74,6 +78,7 @@ class Services:
             part.clear()
         self.invoker.reset()
         self.permissions.clear()
+        self.throttle.clear()
 
     def stop(self) -> None:
         """Stop the threads, end every worker, remove unpacked code."""

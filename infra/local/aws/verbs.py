@@ -2,6 +2,7 @@
 
 from infra.local.aws.access.permissions import MODES
 from infra.local.aws.control import Control, ControlError, Json, number, text
+from infra.local.aws.execution.function import FunctionNotFoundError
 from infra.local.aws.repairs.machines import stop_all_executions
 from infra.local.aws.service import Services
 
@@ -28,6 +29,20 @@ def register(control: Control, services: Services) -> None:
         """Process ids of the workers: {}."""
         del arguments
         return {"workers": list(services.invoker.processes())}
+
+    @control.verb("throttle")
+    def throttle(arguments: Json) -> Json:
+        """Refuse calls that roles make to a service: {"service", "seconds"}."""
+        service, seconds = text(arguments, "service"), number(arguments, "seconds")
+        services.throttle.begin(service, seconds)
+        return {"service": service, "seconds": seconds}
+
+    @control.verb("harm")
+    def harm(arguments: Json) -> Json:
+        """What went wrong on purpose so far: {}."""
+        del arguments
+        rows = sorted(control.harm.items())
+        return {"harm": [{"kind": kind, "whom": whom, "count": n} for (kind, whom), n in rows]}
 
     _register_events(control, services)
     _register_functions(control, services)
@@ -68,7 +83,36 @@ def _register_functions(control: Control, services: Services) -> None:
     @control.verb("functions/kill")
     def kill(arguments: Json) -> Json:
         """Kill the environments of a function that are at work: {"function": name}."""
-        return {"killed": services.invoker.kill(text(arguments, "function"))}
+        name = text(arguments, "function")
+        killed = services.invoker.kill(name)
+        if killed:
+            control.harmed("function killed", name)
+        return {"killed": killed}
+
+    doomed: set[str] = set()
+
+    @control.verb("functions/kill-at-launch")
+    def kill_at_launch(arguments: Json) -> Json:
+        """Kill a function when EC2 has launched and has not answered yet: {"function": name}.
+
+        Once: at the next launch that finds it at work.
+        """
+        name = text(arguments, "function")
+        try:
+            services.invoker.exists(name)
+        except FunctionNotFoundError as error:
+            raise ControlError(f"function: {error}: send the name of one that exists") from error
+        doomed.add(name)
+        return {}
+
+    @control.on_launch
+    def strike() -> None:
+        for name in sorted(doomed):
+            if services.invoker.kill(name):
+                doomed.discard(name)
+                control.harmed("function killed at launch", name)
+
+    control.on_reset(doomed.clear)
 
 
 def _register_permissions(control: Control, services: Services) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
+from infra.local.breaking.harm import KILLED_AT_LAUNCH, Harm
 from infra.local.demo.drains import why_not_blocked
 from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import PROVISIONER, NodeTrack, Timeline
@@ -28,6 +29,7 @@ class Situation:
         slowness: What limits of time are multiplied by; `Patience` measures it.
         hands: Whose each instance is, when a step asks for it; `hands_of` says how.
         launched: Ids of the instances that were launched as Karpenter does.
+        harm: What went wrong on purpose, when a step asks for it.
     """
 
     timeline: Timeline
@@ -38,6 +40,7 @@ class Situation:
     events: frozenset[tuple[str, str]] = frozenset()
     hands: Mapping[str, str] = field(default_factory=dict, hash=False)
     launched: tuple[str, ...] = ()
+    harm: Harm = field(default_factory=dict, hash=False)
 
 
 Check = Callable[[Situation, Any], str]
@@ -340,6 +343,14 @@ def _instances_untouched(situation: Situation, _: Any) -> str:
     return f"{gone[0]} was removed from its node" if gone else ""
 
 
+def _killed_at_launch(situation: Situation, argument: Mapping[str, Any]) -> str:
+    """A function was killed after EC2 had launched machines for it, and before it knew."""
+    function = argument["function"]
+    if any(kind == KILLED_AT_LAUNCH and whom.endswith(function) for kind, whom in situation.harm):
+        return ""
+    return f"no launch has found {function} at work and killed it"
+
+
 CHECKS: Final[Mapping[str, Check]] = {
     "bound_after_resource": _bound_after_resource,
     "cordoned_before_gone": _cordoned_before_gone,
@@ -351,6 +362,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "instances_in_all": _instances_in_all,
     "instances_match_nodes": _instances_match_nodes,
     "instances_untouched": _instances_untouched,
+    "killed_at_launch": _killed_at_launch,
     "launched_before_gone": _launched_before_gone,
     "one_at_a_time": _one_at_a_time,
     "our_nodes": _our_nodes,

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from infra.local.breaking.harm import Harm, read_harm
 from infra.local.demo.problem import Problem
 
-_PATIENCE_SECONDS = 30.0
-_LOOK_SECONDS = 0.05
 _ALIVE = ("pending", "running")
 
 
@@ -73,16 +72,13 @@ class Mischief:
             instance["InstanceId"] for row in found["Reservations"] for instance in row["Instances"]
         )
 
-    def kill_when_launched(self, function: str) -> None:
-        """Kill an invocation of a function as soon as EC2 has a machine.
+    def kill_at_launch(self, function: str) -> None:
+        """Let the next launch kill the function that is at work, before EC2 answers it."""
+        self._control("functions/kill-at-launch", function=self._name_of(function))
 
-        Raises:
-            Problem: If no machine is launched, or no invocation runs then.
-        """
-        self._until(self._is_machine, f"no machine came to kill {function} by")
-        name = self._name_of(function)
-        if not self._control("functions/kill", function=name)["killed"]:
-            raise Problem(f"{function} was not at work when the first machine came")
+    def harm(self) -> Harm:
+        """Return what went wrong on purpose so far."""
+        return read_harm(self._control)
 
     def sweep_now(self) -> None:
         """Let the schedule of sweep fire, as it does each minute."""
@@ -94,9 +90,6 @@ class Mischief:
                     return
         raise Problem("there is no rule that fires every minute")
 
-    def _is_machine(self) -> bool:
-        return bool(self._machines())
-
     def _name_of(self, function: str) -> str:
         pages = self._client("lambda").get_paginator("list_functions").paginate()
         for page in pages:
@@ -104,12 +97,3 @@ class Mischief:
                 if str(entry["FunctionName"]).endswith(function):
                     return str(entry["FunctionName"])
         raise Problem(f"function {function!r} is not deployed")
-
-    @staticmethod
-    def _until(true: Callable[[], bool], problem: str) -> None:
-        ends = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < ends:
-            if true():
-                return
-            time.sleep(_LOOK_SECONDS)
-        raise Problem(f"{problem} within {_PATIENCE_SECONDS:.0f} s")

@@ -153,8 +153,8 @@ class Player:
             case "api_server_away_seconds":
                 # Time-outs of calls run in their own time, whatever the speed.
                 self._mischief.api_server_away(float(argument))
-            case "kill_when_launched":
-                self._mischief.kill_when_launched(argument)
+            case "kill_at_launch":
+                self._mischief.kill_at_launch(argument)
             case "sweep_after_seconds":
                 # A lease runs out in its own time, whatever the speed.
                 time.sleep(argument)
@@ -215,6 +215,7 @@ class Player:
             events=self._events() if "drain_blocked" in expects else frozenset(),
             hands=self.karpenter.hands() if self.karpenter and "in_hands_of" in expects else {},
             launched=self.karpenter.machines if self.karpenter is not None else (),
+            harm=self._mischief.harm() if self._mischief and "killed_at_launch" in expects else {},
         )
         with self._observer.lock:
             found = [(name, check(situation, name, expect)) for name, expect in expects.items()]

@@ -9,6 +9,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+from infra.local.breaking.harm import read_harm, told
 from infra.local.demo.play import StepResult
 from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import Timeline
@@ -77,6 +78,7 @@ def build_report(
         "lower_bound_dollars_per_hour": _dollars(bound),
         "gap_percent": round(100 * (cost - bound) / bound, 2) if bound else 0.0,
         "seconds_by_stage": _stages(world, timeline, plans, moment),
+        "survived": told(read_harm(world.control)),
         "prices": str(summarize(load_catalog(embedded_catalog()))),
     }
 

@@ -23,7 +23,7 @@ class Step:
     Attributes:
         does: Verb to its arguments: apply, scale, delete, delete_busiest_node, stand,
             bound, interrupt_busiest_node, terminate_busiest_machine, wait_seconds, disturb,
-            kill_when_launched, api_server_away_seconds, sweep_after_seconds, launch_as_karpenter,
+            kill_at_launch, api_server_away_seconds, sweep_after_seconds, launch_as_karpenter,
             karpenter_leads or migrate.
         expects: Name of an expectation to its arguments.
         within_seconds: For all expectations, whatever the speed; `Patience` counts them.

@@ -164,6 +164,11 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
         for failure in step["failures"]:
             why = escape(failure["why"])
             console.print(f"    [red]{failure['expectation']}[/red]: {why}", soft_wrap=plain)
+    if report["survived"]:
+        passed = report["passed"]
+        console.print("\n[bold]Survived[/bold]:" if passed else "\n[bold]Went wrong[/bold]:")
+        for line in report["survived"]:
+            console.print(f"  {escape(line)}", soft_wrap=plain)
 
 
 def _before_and_after(steps: Sequence[dict[str, Any]]) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -49,6 +50,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         "url": api.url,
         "ca_file": str(ca_file(tls).resolve()) if tls else None,
         "admin_token": authenticator.admin_token if authenticator else None,
+        "pid": os.getpid(),
     }
     if arguments.ready_file:
         announce(arguments.ready_file, ready)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from infra.local.aws.control import ControlError
 from tests.local.ec2.launches import ids_of, override, picked, refused
 
 
@@ -34,6 +35,19 @@ def test_a_small_pool_gives_what_it_has(account: Any, cluster: dict[str, Any], f
         [("m5.large", "InsufficientInstanceCapacity")],
     )
     assert picked(fleet([override("m5.large", subnets[0])])) == [("m5.large", 1)]
+
+
+def test_a_pool_is_empty_for_some_seconds(
+    account: Any, cluster: dict[str, Any], fleet: Any
+) -> None:
+    account.do("capacity/set", type="m5.large", count=0, seconds=30)
+    wanted = [override("m5.large", cluster["subnet_ids"][0])]
+    account.pass_time(29)
+    assert ids_of(fleet(wanted)) == []
+    account.pass_time(1)
+    assert picked(fleet(wanted)) == [("m5.large", 1)]
+    with pytest.raises(ControlError, match=r"seconds: -1 is not usable: send a number of zero"):
+        account.do("capacity/set", type="m5.large", count=0, seconds=-1)
 
 
 def test_minimum_target_capacity_is_all_or_nothing(

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from infra.local.breaking.harm import KILLED_AT_LAUNCH
 from infra.local.demo.expectations import CHECKS, Situation, check
 from infra.local.demo.prices import price_of
 from infra.local.demo.scenario import load_scenario, scenario_names
@@ -144,6 +145,12 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
         running,
         {},
         lambda s: s.timeline.instances.update({"i-x": "running"}),
+    ),
+    (
+        "killed_at_launch",
+        lambda: replace(running(), harm={(KILLED_AT_LAUNCH, "dovetail-provision"): 1}),
+        {"function": "provision"},
+        lambda s: cast("dict[tuple[str, str], int]", s.harm).clear(),
     ),
     (
         "in_hands_of",

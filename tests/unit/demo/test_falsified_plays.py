@@ -9,6 +9,7 @@ import pytest
 
 from infra.local.demo.cluster_client import ClusterClient
 from infra.local.demo.expectations import Situation
+from infra.local.demo.fault_injection import Mischief
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import Scenario, Step
@@ -45,6 +46,10 @@ class Left:
         self.hands = lambda: at.hands
 
 
+def _rows(at: Situation) -> list[dict[str, Any]]:
+    return [{"kind": kind, "whom": whom, "count": n} for (kind, whom), n in at.harm.items()]
+
+
 def failures(at: Situation, name: str, argument: Any) -> list[str]:
     """Play one step that expects one thing of a world seen like this; return what failed."""
     step = Step(title="look", does={}, expects={name: argument}, within_seconds=0)
@@ -52,6 +57,9 @@ def failures(at: Situation, name: str, argument: Any) -> list[str]:
     observer = cast("Observer", Seen(at.timeline))
     player = Player(Telling(at.events), observer, at.speed, lambda _: None)
     # What stood before the play is what the situation says stood before.
+    player._mischief = Mischief(
+        lambda verb: {"harm": _rows(at)} if verb == "harm" else {}, lambda _: None
+    )
     player._known = at.known_nodes
     player._bound = at.bound_micros_per_hour
     player.karpenter = cast("Karpenter", Left(at))

@@ -49,6 +49,8 @@ def report(**changes: Any) -> dict[str, Any]:
         "gap_percent": 35.5,
         "seconds_by_stage": dict.fromkeys(STAGES, 1.5) | {"event": None},
         "prices": "prices of 2025-03-02",
+        "survived": [],
+        "passed": True,
         "steps": [STEP],
         **changes,
     }
@@ -65,6 +67,13 @@ def test_wall_time_becomes_the_observers_time() -> None:
     wall = datetime(2026, 1, 1, tzinfo=UTC)
     moment = Moment(wall=wall, observed=4.0)
     assert moment.seconds_of(wall + timedelta(seconds=2.5)) == 6.5
+
+
+def test_what_went_wrong_is_listed_and_only_a_play_that_passed_survived_it() -> None:
+    lines = ["EC2 had no capacity for m5.2xlarge, asked 3 times"]
+    assert printed(report(survived=lines)).endswith(f"Survived:\n  {lines[0]}\n")
+    assert printed(report(survived=lines, passed=False)).endswith(f"Went wrong:\n  {lines[0]}\n")
+    assert "Survived" not in printed(report())
 
 
 def test_no_stage_comes_before_the_one_it_follows() -> None:

@@ -81,6 +81,8 @@ def install(
         outbox=Agenda(monotonic=clock.monotonic, threaded=clock.threaded),
         emit=emit,
         now=now,
+        launched=control.launched,
+        harmed=control.harmed,
     )
     repairs = Repairs()
     try:

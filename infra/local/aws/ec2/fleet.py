@@ -1,5 +1,6 @@
 """CreateFleet of type instant: the model decides, tokens count."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -28,10 +29,23 @@ def repair(repairs: Repairs, world: World) -> None:
         key = token and (self.current_account, self.region, token)
         with world.lock:
             create = partial(world.ec2.create_fleet, account, self.params)
-            return ActionResult(world.ec2.once(key, body, create))
+            fleet = world.ec2.once(key, body, create)
+        for name in sorted(_types_without_capacity(fleet)):
+            world.harmed("capacity refused", name)
+        if fleet["Instances"]:
+            world.launched()
+        return ActionResult(fleet)
 
     repairs.replace(Fleets, "create_fleet", create_fleet, parameters=("self",))
     _repair_image_lookup(repairs)
+
+
+def _types_without_capacity(fleet: Mapping[str, Any]) -> set[str]:
+    return {
+        row["LaunchTemplateAndOverrides"]["Overrides"]["InstanceType"]
+        for row in fleet["Errors"]
+        if row["ErrorCode"] == "InsufficientInstanceCapacity"
+    }
 
 
 def _repair_image_lookup(repairs: Repairs) -> None:

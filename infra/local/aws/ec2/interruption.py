@@ -38,6 +38,7 @@ def interrupt(world: World, body: Json) -> dict[str, Any]:
         "EC2 Spot Instance Interruption Warning",
         {"instance-id": instance.id, "instance-action": "terminate"},
     )
+    world.harmed("spot warning", instance.id)
     machine = world.ec2.machines[instance.id]
     world.agenda.after(seconds, partial(world.ec2.terminate, machine, SPOT_REASON))
     return {"instance_id": instance.id, "terminates_in_seconds": seconds}

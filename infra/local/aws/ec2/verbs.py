@@ -1,5 +1,7 @@
 """The control verbs of the embedded EC2."""
 
+import math
+from datetime import timedelta
 from typing import Any
 
 from infra.local.aws.control import Control, ControlError, Json, number, text
@@ -36,9 +38,14 @@ def register(control: Control, world: World) -> None:
 
     @control.verb("capacity/set")
     def _capacity(body: Json) -> dict[str, Any]:
-        """Limit a pool: {"type"?, "zone"?, "capacity_type"?, "count"}; `*` or nothing is any."""
+        """Limit a pool: {"type"?, "zone"?, "capacity_type"?, "count", "seconds"?}.
+
+        `*` or nothing is any; without seconds the limit stays.
+        """
         pool = (text(body, "type", ANY), text(body, "zone", ANY), text(body, "capacity_type", ANY))
         count = int(number(body, "count", 0))
+        seconds = number(body, "seconds", math.inf)
         with world.lock:
-            world.ec2.pools.set(pool, count)
+            ends = None if math.isinf(seconds) else world.time() + timedelta(seconds=seconds)
+            world.ec2.pools.set(pool, count, ends)
         return {"count": count}

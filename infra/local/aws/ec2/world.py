@@ -32,6 +32,8 @@ class World:
 
     The thread of `outbox` sends the events: the receiver of an event may call EC2 at once, so no
     lock may be held and no clock stopped at that time.
+    `launched` is called when a fleet has launched machines and is not answered yet, `harmed` with
+    each thing that goes wrong on purpose.
     `lock` protects everything that changes: the emulator's own lists are not thread-safe.
     """
 
@@ -43,6 +45,8 @@ class World:
     emit: Emit
     now: Callable[[], datetime]
     changed: Callable[[Machine, list[Step]], None] = lambda _machine, _steps: None
+    launched: Callable[[], None] = lambda: None
+    harmed: Callable[[str, str], None] = lambda _kind, _whom: None
     instances: dict[str, Any] = field(default_factory=dict)
     accounts: dict[str, EmulatedAccount] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
@@ -23,8 +23,16 @@ class RequestRefusedError(Exception):
 class EventBus:
     """Front of moto's event backend."""
 
-    def __init__(self, deliveries: Deliveries, *, account_id: str, region: str) -> None:
+    def __init__(
+        self,
+        deliveries: Deliveries,
+        *,
+        account_id: str,
+        region: str,
+        harmed: Callable[[str, str], None],
+    ) -> None:
         self._deliveries = deliveries
+        self._harmed = harmed
         self._account_id = account_id
         self._region = region
         self._lock = Lock()
@@ -130,9 +138,11 @@ class EventBus:
         with self._lock:
             if self._drop[detail_type] > 0:
                 self._drop[detail_type] -= 1
+                self._harmed("event lost", detail_type)
                 return 0
             if self._duplicate[detail_type] > 0:
                 self._duplicate[detail_type] -= 1
+                self._harmed("event delivered twice", detail_type)
                 return 2
         return 1
 

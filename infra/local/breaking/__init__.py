@@ -1,0 +1,1 @@
+"""Breaking the local world on purpose, and counting what it survives."""
