@@ -3,6 +3,7 @@
 Every setting has a default with its reason, except names of resources, which the stack gives.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final, Literal, Self
@@ -10,6 +11,8 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 PREFIX: Final = "DOVETAIL_"
+# A name that a registry can have, with its tag or digest.
+IMAGE: Final = re.compile(r"^[a-z0-9][A-Za-z0-9._:/@-]*$")
 # Credentials of a role, a look at EC2, and the call itself.
 _CALLS_PER_RENEWAL: Final = 3
 _NAMESPACE: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -234,6 +237,7 @@ class ClusterAttachment(BaseModel):
         brakes: What holds it back from the day it is attached; an attachment of a former release
             has no ceiling.
         migrate_role: ARN of the role that changes tags for `dovetail migrate`; empty without one.
+        forwarder_image: What `dovetail attach` applies; empty in an attachment of a former release.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -250,6 +254,7 @@ class ClusterAttachment(BaseModel):
     preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"
     brakes: ClusterBrakes = ClusterBrakes()
     migrate_role: str = Field(default="", pattern=r"^(arn:[^:]+:iam::\d{12}:role/|$)")
+    forwarder_image: str = ""
 
 
 class ForwarderSettings(BaseModel):

@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "clusters": ",".join(CLUSTERS),
                 "max_price_per_hour": ",".join(f"{name}:100" for name in CLUSTERS),
                 "bundle": "code",
+                "forwarder_image": "localhost/dovetail/forwarder:local",
                 "removal": "destroy",
             }
             assembly = Path(folder)

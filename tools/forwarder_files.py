@@ -1,9 +1,10 @@
 """Installs what the forwarder's image needs of the locked packages, and no more.
 
-    python tools/forwarder_files.py requirements/functions.txt FOLDER
+    python tools/forwarder_files.py requirements/functions.txt FOLDER [amd64 | arm64]
 
 Standard library only: the image's build runs it. The functions' lock is the source; packages that
-only functions need are left out, and of the others what the forwarder never imports.
+only functions need are left out, and of the others what the forwarder never imports. With an
+architecture, as Docker names it, they are those of the image; without one, of this interpreter.
 """
 
 import re
@@ -36,6 +37,10 @@ LEFT_OUT: Final = frozenset(
 PRUNED: Final = ("bin", "kubernetes/aio", "kubernetes/client/api", "*/tests", "**/*.pyi")
 # Descriptions of services: one is called, and with roles for service accounts another.
 SERVICES: Final = frozenset({"events", "sts"})
+# Of wheels, by the architecture as Docker names it; the base is Debian with glibc 2.41.
+MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
+_GLIBC: Final = ("manylinux2014", "manylinux_2_28")
+_PYTHON_VERSION: Final = "3.13"
 _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==")
 
 
@@ -69,17 +74,26 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def wheels_of(architecture: str) -> list[str]:
+    """Return the options of pip for another architecture than that of this machine."""
+    machine = MACHINES[architecture]
+    return [
+        *("--implementation", "cp", "--python-version", _PYTHON_VERSION),
+        *(word for glibc in _GLIBC for word in ("--platform", f"{glibc}_{machine}")),
+    ]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Install into a folder; 1 when that is larger than the image may be."""
-    lock, target = (
-        Path(argument) for argument in (sys.argv[1:] if arguments is None else arguments)
-    )
+    given = sys.argv[1:] if arguments is None else arguments
+    lock, target = Path(given[0]), Path(given[1])
+    foreign = wheels_of(given[2]) if given[2:] else []
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder) / "forwarder.txt"
         wanted.write_text(kept(lock.read_text(encoding="utf-8")), encoding="utf-8")
         command = [
             *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-            *("--no-compile", "--only-binary=:all:", "--require-hashes", "--no-deps"),
+            *("--no-compile", "--only-binary=:all:", "--require-hashes", "--no-deps", *foreign),
             *("--target", str(target), "-r", str(wanted)),
         ]
         subprocess.run(command, check=True)

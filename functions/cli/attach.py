@@ -1,7 +1,6 @@
 """`dovetail attach` and `dovetail detach`: what is in a cluster is applied, and removed."""
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 DONE: Final = 0
 NOT_DONE: Final = 1
 _POLL: Final = timedelta(seconds=2)
-_IMAGE: Final = re.compile(r"^[a-z0-9][A-Za-z0-9._:/@-]*$")
 Make = Callable[["Reached"], "InstallationRuntime"]
 _ATTACH: Final = """\
 Applies what Dovetail needs in a cluster: the definitions of its kinds, the rights of its functions,
@@ -47,7 +45,7 @@ def mount(
     """Add both commands; their parsed namespace has a `run` that returns the exit code."""
     attach = _command(subparsers, "attach", "apply what Dovetail needs in a cluster", _ATTACH)
     attach.add_argument(
-        "--image", metavar="IMAGE", help="the forwarder's; by default the one in the cluster"
+        "--image", metavar="IMAGE", help="the forwarder's; by default the one deployed"
     )
     attach.add_argument(
         "--wait",
@@ -128,12 +126,13 @@ def _attach(runtime: "InstallationRuntime", arguments: argparse.Namespace) -> in
     )
     from shared.installation.steps import attach_steps  # noqa: PLC0415
     from shared.runtime.installing import cluster_manifests  # noqa: PLC0415
+    from shared.settings import IMAGE  # noqa: PLC0415
 
     if arguments.wait < 0:
         return refuse("attach", f"--wait: {arguments.wait}: give whole seconds, 0 for none")
-    runtime.require_attachment()
-    image = arguments.image or image_of(runtime.objects.find(FORWARDER_KEY))
-    if not _IMAGE.match(image):
+    deployed = runtime.attachment().forwarder_image
+    image = arguments.image or deployed or image_of(runtime.objects.find(FORWARDER_KEY))
+    if not IMAGE.match(image):
         return refuse("attach", f"--image: {image!r}: give <registry>/dovetail/forwarder:<tag>")
     wanted = wanted_objects(cluster_manifests(), cluster=runtime.cluster, image=image)
     steps = attach_steps(runtime.objects, wanted)

@@ -20,6 +20,7 @@ from infra.aws.components.forwarder_identity import ForwarderIdentity
 from infra.aws.components.migrate_role import MigrateRole
 from infra.aws.components.node_profile import NodeProfile
 from infra.aws.config import Config
+from infra.aws.forwarder_image import forwarder_image
 from infra.aws.names import PARAMETERS, Right, role_arn
 
 
@@ -98,6 +99,7 @@ class Cluster(Stack):
             "metadata_hop_limit": config.metadata_hop_limit,
             "preference_policy": config.preference_policy,
             "brakes": {"max_price_per_hour": dict(config.max_price_per_hour)[cluster]},
+            "forwarder_image": forwarder_image(self, config.forwarder_image),
         }
         migrators = [arn for name, arn in config.migrators if name == cluster]
         if migrators:

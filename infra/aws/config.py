@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from aws_cdk.aws_logs import RetentionDays
 
 from shared.settings import (
+    IMAGE,
     FunctionSettings,
     ProvisionSettings,
     RefreshCatalogSettings,
@@ -103,6 +104,7 @@ class Config:
         batch_window_seconds: How long the queue collects before provision is called.
         removal: Whether ledger and bucket outlive the stack.
         log_retention_days: Of the functions' log groups.
+        forwarder_image: The forwarder's image, where one exists; empty to build it with Docker.
         alarm_topic: ARN of the SNS topic alarms are sent to; empty for none.
         image_owners: Accounts, besides Amazon and this one, whose AMIs may be launched.
         launch_resources: (cluster, ARN) of subnets, security groups, snapshots and so on that the
@@ -131,6 +133,7 @@ class Config:
     batch_window_seconds: int = 1
     removal: Literal["retain", "destroy"] = "retain"
     log_retention_days: int = 30
+    forwarder_image: str = ""
     alarm_topic: str = ""
     image_owners: tuple[str, ...] = ()
     launch_resources: tuple[tuple[str, str], ...] = ()
@@ -186,6 +189,9 @@ def read_config(get: Callable[[str], Any]) -> Config:
         batch_window_seconds=_number(get, "batch_window", default=1, lowest=1, highest=300),
         removal=_choice(get, "removal", "retain", "destroy"),
         log_retention_days=_retention(get),
+        forwarder_image=_matching(
+            get("forwarder_image"), IMAGE, "forwarder_image", "<registry>/dovetail/forwarder:<tag>"
+        ),
         alarm_topic=_matching(get("alarm_topic"), _TOPIC, "alarm_topic", "the ARN of an SNS topic"),
         image_owners=_owners(get("image_owners")),
         launch_resources=_by_cluster(

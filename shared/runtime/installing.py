@@ -20,6 +20,7 @@ from shared.runtime.doctor import function_settings
 from shared.runtime.system import SystemClock, region
 from shared.runtime.watching import kubeconfig_of
 from shared.runtime.wiring import Right, Wiring
+from shared.settings import ClusterAttachment
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.timers.heartbeats import forwarder_seen
 
@@ -73,16 +74,15 @@ class InstallationRuntime:
         """The cluster's objects."""
         return self._objects
 
-    def require_attachment(self) -> None:
-        """Refuse a cluster that the control plane does not know.
+    def attachment(self) -> ClusterAttachment:
+        """Return what the cluster's stack wrote of it.
 
         Raises:
             NotAttachedError: If no stack attaches the cluster.
         """
         try:
             if self._wiring is not None:
-                self._wiring.registry.one(self.cluster)
-                return
+                return self._wiring.registry.one(self.cluster)
         except NotAttachedError:
             pass
         raise NotAttachedError(

@@ -31,7 +31,7 @@ def test_a_cluster_is_attached_by_the_forwarders_heartbeat_and_detached_again(
         monkeypatch.setenv(name, value)
     add_node_of_auto_mode(world)
     given = [CLUSTER, "--kubeconfig", str(world.kubeconfig), "--yes"]
-    attach = ["attach", *given, "--image", "registry.example/forwarder:1"]
+    attach = ["attach", *given]
     assert main([*attach, "--wait", "0"]) == 0
     ends = time.monotonic() + 120
     while not any(

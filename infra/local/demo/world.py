@@ -185,6 +185,8 @@ class World:
             # No scenario comes near it.
             "max_price_per_hour": f"{CLUSTER}:100",
             "bundle": "code",
+            # Nothing is pulled: the forwarder is a process of this machine.
+            "forwarder_image": "localhost/dovetail/forwarder:local",
             "removal": "destroy",
             # Its keys are those of the account's root user.
             "migrators": f"{CLUSTER}:arn:aws:iam::{ACCOUNT_ID}:root",

@@ -26,10 +26,11 @@ _ROLE: Final = "arn:aws:iam::123456789012:role/a"
 class ControlPlane:
     """A double of Wiring: one attachment and a ledger in memory."""
 
-    def __init__(self, *, attached: bool = True) -> None:
+    def __init__(self, *, attached: bool = True, image: str = "") -> None:
         self.ledger = FakeLedger()
         self.registry = self
         self._attached = attached
+        self._image = image
 
     def one(self, name: str) -> ClusterAttachment:
         if not self._attached:
@@ -40,6 +41,7 @@ class ControlPlane:
                 "launch_role": _ROLE,
                 "terminate_role": _ROLE,
                 "instance_profile": "nodes",
+                "forwarder_image": self._image,
             }
         )
 

@@ -222,8 +222,16 @@ def test_the_image_is_the_one_given_or_the_one_in_the_cluster(
     )
     assert there.run("attach", "--yes", "--wait", "0", image="own/forwarder:1") == 0
     assert there.run("attach", "--wait", "0", image="") == 0
-    container = there.api.get(DEPLOYMENT)["spec"]["template"]["spec"]["containers"][0]
-    assert container["image"] == "own/forwarder:1"
+    assert image_in(there) == "own/forwarder:1"
+
+
+def test_the_image_that_is_deployed_goes_before_the_one_in_the_cluster(there: There) -> None:
+    assert there.run("attach", "--yes", "--wait", "0", image="own/forwarder:1") == 0
+    there.control_plane = ControlPlane(image="deployed/forwarder:2")
+    assert there.run("attach", "--yes", "--wait", "0", image="") == 0
+    assert image_in(there) == "deployed/forwarder:2"
+    assert there.run("attach", "--yes", "--wait", "0", image="own/forwarder:3") == 0
+    assert image_in(there) == "own/forwarder:3"
 
 
 @pytest.mark.parametrize(
@@ -268,3 +276,9 @@ def test_an_installation_by_kubectl_is_taken_over(there: There) -> None:
     )
     assert changed.key == FORWARDER_KEY
     assert changed.text == "spec.template.spec.containers[0].image"
+
+
+def image_in(there: There) -> str:
+    """Return the image that the forwarder's Deployment names."""
+    spec = there.api.get(DEPLOYMENT)["spec"]["template"]["spec"]
+    return str(spec["containers"][0]["image"])

@@ -1,16 +1,21 @@
 """The forwarder's image: what is installed into it, what that weighs, and that it is enough."""
 
 import compileall
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
+from infra.aws.forwarder_image import staged
+from shared.settings import ClusterAttachment
+from tests.infra.templates import Template, cluster_stack, synthesized
 from tools import forwarder_files
 from tools.forwarder_files import LEFT_OUT, LIMIT_BYTES, kept, size
 
@@ -61,7 +66,7 @@ def run(program: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     ],
 )
 def test_the_image_is_built_on_a_base_named_by_digest(image: str, *, accepted: bool) -> None:
-    """The step of the build that checks it is run as Docker runs it; there is no default."""
+    """The step of the build that checks it is run as Docker runs it."""
     text = DOCKERFILE.read_text()
     (step,) = re.findall(r"^RUN (case .*?esac)$", text, re.MULTILINE | re.DOTALL)
     shell = shutil.which("sh")
@@ -72,7 +77,65 @@ def test_the_image_is_built_on_a_base_named_by_digest(image: str, *, accepted: b
     )
 
     assert (done.returncode == 0) == accepted
-    assert re.findall(r"^ARG (.*)$", text, re.MULTILINE) == ["PYTHON_IMAGE", "PYTHON_IMAGE"]
+
+
+def test_the_build_has_a_base_and_runs_nothing_of_another_architecture() -> None:
+    text = DOCKERFILE.read_text()
+    build, image = text.split("\nFROM ")[1:]
+
+    (base,) = re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", text, re.MULTILINE)
+    assert re.fullmatch(r"python:3\.13-slim@sha256:[0-9a-f]{64}", base)
+    assert build.startswith("--platform=$BUILDPLATFORM ${PYTHON_IMAGE} AS build\n")
+    assert '"${TARGETARCH}"' in build
+    assert image.startswith("${PYTHON_IMAGE}\n")
+    assert "\nRUN " not in image
+
+
+def test_the_asset_is_what_the_build_copies_and_no_more(tmp_path: Path) -> None:
+    folder = staged()
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE.read_text(), re.MULTILINE)
+    wanted = [source for line in copied for source in line.split()]
+
+    assert "functions/forwarder/Dockerfile" in found
+    for source in wanted:
+        assert (folder / source).exists(), source
+    allowed = (*wanted, "functions/forwarder")
+    assert [path for path in sorted(found) if not path.startswith(allowed)] == []
+    assert not any("__pycache__" in path or path.endswith(".pyc") for path in found)
+
+
+def test_the_deployment_builds_one_image_for_both_architectures(
+    assembly: Path, clusters: Mapping[str, Template]
+) -> None:
+    names = set()
+    for name, template in clusters.items():
+        manifest = json.loads((assembly / f"{cluster_stack(name)}.assets.json").read_text())
+        ((digest, asset),) = manifest["dockerImages"].items()
+        source = asset["source"]
+        assert source["platform"] == "linux/amd64,linux/arm64"
+        assert (assembly / source["directory"] / source["dockerFile"]).is_file()
+        ((_, destination),) = asset["destinations"].items()
+        assert destination["imageTag"] == digest
+        (parameter,) = template.of("AWS::SSM::Parameter")
+        image = ClusterAttachment.model_validate_json(parameter.properties["Value"]).forwarder_image
+        assert image.startswith("123456789012.dkr.ecr.eu-west-1.amazonaws.com/cdk-")
+        assert image.endswith(f":{digest}")
+        names.add(image)
+    assert len(names) == 1
+
+
+def test_an_image_that_exists_is_taken_without_docker(tmp_path: Path) -> None:
+    named = "registry.example/dovetail/forwarder:1"
+    folder = synthesized(
+        tmp_path, clusters="prod", max_price_per_hour="prod:25", forwarder_image=named
+    )
+    template = Template(folder / f"{cluster_stack('prod')}.template.json")
+    (parameter,) = template.of("AWS::SSM::Parameter")
+
+    assert json.loads(parameter.properties["Value"])["forwarder_image"] == named
+    for path in folder.glob("*.assets.json"):
+        assert not json.loads(path.read_text()).get("dockerImages")
 
 
 def test_the_forwarder_runs_without_the_packages_that_are_left_out() -> None:
@@ -134,3 +197,15 @@ def test_the_installed_files_are_small_enough_and_enough(
     assert size(tmp_path) <= LIMIT_BYTES
     done = run(f"import os; os.chdir({str(code)!r})\n{IMPORTS}", PYTHONPATH=f"{code}:{packages}")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", sorted(forwarder_files.MACHINES))
+def test_the_packages_are_those_of_the_image_s_architecture(
+    architecture: str, tmp_path: Path
+) -> None:
+    assert forwarder_files.main([str(LOCK), str(tmp_path), architecture]) == 0
+    built = {path.name for path in tmp_path.rglob("*.so")}
+    machine = forwarder_files.MACHINES[architecture]
+    assert any(name.endswith(f".cpython-313-{machine}-linux-gnu.so") for name in built)
+    assert [name for name in built if "linux-gnu" in name and machine not in name] == []
