@@ -4,16 +4,28 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from infra.local.demo.children import ROOT
 from infra.local.demo.cluster_client import Object, read_documents
 from infra.local.demo.problem import Problem
+from shared.manifests.spans import read_span
 
 # Beside the manifests, in a folder of its own: `kubectl apply -f FOLDER` takes only manifests.
 _FILE = Path("expect") / "scenario.yaml"
 EXAMPLES = ROOT / "examples"
-_TTLS = ("ttlSecondsAfterEmpty", "ttlSecondsUntilExpired")
+_POD = ("spec", "template", "metadata", "annotations", "karpenter.sh/do-not-disrupt")
+# Where each kind says how long something lasts.
+_SPANS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "Provisioner": (("spec", "ttlSecondsAfterEmpty"), ("spec", "ttlSecondsUntilExpired")),
+    "NodePool": (
+        ("spec", "disruption", "consolidateAfter"),
+        ("spec", "template", "spec", "expireAfter"),
+        ("spec", "template", "spec", "terminationGracePeriod"),
+    ),
+    "Deployment": (_POD,),
+    "StatefulSet": (_POD,),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +102,34 @@ def _step(document: Mapping[str, Any]) -> Step:
 
 
 def scaled(document: Object, speed: float) -> Object:
-    """Return a manifest with its ttls divided by the speed, at least a second; else unchanged."""
-    if document.get("kind") != "Provisioner" or speed == 1:
+    """Return a manifest with its spans of time divided by the speed, at least a second each.
+
+    These are the ttls of a Provisioner, the spans of a NodePool, and how long pods of a workload
+    hold their nodes. The times of disruption budgets stay: their schedules know whole minutes.
+    """
+    if speed == 1 or not (places := _SPANS.get(document.get("kind", ""))):
         return document
     changed = copy.deepcopy(document)
-    for ttl in _TTLS:
-        if ttl in changed["spec"]:
-            changed["spec"][ttl] = max(1, round(changed["spec"][ttl] / speed))
+    for *path, name in places:
+        holder: Any = changed
+        for step in path:
+            holder = (holder or {}).get(step)
+        if holder and name in holder:
+            holder[name] = _shorter(holder[name], speed)
     return changed
+
+
+def _shorter(span: int | str, speed: float) -> int | str:
+    """Divide seconds, or a span as `1h30m`; a text that is neither (Never, true) stays."""
+    if isinstance(span, int):
+        return max(1, round(span / speed))
+    try:
+        length = read_span(span)
+    except ValueError:
+        return span
+    if not length:
+        return span
+    return f"{max(1, round(length.total_seconds() / speed))}s"
 
 
 def manifests(scenario: Scenario, names: list[str], speed: float) -> list[Object]:

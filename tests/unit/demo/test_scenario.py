@@ -64,6 +64,33 @@ def test_ttls_end_sooner_at_a_higher_speed_and_nothing_else_changes() -> None:
     assert scaled(deployment, 10) == deployment
 
 
+def test_the_spans_of_a_node_pool_end_sooner_too() -> None:
+    spec: Object = {
+        "disruption": {"consolidateAfter": "1m30s", "budgets": [{"duration": "8h", "nodes": "0"}]},
+        "template": {"spec": {"expireAfter": "Never", "terminationGracePeriod": "4s"}},
+    }
+    document: Object = {"kind": "NodePool", "spec": spec}
+    fast = scaled(document, 10)["spec"]
+    assert fast["disruption"]["consolidateAfter"] == "9s"
+    assert fast["template"]["spec"] == {"expireAfter": "Never", "terminationGracePeriod": "1s"}
+    # The schedule of a budget knows whole minutes.
+    assert fast["disruption"]["budgets"] == [{"duration": "8h", "nodes": "0"}]
+    assert spec["disruption"]["consolidateAfter"] == "1m30s"
+    sparse: Object = {"kind": "NodePool", "spec": {"disruption": {"consolidateAfter": "0s"}}}
+    assert scaled(sparse, 10) == sparse
+
+
+@pytest.mark.parametrize(("written", "played"), [("2m", "12s"), ("true", "true")])
+def test_pods_hold_their_node_for_a_shorter_time(written: str, played: str) -> None:
+    key = "karpenter.sh/do-not-disrupt"
+    document: Object = {
+        "kind": "Deployment",
+        "spec": {"template": {"metadata": {"annotations": {key: written}}}},
+    }
+    fast = scaled(document, 10)
+    assert fast["spec"]["template"]["metadata"]["annotations"] == {key: played}
+
+
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_manifest_a_step_names_is_of_a_kind_the_demo_can_apply(name: str) -> None:
     scenario = load_scenario(name)
