@@ -13,6 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 PREFIX: Final = "DOVETAIL_"
 # A name that a registry can have, with its tag or digest.
 IMAGE: Final = re.compile(r"^[a-z0-9][A-Za-z0-9._:/@-]*$")
+# Service-linked roles without which EC2 refuses to launch, and the services they belong to.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
+# and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html (2026-08).
+LINKED_ROLES: Final[Mapping[str, str]] = {
+    "AWSServiceRoleForEC2Fleet": "ec2fleet.amazonaws.com",
+    "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
+}
 # Credentials of a role, a look at EC2, and the call itself.
 _CALLS_PER_RENEWAL: Final = 3
 _NAMESPACE: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"

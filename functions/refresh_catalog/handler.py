@@ -1,12 +1,26 @@
-"""Refresh catalog: writes what can be bought in the Region, with today's prices."""
+"""Refresh catalog: writes what can be bought in the Region, with today's prices.
+
+It also makes the service-linked roles of EC2 that the account lacks: it runs once the stack is
+complete, before anything is launched.
+"""
 
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.refresh_catalog.runtime import load_runtime
+from functions.refresh_catalog.runtime import Runtime, load_runtime
 from shared.messages.wake import SCHEDULE
+from shared.model.errors import AutoscalerError
 from shared.runtime.observability import count, logger, metrics
+
+
+def _make_linked_roles(runtime: Runtime) -> None:
+    """Make what EC2 needs of the account; without it the catalogue is of use all the same."""
+    try:
+        for name in runtime.make_linked_roles():
+            logger.info(f"service-linked role {name} made")
+    except AutoscalerError as error:
+        logger.warning(f"service-linked roles of EC2 cannot be made: {error}")
 
 
 @logger.inject_lambda_context
@@ -17,6 +31,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     if event.get("source") == SCHEDULE and runtime.is_fresh():
         logger.info("the catalogue is fresh")
         return
+    _make_linked_roles(runtime)
     summary = runtime.refresh()
     count("CatalogInstanceTypes", summary.type_count)
     logger.info(

@@ -7,7 +7,7 @@ from typing import Final
 from shared.catalog.pod_addresses import PodNetwork
 from shared.catalog.reading import load_catalog
 from shared.catalog.summary import CatalogSummary, summarize
-from shared.runtime.catalog import catalog_written_at, regional_source
+from shared.runtime.catalog import catalog_written_at, make_linked_roles, regional_source
 from shared.runtime.system import environment
 from shared.runtime.wiring import Right, Wiring
 from shared.settings import RefreshCatalogSettings
@@ -33,6 +33,14 @@ class Runtime:
         """Return whether the catalogue in the bucket is younger than half a day."""
         written = catalog_written_at(self._wiring)
         return written is not None and self._wiring.clock.now() - written < _FRESH
+
+    def make_linked_roles(self) -> tuple[str, ...]:
+        """Make the service-linked roles that EC2 needs of the account; return those made.
+
+        Raises:
+            AutoscalerError: If they cannot be made, as under a policy of the organisation.
+        """
+        return make_linked_roles(self._wiring)
 
     def refresh(self) -> CatalogSummary:
         """Write the catalogue of the Region to the bucket; return what it holds."""

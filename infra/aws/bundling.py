@@ -37,6 +37,7 @@ SERVICES: Final = (
     "dynamodb",
     "ec2",
     "eks",
+    "iam",
     "lambda",
     "pricing",
     "s3",

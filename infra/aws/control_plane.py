@@ -128,7 +128,7 @@ class ControlPlane(Stack):
             *rights.queue_statements(plan, queues.wake, queues.dead_letters),
             *rights.cluster_statements(plan, self),
             *rights.start_statements(plan, self),
-            *rights.catalogue_statements(plan),
+            *rights.catalogue_statements(plan, self),
         ]
 
     def _feed_provision(self, function: lambda_.Function) -> None:

@@ -38,7 +38,8 @@ class FunctionPlan:
             itself, within bounds of its own.
         uses_ledger: Whether it reads and writes the ledger.
         keeps_decisions: Whether it reads and writes decisions and reads the catalogue.
-        writes_catalogue: Whether it writes the catalogue from EC2 and the price list.
+        writes_catalogue: Whether it writes the catalogue from EC2 and the price list, and makes
+            the service-linked roles of EC2.
     """
 
     name: str

@@ -15,7 +15,9 @@ from infra.aws.names import (
     construct_name,
     function_arn,
     machine_arn,
+    role_arn,
 )
+from shared.settings import LINKED_ROLES
 
 DECISIONS: str = "decisions/*"
 LAUNCHES: str = "launches/*"
@@ -159,8 +161,11 @@ def start_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStateme
     return statements
 
 
-def catalogue_statements(plan: FunctionPlan) -> list[iam.PolicyStatement]:
-    """Allow offers and prices to be read; these actions know no resource."""
+def catalogue_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStatement]:
+    """Allow offers and prices to be read, and the service-linked roles of EC2 to be made.
+
+    The actions that read know no resource.
+    """
     if not plan.writes_catalogue:
         return []
     return [
@@ -174,8 +179,25 @@ def catalogue_statements(plan: FunctionPlan) -> list[iam.PolicyStatement]:
             resources=["*"],
             conditions={"StringEquals": {"aws:RequestedRegion": Aws.REGION}},
         ),
+        iam.PolicyStatement(
+            sid="FindLinkedRoles", actions=["iam:GetRole"], resources=_linked_roles(stack)
+        ),
+        # The role of a service that is named, and none other: what it may do is the service's.
+        iam.PolicyStatement(
+            sid="MakeLinkedRoles",
+            actions=["iam:CreateServiceLinkedRole"],
+            resources=_linked_roles(stack),
+            conditions={"StringEquals": {"iam:AWSServiceName": sorted(LINKED_ROLES.values())}},
+        ),
         # The price list has endpoints in a few Regions only, so no Region can be asked for.
         iam.PolicyStatement(sid="ReadPrices", actions=["pricing:GetProducts"], resources=["*"]),
+    ]
+
+
+def _linked_roles(stack: Stack) -> list[str]:
+    return [
+        role_arn(stack, f"aws-service-role/{service}/{name}")
+        for name, service in sorted(LINKED_ROLES.items())
     ]
 
 

@@ -10,7 +10,7 @@ from shared.model.errors import NotFoundError
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Subnet
 from shared.ports.account import AccessEntry, Attachment, Selected, VcpuQuota
-from shared.settings import ClusterAttachment
+from shared.settings import LINKED_ROLES, ClusterAttachment
 
 # Running On-Demand Standard instances, and all Standard Spot Instance Requests.
 # Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html (2026-08).
@@ -91,8 +91,11 @@ class AwsAccount:
                 found.append(_entry(one["accessEntry"]))
         return tuple(sorted(found))
 
-    def has_role(self, name: str) -> bool:
-        """Say whether the account has a role of this name."""
+    def missing_linked_roles(self) -> Mapping[str, str]:
+        """Return the service-linked roles of EC2 that the account lacks: name to service."""
+        return {name: service for name, service in LINKED_ROLES.items() if not self._has_role(name)}
+
+    def _has_role(self, name: str) -> bool:
         try:
             with translated(f"iam GetRole {name}"):
                 self._session.client("iam").get_role(RoleName=name)

@@ -19,12 +19,6 @@ _WITH_ENTRIES: Final = frozenset({"API", "API_AND_CONFIG_MAP"})
 # https://github.com/aws/eks-pod-identity-agent, charts/eks-pod-identity-agent (2026-11).
 _AGENT: Final = "eks-pod-identity-agent"
 _AGENT_RUNS: Final = frozenset({"ACTIVE", "BUILT_IN", "CREATING", "UPDATING"})
-# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
-# and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html (2026-08).
-_LINKED_ROLES: Final = {
-    "AWSServiceRoleForEC2Fleet": "ec2fleet.amazonaws.com",
-    "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
-}
 # As large as the largest machine that is bought by default (max_node_vcpus).
 _FREE_VCPUS: Final = 64
 _ASKED_VCPUS: Final = 256
@@ -190,15 +184,15 @@ class Prerequisites:
         )
 
     def _linked_roles(self) -> Iterator[Finding]:
-        for name, service in _LINKED_ROLES.items():
-            if not self._account.has_role(name):
-                yield Finding(
-                    kind="service-linked-role",
-                    subject=name,
-                    text="is missing, and none of Dovetail's roles may create it: EC2 refuses to "
-                    "launch",
-                    command=f"aws iam create-service-linked-role --aws-service-name {service}",
-                )
+        if self._account.attachment() is None:
+            return  # refresh_catalog makes them once it is deployed
+        for name, service in self._account.missing_linked_roles().items():
+            yield Finding(
+                kind="service-linked-role",
+                subject=name,
+                text="is missing, and refresh_catalog has not made it: EC2 refuses to launch",
+                command=f"aws iam create-service-linked-role --aws-service-name {service}",
+            )
 
     def _quotas(self) -> Iterator[Finding]:
         for vcpu_quota in self._account.vcpu_quotas():

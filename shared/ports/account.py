@@ -98,8 +98,8 @@ class Account(Protocol):
         """Return the cluster's access entries, sorted."""
         ...
 
-    def has_role(self, name: str) -> bool:
-        """Say whether the account has a role of this name."""
+    def missing_linked_roles(self) -> Mapping[str, str]:
+        """Return the service-linked roles of EC2 that the account lacks: name to service."""
         ...
 
     def vcpu_quotas(self) -> tuple[VcpuQuota, ...]:

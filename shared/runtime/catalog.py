@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.aws import linked_roles
 from shared.aws.ec2 import catalog
 from shared.aws.ec2.catalog_source import CatalogSource
 from shared.aws.session import Session
@@ -42,6 +43,11 @@ def regional_source(wiring: Wiring, pricing_region: str, network: PodNetwork) ->
         clock=wiring.clock,
         network=network,
     )
+
+
+def make_linked_roles(wiring: Wiring) -> tuple[str, ...]:
+    """Make the service-linked roles of EC2 that the account lacks; return those made."""
+    return linked_roles.make_linked_roles(wiring.session)
 
 
 def catalog_written_at(wiring: Wiring) -> datetime | None:

@@ -8,6 +8,7 @@ from shared.model.errors import AutoscalerError
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.ports import Rival, Subnet
 from shared.ports.account import AccessEntry, Attachment, Selected, VcpuQuota
+from shared.settings import LINKED_ROLES
 
 _Answer = TypeVar("_Answer")
 ROLE = "arn:aws:iam::123456789012:role/"
@@ -68,8 +69,12 @@ class FakeAccount:
     def access_entries(self) -> tuple[AccessEntry, ...]:
         return tuple(sorted(self._answer(self.entries)))
 
-    def has_role(self, name: str) -> bool:
-        return name in self._answer(self.roles)
+    def missing_linked_roles(self) -> Mapping[str, str]:
+        return {
+            name: made
+            for name, made in LINKED_ROLES.items()
+            if name not in self._answer(self.roles)
+        }
 
     def vcpu_quotas(self) -> tuple[VcpuQuota, ...]:
         return tuple(sorted(self._answer(self.quotas)))

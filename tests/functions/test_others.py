@@ -19,7 +19,12 @@ from functions.termination.handler import handler as termination
 from shared.catalog.summary import CatalogSummary
 from shared.messages.wake import Kind, ObjectRef, encode, wake
 from shared.model import labels as keys
-from shared.model.errors import InvalidMessageError, NotFoundError, NotInstalledError
+from shared.model.errors import (
+    InvalidMessageError,
+    NotFoundError,
+    NotInstalledError,
+    UnauthorizedError,
+)
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
 from shared.node_lifecycle.binding import Binding
@@ -202,6 +207,32 @@ def test_events_of_a_cluster_that_is_not_attached_are_set_aside_and_nothing_is_c
     assert '"Cluster"' not in capsys.readouterr().out
 
 
+class Refresh:
+    """A double of what refresh_catalog works with; it makes roles, or raises."""
+
+    def __init__(self, *, fresh: bool = True, made: tuple[str, ...] | None = ()) -> None:
+        self.fresh = fresh
+        self.made = made
+
+    def is_fresh(self) -> bool:
+        return self.fresh
+
+    def make_linked_roles(self) -> tuple[str, ...]:
+        if self.made is None:
+            raise UnauthorizedError("a policy of the organisation")
+        return self.made
+
+    def refresh(self) -> CatalogSummary:
+        return CatalogSummary(
+            region="us-east-1",
+            date="2026-01-01",
+            source="a list",
+            type_count=3,
+            offering_count=9,
+            interpolated_count=0,
+        )
+
+
 @pytest.mark.parametrize(
     ("source", "fresh", "written"),
     [
@@ -215,23 +246,25 @@ def test_events_of_a_cluster_that_is_not_attached_are_set_aside_and_nothing_is_c
 def test_the_catalogue_is_written_unless_a_tick_finds_it_fresh(
     use: Use, capsys: pytest.CaptureFixture[str], source: str, *, fresh: bool, written: bool
 ) -> None:
-    class Refresh:
-        def is_fresh(self) -> bool:
-            return fresh
-
-        def refresh(self) -> CatalogSummary:
-            return CatalogSummary(
-                region="us-east-1",
-                date="2026-01-01",
-                source="a list",
-                type_count=3,
-                offering_count=9,
-                interpolated_count=0,
-            )
-
-    use("refresh_catalog", Refresh())
+    use("refresh_catalog", Refresh(fresh=fresh))
     refresh_catalog({"source": source}, CONTEXT)
     assert ("CatalogInstanceTypes" in capsys.readouterr().out) == written
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (("AWSServiceRoleForEC2Spot",), "service-linked role AWSServiceRoleForEC2Spot made"),
+        (None, "service-linked roles of EC2 cannot be made: a policy of the organisation"),
+    ],
+    ids=["made", "refused"],
+)
+def test_a_deployment_makes_the_linked_roles_and_the_catalogue_also_where_it_may_not(
+    use: Use, caplog: pytest.LogCaptureFixture, made: tuple[str, ...] | None, told: str
+) -> None:
+    use("refresh_catalog", Refresh(made=made))
+    refresh_catalog({"source": "aws.cloudformation"}, CONTEXT)
+    assert [told, "catalogue written"] == [record.message for record in caplog.records]
 
 
 @pytest.mark.parametrize(

@@ -60,18 +60,12 @@ def test_each_step_of_a_deployment_takes_a_finding_away(
     here: EmbeddedAws, assembly: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = findings(capsys)
-    assert set(before) >= {"not-attached", "service-linked-role"}
-    assert "authentication-mode" not in before
-    for entry in before["service-linked-role"]:
-        service = entry["command"].rsplit(" ", 1)[1]
-        here.client("iam").create_role(
-            RoleName=entry["subject"],
-            Path=f"/aws-service-role/{service}/",
-            AssumeRolePolicyDocument="{}",
-        )
+    assert "not-attached" in before
+    # refresh_catalog makes them once it is deployed.
+    assert not set(before) & {"authentication-mode", "service-linked-role"}
     deploy(assembly, here.access, (CONTROL_PLANE, cluster_stack(CLUSTER)))
     after = findings(capsys)
-    assert not set(after) & {"not-attached", "service-linked-role", "access-entry"}
+    assert not set(after) & {"not-attached", "access-entry"}
     # The embedded API knows no quotas, and there is no cluster behind its endpoint.
     unknown = {"quotas", "concurrency", "autoscalers", "launch-rights", "node-role"}
     assert {entry["subject"] for entry in after.get("not-checked", ())} <= unknown

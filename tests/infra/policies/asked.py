@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from infra.aws.names import FORWARDED, Timer
+from shared.settings import LINKED_ROLES
 from tests.infra.policies.evaluation import Ask
 from tests.infra.templates import Template
 
@@ -159,6 +160,10 @@ def _of_refresh_catalog(arns: "_Arns") -> Iterator[Ask]:
     yield _ask(role, "s3:ListBucket", arns.bucket, {"s3:prefix": f"catalog/{REGION}.json"})
     for action in ("InstanceTypeOfferings", "InstanceTypes", "SpotPriceHistory"):
         yield _ask(role, f"ec2:Describe{action}", "*", _REGION_ASKED)
+    for name, service in LINKED_ROLES.items():
+        linked = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{service}/{name}"
+        yield _ask(role, "iam:GetRole", linked)
+        yield _ask(role, "iam:CreateServiceLinkedRole", linked, {"iam:AWSServiceName": service})
     yield _ask(role, "pricing:GetProducts", "*", {"aws:RequestedRegion": "us-east-1"})
 
 

@@ -34,7 +34,6 @@ UNSEEN: Final[Mapping[tuple[str, str], str]] = {
     ("bind", "dynamodb:ConditionCheckItem"): _LEDGER,
     ("bind", "sqs:SendMessage"): _ASIDE,
     ("emptiness", "dynamodb:ConditionCheckItem"): _LEDGER,
-    ("emptiness", "dynamodb:GetItem"): _LEDGER,
     ("emptiness", "sqs:SendMessage"): _ASIDE,
     ("expiration", "dynamodb:ConditionCheckItem"): _LEDGER,
     ("expiration", "dynamodb:GetItem"): _LEDGER,

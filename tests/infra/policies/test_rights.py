@@ -142,7 +142,8 @@ def test_refresh_catalog_reaches_no_cluster_and_no_ledger(control_plane: Templat
     rights = _of_function(control_plane, "refresh_catalog")
 
     catalogue = {"ReadCatalogue", "TellMissingKeys", "WriteCatalogue"}
-    assert set(rights) == catalogue | {"Log", "PutAside", "ReadOffers", "ReadPrices"}
+    roles = {"FindLinkedRoles", "MakeLinkedRoles"}
+    assert set(rights) == catalogue | roles | {"Log", "PutAside", "ReadOffers", "ReadPrices"}
 
 
 def test_each_cluster_role_is_assumed_by_exactly_the_functions_that_need_it(
