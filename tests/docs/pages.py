@@ -50,7 +50,15 @@ def commands(page: Path) -> list[str]:
     lines += _INLINE.findall(text)
     lines += [other_shown.command for other_shown in shown(page)]
     known = ("make ", "dovetail ", "kubectl ", "npx ", "docker ")
+    lines = [line.removeprefix(".venv/bin/") for line in lines]
     return [line.split("  #")[0].strip() for line in lines if line.startswith(known)]
+
+
+def steps(page: Path, heading: str) -> list[str]:
+    """Return the commands under a heading, in order; indented lines are commands."""
+    parts = re.split(r"^###? ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (section,) = [part for part in parts if part.startswith(heading)]
+    return [line.strip() for line in section.splitlines() if re.match(r" {4,7}[a-z.]", line)]
 
 
 def words_after(page: Path, program: str) -> Iterator[list[str]]:

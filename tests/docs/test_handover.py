@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import os
-import re
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
 from infra.local.demo.world import CLUSTER, World, WorldOptions
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, steps
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -84,13 +83,6 @@ class Terminal:
         while not holds():
             assert time.monotonic() < ends, what
             time.sleep(0.5)
-
-
-def steps(page: Path, heading: str) -> list[str]:
-    """Return the commands under a heading, in order; indented lines are commands."""
-    parts = re.split(r"^###? ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    (section,) = [part for part in parts if part.startswith(heading)]
-    return [line.strip() for line in section.splitlines() if re.match(r" {4,7}[a-z]", line)]
 
 
 @pytest.fixture

@@ -1,0 +1,50 @@
+"""How many commands an installation takes, and that the pages agree on them."""
+
+import re
+import shlex
+
+from infra.aws.config import read_config
+from infra.local import console
+from tests.docs import pages
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs" / "getting-started.md"
+# Counted from the checkout to the first node, without the cluster and the user's own manifests.
+MOST_COMMANDS = 6
+
+
+def test_an_installation_takes_few_commands() -> None:
+    install = pages.steps(PAGE, "2. Dovetail")
+    first_node = [
+        step for step in pages.steps(PAGE, "3. The first node") if not step.startswith("kubectl ")
+    ]
+
+    assert len([*install, *first_node]) <= MOST_COMMANDS
+    assert [shlex.split(step)[0] for step in install] == [
+        "make",
+        "npx",
+        ".venv/bin/dovetail",
+        "npx",
+        ".venv/bin/dovetail",
+    ]
+
+
+def test_the_readme_installs_as_the_page_does() -> None:
+    section = (ROOT / "README.md").read_text().split("## Deploy it")[1].split("\n## ")[0]
+    (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+
+    assert block.splitlines() == pages.steps(PAGE, "2. Dovetail")
+
+
+def test_what_is_deployed_is_what_is_looked_at_and_attached() -> None:
+    _, _, doctor, deploy, attach = map(shlex.split, pages.steps(PAGE, "2. Dovetail"))
+    context = dict(word.split("=", 1) for word in deploy if "=" in word)
+    parse = console._parser().parse_args
+
+    assert read_config(context.get).clusters == ("prod",)
+    assert parse(doctor[1:]).cluster == ["prod"]
+    assert parse(attach[1:]).cluster == "prod"
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
