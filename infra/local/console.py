@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from functions.cli.parser import Parser
+from infra.local.breaking.command import mount as mount_breaking
 from infra.local.demo.problem import Problem
 from infra.local.surroundings import stand_alone
 
@@ -30,6 +31,7 @@ Then, for example:
   kubectl apply -f examples/inflate/provisioner.yaml -f examples/inflate/deployment.yaml
   kubectl scale deployment inflate --replicas 10
   kubectl get nodes -L karpenter.sh/capacity-type,node.kubernetes.io/instance-type
+  dovetail break spot-warning      (dovetail break --help lists what else can be broken)
 
 Logs: {folder}/*.log of the processes, {folder}/logs/ of the functions (`aws logs` has none).
 Ctrl-C ends it and leaves nothing behind.
@@ -110,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _cluster(up)
     up.set_defaults(run=_up)
+    mount_breaking(commands)
     scenarios = commands.add_parser("scenarios", help="list the scenarios")
     scenarios.set_defaults(run=_scenarios)
     _mount_offline(commands)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from infra.local.breaking.harm import KILLED_AT_LAUNCH, Harm
 from infra.local.demo.drains import why_not_blocked
 from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import PROVISIONER, NodeTrack, Timeline
+from infra.local.harm import KILLED_AT_LAUNCH, Harm
 
 _ALIVE: Final = frozenset({"pending", "running"})
 _ZONE: Final = "topology.kubernetes.io/zone"

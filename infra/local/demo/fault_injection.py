@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from infra.local.breaking.harm import Harm, read_harm
 from infra.local.demo.problem import Problem
+from infra.local.harm import Harm, read_harm
 
 _ALIVE = ("pending", "running")
 

@@ -9,11 +9,11 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-from infra.local.breaking.harm import read_harm, told
 from infra.local.demo.play import StepResult
 from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import Timeline
 from infra.local.demo.world import CLUSTER, World
+from infra.local.harm import read_harm, told
 from shared.catalog.reading import embedded_catalog, load_catalog
 from shared.catalog.summary import summarize
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from infra.local.aws import ControlError
 from infra.local.aws.throttling import Throttle
-from infra.local.breaking.harm import read_harm, since, told
+from infra.local.harm import read_harm, since, told
 from tests.local.aws.lab import Lab
 
 ROLE = "arn:aws:sts::123456789012:assumed-role/provision/me"

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from infra.local.breaking.harm import KILLED_AT_LAUNCH
 from infra.local.demo.expectations import CHECKS, Situation, check
 from infra.local.demo.prices import price_of
 from infra.local.demo.scenario import load_scenario, scenario_names
 from infra.local.demo.timeline import NodeTrack, PodTrack, Timeline
+from infra.local.harm import KILLED_AT_LAUNCH
 
 TYPE = "node.kubernetes.io/instance-type"
 BOUGHT = "karpenter.sh/capacity-type"
