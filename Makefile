@@ -69,7 +69,7 @@ supply: setup  ## What is installed is what is locked, hash by hash; licences of
 
 unit: setup  ## Unit tests and laws; the pure core is covered to the last branch
 	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs tests/karpenter_cases \
-	    tests/peers tests/corpus -m "not slow" -n 2 --cov --cov-report=term:skip-covered
+	    tests/peers tests/corpus tests/node_groups -m "not slow" -n 2 --cov --cov-report=term:skip-covered
 
 opinion: setup  ## A second opinion, on 1,000 random clusters: would kube-scheduler agree?
 	@$(BIN)/pytest tests/scheduler_oracle -m "not slow" -n 2
