@@ -244,13 +244,13 @@ def _write_files(arguments: argparse.Namespace, planned: "Planned") -> None:
 
 def _replay(arguments: argparse.Namespace) -> int:
     from functions.cli import printing  # noqa: PLC0415
-    from functions.cli.inputs import InputError, read_bytes  # noqa: PLC0415
-    from shared.decisions.replay import load_decision  # noqa: PLC0415
+    from functions.cli.decisions import recorded_decision  # noqa: PLC0415
+    from functions.cli.inputs import InputError  # noqa: PLC0415
     from shared.model.errors import InvalidManifestError  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
     try:
-        decision = load_decision(read_bytes(arguments.decision))
+        decision = recorded_decision(arguments.decision)
     except InvalidManifestError as error:
         told = f"{error.field}: {error.remedy}"
         raise InputError(f"{arguments.decision}: document 1: {told}") from error

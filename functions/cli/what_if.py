@@ -22,7 +22,7 @@ Decides recorded decisions again under other settings or with other Provisioners
 would have been bought, what it would have cost while the nodes ran, and which pods would have
 waited. Needs no cluster and no AWS once the decisions are here:
 
-  aws s3 sync s3://BUCKET/decisions/prod/2026-11-23 decisions
+  aws s3 sync s3://BUCKET . --exclude "*" --include "*/prod/2026-11-23/*"
   dovetail what-if decisions --set max_node_vcpus=16
   dovetail what-if decisions --provisioner new.yaml
 
@@ -107,8 +107,8 @@ def _provisioners(names: Sequence[str]) -> "tuple[Provisioner, ...]":
 
 def _decisions(names: Sequence[str]) -> "Iterator[Decision]":
     """Yield the decisions of files and folders, one at a time."""
-    from functions.cli.inputs import InputError, read_bytes  # noqa: PLC0415
-    from shared.decisions.replay import load_decision  # noqa: PLC0415
+    from functions.cli.decisions import recorded_decision  # noqa: PLC0415
+    from functions.cli.inputs import InputError  # noqa: PLC0415
     from shared.model.errors import InvalidManifestError  # noqa: PLC0415
 
     for name in names:
@@ -120,13 +120,14 @@ def _decisions(names: Sequence[str]) -> "Iterator[Decision]":
                 raise InputError(f"{name}: holds no .json and no .json.gz file")
         for file in files:
             try:
-                yield load_decision(read_bytes(file))
+                yield recorded_decision(file)
             except InvalidManifestError as error:
                 raise InputError(f"{file}: {error.field}: {error.remedy}") from error
 
 
 def _is_decision(path: Path) -> bool:
-    return path.name.endswith(_SUFFIXES) and path.is_file()
+    # A base lies at bases/CLUSTER/DAY/PLAN.json.gz, beside the decisions that name it.
+    return path.name.endswith(_SUFFIXES) and path.parts[-4:-3] != ("bases",) and path.is_file()
 
 
 def _as_text(steps: "Sequence[Replayed]") -> str:

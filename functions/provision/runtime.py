@@ -8,6 +8,7 @@ from typing import Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from shared.decisions.bases import DecisionWriter
 from shared.disruption.settings import DisruptionSettings
 from shared.model.errors import AutoscalerError
 from shared.model.policy import BindingPolicy, LaunchPolicy
@@ -54,10 +55,17 @@ class Runtime:
             drift=settings.drift,
         )
 
+        self._writer = DecisionWriter()
+
     def service(self, cluster: str) -> Provisioning:
         """Return the service of one cluster."""
         return Provisioning(
-            self._wiring.ports(cluster), self._policy, self._packing, new_plan_id, self._disruption
+            self._wiring.ports(cluster),
+            self._policy,
+            self._packing,
+            new_plan_id,
+            self._disruption,
+            self._writer,
         )
 
     def deadline(self, context: LambdaContext) -> datetime:

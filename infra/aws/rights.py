@@ -20,6 +20,7 @@ from infra.aws.names import (
 from shared.settings import LINKED_ROLES
 
 DECISIONS: str = "decisions/*"
+BASES: str = "bases/*"
 LAUNCHES: str = "launches/*"
 CATALOGUE: str = "catalog/*"
 
@@ -49,7 +50,7 @@ def bucket_statements(plan: FunctionPlan, bucket: s3.IBucket) -> list[iam.Policy
             iam.PolicyStatement(
                 sid="Decisions",
                 actions=["s3:GetObject", "s3:PutObject"],
-                resources=[bucket.arn_for_objects(value) for value in (DECISIONS, LAUNCHES)],
+                resources=[bucket.arn_for_objects(value) for value in (DECISIONS, BASES, LAUNCHES)],
             ),
             iam.PolicyStatement(
                 sid="ReadCatalogue",
@@ -61,7 +62,7 @@ def bucket_statements(plan: FunctionPlan, bucket: s3.IBucket) -> list[iam.Policy
                 sid="TellMissingKeys",
                 actions=["s3:ListBucket"],
                 resources=[bucket.bucket_arn],
-                conditions={"StringLike": {"s3:prefix": [DECISIONS, LAUNCHES, CATALOGUE]}},
+                conditions={"StringLike": {"s3:prefix": [DECISIONS, BASES, LAUNCHES, CATALOGUE]}},
             ),
         ]
     if plan.writes_catalogue:

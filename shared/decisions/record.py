@@ -39,10 +39,15 @@ def record(
     Args:
         why: What the decision is for when it is about nodes instead of waiting pods.
     """
-    key = f"decisions/{snapshot.cluster}/{snapshot.taken_at:%Y-%m-%d}/{plan_id}.json.gz"
+    key = key_of(plan_id, snapshot)
     text = decision_document(plan_id, snapshot, plan, settings or PackingSettings(), why)
     decisions.put(key, compressed(text))
     return key
+
+
+def key_of(plan_id: str, snapshot: ClusterSnapshot) -> str:
+    """Return where the decision of a plan is kept."""
+    return f"decisions/{snapshot.cluster}/{snapshot.taken_at:%Y-%m-%d}/{plan_id}.json.gz"
 
 
 def decision_document(

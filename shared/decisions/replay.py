@@ -2,31 +2,23 @@
 
 import dataclasses
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from shared.decisions.documents import REMEDY, Bases, no_bases, read_document
 from shared.decisions.record import to_plain
 from shared.decisions.restoring import RestoreError, restore
 from shared.manifests.fields import mapping
 from shared.model.ec2.launches import PlannedNode
-from shared.model.encodable import REMEDY, escapes_surrogate, unencodable
 from shared.model.errors import InvalidManifestError
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 
-# A snapshot of 100,000 pods is about 150 MiB of text.
-MAX_BYTES: Final = 256 * 2**20
-MOST_VALUES: Final = 20_000_000  # one takes some 60 bytes; 100,000 pods have half as many
-_PIECE: Final = 2**20
-_GZIP: Final = b"\x1f\x8b"
-_OPENING: Final = b"{"
 # Maps of tags in decisions that were recorded before selectors had terms.
 _SELECTORS: Final = ("subnet_selector", "security_group_selector", "ami_selector")
-_REMEDY: Final = "must be a decision that Dovetail recorded (plan --save, or decisions/ in S3)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +48,17 @@ class Decision:
         return _canonical(to_plain(same)) == self.canonical_plan
 
 
-def load_decision(content: bytes) -> Decision:
+def load_decision(content: bytes, bases: Bases = no_bases) -> Decision:
     """Return the decision a document holds, compressed or not.
+
+    Args:
+        bases: Finds the base that it is a change of, where it is one.
 
     Raises:
         InvalidManifestError: If it is none.
+        MissingBaseError: If the base that it names is not there.
     """
-    document = _document(content)
+    document = read_document(content, bases)
     plan = document.get("plan")
     try:
         _without_maps(document.get("snapshot"))
@@ -78,7 +74,7 @@ def load_decision(content: bytes) -> Decision:
         _refuse_without_options(decision.plan.nodes, "plan", "nodes")
     except RestoreError as error:
         path = ".".join(error.path) or "plan_id"
-        remedy = f"{error.problem}; {_REMEDY}"
+        remedy = f"{error.problem}; {REMEDY}"
         raise InvalidManifestError(field=path, value=None, remedy=remedy) from error
     return decision
 
@@ -110,52 +106,6 @@ def _part(kind: type[Any], document: dict[str, Any], name: str, default: object 
         return restore(kind, document.get(name, default))
     except RestoreError as error:
         raise error.inside(name) from error
-
-
-def _document(content: bytes) -> dict[str, Any]:
-    if content.startswith(_GZIP):
-        content = _decompressed(content)
-    elif len(content) > MAX_BYTES:
-        raise _unreadable(f"is larger than {MAX_BYTES >> 20} MiB")
-    if sum(map(content.count, (b"[", b"{", b","))) > MOST_VALUES:
-        raise _unreadable(f"holds more than {MOST_VALUES} values")
-    try:
-        text = content.decode()
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _unreadable(_REMEDY) from error
-    half = unencodable(document) if escapes_surrogate(text) else None
-    if half is not None:
-        raise InvalidManifestError(field=half[0], value=half[1], remedy=REMEDY)
-    if not isinstance(document, dict) or document.get("version") != 1:
-        raise InvalidManifestError(field="version", value=None, remedy=f"must be 1; {_REMEDY}")
-    return document
-
-
-def _decompressed(content: bytes) -> bytes:
-    """Return the text, read piece by piece: too large a text is not read to its end."""
-    reader = zlib.decompressobj(wbits=31)
-    pieces: list[bytes] = []
-    size = 0
-    try:
-        while not reader.eof:
-            piece = reader.decompress(content, _PIECE)
-            content = reader.unconsumed_tail
-            size += len(piece)
-            pieces.append(piece)
-            if not (piece or content or reader.eof):
-                raise _unreadable("is cut short")
-            if size > MAX_BYTES:
-                raise _unreadable(f"is larger than {MAX_BYTES >> 20} MiB")
-            if not pieces[0].startswith(_OPENING):
-                raise _unreadable(_REMEDY)
-    except zlib.error as error:
-        raise _unreadable(_REMEDY) from error
-    return b"".join(pieces)
-
-
-def _unreadable(remedy: str) -> InvalidManifestError:
-    return InvalidManifestError(field="document", value=None, remedy=remedy)
 
 
 def _canonical(plain: Any) -> bytes:

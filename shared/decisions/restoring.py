@@ -8,6 +8,8 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from msgspec import ValidationError, convert
+
 from shared.model.resources import Resources
 
 _Value = TypeVar("_Value")
@@ -76,10 +78,17 @@ def _of_class(kind: type[Any]) -> _Read:
     if kind is datetime:
         return _called(datetime.fromisoformat, kind, str)
     if kind is timedelta:
-        return _called(lambda seconds: timedelta(seconds=seconds), kind, int, float)
+        return _called(_span, kind, int, float, str)
     if kind in (str, int, bool):
         return _called(lambda value: value, kind, kind)
     raise TypeError(f"no plain form is known for {kind!r}")
+
+
+def _span(plain: Any) -> timedelta:
+    """Return a duration: seconds, or as ISO 8601 writes it."""
+    if isinstance(plain, str):
+        return convert(plain, timedelta)
+    return timedelta(seconds=plain)
 
 
 def _object(kind: type[Any]) -> _Read:
@@ -167,7 +176,7 @@ def _called(make: Callable[[Any], Any], kind: type[Any], *given: type[Any]) -> _
             )
         try:
             return make(plain)
-        except (ValueError, OverflowError) as error:
+        except (ValueError, OverflowError, ValidationError) as error:
             raise RestoreError(f"{plain!r:.60} is no {kind.__name__}") from error
 
     return read

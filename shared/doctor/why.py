@@ -8,6 +8,7 @@ from typing import Final
 from shared.brakes.hold import hold_of, rivals_of
 from shared.brakes.runaway import MOST_TRIALS, runaways
 from shared.brakes.trials import recent_trials
+from shared.decisions.documents import MissingBaseError
 from shared.decisions.replay import load_decision
 from shared.disruption.emptiness import empty_since
 from shared.events.node_events import CONSOLE, cause_of, counted, described, machine_of
@@ -196,7 +197,10 @@ class Why:
         for day in (when, when - timedelta(days=1)):
             key = f"decisions/{self._name}/{day:%Y-%m-%d}/{plan_id}.json.gz"
             try:
-                decision = load_decision(self._ports.decisions.get(key))
+                documents = self._ports.decisions
+                decision = load_decision(documents.get(key), documents.get)
+            except MissingBaseError as error:
+                return (f"decision {key}: {error}",)
             except PermanentError:
                 continue
             decided = next(

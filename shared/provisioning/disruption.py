@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.brakes.ceilings import affordable, as_machines, under_ceilings
-from shared.decisions.record import record
+from shared.decisions.bases import DecisionWriter
 from shared.disruption.fingerprint import fingerprint
 from shared.disruption.quiet_nodes import pods_seen, restless
 from shared.disruption.selection import (
@@ -72,11 +72,16 @@ class Disrupting:
     """Looks over the nodes of one cluster, under its lease."""
 
     def __init__(
-        self, ports: ClusterPorts, settings: DisruptionSettings, packing: PackingSettings
+        self,
+        ports: ClusterPorts,
+        settings: DisruptionSettings,
+        packing: PackingSettings,
+        writer: DecisionWriter,
     ) -> None:
         self._ports = ports
         self._settings = settings
         self._packing = packing
+        self._writer = writer
         self._recorder = EventRecorder(ports)
 
     def run(self, turn: Turn, gathered: Gathered, plan_id: str, until: datetime) -> Disrupted:
@@ -214,7 +219,7 @@ class Disrupting:
             "remove": list(change.remove),
             "why": change.why,
         }
-        record(
+        self._writer.write(
             self._ports.decisions,
             plan_id,
             without(seen.snapshot, change.remove),

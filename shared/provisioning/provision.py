@@ -16,7 +16,7 @@ from shared.brakes.runaway import (
     unusable,
 )
 from shared.brakes.trials import recent_trials
-from shared.decisions.record import record
+from shared.decisions.bases import DecisionWriter
 from shared.disruption.interruption import with_interrupted
 from shared.disruption.settings import DisruptionSettings
 from shared.events.plan_events import PlanEvents
@@ -56,6 +56,7 @@ class Provisioning:
     Args:
         new_id: Gives plan ids; sortable by time is welcome.
         disruption: How nodes are changed by choice.
+        writer: Writes decisions; the process's own, so that they share bases.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Provisioning:
         settings: PackingSettings,
         new_id: Callable[[], str],
         disruption: DisruptionSettings | None = None,
+        writer: DecisionWriter | None = None,
     ) -> None:
         settings = dataclasses.replace(settings, preference_policy=ports.preference_policy)
         self._ports = ports
@@ -73,7 +75,10 @@ class Provisioning:
         self._new_id = new_id
         self._events = PlanEvents(ports)
         self._conditions = ProvisionerConditions(ports)
-        self._disrupting = Disrupting(ports, disruption or DisruptionSettings(), settings)
+        self._writer = writer or DecisionWriter()
+        self._disrupting = Disrupting(
+            ports, disruption or DisruptionSettings(), settings, self._writer
+        )
 
     def run(
         self, holder: str, deadline: datetime, *, settle: bool, look: bool = False
@@ -188,7 +193,7 @@ class Provisioning:
             if look:
                 report = self._ceilings(gathered.snapshot, (), report)
         else:
-            record(self._ports.decisions, plan_id, snapshot, plan, settings)
+            self._writer.write(self._ports.decisions, plan_id, snapshot, plan, settings)
             report, again = self._carry_out(turn, gathered, plan_id, plan, report)
             report = report.plus(with_bound(snapshot, plan), plan_id)
         if look and not again and not (plan.nodes or plan.placements):

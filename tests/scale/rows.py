@@ -15,6 +15,7 @@ from shared.ports import TimerKind
 from shared.timers.timers import start_registration
 from tests.scale import manifests
 from tests.scale.apiserver import large_cluster
+from tests.scale.decisions import decisions_of_an_hour
 from tests.scale.virtual import WAKE_WINDOW
 from tests.scale.world import LargeCluster
 
@@ -184,6 +185,13 @@ ROWS: Final[Mapping[str, Row]] = {
             "memory, MiB": 512,
         },
         exponents={"warm, CPU s": 0.5},
+    ),
+    "decisions": Row(
+        what="decisions of a plan every 10 s among so many nodes",
+        measure=decisions_of_an_hour,
+        sizes=(1_000, 10_000),
+        bars={"a day, GB": 1},
+        exponents={},
     ),
     "sweep": Row(
         what="sweep of one cluster of so many nodes",

@@ -16,6 +16,7 @@ from functions.bind import handler as bind
 from functions.provision import handler as provision
 from functions.sweep import handler as sweep
 from shared.aws.ledger.ledger import DynamoLedger
+from shared.decisions.bases import DecisionWriter
 from shared.kube.api import MERGE_PATCH
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
@@ -86,6 +87,7 @@ class LargeCluster:
             clock=self.clock,
             instance_profile="nodes",
         )
+        self._writer = DecisionWriter()
         self._ids = itertools.count(1)
         self._pods = itertools.count(10_000_000)
         self._define()
@@ -154,7 +156,11 @@ class LargeCluster:
 
     def _provisioning(self) -> Provisioning:
         return Provisioning(
-            self.ports, LaunchPolicy(), PackingSettings(), lambda: f"plan-{next(self._ids):04}"
+            self.ports,
+            LaunchPolicy(),
+            PackingSettings(),
+            lambda: f"plan-{next(self._ids):04}",
+            writer=self._writer,
         )
 
     def _called(self, module: Any, service: Callable[[], Any], event: dict[str, Any]) -> Spent:

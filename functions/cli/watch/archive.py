@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 
 from functions.cli.watch.board import Records
 from functions.cli.watch.decision import read_decision
+from shared.decisions.documents import base_of, whole
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.errors import InvalidManifestError, PermanentError
 from shared.model.resources import Resources
@@ -56,6 +57,7 @@ class Archive:
         self._worker = worker
         self._read: dict[str, dict[str, Any]] = {}
         self._unreadable: set[str] = set()
+        self._last_base = ("", b"")
 
     def read(self, now: datetime) -> Records:
         """Read what is new.
@@ -81,14 +83,22 @@ class Archive:
         return [self._read[key] for key in sorted(self._read, key=_by_plan, reverse=True)]
 
     def document(self, plan_id: str) -> bytes | None:
-        """Return a decision as it was recorded, None when it is none of the last."""
+        """Return a decision as it was recorded, with its base, None when it is none of the last."""
         found = next((key for key, read in self._read.items() if read["id"] == plan_id), None)
-        return self._reading.document(found) if found is not None else None
+        return None if found is None else whole(self._reading.document(found), self._base)
+
+    def _base(self, key: str) -> bytes:
+        """Return a base, which many decisions in a row share."""
+        if self._last_base[0] != key:
+            self._last_base = key, self._reading.document(key)
+        return self._last_base[1]
 
     def _open(self, key: str) -> None:
         try:
             content = self._reading.document(key)
-            read = self._worker.submit(read_decision, key, content).result()
+            named = base_of(content)
+            base = self._base(named) if named else b""
+            read = self._worker.submit(read_decision, key, content, base).result()
         except (InvalidManifestError, PermanentError):
             # Of another release, or deleted in between: what can be read is shown.
             self._unreadable.add(key)

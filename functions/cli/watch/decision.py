@@ -22,17 +22,18 @@ from shared.scheduling.provisioner_offerings import in_order, offers
 _NAMED: Final = 5
 
 
-def read_decision(key: str, content: bytes) -> dict[str, Any]:
+def read_decision(key: str, content: bytes, base: bytes = b"") -> dict[str, Any]:
     """Return a decision as plain JSON; what its proof and its comparisons take is taken here.
 
     Args:
         key: Where it is kept: decisions/CLUSTER/DAY/PLAN.json.gz.
         content: As it was recorded.
+        base: That it is a change of, where it is one.
 
     Raises:
         InvalidManifestError: If it is no decision.
     """
-    decision = load_decision(content)
+    decision = load_decision(content, lambda _: base)
     plan = with_bound(decision.snapshot, decision.plan)
     pods = {pod.uid: pod for pod in (*decision.snapshot.pending, *decision.snapshot.bound)}
     placed = sum(len(node.pods) for node in plan.nodes)

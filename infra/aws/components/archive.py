@@ -7,12 +7,16 @@ from constructs import Construct
 from infra.aws.acknowledgements import acknowledge
 
 DECISION_DAYS = 30
+# A decision names a base that is at most an hour older. S3 deletes at the midnight (UTC) after the
+# days, in any order, and may be late: two days more, and no base goes before its decisions.
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html (2026-11-25)
+BASE_DAYS = DECISION_DAYS + 2
 # S3 deletes at the first midnight (UTC) after: an open launch is resumed or abandoned in minutes.
 LAUNCH_DAYS = 1
 
 
 class Archive(Construct):
-    """One private bucket; `decisions/` and, sooner, `launches/` expire, `catalog/` stays.
+    """One private bucket: decisions, their bases and launches expire, the catalogue stays.
 
     Attributes:
         bucket: The bucket.
@@ -36,6 +40,7 @@ class Archive(Construct):
                 )
                 for rule_id, prefix, days in (
                     ("ExpireDecisions", "decisions/", DECISION_DAYS),
+                    ("ExpireBases", "bases/", BASE_DAYS),
                     ("ExpireLaunches", "launches/", LAUNCH_DAYS),
                 )
             ],

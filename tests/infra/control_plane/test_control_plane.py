@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ from infra.aws.components.archive import Archive
 from infra.aws.components.ledger import Ledger
 from infra.aws.components.queues import Queues
 from infra.aws.functions import FUNCTIONS
+from shared.decisions.bases import MOST_AGE
 from shared.doctor.prerequisites import LEAST_CONCURRENCY
 from shared.settings import PREFIX
 from tests.infra.templates import Resource, Template
+
+DAY = timedelta(days=1)
 
 ROOT = Path(__file__).resolve().parents[3]
 PLANS = {plan.name: plan for plan in FUNCTIONS}
@@ -212,11 +216,12 @@ def test_the_archive_is_private_encrypted_and_forgets_decisions(control_plane: T
     (bucket,) = control_plane.of("AWS::S3::Bucket")
     rules = bucket.properties["LifecycleConfiguration"]["Rules"]
 
+    days = {rule["Prefix"]: timedelta(days=rule["ExpirationInDays"]) for rule in rules}
     # Launches hold user data, in which people keep secrets.
-    assert {(rule["Prefix"], rule["ExpirationInDays"]) for rule in rules} == {
-        ("decisions/", 30),
-        ("launches/", 1),
-    }
+    assert days.keys() == {"decisions/", "bases/", "launches/"}
+    assert days["launches/"] == DAY
+    # S3 rounds up to midnight: the last decision that names a base is there for a day more.
+    assert days["bases/"] >= days["decisions/"] + DAY + MOST_AGE
     assert {rule["Status"] for rule in rules} == {"Enabled"}
     assert "VersioningConfiguration" not in bucket.properties
     assert all(bucket.properties["PublicAccessBlockConfiguration"].values())

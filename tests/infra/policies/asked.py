@@ -142,11 +142,12 @@ def _of_any_cluster(function: str, arns: "_Arns", clusters: Sequence[str]) -> It
 
 def _of_provision(arns: "_Arns") -> Iterator[Ask]:
     role = role_of("provision")
-    for kept in ("decisions/demo/2026/plan.json.gz", "launches/demo/plan/0-0.json"):
+    decided = "demo/2026-11-25/plan.json.gz"
+    for kept in (f"decisions/{decided}", f"bases/{decided}", "launches/demo/plan/0-0.json"):
         yield _ask(role, "s3:PutObject", f"{arns.bucket}/{kept}")
         yield _ask(role, "s3:GetObject", f"{arns.bucket}/{kept}")
     yield _ask(role, "s3:GetObject", f"{arns.bucket}/catalog/{REGION}.json")
-    for prefix in ("decisions/demo/plan", "launches/demo/plan", f"catalog/{REGION}.json"):
+    for prefix in ("decisions/demo/a", "bases/demo/a", "launches/demo/a", f"catalog/{REGION}.json"):
         yield _ask(role, "s3:ListBucket", arns.bucket, {"s3:prefix": prefix})
     for action in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage"):
         yield _ask(role, f"sqs:{action}", arns.wake)

@@ -6,7 +6,7 @@ import pytest
 
 from functions.cli.commands import mount
 from functions.cli.parser import Parser
-from shared.decisions import replay
+from shared.decisions import documents
 from tests.unit.cli.running import PROVISIONER, deployment, run, written
 
 
@@ -69,7 +69,8 @@ def test_decision_with_another_result_is_reported(
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
-        (("version",), 2, "version: must be 1"),
+        (("version",), 3, "version: must be 1 or 2"),
+        (("version",), 2, "base: must be the key of a base"),
         (("plan",), None, "plan: must be an object (Plan)"),
         (
             ("snapshot", "pending", 0, "scheduling", "priority"),
@@ -131,8 +132,8 @@ def test_what_grows_beyond_measure_is_not_read_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(replay, "MAX_BYTES", 2 * 2**20)
-    monkeypatch.setattr(replay, "MOST_VALUES", 1000)
+    monkeypatch.setattr(documents, "MAX_BYTES", 2 * 2**20)
+    monkeypatch.setattr(documents, "MOST_VALUES", 1000)
     large = tmp_path / "large"
     large.write_bytes(content)
     assert run("replay", str(large)) == 2
