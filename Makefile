@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo page page-test page-browser test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults corpus peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
+.PHONY: help setup demo page page-test page-browser test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults corpus peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart release lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -163,6 +163,9 @@ access: setup  ## Make the roles in the cluster again from their table (tools/ma
 
 chart: setup  ## Make the Helm chart from infra/cluster (.build/chart)
 	@$(BIN)/python -m tools.manifests.chart
+
+release: setup page  ## Wheel, Helm chart, bill of materials, notes and checksums (.build/release)
+	@$(BIN)/python -m tools.make_release
 
 lock: setup  ## Lock the packages again after a change of pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -1,0 +1,138 @@
+"""What `make release` writes: each part is what it says, and the same bytes each time."""
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools import make_release
+from tools.make_release import Release, ReleaseError, chart_archive, make, notes
+from tools.manifests.chart import chart_files
+
+EPOCH = 1_700_000_000
+CHANGES = """# Changelog
+
+## [Unreleased]
+
+### Added
+
+- What comes next.
+
+## [0.2.0] - 2026-12-01
+
+### Fixed
+
+- What was wrong.
+
+## [0.1.0] - 2026-11-01
+"""
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Release:
+    page = tmp_path / "page"
+    (page / "assets").mkdir(parents=True)
+    (page / "index.html").write_text("<title>the page</title>")
+    (page / "assets" / "index.js").write_text("0")
+    return Release(version="0.1.0", epoch=EPOCH, page=page)
+
+
+def test_the_notes_are_what_the_changelog_says_of_the_version() -> None:
+    assert notes(CHANGES, "0.2.0") == "# Dovetail 0.2.0\n\n### Fixed\n\n- What was wrong.\n"
+
+
+def test_until_a_version_has_a_heading_its_notes_are_what_is_unreleased() -> None:
+    assert "- What comes next.\n" in notes(CHANGES, "0.3.0")
+    assert "What was wrong" not in notes(CHANGES, "0.3.0")
+    with pytest.raises(ReleaseError, match=r"nothing under \[0\.3\.0\] or \[Unreleased\]"):
+        notes("# Changelog\n", "0.3.0")
+
+
+def test_the_chart_is_packed_as_helm_packs_it(release: Release) -> None:
+    packed = chart_archive(release)
+
+    assert packed == chart_archive(release)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        members = archive.getmembers()
+        found = {
+            member.name.removeprefix("dovetail/"): (archive.extractfile(member) or io.BytesIO())
+            .read()
+            .decode()
+            for member in members
+        }
+    assert all(member.name.startswith("dovetail/") for member in members)
+    assert {member.mtime for member in members} == {EPOCH}
+    assert found == chart_files()
+
+
+def test_a_time_that_is_no_number_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+    monkeypatch.setattr("functions.cli.watch.page_files.is_built", lambda: True)
+
+    assert make_release.main([]) == 1
+    assert capsys.readouterr().err == (
+        "release: SOURCE_DATE_EPOCH: 'yesterday': give whole seconds since 1970\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_release_is_complete_runs_and_is_the_same_each_time(
+    release: Release, tmp_path: Path
+) -> None:
+    parts = make(release, tmp_path / "first")
+    again = make(release, tmp_path / "second")
+
+    assert [part.name for part in parts] == [
+        "NOTES.md",
+        "dovetail-0.1.0.sbom.json",
+        "dovetail-0.1.0.tgz",
+        "dovetail_autoscaler-0.1.0-py3-none-any.whl",
+        "SHA256SUMS",
+    ]
+    assert [part.read_bytes() for part in parts] == [part.read_bytes() for part in again]
+    assert dict(_sums(parts[-1])) == {
+        part.name: hashlib.sha256(part.read_bytes()).hexdigest() for part in parts[:-1]
+    }
+    assert json.loads(parts[1].read_text())["bomFormat"] == "CycloneDX"
+    _look_at_the_wheel(parts[3], tmp_path / "installed")
+
+
+def _sums(path: Path) -> Iterator[tuple[str, str]]:
+    for line in path.read_text().splitlines():
+        digest, name = line.split("  ")
+        yield name, digest
+
+
+def _look_at_the_wheel(wheel: Path, folder: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        archive.extractall(folder)
+    assert "functions/cli/watch/built/index.html" in names
+    assert "infra/cluster/forwarder.yaml" in names
+    assert not [name for name in names if name.startswith(("tests/", "tools/"))]
+    program = (
+        "from infra.local.console import main\n"
+        "import shared, sys\n"
+        f"assert shared.__file__.startswith({str(folder)!r}), shared.__file__\n"
+        f"sys.exit(main(['plan', '-f', {str(make_release.ROOT / 'examples' / 'big')!r}]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "new nodes for 110 pods" in done.stdout
