@@ -165,7 +165,7 @@ chart: setup  ## Make the Helm chart from infra/cluster (.build/chart)
 	@$(BIN)/python -m tools.manifests.chart
 
 release: setup page  ## Wheel, Helm chart, bill of materials, notes and checksums (.build/release)
-	@$(BIN)/python -m tools.make_release
+	@$(BIN)/python -m tools.release.make_release
 
 lock: setup  ## Lock the packages again after a change of pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import make_release
-from tools.make_release import Release, ReleaseError, chart_archive, make, notes
 from tools.manifests.chart import chart_files
+from tools.release import make_release
+from tools.release.make_release import Release, ReleaseError, chart_archive, make, notes
 
 EPOCH = 1_700_000_000
 CHANGES = """# Changelog

@@ -1,6 +1,6 @@
 """Keeps the templates of a release, to compare those of the next one with.
 
-    python -m tools.keep_release cdk.out
+    python -m tools.release.keep_release cdk.out
 
 The assembly has to hold a cluster named prod. Then `npx cdk diff --template` takes them, and a test
 looks that nothing with a state is replaced or removed unseen.
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-FOLDER: Final = Path(__file__).parents[1] / "tests" / "data" / "release"
+FOLDER: Final = Path(__file__).parents[2] / "tests" / "data" / "release"
 STACKS: Final = ("DovetailControlPlane", "DovetailCluster-prod")
 
 

@@ -1,6 +1,6 @@
 """A release, into .build/release: wheel, Helm chart, bill of materials, notes, checksums.
 
-    python -m tools.make_release
+    python -m tools.release.make_release
 
 The wheel holds the page of `dovetail watch`, built. The same commit makes the same bytes: all times
 are SOURCE_DATE_EPOCH, by default that of the commit.
@@ -29,7 +29,7 @@ from shared.model.errors import PermanentError
 from tools import make_sbom
 from tools.manifests import chart
 
-ROOT: Final = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).parents[2]
 RELEASE: Final = ROOT / ".build" / "release"
 CHECKSUMS: Final = "SHA256SUMS"
 _PAGE: Final = Path("functions") / "cli" / "watch" / "built"
@@ -170,7 +170,9 @@ def _run(command: Sequence[str], what: str, environment: dict[str, str]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make a release; 1 when a part cannot be made."""
-    parser = argparse.ArgumentParser(prog="python -m tools.make_release", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.release.make_release", description=__doc__
+    )
     parser.parse_args(arguments)
     try:
         if not page_files.is_built():
