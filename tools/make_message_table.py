@@ -1,6 +1,6 @@
 """Writes the local API server's table of protobuf messages from the Go modules of Kubernetes.
 
-    go mod download -json k8s.io/api@v0.34.1 k8s.io/apimachinery@v0.34.1  # prints each "Dir"
+    go mod download -json k8s.io/api@v0.35.4 k8s.io/apimachinery@v0.35.4  # prints each "Dir"
     python -m tools.make_message_table API_DIR APIMACHINERY_DIR \
         > infra/local/kube/schemas/message_table.txt
 
@@ -34,7 +34,7 @@ _SPECIAL: Final = {
 _EXTRA: Final = (
     *("autoscaling.Scale", "policy.Eviction", "core.Binding", "meta.DeleteOptions"),
     *("authorization.SelfSubjectAccessReview", "authorization.SelfSubjectRulesReview"),
-    "authentication.SelfSubjectReview",
+    *("authentication.SelfSubjectReview", "authentication.TokenRequest"),
 )
 _MESSAGE: Final = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD: Final = re.compile(
@@ -92,7 +92,9 @@ def _pair(field: tuple[str, ...], package: str, owner: str, tags: Tags) -> str:
 def _messages(roots: list[Path]) -> dict[str, list[str]]:
     found = {}
     for root in roots:
-        for file in sorted(root.rglob("v1/generated.proto")):
+        # Of autoscaling, v2 is served; only Scale is of v1.
+        files = [*sorted(root.rglob("v1/generated.proto")), *root.glob("autoscaling/v2/*.proto")]
+        for file in files:
             text = file.read_text(encoding="utf-8")
             package = re.findall(r"^package (.+);", text, re.MULTILINE)[0]
             tags = _tags(file.parent, package)

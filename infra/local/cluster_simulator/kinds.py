@@ -55,6 +55,8 @@ REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets")
 DAEMON_SET: Final = Kind("apps/v1", "DaemonSet", "daemonsets")
 STATEFUL_SET: Final = Kind("apps/v1", "StatefulSet", "statefulsets")
 JOB: Final = Kind("batch/v1", "Job", "jobs")
+CRON_JOB: Final = Kind("batch/v1", "CronJob", "cronjobs")
+EVENT: Final = Kind("v1", "Event", "events")
 BUDGET: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 PROVISIONER: Final = Kind(
     "karpenter.sh/v1alpha5", "Provisioner", "provisioners", namespaced=False, optional=True
@@ -67,6 +69,7 @@ OWNERS: Final = (
     DAEMON_SET,
     STATEFUL_SET,
     JOB,
+    CRON_JOB,
     NODE,
     PROVISIONER,
     NODE_POOL,

@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from infra.local.cluster_simulator.client import Client, Server
 from infra.local.cluster_simulator.controllers.cloud import Cloud
+from infra.local.cluster_simulator.controllers.cronjobs import CronJobs
 from infra.local.cluster_simulator.controllers.daemonsets import DaemonSets
 from infra.local.cluster_simulator.controllers.deployments import Deployments, ReplicaSets
 from infra.local.cluster_simulator.controllers.disruption_budgets import Budgets
@@ -167,7 +168,8 @@ def _actors(world: World, setup: Setup, server: Server) -> Iterable[Actor]:
         "lifecycle": lambda: [NodeLifecycle(world)],
         "scheduler": lambda: [Scheduler(world)],
         "workloads": lambda: [
-            kind(world) for kind in (Deployments, ReplicaSets, DaemonSets, StatefulSets, Jobs)
+            kind(world)
+            for kind in (Deployments, ReplicaSets, DaemonSets, StatefulSets, Jobs, CronJobs)
         ],
         "pdb": lambda: [Budgets(world)],
         "gc": lambda: [Garbage(world), PodGarbage(world)],

@@ -11,7 +11,9 @@ _BUILT_IN = """
 |v1|services|Service|ns|svc|all|status
 |v1|configmaps|ConfigMap|ns|cm||
 |v1|secrets|Secret|ns|||
-|v1|serviceaccounts|ServiceAccount|ns|sa||
+|v1|serviceaccounts|ServiceAccount|ns|sa||token
+|v1|resourcequotas|ResourceQuota|ns|quota||status
+|v1|limitranges|LimitRange|ns|limits||
 |v1|events|Event|ns|ev||
 |v1|persistentvolumes|PersistentVolume||pv||status
 |v1|persistentvolumeclaims|PersistentVolumeClaim|ns|pvc||status
@@ -20,8 +22,12 @@ apps|v1|replicasets|ReplicaSet|ns|rs|all|status,scale
 apps|v1|daemonsets|DaemonSet|ns|ds|all|status
 apps|v1|statefulsets|StatefulSet|ns|sts|all|status,scale
 batch|v1|jobs|Job|ns||all|status
+batch|v1|cronjobs|CronJob|ns|cj|all|status
+autoscaling|v2|horizontalpodautoscalers|HorizontalPodAutoscaler|ns|hpa|all|status
 policy|v1|poddisruptionbudgets|PodDisruptionBudget|ns|pdb||status
 networking.k8s.io|v1|networkpolicies|NetworkPolicy|ns|netpol||
+networking.k8s.io|v1|ingresses|Ingress|ns|ing||status
+networking.k8s.io|v1|ingressclasses|IngressClass||||
 storage.k8s.io|v1|storageclasses|StorageClass||sc||
 storage.k8s.io|v1|csinodes|CSINode||||
 storage.k8s.io|v1|volumeattachments|VolumeAttachment||||status

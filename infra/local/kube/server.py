@@ -12,7 +12,7 @@ from typing import Any, Self
 import orjson
 from aiohttp import web
 
-from infra.local.kube.api import discovery, metrics, openapi, reviews, watches
+from infra.local.kube.api import discovery, metrics, openapi, reviews, tokens, watches
 from infra.local.kube.api.verbs import Answer, Verbs
 from infra.local.kube.auth import Authenticator, User
 from infra.local.kube.calls import Call, locate
@@ -126,6 +126,9 @@ class KubeApi:
         if call.method == "GET" and call.subresource == "log":
             pod = self.lifecycle.require(call.resource, call.namespace, call.name).load()
             return web.Response(text=log_text(pod, call.query))
+        if call.method == "POST" and call.subresource == "token":
+            issued = tokens.issue(self.lifecycle, call, self._authenticator)
+            return _json(201, orjson.dumps(issued))
         answer = self._verbs.perform(call)
         return await self._respond(request, answer)
 

@@ -4,6 +4,7 @@ from tests.local.kube.client import Api
 
 GROUPS = {
     "apps",
+    "autoscaling",
     "batch",
     "policy",
     "networking.k8s.io",
@@ -21,7 +22,11 @@ def test_every_group_is_listed_with_its_preferred_version(api: Api) -> None:
     groups = api.get("/apis").body["groups"]
     assert {group["name"] for group in groups} == GROUPS
     versions = {group["name"]: group["preferredVersion"]["version"] for group in groups}
-    assert versions == {**dict.fromkeys(GROUPS, "v1"), "metrics.k8s.io": "v1beta1"}
+    assert versions == {
+        **dict.fromkeys(GROUPS, "v1"),
+        "autoscaling": "v2",
+        "metrics.k8s.io": "v1beta1",
+    }
     assert api.get("/api").body["versions"] == ["v1"]
     assert api.get("/apis/apps").body["kind"] == "APIGroup"
     assert api.get("/apis/absent").status == 404

@@ -9,7 +9,7 @@ from infra.local.cluster_simulator.machines import Size
 from infra.local.cluster_simulator.rules.matching import labels_of
 from infra.local.cluster_simulator.world import stamp
 
-KUBELET_VERSION: Final = "v1.34.1"
+KUBELET_VERSION: Final = "v1.35.4"
 
 _PRESSURES: Final = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),

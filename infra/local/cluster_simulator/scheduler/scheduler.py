@@ -15,6 +15,7 @@ from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import (
     CLAIM,
     CSI_NODE,
+    EVENT,
     NAMESPACE,
     POD,
     STORAGE_CLASS,
@@ -77,6 +78,7 @@ class Scheduler:
         self._assumed: dict[Key, str] = {}
         self._said: dict[Key, tuple[str, float]] = {}
         self._verdicts: dict[Key, str] = {}
+        self._events: dict[str, Json] = {}
         self._start = 0
         self._passes: WorkQueue[str] = WorkQueue(self._pass, parallel=1)
         self._binds: WorkQueue[Key] = WorkQueue(self._bind, parallel=16)
@@ -112,6 +114,7 @@ class Scheduler:
             self._assumed.pop(key, None)
             self._said.pop(key, None)
             self._class_of.pop(pod["metadata"]["uid"], None)
+            self._events.pop(pod["metadata"]["uid"], None)
         else:
             self._pending[key] = new
             place = self._assumed.get(key, "")
@@ -291,7 +294,39 @@ class Scheduler:
             "lastTransitionTime": current.get("lastTransitionTime") or stamp(),
         }
         await self._world.patch_status(POD, pod, {"conditions": [condition]})
+        if message:
+            await self._send_event(pod, message)
         return None
+
+    async def _send_event(self, pod: Json, message: str) -> None:
+        """Tell why a pod waits; the Event of a pod is renewed, so that many pods send few.
+
+        Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/scheduler/schedule_one.go
+        (handleSchedulingFailure), which leaves it to the recorder to count repetitions.
+        """
+        meta, now, client = pod["metadata"], stamp(), self._world.client
+        sent = self._events.get(meta["uid"])
+        if sent is not None:
+            sent["count"] += 1
+            change = {"message": message, "count": sent["count"], "lastTimestamp": now}
+            await client.patch(EVENT, sent, change)
+            return
+        about = {"apiVersion": "v1", "kind": "Pod"}
+        about |= {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion")}
+        named = {"name": f"{meta['name']}.{meta['uid'][:13]}", "namespace": meta["namespace"]}
+        event = EVENT.document(
+            named,
+            involvedObject=about,
+            reason="FailedScheduling",
+            message=message,
+            type="Warning",
+            source={"component": self._name},
+            reportingComponent=self._name,
+            firstTimestamp=now,
+            lastTimestamp=now,
+            count=1,
+        )
+        self._events[meta["uid"]] = await client.create(EVENT, event)
 
 
 def _volume_reasons(pod: Json, room: Room, view: ClusterView) -> list[str]:

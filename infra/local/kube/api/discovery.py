@@ -6,11 +6,11 @@ from infra.local.kube.kinds import Kinds, Resource
 
 VERSION = {
     "major": "1",
-    "minor": "34",
-    "gitVersion": "v1.34.1+embedded",
+    "minor": "35",
+    "gitVersion": "v1.35.4+embedded",
     "gitCommit": "",
     "gitTreeState": "clean",
-    "buildDate": "2025-09-09T00:00:00Z",
+    "buildDate": "2026-04-15T00:00:00Z",
     "goVersion": "",
     "compiler": "python",
     "platform": "linux/amd64",
@@ -21,6 +21,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
     "eviction": ("policy", "v1", "Eviction", ["create"]),
     "scale": ("autoscaling", "v1", "Scale", ["get", "patch", "update"]),
     "log": ("", "v1", "Pod", ["get"]),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest", ["create"]),
 }
 
 

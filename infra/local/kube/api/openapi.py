@@ -9,7 +9,7 @@ from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Kinds, Resource
 from infra.local.kube.schemas.fields import FieldType, type_name, types
 
-_VERSION = "v1.34.0"
+_VERSION = "v1.35.4"
 _PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _SCALARS: dict[str, JsonObject] = {
     "s": {"type": "string"},

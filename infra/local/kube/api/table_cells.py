@@ -47,6 +47,24 @@ def age_of(path: str) -> Cell:
     return lambda obj: age(value(obj))
 
 
+def age_or_none(path: str) -> Cell:
+    """Return the cell of a time that may never have been."""
+    value = at(path, None)
+    return lambda obj: age(value(obj)) if value(obj) else "<none>"
+
+
+def hosts(ingress: JsonObject) -> str:
+    """Write the hosts of an ingress; `*` is any."""
+    rules = ingress["spec"].get("rules") or ()
+    return ",".join(str(rule.get("host") or "*") for rule in rules) or "*"
+
+
+def scale_target(autoscaler: JsonObject) -> str:
+    """Write what an autoscaler scales."""
+    target = autoscaler["spec"]["scaleTargetRef"]
+    return f"{target['kind']}/{target['name']}"
+
+
 def statuses(pod: JsonObject) -> list[JsonObject]:
     """Return the container statuses of a pod."""
     found: list[JsonObject] = (pod.get("status") or {}).get("containerStatuses") or []

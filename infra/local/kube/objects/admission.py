@@ -6,7 +6,21 @@ from infra.local.kube.kinds import Kinds, Resource
 from infra.local.kube.store import Store
 
 NOT_READY = "node.kubernetes.io/not-ready"
+_NOT_ENFORCED = {
+    "HorizontalPodAutoscaler": "nothing is scaled by it",
+    "Ingress": "no traffic is routed",
+    "LimitRange": "pods are neither changed nor refused by it",
+    "NetworkPolicy": "pods exchange no traffic",
+    "ResourceQuota": "nothing is counted or refused by it",
+}
+"""Built-in kinds that are kept here without what gives them effect elsewhere."""
 PROTECTED = ("default", "kube-system", "kube-public")
+
+
+def not_enforced(resource: Resource) -> list[str]:
+    """Return the warning to whoever creates an object that has no effect here; else nothing."""
+    why = _NOT_ENFORCED.get(resource.kind) if resource.custom is None else None
+    return [f"this {resource.kind} is kept, but the cluster is simulated: {why}"] if why else []
 
 
 def check_namespace(store: Store, kinds: Kinds, resource: Resource, obj: JsonObject) -> None:

@@ -156,6 +156,16 @@ def _job(obj: JsonObject) -> None:
     spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
 
 
+def _cron_job(obj: JsonObject) -> None:
+    spec = _section(obj, "spec")
+    _fill(
+        spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=1,
+    )  # fmt: skip
+    job = _section(_section(spec, "jobTemplate"), "spec")
+    pod_spec(_section(_section(job, "template"), "spec"))
+
+
 def _service(obj: JsonObject) -> None:
     spec = _section(obj, "spec")
     _fill(spec, type="ClusterIP", sessionAffinity="None", internalTrafficPolicy="Cluster")
@@ -207,6 +217,8 @@ _BY_KIND: dict[str, Callable[[JsonObject], None]] = {
     "DaemonSet": _daemon_set,
     "StatefulSet": _stateful_set,
     "Job": _job,
+    "CronJob": _cron_job,
+    "HorizontalPodAutoscaler": lambda obj: _fill(_section(obj, "spec"), minReplicas=1),
     "Service": _service,
     "Namespace": _namespace,
     "PersistentVolume": _volume,
@@ -239,6 +251,8 @@ _FIRST_STATUS: dict[str, JsonObject] = {
     },
     "Service": {"loadBalancer": {}},
     "Job": {},
+    "CronJob": {},
+    "HorizontalPodAutoscaler": {"currentReplicas": 0, "desiredReplicas": 0},
 }
 
 

@@ -71,6 +71,7 @@ class Lifecycle:
             ApiError: 400, 403, 404, 409 or 422, with the reason a real server gives.
         """
         self._decode(resource, obj, options)
+        options.warnings.extend(admission.not_enforced(resource))
         metadata = obj["metadata"]
         if resource.namespaced:
             if metadata.setdefault("namespace", namespace) != namespace:

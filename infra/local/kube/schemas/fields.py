@@ -6,7 +6,7 @@ string, * anything, otherwise the name of a type; `[]` before it means a list, `
 after it: a strategic merge patch merges the items by this key (`/=`: merges plain values);
 `|a,b`: keys of an item for server-side apply; `~`: the patch may retain keys.
 
-Source: OpenAPI schema of Kubernetes 1.34 (Apache-2.0), as packed in kubernetes-validate 1.37.0.
+Source: OpenAPI schema of Kubernetes 1.35 (Apache-2.0), as packed in kubernetes-validate 1.37.0.
 """
 
 import re

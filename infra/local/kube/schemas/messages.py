@@ -6,7 +6,7 @@ q quantity, x integer or string, t time, u time with microseconds, j JSON as byt
 name of a message; `[]` before it means a list, `{}` a map, `^` that JSON writes its fields into the
 object around it. `!` after a scalar: its zero is kept, as a pointer's.
 
-Source: `generated.proto` and `types.go` of k8s.io/api and k8s.io/apimachinery 0.34.1 (Apache-2.0);
+Source: `generated.proto` and `types.go` of k8s.io/api and k8s.io/apimachinery 0.35.4 (Apache-2.0);
 the envelope: https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding and
 https://protobuf.dev/programming-guides/encoding/, read 2026-11-24.
 """
