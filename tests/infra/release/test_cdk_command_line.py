@@ -70,10 +70,10 @@ def test_the_image_is_built_for_both_architectures_and_pushed_once(
     calls = (tmp_path / "calls").read_text().splitlines()
     (build,) = [call for call in calls if " docker build " in call]
     (push,) = [call for call in calls if " docker push " in call]
-    folder, _, words = build.partition(" docker build ")
+    folder, _, given = build.partition(" docker build ")
 
-    assert f"--platform {','.join(PLATFORMS)}" in words
-    assert "--file functions/forwarder/Dockerfile" in words
+    assert f"--platform {','.join(PLATFORMS)}" in given
+    assert "--file functions/forwarder/Dockerfile" in given
     assert (Path(folder) / "functions" / "forwarder" / "Dockerfile").is_file()
     found = aws.client("ssm").get_parameter(Name="/dovetail/clusters/prod")["Parameter"]["Value"]
     assert push.endswith(f" docker push {json.loads(found)['forwarder_image']}")
