@@ -4,15 +4,9 @@ Source of expiration by force: https://karpenter.sh/docs/concepts/disruption/#ex
 """
 
 from datetime import datetime, timedelta
-from typing import Final
 
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
-
-# A replacement of a node that expires by force is asked for so long before: nodes join in minutes.
-# Where nodes live for less than an hour, it is a quarter of that.
-_AHEAD: Final = timedelta(minutes=10)
-_SHARE: Final = 4
 
 
 def expires_in(node: Node, ttl: timedelta | None, now: datetime) -> timedelta | None:
@@ -28,11 +22,6 @@ def replaced_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | No
     One that expires by force is replaced ahead of that; once it has expired, it goes by itself.
     """
     left = expires_in(node, owner.ttl_until_expired, now)
-    if left is None or not owner.dialect.expires_by_force:
-        return left
-    return left - replaced_ahead(owner) if left > timedelta(0) else None
-
-
-def replaced_ahead(owner: Provisioner) -> timedelta:
-    """Return how long before its expiration by force a node's replacement is begun."""
-    return min(_AHEAD, (owner.ttl_until_expired or _AHEAD) / _SHARE)
+    if left is None or (owner.dialect.expires_by_force and left <= timedelta(0)):
+        return None
+    return left - owner.replaced_ahead

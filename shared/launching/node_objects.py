@@ -201,8 +201,8 @@ class NodeMaker:
     def _start_timers(self, node: Node, owner: Provisioner | None) -> None:
         now = self._ports.clock.now()
         start_registration(self._ports, node, self._policy.registration, now)
-        if owner is not None and owner.ttl_until_expired is not None:
-            start_expiration(self._ports, node, owner.ttl_until_expired, now)
+        if owner is not None:
+            start_expiration(self._ports, node, owner, now)
 
     def _repair(self, node: Node, manifest: NodeManifest, owner: Provisioner | None) -> Node:
         """Give a Node that a kubelet made first what it lacks.

@@ -20,6 +20,10 @@ from shared.model.resources import Resources
 
 API_VERSION: Final = V1ALPHA5.owner_version
 KIND: Final = V1ALPHA5.owner_kind.value
+# A replacement of a node that expires by force is asked for so long before: nodes join in minutes.
+# Where nodes live for less than an hour, it is a quarter of that.
+_AHEAD: Final = timedelta(minutes=10)
+_SHARE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +215,12 @@ class Provisioner:
     def owner_label(self) -> str:
         """The label of each of its nodes that has its name."""
         return self.dialect.owner_label
+
+    @property
+    def replaced_ahead(self) -> timedelta:
+        """How long before a node's expiration by force its replacement is begun; else zero."""
+        forced = self.dialect.expires_by_force
+        return min(_AHEAD, (self.ttl_until_expired or _AHEAD) / _SHARE) if forced else timedelta(0)
 
     def owns(self, node: Node) -> bool:
         """Return whether Dovetail launched a node for it, not for one of the other kind."""

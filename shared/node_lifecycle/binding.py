@@ -247,6 +247,5 @@ class Binding:
         """Start the expiration timer of a node whose maker could not; its name is taken once."""
         provisioners, _ = self._ports.cluster.provisioners()
         for provisioner in provisioners:
-            if provisioner.owns(node) and provisioner.ttl_until_expired is not None:
-                now = self._ports.clock.now()
-                start_expiration(self._ports, node, provisioner.ttl_until_expired, now)
+            if provisioner.owns(node):
+                start_expiration(self._ports, node, provisioner, self._ports.clock.now())

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.disruption.emptiness import is_empty
-from shared.disruption.expiration import expires_in, replaced_ahead
+from shared.disruption.expiration import expires_in
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -41,7 +41,7 @@ class Expiration(NodeTimer):
         if left is None:
             return self._finish_and_forget(state, "lives for ever")
         if owner.dialect.expires_by_force:
-            return self._by_force(node, state, left, replaced_ahead(owner))
+            return self._by_force(node, state, left, owner.replaced_ahead)
         if left > timedelta(0):
             return state.wait_again(left)
         slot = self._slot_of(node)

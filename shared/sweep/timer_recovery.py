@@ -84,7 +84,7 @@ def _expiration(
         return 0
     if last is not None and not _overdue(last, node.created_at, ttl, now):
         return 0
-    start_expiration(ports, node, ttl, now, anew=last is not None)
+    start_expiration(ports, node, owner, now, anew=last is not None)
     return 1
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
 from shared.model.timer_state import TimerState, whole_seconds
 from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.timers.heartbeats import note_timer, timer_seen
@@ -50,15 +51,18 @@ def start_registration(
 
 
 def start_expiration(
-    ports: NodePorts, node: Node, ttl: timedelta, now: datetime, *, anew: bool = False
+    ports: NodePorts, node: Node, owner: Provisioner, now: datetime, *, anew: bool = False
 ) -> None:
-    """Start the timer that removes a node when it is older than `ttl`.
+    """Start the timer of a node that may expire; it wakes when its replacement is to be asked for.
 
     Args:
         anew: The timer that was started has ended by accident, or waits too long: start another.
     """
+    if owner.ttl_until_expired is None:
+        return
     born = node.created_at or now
-    _start(ports, TimerKind.EXPIRATION, node, now if anew else born, born + ttl - now)
+    wait = born + owner.ttl_until_expired - owner.replaced_ahead - now
+    _start(ports, TimerKind.EXPIRATION, node, now if anew else born, wait)
     note_timer(ports.ledger, ports.cluster.name, node.uid, TimerKind.EXPIRATION, now)
 
 

@@ -43,6 +43,8 @@ def scenarios(*, without: str = "") -> list[Any]:
     """Return the names of the scenarios, marked with what their servers must have."""
     needs = {
         "delete-node": [pytest.mark.needs_policy_v1],
+        # Schedules know whole minutes, at any speed.
+        "node-pools": [pytest.mark.needs_policy_v1, pytest.mark.timeout(700)],
     }
     names = [scenario_name for scenario_name in scenario_names() if scenario_name != without]
     return [pytest.param(name, marks=needs.get(name, [])) for name in names]

@@ -8,9 +8,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from infra.local.demo.drains import why_not_blocked
+from infra.local.demo.drains import (
+    Pace,
+    why_not_after_schedule,
+    why_not_blocked,
+    why_not_drained,
+    why_not_expired,
+    why_not_forced,
+    why_not_held,
+)
 from infra.local.demo.prices import price_of
-from infra.local.demo.timeline import PROVISIONER, NodeTrack, Timeline
+from infra.local.demo.timeline import NODE_POOL, PROVISIONER, NodeTrack, Timeline
 from infra.local.harm import KILLED_AT_LAUNCH, Harm
 
 _ALIVE: Final = frozenset({"pending", "running"})
@@ -30,6 +38,7 @@ class Situation:
         hands: Whose each instance is, when a step asks for it; `hands_of` says how.
         launched: Ids of the instances that were launched as Karpenter does.
         harm: What went wrong on purpose, when a step asks for it.
+        closed_until: When schedules end that were applied within them; None where none was.
     """
 
     timeline: Timeline
@@ -41,6 +50,12 @@ class Situation:
     hands: Mapping[str, str] = field(default_factory=dict, hash=False)
     launched: tuple[str, ...] = ()
     harm: Harm = field(default_factory=dict, hash=False)
+    closed_until: float | None = None
+
+    @property
+    def pace(self) -> Pace:
+        """How spans of the manifests last."""
+        return Pace(speed=self.speed, slowness=self.slowness, closed_until=self.closed_until)
 
 
 Check = Callable[[Situation, Any], str]
@@ -90,6 +105,19 @@ def _pods_on_provisioner(situation: Situation, argument: Mapping[str, Any]) -> s
     return ""
 
 
+def _pods_on_kind(situation: Situation, argument: Mapping[str, Any]) -> str:
+    """Each pod is on a node of this NodePool or Provisioner, which has no label of the other."""
+    kinds = {"NodePool": NODE_POOL, "Provisioner": PROVISIONER}
+    nodes = {node.name: node for node in situation.timeline.living_nodes()}
+    for pod in situation.timeline.living_pods(_selected(argument)):
+        labels = nodes[pod.node].labels if pod.node in nodes else {}
+        owners = {kind: labels[key] for kind, key in kinds.items() if key in labels}
+        if owners != {argument["kind"]: argument["name"]}:
+            found = ", ".join(f"{kind} {name}" for kind, name in owners.items()) or "none"
+            return f"{pod.name} is on a node of {found}, expected {argument['name']}"
+    return ""
+
+
 def _pods_per_node(situation: Situation, argument: Mapping[str, Any]) -> str:
     counts: dict[str, int] = {}
     for pod in situation.timeline.living_pods(_selected(argument)):
@@ -113,6 +141,8 @@ def _skew(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 def _our_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
     nodes = [living_node for living_node in situation.timeline.living_nodes() if living_node.ours]
+    if owner := argument.get("owner"):
+        nodes = [our_node for our_node in nodes if our_node.owner == owner]
     if len(nodes) < argument.get("at_least", 0):
         return f"{len(nodes)} Dovetail nodes, expected at least {argument['at_least']}"
     if len(nodes) > argument.get("at_most", len(nodes)):
@@ -291,28 +321,6 @@ def _volumes_in_zone_of_their_pods(situation: Situation, argument: Mapping[str, 
     return "" if len(used) == argument["zones"] else f"pods were in {len(used)} zones"
 
 
-def _deleted_node_drained(situation: Situation, _: Any) -> str:
-    """Return why a deleted node was not cordoned and drained before it was removed."""
-    deleted = [
-        our_node for our_node in situation.timeline.our_nodes() if our_node.deleting is not None
-    ]
-    if not deleted:
-        return "no Dovetail node has been deleted yet"
-    for node in deleted:
-        if node.gone is None:
-            return f"{node.name} is still draining"
-        left = [
-            pod
-            for pod in situation.timeline.pods.values()
-            if pod.node == node.name and (pod.gone is None or pod.gone > node.gone)
-        ]
-        if left:
-            return f"{left[0].name} was still on {node.name} when it went"
-        if node.cordoned is None:
-            return f"{node.name} was never cordoned"
-    return ""
-
-
 def _waited(node: NodeTrack) -> float | None:
     if node.emptied is None or (node.deleting is None and node.gone is None):
         return None
@@ -343,6 +351,12 @@ def _instances_untouched(situation: Situation, _: Any) -> str:
     return f"{gone[0]} was removed from its node" if gone else ""
 
 
+def _event(situation: Situation, argument: Mapping[str, Any]) -> str:
+    if (argument["reason"], argument["about"]) in situation.events:
+        return ""
+    return f"there is no Event {argument['reason']} about {argument['about']}"
+
+
 def _killed_at_launch(situation: Situation, argument: Mapping[str, Any]) -> str:
     """A function was killed after EC2 had launched machines for it, and before it knew."""
     function = argument["function"]
@@ -355,9 +369,13 @@ CHECKS: Final[Mapping[str, Check]] = {
     "bound_after_resource": _bound_after_resource,
     "cordoned_before_gone": _cordoned_before_gone,
     "cost_near_bound": _cost_near_bound,
-    "deleted_node_drained": _deleted_node_drained,
+    "deleted_node_drained": lambda at, _: why_not_drained(at.timeline),
     "drain_blocked": lambda at, how: why_not_blocked(at.timeline.our_nodes(), at.events, how),
+    "ended_by_force": lambda at, how: why_not_forced(at.timeline, at.pace, how),
+    "event": _event,
     "everything_gone": _everything_gone,
+    "expired_in_time": lambda at, how: why_not_expired(at.timeline, at.pace, how),
+    "held_for_its_time": lambda at, how: why_not_held(at.timeline, at.pace, how),
     "in_hands_of": _in_hands_of,
     "instances_in_all": _instances_in_all,
     "instances_match_nodes": _instances_match_nodes,
@@ -366,12 +384,14 @@ CHECKS: Final[Mapping[str, Check]] = {
     "launched_before_gone": _launched_before_gone,
     "one_at_a_time": _one_at_a_time,
     "our_nodes": _our_nodes,
+    "pods_on_kind": _pods_on_kind,
     "pods_on_known_nodes": _pods_on_known_nodes,
     "pods_on_new_nodes": _pods_on_new_nodes,
     "pods_on_provisioner": _pods_on_provisioner,
     "pods_per_node": _pods_per_node,
     "pods_running": _pods_running,
     "removed_after_empty": _removed_after_empty,
+    "removed_after_schedule": lambda at, how: why_not_after_schedule(at.timeline, at.pace, how),
     "replaced_first": _replaced_first,
     "skew": _skew,
     "untouched": _untouched,

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from infra.local.demo.cluster_client import ClusterClient, Refused
@@ -11,7 +12,13 @@ from infra.local.demo.fault_injection import Mischief
 from infra.local.demo.observer import Observer
 from infra.local.demo.prices import bound_of, price_of
 from infra.local.demo.problem import Problem
-from infra.local.demo.scenario import Scenario, Step, manifests
+from infra.local.demo.scenario import (
+    Scenario,
+    Step,
+    manifests,
+    whole_minute_after,
+    within_schedule,
+)
 from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.demo.timeline import NodeTrack
 from infra.local.patience import Patience
@@ -63,6 +70,7 @@ class Player:
             living_node.name for living_node in observer.timeline.living_nodes()
         )
         self._bound = 0
+        self._closed_until: float | None = None
         self._patience = Patience()
 
     def play(self, scenario: Scenario) -> tuple[StepResult, ...]:
@@ -105,7 +113,7 @@ class Player:
                     path = f"apis/apps/v1/namespaces/default/{kind}s/{argument[kind]}"
                     self._cluster.merge(path, {"spec": {"replicas": argument["replicas"]}})
                 case "delete_busiest_node":
-                    self._delete_busiest()
+                    self._delete_busiest(argument.get("owner"))
                 case "wait_seconds":
                     # For what must not happen, or to see what stays; scaled like a ttl.
                     time.sleep(argument / self._speed)
@@ -123,6 +131,8 @@ class Player:
                 )
             case "stand":
                 self._stand(scenario, argument)
+            case "apply_within_schedule":
+                self._apply_within_schedule(scenario, argument)
             case "launch_as_karpenter" | "migrate" | "karpenter_leads":
                 self._of_karpenter(step, verb, argument)
             case _:
@@ -176,20 +186,29 @@ class Player:
             time.sleep(_LOOK_SECONDS)
         raise Problem("the nodes that stand before the scenario did not become ready")
 
-    def _delete_busiest(self) -> None:
-        self._cluster.delete(
-            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self._busiest().name}}
-        )
+    def _apply_within_schedule(self, scenario: Scenario, argument: Any) -> None:
+        """Apply manifests whose budgets' schedules are active from now on, for a while."""
+        now = datetime.now(UTC)
+        ends = whole_minute_after(now + timedelta(seconds=argument["at_least_seconds"]))
+        for document in manifests(scenario, argument["files"], self._speed):
+            self._cluster.apply(within_schedule(document, now, ends))
+        self._closed_until = self._observer.now() + (ends - now).total_seconds()
 
-    def _busiest(self) -> NodeTrack:
+    def _delete_busiest(self, owner: str | None) -> None:
+        name = self._busiest(owner).name
+        self._cluster.delete({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+
+    def _busiest(self, owner: str | None = None) -> NodeTrack:
         timeline = self._observer.timeline
         counts: dict[str, int] = {}
         with self._observer.lock:
             for pod in timeline.living_pods({}):
                 counts[pod.node] = counts.get(pod.node, 0) + 1
             nodes = [living_node for living_node in timeline.living_nodes() if living_node.ours]
+        if owner is not None:
+            nodes = [our_node for our_node in nodes if our_node.owner == owner]
         if not nodes:
-            raise Problem("there is no Dovetail node")
+            raise Problem(f"there is no Dovetail node{f' of {owner}' if owner else ''}")
         return max(nodes, key=lambda node: (counts.get(node.name, 0), node.name))
 
     def _await(self, step: Step) -> tuple[tuple[str, str], ...]:
@@ -212,9 +231,10 @@ class Player:
             speed=self._speed,
             bound_micros_per_hour=self._bound,
             slowness=self._patience.slowness(),
-            events=self._events() if "drain_blocked" in expects else frozenset(),
+            events=self._events() if {"drain_blocked", "event"} & {*expects} else frozenset(),
             hands=self.karpenter.hands() if self.karpenter and "in_hands_of" in expects else {},
             launched=self.karpenter.machines if self.karpenter is not None else (),
+            closed_until=self._closed_until,
             harm=self._mischief.harm() if self._mischief and "killed_at_launch" in expects else {},
         )
         with self._observer.lock:

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,8 +34,9 @@ class Step:
     """One thing that is done, then expectations that must come true within a time.
 
     Attributes:
-        does: Verb to its arguments: apply, scale, delete, delete_busiest_node, stand,
-            bound, interrupt_busiest_node, terminate_busiest_machine, wait_seconds, disturb,
+        does: Verb to its arguments: apply, apply_within_schedule, scale, delete,
+            delete_busiest_node, stand, bound, interrupt_busiest_node,
+            terminate_busiest_machine, wait_seconds, disturb,
             kill_at_launch, api_server_away_seconds, sweep_after_seconds, launch_as_karpenter,
             karpenter_leads or migrate.
         expects: Name of an expectation to its arguments.
@@ -130,6 +132,27 @@ def _shorter(span: int | str, speed: float) -> int | str:
     if not length:
         return span
     return f"{max(1, round(length.total_seconds() / speed))}s"
+
+
+def whole_minute_after(when: datetime) -> datetime:
+    """Return the first whole minute that is not before: schedules know no others."""
+    floor = when.replace(second=0, microsecond=0)
+    return floor if floor == when else floor + timedelta(minutes=1)
+
+
+def within_schedule(document: Object, now: datetime, ends: datetime) -> Object:
+    """Return a NodePool whose budgets with a schedule are active from now until a whole minute.
+
+    A play does not wait for the hours of its file. A schedule is five fields of cron in UTC.
+    """
+    changed = copy.deepcopy(document)
+    begins = now.replace(second=0, microsecond=0)
+    minutes = int((ends - begins).total_seconds() // 60)
+    for budget in (changed["spec"].get("disruption") or {}).get("budgets") or ():
+        if "schedule" in budget:
+            budget["schedule"] = f"{begins.minute} {begins.hour} * * *"
+            budget["duration"] = f"{minutes}m"
+    return changed
 
 
 def manifests(scenario: Scenario, names: list[str], speed: float) -> list[Object]:

@@ -61,6 +61,11 @@ class NodeTrack:
     most_pods: int = 0
 
     @property
+    def owner(self) -> str:
+        """Name of its Provisioner or NodePool, empty for a node that has none."""
+        return self.labels.get(NODE_POOL) or self.labels.get(PROVISIONER, "")
+
+    @property
     def instance_id(self) -> str:
         """EC2 instance id, empty for a node that has none."""
         tail = self.provider_id.rsplit("/", 1)[-1]

@@ -96,7 +96,14 @@ def ended() -> Situation:
     return situation([gone, node("static", ours=False)], [], a="terminated")
 
 
+def drained() -> Situation:
+    """A pod has held a node, and left it."""
+    gone = node("a", cordoned=10.0, deleting=10.0, gone=41.0, most_pods=1)
+    return situation([gone], [pod("p1", "a", gone=39.0)], a="terminated")
+
+
 _WEB = {"app": "web"}
+DEFAULT = {"owner": "default", "at_least": 1}
 WEB = {"selector": _WEB}
 
 
@@ -186,6 +193,42 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
         lambda s: _node(s, "b", labels={**s.timeline.nodes["b"].labels, ZONE: "y"}),
     ),
     ("drain_blocked", held, {"by": "a budget"}, lambda s: _node(s, "a", annotations={})),
+    (
+        "event",
+        held,
+        {"reason": "DrainBlocked", "about": "a"},
+        lambda s: object.__setattr__(s, "events", frozenset()),
+    ),
+    (
+        "pods_on_kind",
+        running,
+        {**WEB, "kind": "Provisioner", "name": "default"},
+        lambda s: _node(s, "a", labels={"karpenter.sh/nodepool": "default"}),
+    ),
+    (
+        "removed_after_schedule",
+        lambda: replace(ended(), closed_until=40.0),
+        {**DEFAULT, "ttl_seconds": 20},
+        lambda s: _node(s, "a", deleting=31.0),
+    ),
+    (
+        "expired_in_time",
+        replaced,
+        {**DEFAULT, "life_seconds": 9},
+        lambda s: _node(s, "c", initialized=15.0),
+    ),
+    (
+        "held_for_its_time",
+        drained,
+        {**DEFAULT, **WEB, "hold_seconds": 30},
+        lambda s: _pod(s, "p1", gone=20.0),
+    ),
+    (
+        "ended_by_force",
+        drained,
+        {**DEFAULT, **WEB, "grace_seconds": 28},
+        lambda s: _pod(s, "p1", gone=20.0),
+    ),
     ("deleted_node_drained", ended, {}, lambda s: s.timeline.pods.update({"p": pod("p", "a")})),
 ]
 
@@ -242,6 +285,28 @@ def test_a_node_that_was_removed_too_late_is_noticed() -> None:
     assert "waited" in check(at, "removed_after_empty", expected)
     busy = dataclasses.replace(at, slowness=9.0)
     assert check(busy, "removed_after_empty", expected) == ""
+
+
+def test_why_a_node_ended_otherwise_than_its_owner_says_is_told() -> None:
+    """What did not happen, or would have happened anyway, shows nothing."""
+    ttl = {**DEFAULT, "ttl_seconds": 20}
+    assert "no step has applied" in check(ended(), "removed_after_schedule", ttl)
+    for closed, why in ((25.0, "nothing held it"), (60.0, "before the schedule was over")):
+        at = replace(ended(), closed_until=closed)
+        assert why in check(at, "removed_after_schedule", ttl)
+    at = replace(ended(), closed_until=50.0)
+    assert "was not yet due" in check(at, "removed_after_schedule", {**ttl, "ttl_seconds": 35})
+    life = {**DEFAULT, "life_seconds": 20, "slack_seconds": 1}
+    assert "it may live for 20 s" in check(replaced(), "expired_in_time", life)
+    span = {**DEFAULT, **WEB, "hold_seconds": 10, "slack_seconds": 1}
+    assert "left after 31.0 s" in check(drained(), "held_for_its_time", span)
+    over = {**span, "hold_seconds": 1, "slack_seconds": 60}
+    assert "held nothing any more" in check(drained(), "held_for_its_time", over)
+    grace = {**DEFAULT, **WEB, "grace_seconds": 10, "slack_seconds": 1}
+    assert "was drained for 31.0 s" in check(drained(), "ended_by_force", grace)
+    assert "without a pod" in check(ended(), "ended_by_force", grace)
+    for name, argument in (("expired_in_time", life), ("ended_by_force", grace)):
+        assert "expected 1" in check(running(), name, argument)
 
 
 def test_pod_bound_to_a_node_that_never_shows_its_gpu_is_noticed() -> None:

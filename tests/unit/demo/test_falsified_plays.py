@@ -61,6 +61,7 @@ def failures(at: Situation, name: str, argument: Any) -> list[str]:
         lambda verb: {"harm": _rows(at)} if verb == "harm" else {}, lambda _: None
     )
     player._known = at.known_nodes
+    player._closed_until = at.closed_until
     player._bound = at.bound_micros_per_hour
     player.karpenter = cast("Karpenter", Left(at))
     (result,) = player.play(scenario)

@@ -1,12 +1,20 @@
 """Scenario files are read strictly, and only ttls are scaled."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from infra.local.demo.cluster_client import Object, path_of, read_documents
 from infra.local.demo.problem import Problem, last_words
-from infra.local.demo.scenario import load_scenario, manifests, scaled, scenario_names
+from infra.local.demo.scenario import (
+    load_scenario,
+    manifests,
+    scaled,
+    scenario_names,
+    whole_minute_after,
+    within_schedule,
+)
 
 
 def write(folder: Path, text: str) -> Path:
@@ -91,6 +99,20 @@ def test_pods_hold_their_node_for_a_shorter_time(written: str, played: str) -> N
     assert fast["spec"]["template"]["metadata"]["annotations"] == {key: played}
 
 
+def test_schedules_are_active_from_now_until_a_whole_minute() -> None:
+    budgets = [{"nodes": "0", "schedule": "0 9 * * mon-fri", "duration": "8h"}, {"nodes": "50%"}]
+    document: Object = {"kind": "NodePool", "spec": {"disruption": {"budgets": budgets}}}
+    now = datetime(2026, 3, 1, 23, 58, 59, 5, tzinfo=UTC)
+    ends = whole_minute_after(now + timedelta(seconds=75))
+    assert ends == datetime(2026, 3, 2, 0, 1, tzinfo=UTC)
+    assert whole_minute_after(ends) == ends
+    played = within_schedule(document, now, ends)["spec"]["disruption"]["budgets"]
+    assert played == [{"nodes": "0", "schedule": "58 23 * * *", "duration": "3m"}, {"nodes": "50%"}]
+    assert budgets[0]["duration"] == "8h"
+    plain: Object = {"kind": "EC2NodeClass", "spec": {}}
+    assert within_schedule(plain, now, ends) == plain
+
+
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_manifest_a_step_names_is_of_a_kind_the_demo_can_apply(name: str) -> None:
     scenario = load_scenario(name)
@@ -99,6 +121,11 @@ def test_every_manifest_a_step_names_is_of_a_kind_the_demo_can_apply(name: str) 
         for step in scenario.steps
         for verb in ("apply", "delete", "stand")
         for file in step.does.get(verb, ())
+    ]
+    files += [
+        file
+        for step in scenario.steps
+        for file in step.does.get("apply_within_schedule", {}).get("files", ())
     ]
     documents = manifests(scenario, files, 5)
     assert len(documents) >= len(files) > 0

@@ -130,7 +130,8 @@ def test_the_same_timer_for_the_same_reason_has_the_same_name() -> None:
 
 def test_a_node_without_a_birthday_is_born_now() -> None:
     world = World()
-    start_expiration(world.ports, node(created_at=None), HOUR, world.clock.now())
+    owner = provisioner(ttl_until_expired=HOUR)
+    start_expiration(world.ports, node(created_at=None), owner, world.clock.now())
     assert world.outbox.timers[0].payload["wait_seconds"] == 3600
 
 

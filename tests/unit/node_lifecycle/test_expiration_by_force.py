@@ -13,6 +13,7 @@ from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.replacement import Replacement
 from shared.ports import TimerKind
 from shared.timers.heartbeats import running_timers
+from shared.timers.timers import start_expiration
 from tests.builders import NOW, budget, node_of, pod, provisioner
 from tests.unit.node_lifecycle.replacements import joined, state_of
 from tests.unit.worlds import MINUTE, NAME, World, instead
@@ -55,6 +56,13 @@ def test_a_replacement_is_asked_for_ten_minutes_ahead_once() -> None:
     assert step(world, state)["wait_seconds"] == 60
     assert world.outbox.looks == [NAME]
     assert world.cluster.node_values["big"].deletion_at is None
+
+
+def test_the_timer_of_a_new_node_wakes_when_its_replacement_is_due() -> None:
+    world = held()
+    start_expiration(world.ports, world.cluster.node_values["big"], pool(), NOW)
+    (timer,) = world.outbox.timers_of(TimerKind.EXPIRATION)
+    assert timer.payload["wait_seconds"] == 50 * 60
 
 
 def test_it_goes_then_whatever_holds_it() -> None:

@@ -1,4 +1,4 @@
-"""What examples/node-pools says of its pods is what a plan does with them."""
+"""What examples/plan-node-pools says of its pods is what a plan does with them."""
 
 from collections import Counter
 from pathlib import Path
@@ -7,7 +7,7 @@ from functions.cli.inputs import read_all, read_catalog
 from functions.cli.offline.snapshot import read_snapshot
 from shared.planning.decide import decide
 
-FOLDER = Path(__file__).parents[4] / "examples" / "node-pools"
+FOLDER = Path(__file__).parents[4] / "examples" / "plan-node-pools"
 
 
 def test_pods_get_nodes_of_the_pools_that_the_page_names() -> None:
