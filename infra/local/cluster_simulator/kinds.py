@@ -56,6 +56,9 @@ DAEMON_SET: Final = Kind("apps/v1", "DaemonSet", "daemonsets")
 STATEFUL_SET: Final = Kind("apps/v1", "StatefulSet", "statefulsets")
 JOB: Final = Kind("batch/v1", "Job", "jobs")
 CRON_JOB: Final = Kind("batch/v1", "CronJob", "cronjobs")
+AUTOSCALER: Final = Kind(
+    "autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", optional=True
+)
 EVENT: Final = Kind("v1", "Event", "events")
 BUDGET: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 PROVISIONER: Final = Kind(

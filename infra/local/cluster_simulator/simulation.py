@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from infra.local.cluster_simulator.client import Client, Server
+from infra.local.cluster_simulator.controllers.autoscalers import Autoscalers
 from infra.local.cluster_simulator.controllers.cloud import Cloud
 from infra.local.cluster_simulator.controllers.cronjobs import CronJobs
 from infra.local.cluster_simulator.controllers.daemonsets import DaemonSets
@@ -169,7 +170,10 @@ def _actors(world: World, setup: Setup, server: Server) -> Iterable[Actor]:
         "scheduler": lambda: [Scheduler(world)],
         "workloads": lambda: [
             kind(world)
-            for kind in (Deployments, ReplicaSets, DaemonSets, StatefulSets, Jobs, CronJobs)
+            for kind in (
+                *(Deployments, ReplicaSets, DaemonSets, StatefulSets),
+                *(Jobs, CronJobs, Autoscalers),
+            )
         ],
         "pdb": lambda: [Budgets(world)],
         "gc": lambda: [Garbage(world), PodGarbage(world)],

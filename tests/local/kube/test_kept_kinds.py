@@ -52,7 +52,7 @@ LIMITS: Json = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Contain
     ("path", "body", "cells"),
     [
         (f"{BATCH}/cronjobs", CRON_JOB, ["c", "*/5 * * * *", "<none>", "False", 0, "<none>"]),
-        (SCALERS, SCALER, ["h", "Deployment/web", 1, 3, 0]),
+        (SCALERS, SCALER, ["h", "Deployment/web", "cpu: <unknown>/80%", 1, 3, 0]),
         (f"{NETWORK}/ingresses", INGRESS, ["i", "<none>", "a.example", "", "80"]),
         ("/api/v1/namespaces/default/resourcequotas", QUOTA, ["q"]),
         ("/api/v1/namespaces/default/limitranges", LIMITS, ["l"]),
@@ -67,7 +67,7 @@ def test_a_kind_is_kept_and_shown_as_kubectl_shows_it(
     shown = api.get(path, accept=TABLE).body["rows"][0]["cells"]
     assert shown[:-1] == cells
     warns = "but the cluster is simulated" in made.headers.get("warning", "")
-    assert warns is ("cronjobs" not in path)
+    assert warns is not path.endswith(("cronjobs", "horizontalpodautoscalers"))
 
 
 def test_a_cron_job_has_the_defaults_of_a_real_server(api: Api) -> None:

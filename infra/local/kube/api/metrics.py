@@ -1,4 +1,6 @@
-"""The metrics API, for `kubectl top`: simulated pods use exactly what they request.
+"""The metrics API, for `kubectl top`: simulated pods use what they request.
+
+A pod with the annotation `sim.dovetail.dev/usage-percent` uses that much of it.
 
 Source: https://kubernetes.io/docs/tasks/debug/debug-cluster/resource-metrics-pipeline/, read
 2026-11-24.
@@ -18,6 +20,7 @@ from infra.local.kube.store import Store
 
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"
+_USAGE: Final = "sim.dovetail.dev/usage-percent"
 ROOT: Final = f"/apis/{GROUP}/{VERSION}"
 _KINDS: Final = {"nodes": "NodeMetrics", "pods": "PodMetrics"}
 
@@ -72,7 +75,7 @@ def _head(obj: JsonObject, now: datetime) -> JsonObject:
 
 def _of_pod(pod: JsonObject) -> JsonObject:
     containers = [
-        (container["name"], amounts((container.get("resources") or {}).get("requests")))
+        (container["name"], _share(pod, amounts(container.get("resources", {}).get("requests"))))
         for container in pod["spec"]["containers"]
     ]
     return {"containers": [{"name": name, "usage": _usage(used)} for name, used in containers]}
@@ -83,13 +86,20 @@ def _of_node(node: JsonObject, used: Mapping[str, Mapping[str, int]]) -> JsonObj
 
 
 def _used(kinds: Kinds, store: Store) -> dict[str, Counter[str]]:
-    """Return what running pods request, by node."""
+    """Return what running pods use, by node."""
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for entry in store.select(kinds.core("pods"), "", lambda _: True):
         pod = entry.load()
         if _runs(pod):
-            found[pod["spec"].get("nodeName", "")].update(pod_requests(pod))
+            found[pod["spec"].get("nodeName", "")].update(_share(pod, pod_requests(pod)))
     return found
+
+
+def _share(pod: JsonObject, requests: Mapping[str, int]) -> dict[str, int]:
+    """Return what a pod uses of its requests: all, or as its annotation says."""
+    written = str((pod["metadata"].get("annotations") or {}).get(_USAGE, ""))
+    percent = int(written) if written.isascii() and written.isdecimal() else 100
+    return {name: amount * percent // 100 for name, amount in requests.items()}
 
 
 def _runs(pod: JsonObject) -> bool:

@@ -1,6 +1,6 @@
 """Cells of the tables `kubectl get` shows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -63,6 +63,25 @@ def scale_target(autoscaler: JsonObject) -> str:
     """Write what an autoscaler scales."""
     target = autoscaler["spec"]["scaleTargetRef"]
     return f"{target['kind']}/{target['name']}"
+
+
+def scale_metrics(autoscaler: JsonObject) -> str:
+    """Write what is used of each resource, and what is aimed at."""
+    rows = (autoscaler.get("status") or {}).get("currentMetrics") or ()
+    now = {row["resource"]["name"]: row["resource"]["current"] for row in rows}
+    return ", ".join(_of_target(metric, now) for metric in autoscaler["spec"].get("metrics") or ())
+
+
+def _of_target(metric: JsonObject, now: Mapping[str, JsonObject]) -> str:
+    resource = metric.get("resource")
+    if resource is None:
+        return f"<unknown> ({metric['type']})"
+    used, target = now.get(resource["name"], {}), resource["target"]
+    if "averageUtilization" in target:
+        percent = used.get("averageUtilization")
+        told = "<unknown>" if percent is None else f"{percent}%"
+        return f"{resource['name']}: {told}/{target['averageUtilization']}%"
+    return f"{resource['name']}: {used.get('averageValue', '<unknown>')}/{target['averageValue']}"
 
 
 def statuses(pod: JsonObject) -> list[JsonObject]:

@@ -24,6 +24,7 @@ from infra.local.kube.api.table_cells import (
     pod_ready,
     pod_status,
     ports,
+    scale_metrics,
     scale_target,
     selector,
     statuses,
@@ -127,6 +128,7 @@ _COLUMNS: dict[str, list[Column]] = {
     "HorizontalPodAutoscaler": [
         _NAME,
         ("Reference", scale_target),
+        ("Targets", scale_metrics),
         ("MinPods", at("spec.minReplicas")),
         ("MaxPods", at("spec.maxReplicas")),
         ("Replicas", at("status.currentReplicas", 0)),

@@ -7,7 +7,6 @@ from infra.local.kube.store import Store
 
 NOT_READY = "node.kubernetes.io/not-ready"
 _NOT_ENFORCED = {
-    "HorizontalPodAutoscaler": "nothing is scaled by it",
     "Ingress": "no traffic is routed",
     "LimitRange": "pods are neither changed nor refused by it",
     "NetworkPolicy": "pods exchange no traffic",

@@ -10,6 +10,10 @@ from typing import Any
 from infra.local.kube.errors import JsonObject
 
 _TOLERATED_SECONDS = 300
+_EIGHTY_PERCENT_OF_CPU = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+}
 _ROLLING = {"maxUnavailable": "25%", "maxSurge": "25%"}
 
 
@@ -218,7 +222,9 @@ _BY_KIND: dict[str, Callable[[JsonObject], None]] = {
     "StatefulSet": _stateful_set,
     "Job": _job,
     "CronJob": _cron_job,
-    "HorizontalPodAutoscaler": lambda obj: _fill(_section(obj, "spec"), minReplicas=1),
+    "HorizontalPodAutoscaler": lambda obj: _fill(
+        _section(obj, "spec"), minReplicas=1, metrics=[_EIGHTY_PERCENT_OF_CPU]
+    ),
     "Service": _service,
     "Namespace": _namespace,
     "PersistentVolume": _volume,
