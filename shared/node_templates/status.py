@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import InstanceType
-from shared.model.ec2.selectors import SelectorTerm
+from shared.model.ec2.selectors import Selector, SelectorTerm, describe_selector
 from shared.model.errors import PermanentError
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.snapshot import ProvisionerSite
 from shared.node_templates.images import ImageTable, demanded_labels, resolve_images
-from shared.planning.provisioner_checks import launch_problem
+from shared.planning.provisioner_checks import launch_problem, requirement_warnings
 from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
 from shared.snapshot.gather import role_problem, site_of
 
@@ -113,10 +113,20 @@ def _resolve(
         site=site,
         images=images,
         problems=tuple(_problems(ports, owner, site, images)),
-        offering_problem=launch_problem(
-            owner, ProvisionerSite(provisioner=owner.name, zones=zones), bootable
-        ),
+        offering_problem=_offering_problem(owner, zones, bootable, instance_types),
     )
+
+
+def _offering_problem(
+    owner: Provisioner,
+    zones: tuple[str, ...],
+    bootable: Sequence[InstanceType],
+    catalogue: Sequence[InstanceType],
+) -> str:
+    """Return why no offering can be asked for, with what is probably misspelled; else empty."""
+    site = ProvisionerSite(provisioner=owner.name, zones=zones)
+    problem = launch_problem(owner, site, bootable)
+    return "; ".join((problem, *requirement_warnings(owner, catalogue))) if problem else ""
 
 
 def _status(ports: ClusterPorts, resolved: Resolved) -> TemplateStatus:
@@ -146,9 +156,11 @@ def _problems(ports: ClusterPorts, owner: Provisioner, site: Site, table: ImageT
     own, fields = bool(owner.template.launch_template), owner.dialect.selectors
     missing = []
     if not site.subnets:
-        missing.append(f"{fields.subnets} finds no subnet")
+        chosen = _with(owner.template.subnet_selector)
+        missing.append(f"{fields.subnets} finds no subnet{chosen}")
     if not own and not site.security_groups:
-        missing.append(f"{fields.security_groups} finds no security group")
+        chosen = _with(owner.template.security_group_selector)
+        missing.append(f"{fields.security_groups} finds no security group{chosen}")
     if not own and not table.ids:
         missing.append(
             f"no image is found: {fields.images} finds none, or the family has none for us"
@@ -156,3 +168,7 @@ def _problems(ports: ClusterPorts, owner: Provisioner, site: Site, table: ImageT
     if problem := role_problem(ports, owner.template):
         missing.append(problem)
     return missing
+
+
+def _with(selector: Selector) -> str:
+    return f" with {describe_selector(selector)}" if selector else ""

@@ -171,6 +171,18 @@ def test_provisioner_is_active_only_if_a_launch_could_ask_for_something_that_exi
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [(keys.INSTANCE_TYPE, "m5.larg"), (keys.ZONE, "eu-west-1a")]
+)
+def test_requirement_that_leaves_nothing_is_named_with_the_value_that_does_not_exist(
+    key: str, value: str
+) -> None:
+    there = world(requiring(key, value))
+    there.provisioning().report_provisioners()
+    text = there.cluster.conditions["default"][2]
+    assert f"; requirement {key}: no instance type here has {value}" in text
+
+
 def test_requirement_that_is_probably_misspelled_is_reported_in_the_condition() -> None:
     there = world(requiring("node.k8s.aws/instance-type", "m5.large"))
     there.provisioning().report_provisioners()

@@ -117,7 +117,7 @@ def test_choice_that_finds_no_subnet_is_reported_as_a_problem(at: str) -> None:
         account.change(**wrong)
     found = account.status()
     assert found.subnets == ()
-    assert found.problems == ("subnetSelector finds no subnet",)
+    assert found.problems == ("subnetSelector finds no subnet with foo=invalid",)
 
 
 def test_groups_that_are_not_chosen_are_the_clusters() -> None:
@@ -159,7 +159,7 @@ def test_choice_that_finds_no_group_is_reported_as_a_problem(at: str) -> None:
         account.change(**wrong)
     found = account.status()
     assert found.security_groups == ()
-    assert found.problems == ("securityGroupSelector finds no security group",)
+    assert found.problems == ("securityGroupSelector finds no security group with foo=invalid",)
 
 
 # --- images

@@ -114,7 +114,8 @@ def test_no_subnet_is_told_and_the_list_is_emptied() -> None:
     there.cloud.subnets = ()
     status = described(there)
     assert status.subnets == ()
-    assert status.problems == ("subnetSelectorTerms finds no subnet",)
+    chosen = "karpenter.sh/discovery=demo"
+    assert status.problems == (f"subnetSelectorTerms finds no subnet with {chosen}",)
 
 
 def test_security_groups_are_shown_alike() -> None:
@@ -124,7 +125,8 @@ def test_security_groups_are_shown_alike() -> None:
     there.cloud.security_groups = ()
     status = described(there)
     assert status.security_groups == ()
-    assert status.problems == ("securityGroupSelectorTerms finds no security group",)
+    chosen = "karpenter.sh/discovery=demo"
+    assert status.problems == (f"securityGroupSelectorTerms finds no security group with {chosen}",)
 
 
 EKS = "/aws/service/eks/optimized-ami/1.33"
