@@ -5,6 +5,7 @@ them, one node and its price, and what stands, is on its way or is reserved has 
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -206,22 +207,19 @@ def _amounts(count: int, price: int) -> Resources:
 def _used(snapshot: ClusterSnapshot, types: Mapping[str, InstanceType]) -> dict[str, Resources]:
     """Return nodes and price of each provisioner: standing, in flight and reserved."""
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
-    found: list[tuple[str, Resources]] = [
-        (slot.provisioner, _amounts(1, slot.price_micros_per_hour)) for slot in snapshot.slots
-    ]
-    found += [
-        (owner, _amounts(1, _price_of(node, types)))
-        for node in snapshot.nodes
-        if (owner := snapshot.owner_of(node)) and node.instance_id not in slot_of
-    ]
-    found += [
-        (intent.provisioner, _amounts(intent.count, intent.reserved_price_micros_per_hour))
-        for intent in snapshot.intents
-    ]
-    used: dict[str, Resources] = {}
-    for name, amounts in found:
-        used[name] = used.get(name, Resources()) + amounts
-    return used
+    counts: Counter[str] = Counter()
+    prices: Counter[str] = Counter()
+    for slot in snapshot.slots:
+        counts[slot.provisioner] += 1
+        prices[slot.provisioner] += slot.price_micros_per_hour
+    for node in snapshot.nodes:
+        if (owner := snapshot.owner_of(node)) and node.instance_id not in slot_of:
+            counts[owner] += 1
+            prices[owner] += _price_of(node, types)
+    for intent in snapshot.intents:
+        counts[intent.provisioner] += intent.count
+        prices[intent.provisioner] += intent.reserved_price_micros_per_hour
+    return {name: _amounts(count, prices[name]) for name, count in counts.items()}
 
 
 def _counted(node: Node, types: Mapping[str, InstanceType]) -> Node:

@@ -112,7 +112,7 @@ def served(snapshot: ClusterSnapshot) -> frozenset[str]:
     young = {node.name for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)}
     return frozenset(
         subject
-        for pod in snapshot.bound
+        for pod in (snapshot.bound if young else ())
         if pod.node_name in young and pod.phase == "Running" and not pod.is_terminating
         if _controller_of(pod) is None
         for subject in subjects_of(pod)
@@ -131,6 +131,9 @@ def unusable(
         pods_on: Returns the pods of a node, finished ones included.
     """
     waiting = [pod for pod in snapshot.pending if pod.is_provisionable]
+    young = [node for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)]
+    if not (waiting and young):
+        return ()
     of_waiting = _all_of(waiting)
     known = {
         provisioner.name: (*provisioner.taints, *provisioner.startup_taints)
@@ -142,8 +145,8 @@ def unusable(
         if pod.counts_for_emptiness and not pod.is_terminating
     }
     found = []
-    for node in snapshot.nodes if waiting else ():
-        if node.name in occupied or not _is_young_and_ready(node, snapshot.taken_at):
+    for node in young:
+        if node.name in occupied:
             continue
         strange = _strange(node, known.get(node.provisioner, ()))
         subjects = _all_of(
@@ -207,9 +210,9 @@ def _all_of(pods: Iterable[Pod]) -> set[str]:
 
 
 def _is_young_and_ready(node: Node, now: datetime) -> bool:
-    stays = node.is_ours and node.deletion_at is None and not node.unschedulable
-    young = node.created_at is not None and now - node.created_at < SPAN
-    return stays and young and node.is_open
+    if node.created_at is None or now - node.created_at >= SPAN:
+        return False
+    return node.is_ours and node.deletion_at is None and not node.unschedulable and node.is_open
 
 
 def _strange(node: Node, own: Sequence[Taint]) -> tuple[Taint, ...]:

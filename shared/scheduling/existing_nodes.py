@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PlannedNode, Slot
@@ -48,16 +49,30 @@ class ExistingNode:
         )
 
 
+# A node, the pods on it as they came, and the room that they leave.
+_Kept = dict[str, tuple[Node, list[Pod], ExistingNode]]
+# Of the clusters that were planned for last: what a process serves in turn.
+_MOST_KEPT: Final = 8
+_kept_rooms: Final[dict[str, _Kept]] = {}
+
+
 def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
-    """Return the rooms of a snapshot: initialized nodes first, then in-flight ones, by name."""
+    """Return the rooms of a snapshot: initialized nodes first, then in-flight ones, by name.
+
+    The room of a node that only its own pods fill follows from these alone. It is kept, and made
+    anew only where the node or its pods differ from those it was made of: the same snapshot gives
+    the same rooms, whatever was asked before.
+    """
     by_node: dict[str, list[Pod]] = {}
-    for pod in sorted(snapshot.bound, key=lambda entry: entry.key):
+    for pod in snapshot.bound:
         by_node.setdefault(pod.node_name, []).append(pod)
     pending = {pod.uid: pod for pod in snapshot.pending}
+    # Pods are preempted for it there: kube-scheduler reserves the capacity.
+    coming: dict[str, list[Pod]] = {}
     for pod in snapshot.pending:
-        # Pods are preempted for it there: kube-scheduler reserves the capacity.
         if pod.nominated_node and not pod.is_terminating:
-            by_node.setdefault(pod.nominated_node, []).append(pod)
+            coming.setdefault(pod.nominated_node, []).append(pod)
+    known, kept = _kept_rooms.pop(snapshot.cluster, {}), _Kept()
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
     types = {instance_type.name: instance_type.labels for instance_type in snapshot.instance_types}
@@ -69,8 +84,19 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
         if slot is None and node.ready is not True:
             # Not ours to wait for, or broken: it is no room until it is Ready.
             continue
-        standing = by_node.get(node.name, ())
-        found.append(_room_of_node(node, slot, standing, pending, snapshot))
+        there = by_node.get(node.name, [])
+        alone = slot is None and node.name not in coming
+        made = known.get(node.name) if alone else None
+        # Lists and values compare what is one object by identity: what stayed takes no time.
+        if made is None or made[1] != there or (made[0] is not node and made[0] != node):
+            standing = sorted(there, key=lambda entry: entry.key) + coming.get(node.name, [])
+            made = (node, there, _room_of_node(node, slot, standing, pending, snapshot))
+        if alone:
+            kept[node.name] = made
+        found.append(made[2])
+    _kept_rooms[snapshot.cluster] = kept
+    while len(_kept_rooms) > _MOST_KEPT:
+        del _kept_rooms[next(iter(_kept_rooms))]
     found.extend(
         _room_of_slot(
             slot,
@@ -109,19 +135,22 @@ def counted_nodes(
 ) -> tuple[CountedNode, ...]:
     """Return the nodes that are no room, and those of launches that have no machine so far."""
     taken = {room.name for room in found}
-    by_node: dict[str, list[Pod]] = {}
-    for pod in snapshot.bound:
-        by_node.setdefault(pod.node_name, []).append(pod)
+    by_node: dict[str, list[Pod]] = {
+        node.name: [] for node in snapshot.nodes if node.name not in taken
+    }
+    for pod in snapshot.bound if by_node else ():
+        if pod.node_name in by_node:
+            by_node[pod.node_name].append(pod)
     listed = [
         CountedNode(
             name=node.name,
             labels=node.labels,
             # A cordon counts by its taint, as to kube-scheduler, not by the field that makes it.
             taints=node.taints,
-            pods=tuple(by_node.get(node.name, ())),
+            pods=tuple(by_node[node.name]),
         )
         for node in snapshot.nodes
-        if node.name not in taken
+        if node.name in by_node
     ]
     pending = {pod.uid: pod for pod in snapshot.pending}
     types = {instance_type.name: instance_type.labels for instance_type in snapshot.instance_types}
