@@ -221,10 +221,11 @@ def node(name: str = "n1", **overrides: Any) -> Node:
 
 
 def node_of(name: str, kind: str | InstanceType = "m5.large", **overrides: Any) -> Node:
-    """Return a Dovetail node with the label and the room of its instance type."""
+    """Return an initialized Dovetail node with the label and the room of its instance type."""
     shape = SHAPES[kind] if isinstance(kind, str) else kind
     labels = {
         **node(name).labels,
+        keys.INITIALIZED: "true",
         keys.INSTANCE_TYPE: shape.name,
         **overrides.pop("labels", {}),
     }

@@ -93,6 +93,8 @@ AL2: Final = Family(
     check=_check,
     disks=(BlockDevice(device_name="/dev/xvda"),),
     pod_device="/dev/xvda",
+    # Source: https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html (2026).
+    last_minor=32,
 )
 UBUNTU: Final = Family(
     name="Ubuntu",

@@ -114,6 +114,7 @@ class Family:
         pod_device: The disk pods write to; empty for the last one that is named.
         pods_per_core: Whether its kubelet is told `podsPerCore`.
         lacks: Families of instance types that its images do not boot.
+        last_minor: The last minor version of Kubernetes that has images of it; None for any.
         reserves_for_max_pods: Whether memory for the kubelet follows `maxPods`, not the limit by
             network interfaces.
     """
@@ -126,7 +127,13 @@ class Family:
     pod_device: str
     pods_per_core: bool = True
     lacks: frozenset[str] = frozenset()
+    last_minor: int | None = None
     reserves_for_max_pods: bool = False
+
+    def has_ended(self, version: str) -> bool:
+        """Return whether there are no images of it any more for a version of Kubernetes."""
+        minor = ImageRequest(version=version, architecture="").minor
+        return self.last_minor is not None and minor > self.last_minor
 
     def understood(self, kubelet: KubeletConfiguration) -> KubeletConfiguration:
         """Return the settings without those its kubelet is never told."""

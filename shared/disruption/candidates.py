@@ -107,7 +107,7 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
             continue
         pods = tuple(
             sorted(
-                (pod for pod in by_node.get(node.name, ()) if pod.counts_for_emptiness),
+                (pod for pod in by_node.get(node.name, ()) if pod.keeps_its_node),
                 key=lambda entry: (entry.key, entry.uid),
             )
         )
@@ -188,6 +188,8 @@ def _not_worth_it(
 ) -> str:
     if node.hold:
         return f"its annotation {node.hold} forbids it"
+    if not node.has_joined:
+        return "it is not initialized"
     if node.created_at is None or now - node.created_at < settings.minimum_age:
         return "it is young"
     if node.name in nominated:

@@ -18,7 +18,7 @@ from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.scheduling.flexibility import may_be_asked_for
+from shared.scheduling.flexibility import may_be_asked_for, price_of_enough
 
 
 class Method(StrEnum):
@@ -222,7 +222,7 @@ class _Search:
                 saving_micros_per_hour=price,
             )
             return _Change(group=group, change=change, hoped_micros_per_hour=price)
-        kept = _affordable(plan, most, self._settings)
+        kept = _affordable(plan, most, self._settings, self._price_of_enough)
         if kept is None or not self._spot_is_wide_enough(group, kept):
             return None
         if not all(map(self._is_flexible, kept.nodes)):
@@ -249,6 +249,10 @@ class _Search:
             for node in plan.nodes
             if node.options[0].offering.capacity_type == CapacityType.SPOT
         )
+
+    def _price_of_enough(self, node: PlannedNode) -> int:
+        least = self._least_values.get(node.provisioner, {})
+        return price_of_enough(least, node.options, node.labels, self._types)
 
     def _is_flexible(self, node: PlannedNode) -> bool:
         """Return whether the options that save enough still offer enough values of labels."""
@@ -303,12 +307,21 @@ def _used_share(candidate: Candidate) -> int:
     return max(shares)
 
 
-def _affordable(plan: Plan, most_micros_per_hour: int, settings: DisruptionSettings) -> Plan | None:
+def _affordable(
+    plan: Plan,
+    most_micros_per_hour: int,
+    settings: DisruptionSettings,
+    price_of_enough: Callable[[PlannedNode], int],
+) -> Plan | None:
     """Return the plan with only options that keep its cost at most this, None when there are none.
 
     What is left between the plan's cost and the ceiling is shared by its nodes by their prices.
     An option must also be so near the cheapest that the next look would not replace it again; on
     spot, where EC2 takes a deep pool and not the cheapest, the few cheapest pools stay as well.
+
+    Args:
+        price_of_enough: Up to which price a node's options are needed, since their owner asks for
+            a least number of values.
     """
     cost = plan.cost_micros_per_hour
     slack = most_micros_per_hour - cost
@@ -317,7 +330,7 @@ def _affordable(plan: Plan, most_micros_per_hour: int, settings: DisruptionSetti
     nodes = []
     for node in plan.nodes:
         price = node.price_micros_per_hour
-        near = price + settings.required_saving(price) - 1
+        near = max(price + settings.required_saving(price) - 1, price_of_enough(node))
         if node.options[0].offering.capacity_type == CapacityType.SPOT:
             enough = node.options[: settings.spot_pools][-1].price_micros_per_hour
             near = max(near, enough)

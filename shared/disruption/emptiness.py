@@ -31,15 +31,15 @@ class EmptinessDecision:
 def is_empty(node: Node, pods: Iterable[Pod], slot: Slot | None) -> bool:
     """Return whether nothing that counts is on the node, promised to it or on its way to it.
 
-    Pods of DaemonSets, static pods and ended pods do not count. A promise is over once the node
-    has been initialized: its pods were bound just before. A node that replaces others waits for
-    their pods.
+    Pods of DaemonSets, static pods and ended pods do not count, and of those that are leaving only
+    that of a StatefulSet does. A promise is over once the node has been initialized: its pods were
+    bound just before. A node that replaces others waits for their pods.
     """
     if keys.REPLACES in node.annotations:
         return False
     if slot is not None and slot.pods and not node.has_joined:
         return False
-    return not any(pod.counts_for_emptiness for pod in pods)
+    return not any(pod.keeps_its_node for pod in pods)
 
 
 def empty_since(node: Node) -> datetime | None:

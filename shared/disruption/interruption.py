@@ -32,16 +32,14 @@ def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:
         pod
         for pod in snapshot.bound
         if pod.node_name in deleted
-        and pod.counts_for_emptiness
+        and pod.keeps_its_node
         and pod.owner is not None
-        and (not pod.is_terminating or pod.owner.kind == "StatefulSet")
         and (_is_taken(deleted[pod.node_name]) or _follows(pod, waiting, snapshot.taken_at))
     )
     if not moving:
         return snapshot
     uids = {pod.uid for pod in moving}
-    waiting_too = (dataclasses.replace(as_pending(pod), deletion_at=None) for pod in moving)
-    pending = sorted((*snapshot.pending, *waiting_too), key=lambda entry: entry.key)
+    pending = sorted((*snapshot.pending, *map(as_pending, moving)), key=lambda entry: entry.key)
     return dataclasses.replace(
         snapshot,
         pending=tuple(pending),

@@ -61,9 +61,11 @@ def _seen(
     node: Node, pods: list[Pod], before: tuple[str, str] | None, now: datetime
 ) -> tuple[str, str]:
     uids = ",".join(sorted(pod.uid for pod in pods))
-    digest = hashlib.sha256(uids.encode()).hexdigest()[:_LENGTH]
+    # That it was initialized begins the wait as a pod that comes does.
+    text = uids if node.has_joined else f"starting {uids}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
     if before is None:
-        known = [node.created_at, *(pod.started_at for pod in pods)]
+        known = [node.created_at, node.ready_changed_at, *(pod.started_at for pod in pods)]
         since = max((at for at in known if at is not None), default=now)
         return digest, since.isoformat()
     return before if before[0] == digest else (digest, now.isoformat())

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from shared.disruption.allowances import Allowances, allowances
+from shared.disruption.allowances import Allowances, allowances, allowed_of, counted
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.consolidation import Method, consolidate
 from shared.disruption.drift import drift_of
@@ -20,7 +20,7 @@ from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.node_budgets import DisruptionReason
 from shared.model.plan import Plan
-from shared.model.provisioner import owner_among
+from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 
@@ -182,6 +182,24 @@ def allowances_in(disruption_input: DisruptionInput) -> Allowances:
     snapshot, pace = disruption_input.snapshot, disruption_input.pace
     going = pace.running | pace.permitted
     return allowances(snapshot.provisioners, snapshot.nodes, snapshot.taken_at, going)
+
+
+def blocked_in(snapshot: ClusterSnapshot) -> dict[Provisioner, list[DisruptionReason]]:
+    """Return the owners with nodes whose budgets allow none to be disrupted now, and as what.
+
+    Budgets that are only used up block nothing.
+    """
+    found = {}
+    for owner in snapshot.provisioners:
+        of = len(counted(owner, snapshot.nodes)) if owner.budgets else 0
+        reasons = [
+            reason
+            for reason in DisruptionReason
+            if of and allowed_of(owner.budgets or (), reason, of, snapshot.taken_at) == 0
+        ]
+        if reasons:
+            found[owner] = reasons
+    return found
 
 
 def closed(snapshot: ClusterSnapshot) -> ClusterSnapshot:

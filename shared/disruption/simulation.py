@@ -27,7 +27,7 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
     moved: list[Pod] = []
     staying: list[Pod] = []
     for pod in snapshot.bound:
-        moves = pod.node_name in leaving and pod.counts_for_emptiness and not pod.is_terminating
+        moves = pod.node_name in leaving and pod.keeps_its_node
         (moved if moves else staying).append(pod)
     known = {node.instance_id for node in snapshot.nodes if node.instance_id}
     in_flight = {slot.instance_id for slot in snapshot.slots}
@@ -148,7 +148,13 @@ def with_claims_of(
 
 
 def as_pending(pod: Pod) -> Pod:
-    """Return a pod as if it waited for capacity."""
+    """Return a pod, or the successor of one that is leaving, as if it waited for capacity."""
     return dataclasses.replace(
-        pod, node_name="", nominated_node="", phase="Pending", unschedulable=True, gated=False
+        pod,
+        node_name="",
+        nominated_node="",
+        phase="Pending",
+        unschedulable=True,
+        gated=False,
+        deletion_at=None,
     )

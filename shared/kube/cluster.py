@@ -31,7 +31,7 @@ from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
-from shared.ports import Condition, NodeClass, PoolStatus, Subnet, TemplateStatus
+from shared.ports import Condition, FoundImage, NodeClass, PoolStatus, Subnet, TemplateStatus
 from shared.ports.cluster import EachPage, nothing
 
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
@@ -158,17 +158,7 @@ def _template_status(
     wanted: dict[str, Any] = {
         "subnets": [{"id": subnet.subnet_id, "zone": subnet.zone} for subnet in status.subnets],
         "securityGroups": [{"id": security_group} for security_group in status.security_groups],
-        "amis": [
-            {
-                "id": image.image_id,
-                "name": image.name,
-                "requirements": [
-                    {"key": key, "operator": "In", "values": [value]}
-                    for key, value in sorted(image.labels.items())
-                ],
-            }
-            for image in status.images
-        ],
+        "amis": list(map(_shown_image, status.images)),
     }
     said = {
         "reason": "NotResolved" if status.problems else "Resolved",
@@ -177,6 +167,10 @@ def _template_status(
     needed = [condition(_READY, HOLDS[not status.problems], **said)]
     if owner == V1.owner_kind:
         wanted["subnets"] = [_subnet_of_class(subnet) for subnet in status.subnets]
+        wanted["amis"] = [
+            {**_shown_image(image), **({"deprecated": True} if image.deprecated else {})}
+            for image in status.images
+        ]
         wanted["instanceProfile"] = status.instance_profile
         needed += _parts_of_class(status)
     known = mapping(raw.get("status"))
@@ -187,6 +181,14 @@ def _template_status(
     if conditions is not None:
         changed["conditions"] = conditions
     return status_patch(raw, changed) if changed else None
+
+
+def _shown_image(image: FoundImage) -> dict[str, Any]:
+    requirements = [
+        {"key": key, "operator": "In", "values": [value]}
+        for key, value in sorted(image.labels.items())
+    ]
+    return {"id": image.image_id, "name": image.name, "requirements": requirements}
 
 
 def _subnet_of_class(subnet: Subnet) -> dict[str, str]:
@@ -202,10 +204,11 @@ def _parts_of_class(status: TemplateStatus) -> list[dict[str, Any]]:
     said = "; ".join(status.problems)
     if status.invalid:
         return [condition("ValidationSucceeded", "False", "ValidationFailed", said)]
+    no_images = "UnsupportedAlias" if status.unsupported_alias else "AMINotFound"
     parts = (
         ("SubnetsReady", bool(status.subnets), "SubnetsNotFound"),
         ("SecurityGroupsReady", bool(status.security_groups), "SecurityGroupsNotFound"),
-        ("AMIsReady", bool(status.images), "AMINotFound"),
+        ("AMIsReady", bool(status.images), no_images),
         ("InstanceProfileReady", bool(status.instance_profile), "InstanceProfileNotFound"),
     )
     found = [

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final
 
 from shared.ami_families import ImageRequest, family_of
@@ -86,17 +85,17 @@ def selected_images(
     """Return for each instance type the newest image that it can boot.
 
     An image is for the machines of its architecture and, when it has tags that are well-known
-    labels, for those that answer them so. Of two of the same age, the greater id is taken.
+    labels, for those that answer them so. One that is deprecated comes after all others; of two of
+    the same age the first by name is taken, then by id.
     """
+    ordered = sorted(images, key=lambda image: (image.name, image.image_id))
+    ordered.sort(key=lambda image: (not image.deprecated, image.created_at), reverse=True)
     newest: dict[str, MachineImage] = {}
-    for image in images:
-        known = newest.setdefault(_kind(image), image)
-        if _age(image) > _age(known):
-            newest[_kind(image)] = image
-    ordered = sorted(newest.values(), key=_age, reverse=True)
+    for image in ordered:
+        newest.setdefault(_kind(image), image)
     kinds = {}
     for instance_type in instance_types:
-        fitting = next((image for image in ordered if _boots(image, instance_type)), None)
+        fitting = next((image for image in newest.values() if _boots(image, instance_type)), None)
         if fitting is not None:
             kinds[instance_type.name] = _kind(fitting)
     used = set(kinds.values())
@@ -159,7 +158,3 @@ def _kind(image: MachineImage) -> str:
 def _boots(image: MachineImage, instance_type: InstanceType) -> bool:
     labels = instance_type.labels
     return all(labels.get(key) == value for key, value in demanded_labels(image).items())
-
-
-def _age(image: MachineImage) -> tuple[datetime, str]:
-    return image.created_at, image.image_id

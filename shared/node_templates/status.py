@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from shared.ami_families import DEFAULT, family_of
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.selectors import Selector, SelectorTerm, describe_selector
@@ -22,12 +23,14 @@ class Resolved:
     Attributes:
         problems: What no machine can be made without and was not found, empty for nothing.
         offering_problem: Why no offering can be asked for, empty when one can.
+        unsupported_alias: Whether it names images that the cluster's version does not have.
     """
 
     site: Site
     images: ImageTable
     problems: tuple[str, ...] = ()
     offering_problem: str = ""
+    unsupported_alias: bool = False
 
     @property
     def problem(self) -> str:
@@ -107,12 +110,14 @@ def _resolve(
     except PermanentError as error:
         nowhere = Site(subnets=(), security_groups=())
         return Resolved(site=nowhere, images=ImageTable(), problems=(str(error),))
+    ended = "" if own_template or images.ids else _ended(owner, version)
     bootable = [known for known in instance_types if own_template or images.of(known.name)]
     zones = tuple(sorted({subnet.zone for subnet in site.subnets}))
     return Resolved(
         site=site,
         images=images,
-        problems=tuple(_problems(ports, owner, site, images)),
+        problems=tuple(_problems(ports, owner, site, images, ended)),
+        unsupported_alias=bool(ended),
         offering_problem=_offering_problem(owner, zones, bootable, instance_types),
     )
 
@@ -138,6 +143,7 @@ def _status(ports: ClusterPorts, resolved: Resolved) -> TemplateStatus:
         security_groups=tuple(sorted(resolved.site.security_groups)),
         images=_found(ports, resolved.images),
         problems=resolved.problems,
+        unsupported_alias=resolved.unsupported_alias,
     )
 
 
@@ -146,13 +152,36 @@ def _found(ports: ClusterPorts, table: ImageTable) -> tuple[FoundImage, ...]:
     if not wanted:
         return ()
     return tuple(
-        FoundImage(image_id=image.image_id, name=image.name, labels=demanded_labels(image))
+        FoundImage(
+            image_id=image.image_id,
+            name=image.name,
+            labels=demanded_labels(image),
+            deprecated=image.deprecated,
+        )
         for image in ports.cloud.find_images((SelectorTerm(ids=wanted),))
     )
 
 
-def _problems(ports: ClusterPorts, owner: Provisioner, site: Site, table: ImageTable) -> list[str]:
-    """Return why no machine can be made; a launch template of the user's own has the rest."""
+def _ended(owner: Provisioner, version: str) -> str:
+    """Return that the family has no images for the cluster's version, empty where it may have."""
+    template = owner.template
+    family = family_of(template.image_family or template.ami_family)
+    if template.ami_selector or not family.has_ended(version):
+        return ""
+    return (
+        f"{family.name} has no images for Kubernetes {version}: the last version with some is "
+        f"1.{family.last_minor}; use those of {DEFAULT}"
+    )
+
+
+def _problems(
+    ports: ClusterPorts, owner: Provisioner, site: Site, table: ImageTable, ended: str
+) -> list[str]:
+    """Return why no machine can be made; a launch template of the user's own has the rest.
+
+    Args:
+        ended: That the family has no images for the cluster's version, empty where it may have.
+    """
     own, fields = bool(owner.template.launch_template), owner.dialect.selectors
     missing = []
     if not site.subnets:
@@ -162,9 +191,8 @@ def _problems(ports: ClusterPorts, owner: Provisioner, site: Site, table: ImageT
         chosen = _with(owner.template.security_group_selector)
         missing.append(f"{fields.security_groups} finds no security group{chosen}")
     if not own and not table.ids:
-        missing.append(
-            f"no image is found: {fields.images} finds none, or the family has none for us"
-        )
+        lost = f"no image is found: {fields.images} finds none, or the family has none for us"
+        missing.append(ended or lost)
     if problem := role_problem(ports, owner.template):
         missing.append(problem)
     return missing

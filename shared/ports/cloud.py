@@ -43,12 +43,14 @@ class MachineImage:
 
     Attributes:
         architecture: `amd64` or `arm64`.
+        deprecated: Whether its owner advises against it; it is taken where there is no other.
     """
 
     image_id: str
     name: str
     architecture: str
     created_at: datetime
+    deprecated: bool = False
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 

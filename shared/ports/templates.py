@@ -16,11 +16,13 @@ class FoundImage:
 
     Attributes:
         labels: What machines must answer to boot it: the architecture at least.
+        deprecated: Whether its owner advises against it. Only EC2NodeClasses show it.
     """
 
     image_id: str
     name: str
     labels: Mapping[str, str] = field(hash=False)
+    deprecated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class TemplateStatus:
         instance_profile: Of the machines; empty when there is none. Only EC2NodeClasses show it.
         problems: Why no machine can be made of it, for people; empty when one can.
         invalid: Whether that is because of a wrong field in it.
+        unsupported_alias: Whether it names images that the cluster's version does not have.
     """
 
     subnets: tuple[Subnet, ...] = ()
@@ -69,6 +72,7 @@ class TemplateStatus:
     instance_profile: str = ""
     problems: tuple[str, ...] = ()
     invalid: bool = False
+    unsupported_alias: bool = False
 
 
 class Templates(Protocol):

@@ -17,11 +17,12 @@ from shared.disruption.selection import (
     Look,
     OngoingChanges,
     as_simulated,
+    blocked_in,
     look,
 )
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import simulate, with_claims_of, without
-from shared.events.node_events import event_on
+from shared.events.node_events import MOST_PODS, event_on
 from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
 from shared.launching.shallow_spot_pools import passed_over
@@ -29,6 +30,7 @@ from shared.model import labels as keys
 from shared.model.brakes import Ceiling
 from shared.model.errors import PermanentError
 from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.node_lifecycle.replacement import REPLACED, start_replacement
 from shared.node_templates.images import resolve_images
@@ -97,6 +99,7 @@ class Disrupting:
         snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), self._ceiling)
         if not any(node.is_ours for node in snapshot.nodes):
             return Disrupted()
+        self._say_told(snapshot)
         permits = read_permits(self._ports)
         disruption_input = DisruptionInput(
             snapshot=snapshot,
@@ -228,6 +231,28 @@ class Disrupting:
             why,
         )
 
+    def _say_told(self, snapshot: ClusterSnapshot) -> None:
+        """Tell users what their budgets and annotations mean now, where that is easily missed."""
+        told = [
+            event_on(
+                owner,
+                "DisruptionBlocked",
+                "its disruption budgets allow no node to be disrupted now as "
+                + " or ".join(reason.value for reason in reasons),
+                severity=Severity.NORMAL,
+            )
+            for owner, reasons in blocked_in(snapshot).items()
+        ]
+        ours = {node.name for node in snapshot.nodes if node.is_ours}
+        misread = [pod for pod in snapshot.bound if pod.node_name in ours and _misread(pod)]
+        for pod in misread[:MOST_PODS]:
+            text = (
+                f"{keys.DO_NOT_DISRUPT}: {_misread(pod)!r} is neither true nor a span above zero, "
+                "such as 30m: the pod is not protected"
+            )
+            told.append(event_on(pod, "InvalidDoNotDisruptAnnotation", text))
+        self._recorder.record(told)
+
     def _say_held(self, snapshot: ClusterSnapshot, found: Look) -> None:
         nodes = {node.name: node for node in snapshot.nodes}
         self._recorder.record(
@@ -245,6 +270,12 @@ class Disrupting:
 
 def _has_budget(node: Node, snapshot: ClusterSnapshot) -> bool:
     return any(owner.budgets for owner in snapshot.provisioners if owner.owns(node))
+
+
+def _misread(pod: Pod) -> str:
+    """Return what do-not-disrupt says that is neither a truth value nor a span, empty for none."""
+    written = pod.annotations.get(keys.DO_NOT_DISRUPT, "")
+    return "" if pod.kept_for or written in ("true", "false") else written
 
 
 def _story(change: DisruptionCommand) -> str:

@@ -51,18 +51,35 @@ def may_be_asked_for(
         types: The catalogue, by name; a type that is not in it offers no value.
     """
     asked = of_one_launch(least)
-    if not asked:
-        return True
-    offered = (
-        {
-            **types[option.offering.instance_type].labels,
-            keys.ZONE: option.offering.zone,
-            **own,
-        }
-        for option in options
-        if option.offering.instance_type in types
-    )
-    return not too_few(asked, offered)
+    return not asked or not too_few(asked, (_offered(option, own, types) for option in options))
+
+
+def price_of_enough(
+    least: Least,
+    options: Sequence[LaunchOption],
+    own: Mapping[str, str],
+    types: Mapping[str, InstanceType],
+) -> int:
+    """Return up to which price a launch must ask for options to offer enough values of each label.
+
+    Args:
+        least: The least number of values, by label key.
+        options: What the launch may ask for, cheapest first.
+        own: Labels that the nodes get from their owner.
+        types: The catalogue, by name; a type that is not in it offers no value.
+
+    Returns:
+        Micro-dollars per hour; 0 where nothing is asked for, or all options offer too few.
+    """
+    chosen = essential(of_one_launch(least), options, lambda entry: _offered(entry, own, types))
+    return max((option.price_micros_per_hour for option in chosen or ()), default=0)
+
+
+def _offered(
+    option: LaunchOption, own: Mapping[str, str], types: Mapping[str, InstanceType]
+) -> Mapping[str, str]:
+    known = types.get(option.offering.instance_type)
+    return {} if known is None else {**known.labels, keys.ZONE: option.offering.zone, **own}
 
 
 def essential(

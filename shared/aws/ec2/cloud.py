@@ -41,6 +41,7 @@ class Ec2Cloud(Ec2Machines):
 
     def __init__(self, session: Session, *, cluster: str, role: str, clock: Clock) -> None:
         super().__init__(session, cluster=cluster, role=role, clock=clock)
+        self._clock = clock
         self._images: Recall[str, str | None] = Recall(SLOW_SPAN, clock)
         self._selected: Recall[Selector, tuple[MachineImage, ...]] = Recall(_SITE_SPAN, clock)
         self._subnets: Recall[Selector, tuple[Subnet, ...]] = Recall(_SITE_SPAN, clock)
@@ -158,14 +159,13 @@ class Ec2Cloud(Ec2Machines):
             yield from self._pages(operation, key, Filters=term_filters(term, id_filter))
 
     def _find_images(self, selector: Selector) -> tuple[MachineImage, ...]:
+        now = self._clock.now()
         found = {
             image.image_id: image
             for term in map(self._with_ids, selector)
             if term is not None
-            for image in map(
-                image_of, self._pages("describe_images", "Images", **image_request(term))
-            )
-            if image is not None
+            for row in self._pages("describe_images", "Images", **image_request(term))
+            if (image := image_of(row, now)) is not None
         }
         return tuple(found[image_id] for image_id in sorted(found))
 

@@ -93,25 +93,29 @@ def term_filters(term: SelectorTerm, id_filter: str) -> list[dict[str, Any]]:
 def image_request(term: SelectorTerm) -> dict[str, Any]:
     """Return the DescribeImages request of a term whose parameters were read.
 
+    Deprecated ones are asked for, too: they serve where there is no other.
+
     Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeImages.html (2026).
     """
     filters = [*term_filters(term, IMAGE_ID), {"Name": "state", "Values": ["available"]}]
-    request: dict[str, Any] = {"Filters": filters}
+    request: dict[str, Any] = {"Filters": filters, "IncludeDeprecated": True}
     if term.owners:
         request["Owners"] = list(term.owners)
     return request
 
 
-def image_of(row: Row) -> MachineImage | None:
+def image_of(row: Row, now: datetime) -> MachineImage | None:
     """Return an AMI that DescribeImages shows, None for one that no node can boot."""
     architecture = _ARCHITECTURES.get(row.get("Architecture", ""))
     if architecture is None:
         return None
+    ends = str(row.get("DeprecationTime") or "")
     return MachineImage(
         image_id=row["ImageId"],
         name=row.get("Name", ""),
         architecture=architecture,
         created_at=datetime.fromisoformat(row["CreationDate"]).astimezone(UTC),
+        deprecated=bool(ends) and datetime.fromisoformat(ends) <= now,
         tags=tags_of(row),
     )
 

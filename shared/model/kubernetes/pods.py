@@ -222,5 +222,15 @@ class Pod:
 
     @property
     def counts_for_emptiness(self) -> bool:
-        """Whether its presence keeps a node from being empty."""
+        """Whether it uses its node: it is no part of the node and has not ended."""
         return not (self.is_daemon or self.is_static or self.is_terminal)
+
+    @property
+    def keeps_its_node(self) -> bool:
+        """Whether its presence keeps a node from being empty.
+
+        One that is leaving does not, unless it is of a StatefulSet: its successor comes once it is
+        gone, and may come to this node.
+        """
+        leaves = self.is_terminating and (self.owner is None or self.owner.kind != "StatefulSet")
+        return self.counts_for_emptiness and not leaves

@@ -194,6 +194,7 @@ class OverHttp:
                     image_id=entry["id"],
                     name=entry["name"],
                     labels={need["key"]: need["values"][0] for need in entry["requirements"]},
+                    deprecated=entry.get("deprecated", False),
                 )
                 for entry in raw["amis"]
             ),

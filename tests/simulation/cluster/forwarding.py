@@ -136,7 +136,7 @@ def view(value: object) -> View:
                 version=value.resource_version,
                 node=value.node_name,
                 waits=value.is_provisionable,
-                counts=value.counts_for_emptiness,
+                counts=value.keeps_its_node,
             )
         case Node():
             taints = sorted(taint.key for taint in value.taints)

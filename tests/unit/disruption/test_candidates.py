@@ -11,10 +11,14 @@ from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
-from tests.builders import NOW, budget, node, pod, provisioner, ref, selector, slot, snapshot
+from tests.builders import NOW, budget, node_of, pod, provisioner, ref, selector, slot, snapshot
 from tests.unit.disruption.clusters import LATER
 
 SETTINGS = DisruptionSettings()
+
+
+def node(name: str = "n1", **changes: Any) -> Node:
+    return node_of(name, **changes)
 
 
 def _look(
@@ -50,6 +54,13 @@ def test_pods_of_daemonsets_static_and_ended_pods_need_no_new_place() -> None:
     assert candidate.disruption_cost == 0
 
 
+def test_of_pods_that_leave_those_of_a_statefulset_need_their_node() -> None:
+    last = Owner(kind="StatefulSet", name="db", uid="db")
+    ((empty,), _) = _look(node(), bound=(pod("a", node_name="n1", deletion_at=NOW),))
+    ((used,), _) = _look(node(), bound=(pod("a", node_name="n1", deletion_at=NOW, owner=last),))
+    assert (empty.is_empty, used.is_empty) == (True, False)
+
+
 def test_nodes_of_others_are_neither_candidates_nor_refused() -> None:
     foreign = node("foreign", finalizers=())
     elsewhere = node("other", labels={**node().labels, keys.PROVISIONER_NAME: "other"})
@@ -64,6 +75,7 @@ def test_nodes_of_others_are_neither_candidates_nor_refused() -> None:
         ({"deletion_at": LATER}, "it is being removed"),
         ({"unschedulable": True}, "it is cordoned"),
         ({"ready": False}, "it is not initialized"),
+        ({"labels": {keys.INITIALIZED: ""}}, "it is not initialized"),
         (
             {"annotations": {keys.REPLACES: "n0"}},
             "it was bought for pods that are on their way",

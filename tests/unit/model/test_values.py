@@ -115,6 +115,15 @@ def test_daemon_static_and_ended_pods_do_not_keep_a_node_from_being_empty() -> N
     for kind in ("DaemonSet", "Node"):
         owner = Owner(kind=kind, name="o", uid="o")
         assert not make.pod(node_name="n1", owner=owner).counts_for_emptiness
+        assert not make.pod(node_name="n1", owner=owner).keeps_its_node
+
+
+def test_a_pod_that_leaves_keeps_its_node_for_its_successor_alone() -> None:
+    assert make.pod(node_name="n1").keeps_its_node
+    assert not make.pod(node_name="n1", deletion_at=make.NOW).keeps_its_node
+    assert not make.pod(node_name="n1", deletion_at=make.NOW, owner=None).keeps_its_node
+    last = Owner(kind="StatefulSet", name="db", uid="db")
+    assert make.pod(node_name="n1", deletion_at=make.NOW, owner=last).keeps_its_node
 
 
 def test_a_selector_with_nothing_in_it_selects_all_pods() -> None:

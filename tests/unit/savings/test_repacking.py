@@ -45,7 +45,8 @@ TYPES = tuple(
 
 def of_group(name: str, group: str, kind: str = "m5.2xlarge", **overrides: object) -> Node:
     made = node_of(name, kind, finalizers=(), **overrides)
-    labels = {k: v for k, v in made.labels.items() if k != keys.PROVISIONER_NAME}
+    ours = (keys.PROVISIONER_NAME, keys.INITIALIZED)
+    labels = {k: v for k, v in made.labels.items() if k not in ours}
     return replace(made, labels={**labels, GROUP: group, "team": "blue"})
 
 

@@ -136,6 +136,16 @@ def test_images_no_node_can_boot_are_left_out_and_the_rest_is_sorted(
         assert len(asked) == 2
 
 
+def test_an_image_says_whether_it_is_deprecated(aws: Session, clock: FakeClock) -> None:
+    cloud = Ec2Cloud(aws, cluster=CLUSTER, role="", clock=clock)
+    at = {"old": "2025-12-31T23:59:00.000Z", "later": "2026-01-01T00:01:00.000Z"}
+    rows = [row("ami-1"), *({**row(name), "DeprecationTime": end} for name, end in at.items())]
+    with canned(aws, "ec2", "DescribeImages", {"Images": rows}) as asked:
+        found = cloud.find_images(image_selector_of({"team": "red"}))
+    assert {image.image_id for image in found if image.deprecated} == {"old"}
+    assert "'IncludeDeprecated': 'true'" in str(asked[0]["body"])
+
+
 def test_strangers_images_are_only_taken_when_they_are_named(
     aws: Session, clock: FakeClock
 ) -> None:

@@ -1,5 +1,6 @@
 """The Cluster port: NodePools, read with the EC2NodeClasses that they name, and their status."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -7,10 +8,11 @@ import pytest
 from infra.local.kube.server import EmbeddedKube
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
+from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.errors import NotInstalledError
 from shared.model.resources import Resources
-from shared.ports import Condition, PoolStatus, Subnet, TemplateStatus
+from shared.ports import Condition, FoundImage, PoolStatus, Subnet, TemplateStatus
 from tests.contract.kube.worlds import (
     NOW,
     PLACES,
@@ -205,8 +207,21 @@ def test_ready_of_a_class_has_the_parts_that_users_of_karpenter_know(real: OverH
         "AMIsReady": ("False", "AMINotFound"),
         "InstanceProfileReady": ("False", "InstanceProfileNotFound"),
     }
+    ended = dataclasses.replace(none, unsupported_alias=True)
+    assert said(ended)["AMIsReady"] == ("False", "UnsupportedAlias")
     wrong = TemplateStatus(problems=("spec.role: wrong",), invalid=True)
     assert said(wrong)["ValidationSucceeded"] == ("False", "ValidationFailed")
+
+
+def test_images_that_are_deprecated_are_shown_so(real: OverHttp) -> None:
+    real.apply(node_class())
+    image = FoundImage(image_id="ami-1", name="one", labels={keys.ARCH: "amd64"})
+    old = dataclasses.replace(image, image_id="ami-2", deprecated=True)
+    status = dataclasses.replace(FOUND, images=(image, old))
+    real.cluster.set_template_status("nodes", status, POOL)
+    shown = real.template_status("nodes", of_pool=True)
+    assert shown is not None
+    assert [entry.deprecated for entry in shown.images] == [False, True]
 
 
 def test_a_cluster_may_define_one_of_the_kinds_or_none() -> None:

@@ -18,6 +18,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason
 from tests.builders import NOW
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene, some
+from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.disruption.clusters import PACKING, changed, looked, on
 from tests.unit.manifests.documents import node_pool
 
@@ -180,3 +181,23 @@ def test_a_scene_that_a_budget_held_is_looked_at_again() -> None:
     assert print_of("0") != print_of("2")
     held = looked(scene(*some(4), pools=(limited({"nodes": "0"}),)))
     assert held.reason == "the budget of disruptions is used up"
+
+
+@pytest.mark.parametrize(
+    ("budgets", "told"),
+    [
+        ([{"nodes": "0"}], "as Underutilized or Empty or Drifted"),
+        ([{"nodes": "0", "reasons": ["Drifted"]}], "as Drifted"),
+        ([{"nodes": "1"}], ""),
+        ([{"nodes": "0", "schedule": "0 9 * * *", "duration": "1h"}], ""),
+    ],
+    ids=["all", "one-reason", "one-node", "another-hour"],
+)
+def test_a_budget_of_nothing_over_nodes_is_told(budgets: list[dict[str, Any]], told: str) -> None:
+    there = world(named_pool(disruption={"budgets": budgets}))
+    there.provision(look=True)
+    assert there.messages("DisruptionBlocked", "NodePool") == []
+    stand(there)
+    there.provision(look=True)
+    found = there.messages("DisruptionBlocked", "NodePool")
+    assert [message.endswith(told) for message in found] == ([True] if told else [])

@@ -14,6 +14,7 @@ from shared.model.kubernetes.pods import Owner
 from tests.builders import NOW, budget, pod, ref, slot
 from tests.karpenter_cases.scheduling.writing import pod_manifest
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene
+from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.disruption.clusters import LATER, looked, on
 
 DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
@@ -141,6 +142,19 @@ def test_a_pod_may_be_protected_for_a_while(minutes: int | None, *, stays: bool)
     raw["metadata"]["annotations"] = {keys.DO_NOT_DISRUPT: "2m"}
     raw["status"]["startTime"] = started
     assert is_candidate(of_pool("a"), decode_pod(raw)) is not stays
+
+
+@pytest.mark.parametrize("written", ["abc", "0s", "-5m"])
+def test_a_protection_that_cannot_be_read_is_ignored_and_told(written: str) -> None:
+    assert is_candidate(of_pool("a"), kept("a", written, 1))
+    there = world(named_pool())
+    stand(there)
+    raw = pod_manifest("a", node="n1", cpu="300m")
+    raw["metadata"]["annotations"] = {keys.DO_NOT_DISRUPT: written}
+    there.cluster.add(decode_pod(raw))
+    there.provision(look=True)
+    (message,) = there.messages("InvalidDoNotDisruptAnnotation", "Pod")
+    assert repr(written) in message
 
 
 def kept(name: str, span: str, minutes: int) -> Any:

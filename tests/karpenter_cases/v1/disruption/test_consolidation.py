@@ -49,7 +49,7 @@ def test_what_is_not_cheaper_is_not_launched() -> None:
     assert looked(replace(one, instance_types=(dear,))).change is None
 
 
-def bought_from(count: int, kind: str = "m5.2xlarge") -> Any:
+def bought_from(count: int, kind: str = "m5.2xlarge", least: int | None = None) -> Any:
     """Look at a spot node where so many types are sold for less than the largest one."""
     here = (ZONES[0],)
     sizes = [
@@ -57,7 +57,8 @@ def bought_from(count: int, kind: str = "m5.2xlarge") -> Any:
         for n in range(1, count + 1)
     ]
     large = instance_type("m5.2xlarge", cpu=8000, price=4_000_000, zones=here)
-    owner = (saving("default", AMD, SPOT),)
+    asked = {keys.INSTANCE_TYPE: least} if least else None
+    owner = (saving("default", AMD, SPOT, (keys.INSTANCE_TYPE, "Exists"), least=asked),)
     labels = {keys.CAPACITY_TYPE: "spot", keys.INSTANCE_TYPE: kind}
     node = of_pool("a", "m5.2xlarge", labels=labels)
     seen = scene(node, bound=(on("a", cpu=1000),), pools=owner)
@@ -78,6 +79,13 @@ def test_spot_is_replaced_where_fifteen_types_are_cheaper(count: int, *, moves: 
 
 def test_spot_among_the_fifteen_cheapest_stays() -> None:
     assert bought_from(20, "t10.large") is None
+
+
+def test_spot_by_spot_offers_as_many_types_as_are_asked_for() -> None:
+    found = bought_from(25, least=20)
+    assert len({option.offering.instance_type for option in found.plan.nodes[0].options}) >= 20
+    assert len(bought_from(25).plan.nodes[0].options) < 20
+    assert bought_from(19, least=20) is None
 
 
 def test_several_nodes_become_one() -> None:

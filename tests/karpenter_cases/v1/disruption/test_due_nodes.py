@@ -38,6 +38,18 @@ def test_nodes_with_pods_that_stay_with_them_are_empty() -> None:
     assert changed(scene(*some(1), bound=(daemon,))).remove == ("n0",)
 
 
+def test_of_pods_that_leave_only_those_of_statefulsets_keep_their_node() -> None:
+    last = Owner(kind="StatefulSet", name="db", uid="db")
+    leaving: dict[str, Any] = {"deletion_at": NOW + timedelta(days=1)}
+    assert changed(scene(*some(1), bound=(on("n0", **leaving),))).method == Method.EMPTY
+    successor = on("n0", owner=last, **leaving)
+    assert looked(scene(*some(1), bound=(successor,))).change is None
+    room = of_pool("n1", annotations={keys.DO_NOT_DISRUPT: "true"})
+    moved = changed(scene(*some(1), room, bound=(successor, on("n1", cpu=1000))))
+    assert (moved.method, moved.remove) == (Method.DELETE, ("n0",))
+    assert [ref.name for placed in moved.plan.placements for ref in placed.pods] == ["n0-0"]
+
+
 def test_a_node_that_a_pending_pod_will_use_stays() -> None:
     coming = slot(instance_id="i-n0", node_name="n0", pods=(ref(pod("coming")),))
     assert looked(scene(*some(1), slots=(coming,))).change is None

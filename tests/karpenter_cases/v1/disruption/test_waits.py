@@ -1,5 +1,6 @@
 """How long the pods of a NodePool's node must not have changed before it is consolidated."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ from shared.disruption.consolidation import Method
 from shared.disruption.quiet_nodes import pods_seen, restless
 from shared.disruption.selection import DisruptionInput, Look, look
 from shared.disruption.settings import DisruptionSettings
+from shared.model import labels as keys
 from shared.model.kubernetes.pods import Owner
 from shared.model.snapshot import ClusterSnapshot
 from tests.builders import pod
@@ -56,6 +58,30 @@ def test_a_node_may_go_once_its_last_pod_event_is_old_enough() -> None:
     there.advance(MINUTE)
     there.provision(look=True)
     assert len(leaving(there)) == 1
+
+
+def bare(**changes: Any) -> ClusterSnapshot:
+    """Return a node without pods, made an hour ago, its kubelet ready for three minutes."""
+    node = of_pool("a", ready_changed_at=LATER - 3 * MINUTE, **changes)
+    return scene(node, pools=(waiting(),))
+
+
+def test_without_a_pod_event_the_wait_begins_when_the_node_is_initialized() -> None:
+    assert looked_at(bare()).change is None
+    later = replace(bare(), taken_at=LATER + 7 * MINUTE)
+    assert looked_at(later).change is not None
+    # It was looked at before, while a startup taint kept it from being initialized.
+    starting = pods_seen(bare(labels={keys.INITIALIZED: ""}), {})
+    first = pods_seen(replace(bare(), taken_at=LATER + 60 * MINUTE), starting)
+    assert restless(replace(bare(), taken_at=LATER + 69 * MINUTE), first) == {"uid-a"}
+    assert restless(replace(bare(), taken_at=LATER + 70 * MINUTE), first) == frozenset()
+
+
+def test_a_young_event_no_initialization_or_never_keep_it() -> None:
+    assert looked_at(pair(MINUTE, MINUTE)).change is None
+    starting = bare(labels={keys.INITIALIZED: ""})
+    assert looked_at(replace(starting, taken_at=LATER + 60 * MINUTE)).change is None
+    assert looked_at(pair(60 * MINUTE, 60 * MINUTE, span="Never")).change is None
 
 
 # --- a cluster that is looked at again and again

@@ -1,5 +1,6 @@
 """What NodePools and EC2NodeClasses say of themselves."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -186,6 +187,18 @@ def test_images_that_are_not_published_leave_the_others() -> None:
     assert any("no image is found" in problem for problem in described(none).problems)
 
 
+def test_an_alias_that_a_version_no_longer_has_is_told() -> None:
+    ended = published("al2", *IMAGES["al2"])
+    status = described(ended)
+    assert (status.images, status.unsupported_alias) == ((), True)
+    (problem,) = status.problems
+    assert problem.startswith("AL2 has no images for Kubernetes 1.33: the last version with some")
+    assert not is_ready(ended)
+    ended.cloud.version = "1.32"
+    assert not described(ended).unsupported_alias
+    assert class_faults(amiSelectorTerms=[{"alias": "windows2025@latest"}]) != []
+
+
 def own_images(*images: Any) -> World:
     there = world(named_pool(spec={"requirements": []}), changed_class(**OWN))
     there.cloud.images = images
@@ -195,6 +208,28 @@ def own_images(*images: Any) -> World:
 def test_an_own_image_asks_for_its_architecture() -> None:
     there = own_images(image("ami-1", "arm64", team="red"))
     assert shown(there) == {"ami-1": {keys.ARCH: "arm64"}}
+
+
+def dated(name: str, days: int, *, deprecated: bool = False) -> Any:
+    """Return an own image of that age in days, to be found by its tag."""
+    return replace(image(name, days=-days, team="red"), deprecated=deprecated)
+
+
+@pytest.mark.parametrize(
+    ("images", "chosen"),
+    [
+        ((dated("ami-1", 9), dated("ami-2", 1), dated("ami-3", 5)), "ami-2"),
+        ((dated("ami-2", 1), dated("ami-1", 1)), "ami-1"),
+        ((dated("ami-1", 1, deprecated=True), dated("ami-2", 9)), "ami-2"),
+        ((dated("ami-1", 9, deprecated=True), dated("ami-2", 1, deprecated=True)), "ami-2"),
+    ],
+    ids=["newest", "same-age", "deprecated", "all-deprecated"],
+)
+def test_the_newest_image_counts_and_a_deprecated_one_last(images: Any, chosen: str) -> None:
+    there = own_images(*images)
+    assert list(shown(there)) == [chosen]
+    bought(there)
+    assert only_data(there)["ImageId"] == chosen
 
 
 def test_a_right_that_a_launch_lacks_is_told() -> None:
