@@ -4,54 +4,134 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot
 
-# What shapes a node for its whole life. Requirements are compared by the node's labels instead:
-# a wider choice of instance types makes no node wrong.
-_SHAPE: Final = ("labels", "annotations", "taints", "startup_taints", "kubelet", "template")
+# Of the hash that is written now. A release that hashes otherwise has another version, and keeps
+# the fields of the former: nodes that drifted before it are still known to have.
+HASH_VERSION: Final = "1"
+# What shapes a node for its whole life, by version. Requirements are compared by the node's labels
+# instead: a wider choice of instance types makes no node wrong.
+_SHAPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "1": ("labels", "annotations", "taints", "startup_taints", "kubelet", "template")
+}
 _LENGTH: Final = 16
+# The catalogue is made twice a day: two in a row lack what is no longer sold.
+_UNSOLD_FOR: Final = timedelta(hours=13)
 
 
-def shape_hash(provisioner: Provisioner) -> str:
+def shape_hash(provisioner: Provisioner, version: str = HASH_VERSION) -> str:
     """Return a hash of the fields that shape a node; another hash means another kind of node.
 
     A field at its default counts as absent, so that a release with a new field causes no drift.
     Names, and selectors of subnets, groups and images are left out: what these select may change
     daily.
     """
-    shape = {name: _plain(getattr(provisioner, name)) for name in _SHAPE}
+    shape = {name: _plain(getattr(provisioner, name)) for name in _SHAPES[version]}
     text = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
 
+def stamp_of(owner: Provisioner) -> dict[str, str]:
+    """Return the annotations that say as what kind of node one is launched."""
+    return {keys.PROVISIONER_HASH: shape_hash(owner), keys.HASH_VERSION: HASH_VERSION}
+
+
+def new_stamp(node: Node, owner: Provisioner) -> dict[str, str]:
+    """Return the annotations of now for a node with a hash of another version, empty for none.
+
+    One that has drifted by that version keeps its hash. Of a version that is not known, as after
+    going back to an older release, nothing can be said: such a node counts as it is now.
+    """
+    version = _version_of(node)
+    if keys.PROVISIONER_HASH not in node.annotations or version == HASH_VERSION:
+        return {}
+    return {} if _is_reshaped(node, owner) else stamp_of(owner)
+
+
 def drift_of(
-    node: Node, owner: Provisioner, image_id: str = "", current: Collection[str] = ()
+    node: Node,
+    owner: Provisioner,
+    image_id: str = "",
+    current: Collection[str] = (),
+    *,
+    unsold: bool = False,
 ) -> str:
     """Return how a node differs from what its Provisioner asks for now, empty when it does not.
 
-    What is not known is no drift: a node without a hash, a machine whose image is not known, or
-    images that could not be found.
+    What is not known is no drift: a node without a hash, or with one of a version that is not
+    known, a machine whose image is not known, or images that could not be found.
 
     Args:
         image_id: Its machine's AMI.
         current: AMIs the Provisioner's new machines boot from; none for a launch template of the
             user's own.
+        unsold: Whether EC2 no longer sells what it is.
     """
-    written = node.annotations.get(keys.PROVISIONER_HASH)
-    if written is not None and written != shape_hash(owner):
+    if _is_reshaped(node, owner):
         return f"{owner.kind.lower()} {owner.name} has changed"
     labels = {**node.labels, owner.owner_label: owner.name}
     refusing = owner.requirements.first_refusing(labels)
     if refusing is not None:
         found = node.labels.get(refusing.key)
         return f"requirement {refusing.describe()} no longer allows {found or 'its absence'}"
+    if unsold:
+        return f"instance type {node.labels.get(keys.INSTANCE_TYPE)} is no longer sold as it is"
     if image_id and current and image_id not in current:
         return f"image {image_id} is no longer current"
     return ""
+
+
+def unsold_since(snapshot: ClusterSnapshot, before: Mapping[str, str]) -> dict[str, str]:
+    """Return since when the catalogue lacks what nodes are, as ISO time by uid.
+
+    Of a capacity type that it never has, the instance type counts alone.
+
+    Args:
+        before: What the look before returned.
+    """
+    if not snapshot.instance_types:
+        return dict(before)
+    sold = {
+        (known.name, way.zone, way.capacity_type.value)
+        for known in snapshot.instance_types
+        for way in known.offerings
+    }
+    types = {known.name for known in snapshot.instance_types}
+    found = {}
+    for node in snapshot.nodes:
+        kind, zone, bought_as = map(
+            node.labels.get, (keys.INSTANCE_TYPE, keys.ZONE, keys.CAPACITY_TYPE)
+        )
+        is_known = kind in types and (
+            bought_as not in set(CapacityType) or (kind, zone, bought_as) in sold
+        )
+        if node.is_ours and kind and not is_known:
+            found[node.uid] = before.get(node.uid, snapshot.taken_at.isoformat())
+    return found
+
+
+def long_unsold(seen: Mapping[str, str], now: datetime) -> frozenset[str]:
+    """Return the uids of nodes that the catalogue has lacked for so long that they have drifted."""
+    return frozenset(
+        uid for uid, since in seen.items() if now - datetime.fromisoformat(since) >= _UNSOLD_FOR
+    )
+
+
+def _version_of(node: Node) -> str:
+    return node.annotations.get(keys.HASH_VERSION, "1")
+
+
+def _is_reshaped(node: Node, owner: Provisioner) -> bool:
+    written, version = node.annotations.get(keys.PROVISIONER_HASH), _version_of(node)
+    known = written is not None and version in _SHAPES
+    return known and written != shape_hash(owner, version)
 
 
 def _plain(value: Any) -> Any:

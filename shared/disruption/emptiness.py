@@ -66,9 +66,8 @@ def decide_emptiness(
     """
     if not node.is_ours or node.deletion_at is not None or ttl is None:
         return EmptinessDecision(step=EmptinessStep.FORGET)
-    if keys.held_by(node.annotations, (keys.DO_NOT_DISRUPT,)):
-        return EmptinessDecision(step=EmptinessStep.FORGET)
-    if not node.is_open or not is_empty(node, pods, slot):
+    held = keys.held_by(node.annotations, (keys.DO_NOT_DISRUPT,))
+    if held or not node.is_open or not is_empty(node, pods, slot):
         return EmptinessDecision(step=EmptinessStep.FORGET)
     since = empty_since(node)
     if since is None or since > now:

@@ -109,6 +109,7 @@ class DisruptionInput:
     Attributes:
         restless: Uids of nodes whose pods changed less than consolidateAfter ago.
         images: For drift.
+        unsold: Uids of nodes that are what EC2 has not sold for long.
         passed_over: Spot pools that consolidation does not count on: EC2 was offered them lately
             and chose more expensive ones.
     """
@@ -120,6 +121,7 @@ class DisruptionInput:
     restless: frozenset[str] = frozenset()
     pace: OngoingChanges = OngoingChanges()
     images: Images = Images()
+    unsold: frozenset[str] = frozenset()
     passed_over: frozenset[OfferingKey] = frozenset()
 
 
@@ -260,7 +262,11 @@ def _due(disruption_input: DisruptionInput, cause: Cause) -> dict[str, tuple[dat
                 found[node.name] = (now + left, text)
         elif disruption_input.settings.drift and node.annotations.get(keep) != "true":
             image = images.of_instance.get(node.instance_id, "")
-            text = drift_of(node, owner, image, images.current.get(owner.name, ()))
+            current, unsold = (
+                images.current.get(owner.name, ()),
+                node.uid in disruption_input.unsold,
+            )
+            text = drift_of(node, owner, image, current, unsold=unsold)
             if text:
                 found[node.name] = (born, text)
     return found

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from shared.disruption.drift import shape_hash
+from shared.disruption.drift import stamp_of
 from shared.events.group_events import launched_group
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
@@ -345,7 +345,7 @@ def _annotations(slot: Slot, instance: Instance, owner: Provisioner | None) -> d
     written = {key: text for key, text in ours.items() if text}
     if owner is None:
         return written
-    return {**owner.annotations, **written, keys.PROVISIONER_HASH: shape_hash(owner)}
+    return {**owner.annotations, **written, **stamp_of(owner)}
 
 
 def region_of(zone: str) -> str:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from shared.disruption.drift import shape_hash
+from shared.disruption.drift import HASH_VERSION, shape_hash
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, Slot
 from shared.model.kubernetes.node_claims import (
@@ -45,7 +45,13 @@ OUR_TAGS: Final = (
     keys.TAG_NODE_POOL,
     keys.TAG_PLAN,
 )
-_OUR_ANNOTATIONS: Final = (keys.IMAGE_ID, keys.PRICE, keys.PROVISIONER_HASH, keys.SLOT)
+_OUR_ANNOTATIONS: Final = (
+    keys.HASH_VERSION,
+    keys.IMAGE_ID,
+    keys.PRICE,
+    keys.PROVISIONER_HASH,
+    keys.SLOT,
+)
 # Why Karpenter would replace a machine, of what Dovetail compares by a hash; it looks itself for
 # the other reasons.
 _BY_HASH: Final = frozenset({"NodePoolDrifted", "NodeClassDrift"})
@@ -243,6 +249,7 @@ def annotations_of_ours(seen: Handover, slot: Slot) -> dict[str, str | None]:
         keys.IMAGE_ID: seen.instance.image_id if seen.instance is not None else "",
         keys.PRICE: str(slot.price_micros_per_hour or ""),
         keys.PROVISIONER_HASH: written or (shape_hash(seen.owner) if seen.owner else ""),
+        keys.HASH_VERSION: HASH_VERSION,
     }
 
 

@@ -1,6 +1,8 @@
 """Disruption: this decides and launches replacements; the timer it starts removes the nodes."""
 
+import contextlib
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,6 +10,7 @@ from typing import Any, Final
 
 from shared.brakes.ceilings import affordable, as_machines, under_ceilings
 from shared.decisions.bases import DecisionWriter
+from shared.disruption.drift import long_unsold, new_stamp, unsold_since
 from shared.disruption.fingerprint import fingerprint
 from shared.disruption.quiet_nodes import pods_seen, restless
 from shared.disruption.selection import (
@@ -28,14 +31,16 @@ from shared.launching.ami_canary import ImageRollout
 from shared.launching.shallow_spot_pools import passed_over
 from shared.model import labels as keys
 from shared.model.brakes import Ceiling
-from shared.model.errors import PermanentError
+from shared.model.errors import ConflictError, NotFoundError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import owner_among
 from shared.model.snapshot import ClusterSnapshot
+from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.replacement import REPLACED, start_replacement
 from shared.node_templates.images import resolve_images
 from shared.packing.problem import PackingSettings
-from shared.ports import ClusterPorts, KubernetesEvent, Severity, TimerKind
+from shared.ports import ClusterPorts, KubernetesEvent, NodeChange, Severity, TimerKind
 from shared.provisioning.evaluation_budget import EvaluationBudget
 from shared.provisioning.planning_session import Turn
 from shared.snapshot.gather import Gathered
@@ -49,6 +54,10 @@ _LOOK_AGAIN: Final = timedelta(minutes=5)
 # The pods of nodes at the last look, and how long that is kept.
 _PODS_SEEN: Final = "pods-seen"
 _KEEP_SEEN: Final = timedelta(days=30)
+# Nodes that the catalogue lacks, and since when.
+_UNSOLD: Final = "unsold-nodes"
+# Nodes that one look writes a new hash on: each is a call to the API server.
+_MOST_STAMPED: Final = 50
 # A look that was broken off is tried again at once with half of the tries, but not with fewer.
 _FEWEST_TRIES: Final = 4
 
@@ -110,8 +119,11 @@ class Disrupting:
             restless=self._restless(snapshot),
             pace=self._pace(snapshot.taken_at, permitted(permits, snapshot.taken_at)),
             images=self._images(gathered) if self._settings.drift else Images(),
+            unsold=self._unsold(snapshot) if self._settings.drift else frozenset(),
             passed_over=passed_over(self._ports, snapshot.taken_at),
         )
+        if self._settings.drift and not turn.held_back:
+            self._stamp_anew(snapshot)
         evaluation_budget = EvaluationBudget(turn, self._ports.clock, until)
         found = self._look(disruption_input, evaluation_budget)
         if evaluation_budget.broken_off:
@@ -174,6 +186,30 @@ class Disrupting:
                 name, dataclasses.replace(memo, value=value), now + _KEEP_SEEN
             )
         return restless(snapshot, seen)
+
+    def _unsold(self, snapshot: ClusterSnapshot) -> frozenset[str]:
+        """Return the nodes that are what EC2 has not sold for long, and remember since when."""
+        name, now = self._ports.cluster.name, snapshot.taken_at
+        memo = self._ports.ledger.memo(name, _UNSOLD)
+        before = {uid: str(since) for uid, since in memo.value.items()}
+        seen = unsold_since(snapshot, before)
+        if seen != before:
+            self._ports.ledger.change_memo(
+                name, dataclasses.replace(memo, value=seen), now + _KEEP_SEEN
+            )
+        return long_unsold(seen, now)
+
+    def _stamp_anew(self, snapshot: ClusterSnapshot) -> None:
+        """Write the hash of this release on nodes of another, so that none drifts for that."""
+        owners = {owner.name: owner for owner in snapshot.provisioners}
+        stamps = (
+            (node, new_stamp(node, owner))
+            for node in snapshot.nodes
+            if node.is_ours and (owner := owner_among(node, owners)) is not None
+        )
+        for node, stamp in itertools.islice(((n, s) for n, s in stamps if s), _MOST_STAMPED):
+            with contextlib.suppress(ConflictError, NotFoundError):
+                change_node(self._ports, node, NodeChange(set_annotations=stamp))
 
     def _pace(self, now: datetime, permits: frozenset[str]) -> OngoingChanges:
         running, rested = set(), set()

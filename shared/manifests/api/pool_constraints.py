@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from shared.manifests.api.node_constraints import (
+    INSTANCE_TENANCY,
     KEY,
     NodeRequirement,
     Value,
@@ -72,10 +73,18 @@ PoolAnnotations = Annotated[
 ]
 
 
+def _requirement_key_fault(key: str) -> str | None:
+    """Return what to change in the key of a requirement, None when a NodePool may have it.
+
+    Of tenancies there is one, the default: all machines share hosts.
+    """
+    return None if key == INSTANCE_TENANCY else pool_label_key_fault(key)
+
+
 class PoolRequirement(NodeRequirement):
     """What nodes of a NodePool must answer about one label."""
 
-    key: Annotated[str, refused_by(pool_label_key_fault), KEY] = Field(
+    key: Annotated[str, refused_by(_requirement_key_fault), KEY] = Field(
         description="A label of nodes, such as kubernetes.io/arch"
     )
     operator: Annotated[str, Choice(*Operator)] = Field(description=f"One of {', '.join(Operator)}")
@@ -93,7 +102,10 @@ class PoolRequirement(NodeRequirement):
 
 
 POOL_REQUIREMENT: Final = requirement_shape(
-    Rule(_OF_THE_POOL, not_of_others("self.key", V1.reserved_domains)),
+    Rule(
+        _OF_THE_POOL,
+        not_of_others("self.key", V1.reserved_domains, (INSTANCE_TENANCY,)),
+    ),
     Rule(
         "In with minValues needs at least that many values",
         """self.operator != 'In' || !has(self.minValues) || !has(self.values)

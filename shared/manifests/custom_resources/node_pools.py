@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.manifests.api import node_pool as api
 from shared.manifests.api.aws_node_template import UserDataCheck
-from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
+from shared.manifests.api.node_constraints import INSTANCE_TENANCY, asked_of_nodes, with_defaults
 from shared.manifests.api.parts import read
 from shared.manifests.custom_resources.brakes import read_brakes
 from shared.manifests.custom_resources.limits import read_limits
@@ -24,6 +24,7 @@ from shared.model.brakes import Ceiling
 from shared.model.dialect import V1
 from shared.model.provisioner import Provisioner
 from shared.model.quantity import parse_quantity
+from shared.model.requirements import Requirement, Requirements
 
 _NODES: Final = "nodes"
 _MOVED: Final = (
@@ -67,7 +68,9 @@ def decode_node_pool(
         lifetime,
         labels={**given.labels, keys.NODE_CLASS: named},
         annotations=given.annotations,
-        requirements=with_defaults(asked_of_nodes(given.labels, shape.requirements), V1),
+        requirements=_with_tenancy(
+            with_defaults(asked_of_nodes(given.labels, shape.requirements), V1)
+        ),
         kubelet=node_class.kubelet,
         template=node_class.template,
         limits=limits,
@@ -96,6 +99,16 @@ def _without_kubelet(raw: Raw) -> tuple[Raw, tuple[str, ...]]:
     kept = {key: value for key, value in shape.items() if key != "kubelet"}
     spec = {**mapping(raw.get("spec")), "template": {**template, "spec": kept}}
     return {**raw, "spec": spec}, (_MOVED,)
+
+
+def _with_tenancy(asked: Requirements) -> Requirements:
+    """Return the requirements, of tenancies the one that machines have; then nodes have its label.
+
+    That it is among those that are asked for is checked with the fields.
+    """
+    if asked.get(INSTANCE_TENANCY) is None:
+        return asked
+    return asked.merge(Requirements.of([Requirement.of(INSTANCE_TENANCY, "default")]))
 
 
 def _ceiling(limits: Raw) -> Ceiling:

@@ -227,10 +227,6 @@ class Pod:
 
     @property
     def keeps_its_node(self) -> bool:
-        """Whether its presence keeps a node from being empty.
-
-        One that is leaving does not, unless it is of a StatefulSet: its successor comes once it is
-        gone, and may come to this node.
-        """
+        """Whether a node with it is not empty; of those that leave a StatefulSet's alone counts."""
         leaves = self.is_terminating and (self.owner is None or self.owner.kind != "StatefulSet")
         return self.counts_for_emptiness and not leaves

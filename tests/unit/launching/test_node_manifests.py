@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.disruption.drift import shape_hash
+from shared.disruption.drift import HASH_VERSION, shape_hash
 from shared.events.group_events import launched_group
 from shared.launching.node_objects import node_manifest, region_of
 from shared.model import labels as keys
@@ -72,4 +72,5 @@ def test_the_node_carries_the_hash_of_its_provisioner_and_the_nodes_it_replaces(
         keys.PRICE: str(slot().price_micros_per_hour),
         keys.REPLACES: "old,older",
         keys.PROVISIONER_HASH: shape_hash(owner),
+        keys.HASH_VERSION: HASH_VERSION,
     }

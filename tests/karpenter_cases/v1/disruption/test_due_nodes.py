@@ -1,23 +1,28 @@
 """Nodes of NodePools that are empty or that drifted."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from shared.disruption import drift
 from shared.disruption.consolidation import Method
 from shared.disruption.drift import drift_of, shape_hash
 from shared.disruption.selection import Images
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model import labels as keys
+from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner
 from shared.model.provisioner import Provisioner
-from tests.builders import NOW, affinity, pod, ref, slot
+from tests.builders import NOW, affinity, instance_type, pod, ref, slot
 from tests.karpenter_cases.scheduling.writing import wants
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene, some
 from tests.karpenter_cases.v1.reading import CLASSES
+from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.disruption.clusters import changed, looked, on
 from tests.unit.manifests.documents import CLASS_REF, node_class, node_pool
+from tests.unit.worlds import World
 
 DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
 OLD = {keys.PROVISIONER_HASH: "of another time"}
@@ -181,6 +186,35 @@ def test_an_image_that_is_no_longer_found_is_drift() -> None:
     assert drifted(of_pool("a"), owner, on("a"), image="ami-new") is None
 
 
+def sold(*names: str, **more: Any) -> Any:
+    return tuple(instance_type(name, **more) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("types", "gone"),
+    [
+        (sold("m5.large", "m5.xlarge"), False),
+        (sold("m5.xlarge"), True),
+        (sold("m5.large", zones=("us-east-1c",)), True),
+    ],
+    ids=["sold", "no-type", "no-offering"],
+)
+def test_a_type_or_offering_that_is_gone_is_drift(types: Any, *, gone: bool) -> None:
+    there = world(named_pool(disruption={"consolidateAfter": "Never"}), types=types)
+    there.disruption = replace(there.disruption, drift=True)
+    stand(there)
+    there.cluster.add(pod(node_name="n1"))
+    there.advance(timedelta(hours=1))
+    there.provision(look=True)
+    there.advance(timedelta(hours=12))
+    there.provision(look=True)
+    assert there.events("Disrupted") == []
+    there.advance(timedelta(hours=1))
+    there.provision(look=True)
+    told = [event.message for event in there.events("Disrupted", "Node")]
+    assert [text.startswith("drift: instance type m5.large") for text in told] == [True] * gone
+
+
 def test_a_class_that_is_missing_is_no_drift() -> None:
     # Its NodePool cannot be used then: what its nodes should be is not known.
     node = of_pool("a", annotations=OLD, owner="wrong")
@@ -188,6 +222,37 @@ def test_a_class_that_is_missing_is_no_drift() -> None:
 
 
 CHANGED = saving(labels={"team": "new"}, **QUIET)
+FORMER = {"0": ("labels",), **drift._SHAPES}
+
+
+def stamped(there: World, version: str) -> Node:
+    """Let a node with a hash of a version stand, and look; return the node."""
+    stamp = {keys.PROVISIONER_HASH: "of another time", keys.HASH_VERSION: version}
+    there.disruption = replace(there.disruption, drift=True)
+    stand(there, annotations=stamp)
+    there.cluster.add(pod(node_name="n1"))
+    there.advance(timedelta(hours=1))
+    there.provision(look=True)
+    return there.cluster.node_values["n1"]
+
+
+def test_another_version_of_the_hash_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = named_pool(disruption={"consolidateAfter": "Never"})
+    there = world(raw)
+    node = stamped(there, "of another release")
+    assert there.events("Disrupted") == []
+    owner = decode_node_pool(raw, CLASSES)
+    assert node.annotations[keys.PROVISIONER_HASH] == shape_hash(owner)
+    assert node.annotations[keys.HASH_VERSION] == drift.HASH_VERSION
+    # Of a version that is known, those that drifted by it keep their hash.
+    monkeypatch.setattr(drift, "_SHAPES", FORMER)
+    other = world(raw)
+    assert stamped(other, "0").annotations[keys.HASH_VERSION] == "0"
+    assert len(other.events("Disrupted", "Node")) == 1
+    stamp = {keys.PROVISIONER_HASH: shape_hash(owner, "0"), keys.HASH_VERSION: "0"}
+    same = of_pool("a", annotations=stamp)
+    assert drift_of(same, owner) == ""
+    assert drift.new_stamp(same, owner) == drift.stamp_of(owner)
 
 
 def odd(name: str, kind: str = "m5.large", minutes: int = 0, **more: Any) -> Any:

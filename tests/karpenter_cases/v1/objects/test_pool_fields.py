@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from shared.scheduling.provisioner_offerings import node_labels
 from tests.karpenter_cases.v1.reading import (
     DISRUPTION,
     NODE,
@@ -283,3 +284,13 @@ def test_of_capacity_types_the_known_ones_count() -> None:
     alone = {"bad": asks(wants(keys.CAPACITY_TYPE, "In", "bad"))}
     each_is_refused(alone, f"{NODE}.requirements", "allow at least one of on-demand, spot")
     assert asks(wants(keys.CAPACITY_TYPE, "In", "bad", "spot")) == []
+
+
+def test_of_tenancies_the_default_counts() -> None:
+    tenancy = "karpenter.k8s.aws/instance-tenancy"
+    alone = {"bad": asks(wants(tenancy, "In", "bad"))}
+    each_is_refused(alone, f"{NODE}.requirements", "allow at least one of default")
+    assert asks(wants(tenancy, "In", "default")) == []
+    assert asks(wants(tenancy, "In", "bad", "default")) == []
+    owner = pool_of({"requirements": [wants(tenancy, "In", "bad", "default")]})
+    assert node_labels(owner)[tenancy] == "default"

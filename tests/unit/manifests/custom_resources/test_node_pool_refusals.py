@@ -53,7 +53,7 @@ def refused(raw: dict[str, Any], words: str) -> None:
         (wants("karpenter.sh/x", "Exists"), "key: this key belongs to Karpenter"),
         (wants("karpenter.k8s.aws/instance-pods", "Exists"), "key: this key belongs to Karpenter"),
         (
-            wants("karpenter.k8s.aws/instance-tenancy", "In", "default"),
+            wants("karpenter.k8s.aws/instance-ebs-bandwidth", "Gt", "1"),
             "key: Dovetail does not know this of instance types",
         ),
         ({"operator": "Exists"}, "key: write a label of nodes"),
@@ -67,6 +67,12 @@ def test_a_wrong_requirement_is_refused(requirement: dict[str, Any], words: str)
 def test_a_capacity_type_that_cannot_be_bought_is_refused(values: tuple[str, ...]) -> None:
     raw = node_pool({"requirements": [wants("karpenter.sh/capacity-type", "In", *values)]})
     refused(raw, f"{SPEC}.requirements: allow at least one of on-demand, spot")
+
+
+@pytest.mark.parametrize("asked", [("In", "dedicated"), ("NotIn", "default"), ("DoesNotExist",)])
+def test_a_tenancy_that_machines_do_not_have_is_refused(asked: tuple[str, ...]) -> None:
+    raw = node_pool({"requirements": [wants("karpenter.k8s.aws/instance-tenancy", *asked)]})
+    refused(raw, f"{SPEC}.requirements: allow at least one of default")
 
 
 def test_a_pool_of_windows_alone_is_refused() -> None:
