@@ -118,12 +118,14 @@ def view_pod(raw: Mapping[str, Any]) -> PodView:
     owner = controller(metadata)
     stays = owner is not None and owner.kind in ("DaemonSet", "Node")
     ended = status.get("phase") in ("Succeeded", "Failed")
-    leaving = metadata.get("deletionTimestamp") is not None
-    succeeded = owner is not None and owner.kind == "StatefulSet"
     node = sys.intern(text(spec.get("nodeName")))
     scheduled = condition(status, "PodScheduled")
     marked = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
-    blocked = spec.get("schedulingGates") or status.get("nominatedNodeName") or leaving
+    blocked = (
+        spec.get("schedulingGates")
+        or status.get("nominatedNodeName")
+        or metadata.get("deletionTimestamp")
+    )
     return PodView(
         namespace=sys.intern(text(metadata.get("namespace"))),
         name=text(metadata.get("name")),
@@ -131,7 +133,7 @@ def view_pod(raw: Mapping[str, Any]) -> PodView:
         version=text(metadata.get("resourceVersion")),
         node=node,
         waits=marked and not (node or stays or ended or blocked),
-        counts=not (stays or ended or (leaving and not succeeded)),
+        counts=not (stays or ended),
     )
 
 

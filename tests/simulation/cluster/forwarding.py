@@ -136,7 +136,7 @@ def view(value: object) -> View:
                 version=value.resource_version,
                 node=value.node_name,
                 waits=value.is_provisionable,
-                counts=value.keeps_its_node,
+                counts=value.counts_for_emptiness,
             )
         case Node():
             taints = sorted(taint.key for taint in value.taints)

@@ -105,18 +105,6 @@ def test_a_node_is_empty_when_its_last_pod_that_counts_leaves() -> None:
     assert cluster.lose(pod("daemon")) == []
 
 
-@pytest.mark.parametrize(("owner", "empties"), [("ReplicaSet", True), ("StatefulSet", False)])
-def test_a_pod_that_leaves_keeps_its_node_for_its_successor_alone(
-    owner: str, *, empties: bool
-) -> None:
-    cluster = Cluster()
-    cluster.see(pod("a", node="n1", owner=owner))
-    assert cluster.see(node()) == []
-    leaving = pod("a", node="n1", owner=owner, deletionTimestamp="2026-01-01T00:00:00Z")
-    assert cluster.see(leaving) == ([("node-empty", "n1")] if empties else [])
-    assert cluster.lose(pod("a", owner=owner)) == ([] if empties else [("node-empty", "n1")])
-
-
 def test_a_node_without_pods_is_empty_once_it_is_initialized() -> None:
     cluster = Cluster()
     assert cluster.see(node(ready=False, taints=HELD)) == []
