@@ -100,24 +100,19 @@ def disruptions_left(
     """
     if not owner.budgets:
         return None
-    known = counted(owner, nodes)
-    allowed = allowed_of(owner.budgets, reason, len(known), now)
+    counted = [node for node in nodes if node.is_ours and owner.owns(node) and node.has_joined]
+    allowed = _allowed(owner.budgets, reason, len(counted), now)
     if allowed is None:
         return None
     used = sum(
         1
-        for node in known
+        for node in counted
         if node.ready is not True or node.deletion_at is not None or node.uid in going
     )
     return max(0, allowed - used)
 
 
-def counted(owner: Provisioner, nodes: Iterable[Node]) -> list[Node]:
-    """Return the nodes of an owner that its budgets count."""
-    return [node for node in nodes if node.is_ours and owner.owns(node) and node.has_joined]
-
-
-def allowed_of(
+def _allowed(
     budgets: Sequence[NodeBudget], reason: DisruptionReason | None, of: int, now: datetime
 ) -> int | None:
     """Return the smallest of the budgets that are active and for this reason, None without one.

@@ -31,9 +31,8 @@ class EmptinessDecision:
 def is_empty(node: Node, pods: Iterable[Pod], slot: Slot | None) -> bool:
     """Return whether nothing that counts is on the node, promised to it or on its way to it.
 
-    Pods of DaemonSets, static pods and ended pods do not count, and of those that are leaving only
-    that of a StatefulSet does. A promise is over once the node has been initialized: its pods were
-    bound just before. A node that replaces others waits for their pods.
+    Pods of DaemonSets, static, ended and leaving pods do not count, nor do promises once the node
+    has been initialized. A node that replaces others waits for their pods.
     """
     if keys.REPLACES in node.annotations:
         return False
@@ -64,10 +63,9 @@ def decide_emptiness(
     Args:
         ttl: `ttlSecondsAfterEmpty` of its provisioner, None for never.
     """
-    if not node.is_ours or node.deletion_at is not None or ttl is None:
-        return EmptinessDecision(step=EmptinessStep.FORGET)
     held = keys.held_by(node.annotations, (keys.DO_NOT_DISRUPT,))
-    if held or not node.is_open or not is_empty(node, pods, slot):
+    stays = held or node.deletion_at is not None or not (node.is_ours and node.is_open)
+    if ttl is None or stays or not is_empty(node, pods, slot):
         return EmptinessDecision(step=EmptinessStep.FORGET)
     since = empty_since(node)
     if since is None or since > now:

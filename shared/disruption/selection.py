@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from shared.disruption.allowances import Allowances, allowances, allowed_of, counted
+from shared.disruption.allowances import Allowances, allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.consolidation import Method, consolidate
 from shared.disruption.drift import drift_of
@@ -191,17 +191,18 @@ def blocked_in(snapshot: ClusterSnapshot) -> dict[Provisioner, list[DisruptionRe
 
     Budgets that are only used up block nothing.
     """
-    found = {}
-    for owner in snapshot.provisioners:
-        of = len(counted(owner, snapshot.nodes)) if owner.budgets else 0
-        reasons = [
-            reason
-            for reason in DisruptionReason
-            if of and allowed_of(owner.budgets or (), reason, of, snapshot.taken_at) == 0
-        ]
-        if reasons:
-            found[owner] = reasons
-    return found
+    nodes = [
+        dataclasses.replace(node, ready=True, deletion_at=None)
+        for node in snapshot.nodes
+        if node.is_ours and node.has_joined
+    ]
+    owners = [owner for owner in snapshot.provisioners if any(map(owner.owns, nodes))]
+    left = allowances(owners, nodes, snapshot.taken_at, frozenset()).left
+    found = {
+        owner: [reason for reason in DisruptionReason if left.get((owner.name, reason)) == 0]
+        for owner in owners
+    }
+    return {owner: reasons for owner, reasons in found.items() if reasons}
 
 
 def closed(snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -65,7 +65,7 @@ class Emptiness(NodeTimer):
     def _begin(self, node: Node) -> str:
         now = self._ports.clock.now()
         node = unmarked(self._ports, node, now)
-        owner = self._owner_of(node)
+        owner = owner_among(node, self._acting_owners())
         decision = self._decide(node, owner)
         if owner is None or decision.step == EmptinessStep.FORGET:
             if keys.EMPTINESS_TIMESTAMP in node.annotations and not self._is_empty(node):
@@ -99,7 +99,7 @@ class Emptiness(NodeTimer):
             return state.wait_again(SOON)
 
     def _decide_and_act(self, node: Node, state: TimerState) -> TimerState:
-        owner = self._owner_of(node)
+        owner = owner_among(node, self._acting_owners())
         decision = self._decide(node, owner)
         match decision.step:
             case EmptinessStep.WAIT:
@@ -143,9 +143,6 @@ class Emptiness(NodeTimer):
         )
         with contextlib.suppress(NotFoundError):
             change_node(self._ports, node, _unless_deleted(change))
-
-    def _owner_of(self, node: Node) -> Provisioner | None:
-        return owner_among(node, self._acting_owners())
 
     def _decide(self, node: Node, owner: Provisioner | None) -> EmptinessDecision:
         ttl = owner.ttl_after_empty if owner is not None else None
