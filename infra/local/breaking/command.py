@@ -9,6 +9,7 @@ from typing import Any, Final
 
 _SCORES: Final = "scoreboard.json"
 _LONGEST_SECONDS: Final = 3600.0
+_PLAIN_WIDTH: Final = 160
 _SURVIVED: Final = 0
 _NOT_SURVIVED: Final = 1
 _TEXT: Final = """\
@@ -140,7 +141,8 @@ def _run(arguments: argparse.Namespace) -> int:
     stand_alone(os.environ)
     chosen = getattr(arguments, "kubeconfig", None) or os.environ.get("KUBECONFIG", "")
     world = find_world(chosen)
-    console = Console()
+    # In a file or a pipe each row of the scoreboard is one line.
+    console = Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
     path = Path(world.folder, _SCORES)
     if arguments.fault is None:
         scores = read_scores(path)
