@@ -34,9 +34,8 @@ def is_empty(node: Node, pods: Iterable[Pod], slot: Slot | None) -> bool:
     Pods of DaemonSets, static, ended and leaving pods do not count, nor do promises once the node
     has been initialized. A node that replaces others waits for their pods.
     """
-    if keys.REPLACES in node.annotations:
-        return False
-    if slot is not None and slot.pods and not node.has_joined:
+    promised = slot is not None and slot.pods and not node.has_joined
+    if promised or keys.REPLACES in node.annotations:
         return False
     return not any(pod.keeps_its_node for pod in pods)
 
@@ -70,7 +69,6 @@ def decide_emptiness(
     since = empty_since(node)
     if since is None or since > now:
         return EmptinessDecision(step=EmptinessStep.STAMP, wait=ttl)
-    due = since + ttl
-    if now < due:
+    if now < (due := since + ttl):
         return EmptinessDecision(step=EmptinessStep.WAIT, wait=due - now)
     return EmptinessDecision(step=EmptinessStep.REMOVE)

@@ -6,7 +6,6 @@ is seen on it: by the timer, by the forwarder's next report and by sweep each mi
 """
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -49,9 +48,9 @@ class Emptiness(NodeTimer):
     kind = TimerKind.EMPTINESS
 
     def begin(self, node_name: str) -> str:
-        """Start the timer of a node that is empty, or remove its stamp; return what was done.
+        """Start the timer of an empty node, or remove its stamp; return what was done.
 
-        A node whose time is over already is removed at once: its timer did not wake, or died.
+        A node whose time is over is removed at once: its timer did not wake, or died.
         """
         node = self._ports.cluster.node(node_name)
         if node is None:
@@ -74,7 +73,7 @@ class Emptiness(NodeTimer):
         if decision.step == EmptinessStep.STAMP:
             stamp = now.replace(microsecond=0).isoformat()
             change = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: stamp})
-            node = change_node(self._ports, node, _unless_deleted(change))
+            node = self._write(node, change)
             decision = self._decide(node, owner)
             if decision.step == EmptinessStep.WAIT:
                 ttl = decision.wait + (now - (empty_since(node) or now))
@@ -95,7 +94,6 @@ class Emptiness(NodeTimer):
         try:
             return self._decide_and_act(node, state)
         except (ConflictError, NotFoundError):
-            # The node was deleted between two calls, or other controllers write to it.
             return state.wait_again(SOON)
 
     def _decide_and_act(self, node: Node, state: TimerState) -> TimerState:
@@ -116,11 +114,7 @@ class Emptiness(NodeTimer):
                 return self._finish_and_forget(state, "not empty")
 
     def _remove(self, node: Node, owner: Provisioner) -> str:
-        """Cordon, look again, and remove, unless a pod was bound to the node meanwhile.
-
-        Returns:
-            The result; empty when the node changed meanwhile: look again.
-        """
+        """Cordon and remove, unless a pod came; return the result, empty to look at it again."""
         if not may_remove(self._ports, owner, node, DisruptionReason.EMPTY):
             text = "its disruption budgets allow no more empty nodes to be removed now"
             told = event_on(owner, "DisruptionBlocked", text, severity=Severity.NORMAL)
@@ -142,7 +136,7 @@ class Emptiness(NodeTimer):
             set_annotations=dict.fromkeys(written), unschedulable=False if cordoned else None
         )
         with contextlib.suppress(NotFoundError):
-            change_node(self._ports, node, _unless_deleted(change))
+            self._write(node, change)
 
     def _decide(self, node: Node, owner: Provisioner | None) -> EmptinessDecision:
         ttl = owner.ttl_after_empty if owner is not None else None
@@ -155,7 +149,6 @@ class Emptiness(NodeTimer):
     def _slot_of(self, node: Node) -> Slot | None:
         return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)
 
-
-def _unless_deleted(change: NodeChange) -> Callable[[Node], NodeChange | None]:
-    """Return a change that is not made to a Node that is being deleted."""
-    return lambda node: change if node.deletion_at is None else None
+    def _write(self, node: Node, change: NodeChange) -> Node:
+        """Change a Node unless it is being deleted."""
+        return change_node(self._ports, node, lambda read: None if read.deletion_at else change)

@@ -22,7 +22,6 @@ from shared.model.requirements import (
     Requirements,
 )
 
-# Of a launch, and no fact of an instance type; Dovetail launches with `default` alone.
 INSTANCE_TENANCY: Final = "karpenter.k8s.aws/instance-tenancy"
 _KNOWN_VALUES: Final = (
     (keys.CAPACITY_TYPE, ("on-demand", "spot")),
@@ -90,19 +89,15 @@ def _domains(names: Iterable[str]) -> str:
     return "|".join(name.replace(".", "[.]") for name in names)
 
 
-def not_of_others(
-    key: str,
-    reserved: tuple[str, ...] = keys.RESTRICTED_DOMAINS,
-    further: tuple[str, ...] = (),
-) -> str:
+def not_of_others(key: str, reserved: tuple[str, ...] = keys.RESTRICTED_DOMAINS) -> str:
     """Return the rule that a key of a label is one that a user may choose.
 
     Args:
         reserved: Domains that the dialect of the document reserves.
-        further: Keys of these that may be chosen besides those that are well known.
     """
-    free = (name for name in (*keys.WELL_KNOWN, *keys.ALIASES) if not keys.is_restricted(name))
-    known = sorted(f"'{name}'" for name in (*free, *further))
+    known = sorted(
+        f"'{name}'" for name in (*keys.WELL_KNOWN, *keys.ALIASES) if not keys.is_restricted(name)
+    )
     return (
         f"(!{key}.matches('^([^/]*[.])?({_domains(reserved)})/')"
         f" || {key}.matches('^([^/]*[.])?({_domains(keys.EXCEPTED_DOMAINS)})/')"

@@ -104,7 +104,7 @@ class PoolRequirement(NodeRequirement):
 POOL_REQUIREMENT: Final = requirement_shape(
     Rule(
         _OF_THE_POOL,
-        not_of_others("self.key", V1.reserved_domains, (INSTANCE_TENANCY,)),
+        f"self.key == '{INSTANCE_TENANCY}' || {not_of_others('self.key', V1.reserved_domains)}",
     ),
     Rule(
         "In with minValues needs at least that many values",
