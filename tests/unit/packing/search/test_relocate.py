@@ -17,6 +17,9 @@ SHAPES = (
     shape("large", 400_000, cores=4, gib=16),
 )
 
+# The larger machine costs more than two of the other size.
+DEAR = (SHAPES[1], shape("large", 500_000, cores=4, gib=16))
+
 
 def pods_of(plan: Sequence[Planned]) -> Counter[int]:
     found: Counter[int] = Counter()
@@ -49,11 +52,41 @@ def test_a_node_that_loses_its_last_pod_is_not_bought() -> None:
     assert relocate(priced, plan) == [Planned(medium, ((0, 4),))]
 
 
-def test_no_more_is_looked_at_than_the_price_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_is_exchanged_for_a_smaller_one_where_neither_could_move_alone() -> None:
+    pods = [pod(cpu, 1, 1) for cpu in (1500, 1000, 900, 500)]
+    priced, _ = ground_of(problem(pods, shapes=DEAR))
+    medium, large = (priced.prices.index(price) for price in (200_000, 500_000))
+    plan = [Planned(large, ((0, 1), (1, 1))), Planned(medium, ((2, 1), (3, 1)))]
+    found = relocate(priced, plan)
+    assert found == [Planned(medium, ((0, 1), (3, 1))), Planned(medium, ((1, 1), (2, 1)))]
+
+
+def test_nothing_is_exchanged_for_what_would_cost_more_elsewhere() -> None:
+    pods = [pod(cpu, 1, 1) for cpu in (1500, 1000, 1400, 500)]
+    priced, _ = ground_of(problem(pods, shapes=DEAR))
+    medium, large = (priced.prices.index(price) for price in (200_000, 500_000))
+    plan = [Planned(large, ((0, 1), (1, 1))), Planned(medium, ((2, 1), (3, 1)))]
+    assert relocate(priced, plan) == sorted(plan)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_no_more_is_looked_at_than_the_price_is_worth(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     priced, _ = ground_of(problem([pod(500, 1, 4)], shapes=SHAPES[1:]))
     (medium,) = kinds(priced, "medium")
     plan = [Planned(medium, ((0, 3),)), Planned(medium, ((0, 1),))]
-    monkeypatch.setattr(relocation, "_MOST_QUESTIONS", 1)
+    monkeypatch.setattr(relocation, "_MOST_QUESTIONS", most)
     assert priced.cost(relocate(priced, plan)) == 400_000
     monkeypatch.setattr(relocation, "_MOST_NODES", 1)
     assert relocate(priced, plan) == plan
+
+
+def test_what_was_moved_when_the_passes_are_done_stays_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    priced, _ = ground_of(problem([pod(500, 1, 4)], shapes=SHAPES[1:]))
+    (medium,) = kinds(priced, "medium")
+    monkeypatch.setattr(relocation, "_MOST_PASSES", 1)
+    plan = [Planned(medium, ((0, 3),)), Planned(medium, ((0, 1),))]
+    assert relocate(priced, plan) == [Planned(medium, ((0, 4),))]
