@@ -44,6 +44,16 @@ def test_the_same_policy_changes_nothing(
     assert capsys.readouterr().out.endswith("0 decisions would have been another\n")
 
 
+def test_bases_beside_the_decisions_are_no_decisions(
+    decisions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = Path(decisions).parent / "bases" / "prod" / "2026-11-23" / "p0.json.gz"
+    base.parent.mkdir(parents=True)
+    base.write_bytes(b"read only for a decision that names it")
+    assert run("what-if", str(Path(decisions).parent)) == 0
+    assert capsys.readouterr().out.startswith("2 decisions of offline, ")
+
+
 def test_a_provisioner_of_a_file_takes_the_place_of_the_recorded_one(
     decisions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
