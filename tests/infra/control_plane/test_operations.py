@@ -21,7 +21,13 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 # Pages that belong to no alarm.
 GUIDES = {"README", "symptoms", "uninstall", "upgrade"}
 # What the command line makes of several calls or adds to all of them.
-COMPOSED = {("ecr", "get-login-password"), ("logs", "tail"), ("s3", "ls"), ("s3", "rm")}
+COMPOSED = {
+    ("ecr", "get-login-password"),
+    ("logs", "tail"),
+    ("s3", "ls"),
+    ("s3", "rm"),
+    ("s3", "sync"),
+}
 GLOBAL = {
     "--query",
     "--output",
