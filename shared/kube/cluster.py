@@ -120,12 +120,15 @@ class KubeCluster(KubeNodes, KubeStorage):
             for name, found, problems in read_node_classes(raws, self._check_user_data)
         )
 
-    def set_pool_status(self, name: str, status: PoolStatus) -> None:
-        """Write into a NodePool's status what its nodes are, unless it says so; gone is fine."""
-        path = path_to(NODE_POOLS_PATH, name)
+    def set_pool_status(
+        self, name: str, status: PoolStatus, owner: OwnerKind = OwnerKind.NODE_POOL
+    ) -> None:
+        """Write into an owner's status what its nodes are, unless it says so; gone is fine."""
+        path = path_to(_OWNER_PATHS[owner], name)
         raw = self._find(path)
         if raw is not None:
-            self._patch_status(path, pool_status(raw, status, at=self._now()), f"nodepool {name}")
+            body = pool_status(raw, owner, status, at=self._now())
+            self._patch_status(path, body, f"status of {owner.lower()} {name}")
 
     def set_template_status(
         self, name: str, status: TemplateStatus, owner: OwnerKind = OwnerKind.PROVISIONER

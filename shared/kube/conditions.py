@@ -12,6 +12,7 @@ from shared.ports import Condition, PoolStatus
 _HEALTHY: Final = "NodeRegistrationHealthy"
 # Resources that a NodePool without nodes has 0 of.
 _COUNTED: Final = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE)
+_MICROS: Final = 1_000_000
 HOLDS: Final = {True: "True", False: "False"}
 
 
@@ -67,23 +68,27 @@ def _parts_of_ready(reason: str, message: str) -> list[dict[str, Any]]:
 
 
 def pool_status(
-    raw: Mapping[str, Any], status: PoolStatus, *, at: datetime
+    raw: Mapping[str, Any], owner: OwnerKind, status: PoolStatus, *, at: datetime
 ) -> dict[str, Any] | None:
-    """Return the patch of what the nodes of a NodePool are, None when it says so already.
+    """Return the patch of what the nodes of an owner are, None when it says so already.
 
     Source: https://karpenter.sh/docs/concepts/nodepools/#status (2026-11).
     """
     counted = {**dict.fromkeys(_COUNTED, 0), **dict(status.resources.items)}
     resources = {name: format_amount(name, amount) for name, amount in sorted(counted.items())}
     resources["nodes"] = str(status.nodes)
-    wanted = {"nodes": status.nodes, "resources": resources}
+    wanted: dict[str, Any] = {"nodes": status.nodes, "resources": resources}
+    of_pool = owner == OwnerKind.NODE_POOL
+    if not of_pool:
+        wanted["dollarsPerHour"] = f"{status.price_micros_per_hour / _MICROS:.4f}"
     known = mapping(raw.get("status"))
-    changed: dict[str, Any] = {k: value for k, value in wanted.items() if known.get(k) != value}
+    changed = {k: value for k, value in wanted.items() if known.get(k) != value}
     if "resources" in changed:
         # A merge patch keeps what it does not name.
         gone = mapping(known.get("resources")).keys() - resources.keys()
         changed["resources"] = {**resources, **dict.fromkeys(sorted(gone))}
-    conditions = with_conditions(raw, [_registration(status)], at, generation=True)
+    told = [_registration(status)] if of_pool else []
+    conditions = with_conditions(raw, told, at, generation=True)
     if conditions is not None:
         changed["conditions"] = conditions
     return status_patch(raw, changed) if changed else None

@@ -40,16 +40,20 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatus:
-    """What the nodes of a NodePool are.
+    """What the nodes of a Provisioner or NodePool are.
 
     Attributes:
         resources: What they have together.
-        registers: Whether its last instances joined, None when too little is known.
+        registers: Whether its last instances joined, None when too little is known. Only NodePools
+            show it.
+        price_micros_per_hour: What they cost. Only Provisioners show it: the definition of
+            NodePools may be Karpenter's, which has no field for it.
     """
 
     nodes: int
     resources: Resources
     registers: bool | None = None
+    price_micros_per_hour: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +86,14 @@ class Templates(Protocol):
         """Return all EC2NodeClasses, also those that no NodePool names, sorted by name."""
         ...
 
-    def set_pool_status(self, name: str, status: PoolStatus) -> None:
-        """Write into a NodePool's status what its nodes are, unless it says so; gone is fine."""
+    def set_pool_status(
+        self, name: str, status: PoolStatus, owner: OwnerKind = OwnerKind.NODE_POOL
+    ) -> None:
+        """Write into an owner's status what its nodes are, unless it says so; gone is fine.
+
+        Args:
+            owner: Its kind.
+        """
         ...
 
     def set_template_status(

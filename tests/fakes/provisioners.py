@@ -29,6 +29,7 @@ class FakeProvisioners(FakeStorage):
         self.class_statuses: dict[str, TemplateStatus] = {}
         self._raw_provisioners: dict[str, Mapping[str, Any]] = {}
         self.pool_statuses: dict[str, PoolStatus] = {}
+        self.provisioner_statuses: dict[str, PoolStatus] = {}
         self._raw_pools: dict[str, Mapping[str, Any]] = {}
 
     def apply_provisioner(
@@ -59,9 +60,13 @@ class FakeProvisioners(FakeStorage):
             )
         )
 
-    def set_pool_status(self, name: str, status: PoolStatus) -> None:
+    def set_pool_status(
+        self, name: str, status: PoolStatus, owner: OwnerKind = OwnerKind.NODE_POOL
+    ) -> None:
         self._raise_planned("set_pool_status")
-        if name in self._raw_pools:
+        if owner == OwnerKind.PROVISIONER:
+            self.provisioner_statuses[name] = status
+        elif name in self._raw_pools:
             self.pool_statuses[name] = status
 
     def set_template_status(

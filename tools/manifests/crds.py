@@ -69,7 +69,7 @@ def definition(kind: type[CustomResource]) -> Schema:
     """Return the CustomResourceDefinition of a kind."""
     names = kind.definition
     group, version_name = names.api_version.split("/")
-    columns = [
+    shown = [
         {
             "name": column.name,
             "type": column.type,
@@ -80,12 +80,15 @@ def definition(kind: type[CustomResource]) -> Schema:
         for column in names.columns
     ]
     age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    # As with Karpenter: the age is the last that is shown without `-o wide`.
+    narrow = [entry for entry, column in zip(shown, names.columns, strict=True) if not column.wide]
+    columns = [*narrow, age, *(entry for entry in shown if entry not in narrow)]
     version = {
         "name": version_name,
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
-        "additionalPrinterColumns": [*columns, age],
+        "additionalPrinterColumns": columns,
         "schema": {"openAPIV3Schema": _document(kind)},
     }
     return {

@@ -188,6 +188,12 @@ _STATUS: Final = {
             "type": "object",
             "additionalProperties": QUANTITY,
         },
+        "nodes": {
+            "description": "How many nodes it has",
+            "type": "integer",
+            "format": "int64",
+        },
+        "dollarsPerHour": {"description": "What its nodes cost", **TEXT},
         "lastScaleTime": MOMENT,
         "conditions": conditions(
             severity=TEXT, observedGeneration={"type": "integer", "format": "int64"}
@@ -213,7 +219,7 @@ class Provisioner(CustomResource):
         ),
         columns=(
             Column(
-                name="Active",
+                name="Ready",
                 type="string",
                 path='.status.conditions[?(@.type=="Active")].status',
                 description="Whether Dovetail acts on it; the condition's message says why not",
@@ -224,6 +230,10 @@ class Provisioner(CustomResource):
                 path='.status.conditions[?(@.type=="Active")].reason',
                 description="Why it is so, in a word; Paused where a pause holds it",
             ),
+            Column(name="Nodes", type="string", path=".status.nodes"),
+            Column(name="CPU", type="string", path=".status.resources.cpu"),
+            Column(name="Memory", type="string", path=".status.resources.memory"),
+            Column(name="$/h", type="string", path=".status.dollarsPerHour"),
             Column(name="Weight", type="integer", path=".spec.weight", wide=True),
         ),
     )

@@ -109,11 +109,14 @@ def test_kubectl_finds_the_kinds_under_their_names_and_prints_their_state() -> N
         assert found["spec"]["scope"] == "Cluster"
         assert version["subresources"] == {"status": {}}
     assert shown == {
-        "awsnodetemplates.karpenter.k8s.aws": ("v1alpha1", ["Ready", "Family", "Age"]),
-        "ec2nodeclasses.karpenter.k8s.aws": ("v1", ["Ready", "Role", "Age"]),
+        "awsnodetemplates.karpenter.k8s.aws": ("v1alpha1", ["Ready", "Age", "Family"]),
+        "ec2nodeclasses.karpenter.k8s.aws": ("v1", ["Ready", "Age", "Role"]),
         "nodepools.karpenter.sh": (
             "v1",
-            ["NodeClass", "Nodes", "Ready", "Weight", "CPU", "Memory", "Age"],
+            ["NodeClass", "Nodes", "Ready", "Age", "Weight", "CPU", "Memory"],
         ),
-        "provisioners.karpenter.sh": ("v1alpha5", ["Active", "Reason", "Weight", "Age"]),
+        "provisioners.karpenter.sh": (
+            "v1alpha5",
+            ["Ready", "Reason", "Nodes", "CPU", "Memory", "$/h", "Age", "Weight"],
+        ),
     }

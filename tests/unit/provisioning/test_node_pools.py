@@ -256,6 +256,17 @@ def test_status_of_a_pool_counts_its_nodes_and_whether_they_join() -> None:
     assert found.registers
 
 
+def test_status_of_a_provisioner_says_what_its_nodes_cost() -> None:
+    world = World(provisioner(), pod())
+    world.provision()
+    world.sweep()
+    found = world.cluster.provisioner_statuses["default"]
+    assert (found.nodes, found.resources) == (1, world.node.capacity)
+    price = int(world.node.annotations[keys.PRICE])
+    assert found.price_micros_per_hour == price > 0
+    assert world.cluster.pool_statuses == {}
+
+
 def test_wrong_pool_is_counted_too_and_none_beside_another_autoscaler() -> None:
     world = world_of()
     world.cluster.apply(node_pool("wrong", replicas=3))

@@ -21,7 +21,8 @@ from infra.local.demo.problem import Problem
 from infra.local.demo.take_over.hands import hands_of
 
 NODE_CLAIMS: Final = "apis/karpenter.sh/v1/nodeclaims"
-_PATIENCE_SECONDS: Final = 60.0
+# Machines of real kubelets boot for 20 seconds, and share the processors.
+_PATIENCE_SECONDS: Final = 180.0
 _LOOK_SECONDS: Final = 0.2
 _TEMPLATE: Final = "karpenter"
 _FINALIZER: Final = "karpenter.sh/termination"
@@ -158,8 +159,16 @@ class Karpenter:
                 "ImageId": image,
                 "UserData": base64.b64encode(text.encode()).decode(),
                 "SecurityGroupIds": [group["GroupId"] for group in groups],
+                "IamInstanceProfile": {"Name": self._profile(node_class)},
             },
         )
+
+    def _profile(self, node_class: str) -> str:
+        """Return an instance profile of the role that an EC2NodeClass names."""
+        found = self._cluster.call("GET", f"apis/karpenter.k8s.aws/v1/ec2nodeclasses/{node_class}")
+        role = found["spec"]["role"]
+        profiles = self._client("iam").list_instance_profiles_for_role(RoleName=role)
+        return str(profiles["InstanceProfiles"][0]["InstanceProfileName"])
 
     def _launch(self, instance_type: str, pool: str, node_class: str) -> Any:
         ec2 = self._client("ec2")

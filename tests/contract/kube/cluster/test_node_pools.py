@@ -174,6 +174,21 @@ def test_status_of_a_pool_says_what_its_nodes_have_together(real: OverHttp) -> N
     real.cluster.set_pool_status("gone", PoolStatus(nodes=0, resources=Resources()))
 
 
+def test_status_of_a_provisioner_says_what_its_nodes_cost(real: OverHttp) -> None:
+    real.apply(provisioner("default"))
+    some = PoolStatus(nodes=2, resources=Resources.of(cpu=4000), price_micros_per_hour=192_000)
+
+    def said(status: PoolStatus) -> Any:
+        real.cluster.set_pool_status("default", status, OwnerKind.PROVISIONER)
+        return real.api.get(f"{PLACES['Provisioner']}/default")
+
+    told = said(some)
+    assert (told["status"]["nodes"], told["status"]["dollarsPerHour"]) == (2, "0.1920")
+    assert told["status"]["resources"]["cpu"] == "4"
+    assert "conditions" not in told["status"]
+    assert said(some) == told
+
+
 def test_classes_are_read_whether_or_not_a_pool_names_them(world: World) -> None:
     world.apply(node_class("b", tags={"team": "red"}))
     world.apply(node_class("a", userData="[oh"))
