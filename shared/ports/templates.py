@@ -44,10 +44,8 @@ class PoolStatus:
 
     Attributes:
         resources: What they have together.
-        registers: Whether its last instances joined, None when too little is known. Only NodePools
-            show it.
-        price_micros_per_hour: What they cost. Only Provisioners show it: the definition of
-            NodePools may be Karpenter's, which has no field for it.
+        registers: Of a NodePool: whether its last instances joined, None when that is not known.
+        price_micros_per_hour: Of a Provisioner: NodePools may be of Karpenter's definition.
     """
 
     nodes: int
@@ -89,11 +87,7 @@ class Templates(Protocol):
     def set_pool_status(
         self, name: str, status: PoolStatus, owner: OwnerKind = OwnerKind.NODE_POOL
     ) -> None:
-        """Write into an owner's status what its nodes are, unless it says so; gone is fine.
-
-        Args:
-            owner: Its kind.
-        """
+        """Write into an owner's status what its nodes are, unless it says so; gone is fine."""
         ...
 
     def set_template_status(
