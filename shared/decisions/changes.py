@@ -38,7 +38,7 @@ def changes(
 
     Args:
         key: What values are sorted by.
-        same: Whether a value stands for another; only asked where they are not one object.
+        same: Whether a value equals another; asked only where they are two objects.
     """
     removed: list[int] = []
     added: list[tuple[int, T]] = []

@@ -7,10 +7,10 @@ from shared.kube.api import path_to
 from shared.kube.lists import KubeReader, list_all
 from shared.kube.payloads import ATTACHMENTS_PATH, NAMESPACES_PATH, claim_path
 from shared.manifests.fields import mapping, text, text_map
+from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
     decode_attachment,
-    decode_claim,
     decode_storage_class,
     decode_volume,
 )

@@ -22,7 +22,7 @@ from shared.manifests.fields import (
 from shared.manifests.pod_requests import is_sidecar, pod_requests
 from shared.manifests.sizes import excesses
 from shared.manifests.spans import read_span
-from shared.manifests.volumes.storage_objects import claims_to_be
+from shared.manifests.volumes.claims import claims_to_be
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Owner, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Toleration

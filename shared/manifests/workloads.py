@@ -18,7 +18,7 @@ from shared.manifests.strictness import (
     replicas_of,
     spec_of,
 )
-from shared.manifests.volumes.storage_objects import decode_claim
+from shared.manifests.volumes.claims import decode_claim
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import Claim
 

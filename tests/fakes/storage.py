@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from shared.manifests.fields import mapping, text_map
+from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
     decode_attachment,
-    decode_claim,
     decode_storage_class,
     decode_volume,
 )

@@ -13,11 +13,11 @@ from shared.manifests.volumes.attachment_limits import (
     split_pods,
     with_attachable,
 )
+from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.node_demands import Volumes
 from shared.manifests.volumes.pod_demands import resolve
 from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
-    decode_claim,
     decode_storage_class,
     decode_volume,
 )

@@ -60,7 +60,7 @@ class Control:
         url: where the server listens, for example `http://127.0.0.1:4566`.
         region: the Region everything lives in.
         account_id: the one account of the emulation.
-        harm: what went wrong on purpose since the start, by kind and by whom it struck.
+        harm: what went wrong on purpose since the start, by kind and by what it struck.
     """
 
     url: str
@@ -118,9 +118,9 @@ class Control:
         for hook in self._launch_hooks:
             hook()
 
-    def harmed(self, kind: str, whom: str) -> None:
+    def harmed(self, kind: str, struck: str) -> None:
         """Count one thing that went wrong on purpose."""
-        self.harm[kind, whom] += 1
+        self.harm[kind, struck] += 1
 
     def deliver_events_to(self, sink: EventSink) -> None:
         """Name the bus: `sink` takes one event (AWS event envelope) and returns its id."""

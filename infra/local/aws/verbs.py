@@ -42,7 +42,9 @@ def register(control: Control, services: Services) -> None:
         """What went wrong on purpose so far: {}."""
         del arguments
         rows = sorted(control.harm.items())
-        return {"harm": [{"kind": kind, "whom": whom, "count": n} for (kind, whom), n in rows]}
+        return {
+            "harm": [{"kind": kind, "struck": struck, "count": n} for (kind, struck), n in rows]
+        }
 
     _register_events(control, services)
     _register_functions(control, services)

@@ -49,7 +49,7 @@ ThrottlingException of others. The functions try again with growing pauses, the 
 minute's sweep come back to what was left. Scale a workload up meanwhile.
 """
 _API_SERVER: Final = """\
-The API server stops and answers nobody, kubectl included. Nothing may be launched or terminated
+The API server stops and does not answer, not even kubectl. Nothing may be launched or terminated
 on what was known before; that is checked. When it answers again the forwarder lists anew, and
 what was missed is made up for.
 """

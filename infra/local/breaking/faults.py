@@ -147,7 +147,7 @@ BEGIN: Final[Mapping[str, Begin]] = {
 
 
 def refused(harm: Mapping[tuple[str, str], int], kind: str) -> int:
-    """Return how often a kind of harm struck, whomever."""
+    """Return how often a kind of harm struck, of all that it struck."""
     return sum(count for (found, _), count in harm.items() if found == kind)
 
 

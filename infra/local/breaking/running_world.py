@@ -85,7 +85,7 @@ def _ready(path: Path) -> dict[str, Any]:
 
 
 def _api_server(ready: Mapping[str, Any]) -> int | None:
-    """Return the process id, if a process of that id is an API server of ours."""
+    """Return the process id, if a process of that id is a local API server."""
     pid = ready.get("pid")
     try:
         return pid if _SERVER in Path(f"/proc/{pid}/cmdline").read_bytes() else None

@@ -360,7 +360,8 @@ def _event(situation: Situation, argument: Mapping[str, Any]) -> str:
 def _killed_at_launch(situation: Situation, argument: Mapping[str, Any]) -> str:
     """A function was killed after EC2 had launched machines for it, and before it knew."""
     function = argument["function"]
-    if any(kind == KILLED_AT_LAUNCH and whom.endswith(function) for kind, whom in situation.harm):
+    struck = [name for kind, name in situation.harm if kind == KILLED_AT_LAUNCH]
+    if any(name.endswith(function) for name in struck):
         return ""
     return f"no launch has found {function} at work and killed it"
 

@@ -1,4 +1,4 @@
-"""Claims, volumes, storage classes and what nodes can attach.
+"""Volumes, storage classes and what nodes can attach.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity,
 https://kubernetes.io/docs/concepts/storage/storage-classes/#allowed-topologies,
@@ -10,7 +10,6 @@ from typing import Final
 from shared.manifests.affinity import required_terms
 from shared.manifests.fields import (
     Raw,
-    controller,
     integer,
     mapping,
     mappings,
@@ -19,12 +18,12 @@ from shared.manifests.fields import (
     text_map,
     texts,
 )
+from shared.manifests.volumes.claims import class_of
 from shared.model import labels as keys
 from shared.model.kubernetes.volumes import (
     EBS_DRIVER,
     AttachLimits,
     Attachment,
-    Claim,
     StorageClass,
     Volume,
 )
@@ -34,49 +33,12 @@ _DEFAULT_CLASS: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
-_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _BY_HAND: Final = "kubernetes.io/no-provisioner"
 # Drivers that took over what was once built into Kubernetes.
 _MIGRATED: Final = {"kubernetes.io/aws-ebs": EBS_DRIVER}
 _PLACE_KEYS: Final = frozenset({keys.ZONE, keys.REGION})
 # Separates the zones in the label of a volume that is in several.
 _BORDER: Final = "__"
-_MANY_NODES: Final = frozenset({"ReadOnlyMany", "ReadWriteMany"})
-
-
-def decode_claim(raw: Raw) -> Claim:
-    """Return the claim."""
-    metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
-    owner = controller(metadata)
-    return Claim(
-        namespace=text(metadata.get("namespace")),
-        name=text(metadata.get("name")),
-        volume=text(spec.get("volumeName")),
-        storage_class=_class_of(metadata, spec),
-        many_nodes=not _MANY_NODES.isdisjoint(texts(spec.get("accessModes"))),
-        one_pod="ReadWriteOncePod" in texts(spec.get("accessModes")),
-        lost=mapping(raw.get("status")).get("phase") == "Lost",
-        deleting=metadata.get("deletionTimestamp") is not None,
-        owner=owner.uid if owner is not None and owner.kind == "Pod" else "",
-    )
-
-
-def claims_to_be(namespace: str, pod: str, spec: Raw) -> tuple[Claim, ...]:
-    """Return the claims that will be made for a pod's generic ephemeral volumes, sorted.
-
-    Args:
-        namespace: Of the pod.
-        pod: Its name.
-        spec: Its spec.
-    """
-    found = []
-    for volume in mappings(spec.get("volumes")):
-        template = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
-        if volume.get("ephemeral"):
-            own = {"namespace": namespace, "name": f"{pod}-{text(volume.get('name'))}"}
-            given = mapping(template.get("metadata")).get("annotations")
-            found.append(decode_claim({**template, "metadata": {**own, "annotations": given}}))
-    return tuple(sorted(found, key=lambda entry: entry.name))
 
 
 def decode_volume(raw: Raw) -> Volume:
@@ -105,7 +67,7 @@ def decode_volume(raw: Raw) -> Volume:
         name=text(metadata.get("name")),
         driver=driver,
         terms=terms,
-        storage_class=_class_of(metadata, spec) or "",
+        storage_class=class_of(metadata, spec) or "",
         is_free=not spec.get("claimRef") and mapping(raw.get("status")).get("phase") != "Failed",
         problems=tuple(problems),
     )
@@ -155,10 +117,3 @@ def decode_attachment(raw: Raw) -> Attachment:
         driver=_MIGRATED.get(attacher, attacher),
         volume=text(mapping(spec.get("source")).get("persistentVolumeName")),
     )
-
-
-def _class_of(metadata: Raw, spec: Raw) -> str | None:
-    """Return the class named, by the annotation of old if it is there, None when none is."""
-    old = text_map(metadata.get("annotations")).get(_OLD_CLASS)
-    name = spec.get("storageClassName") if old is None else old
-    return name if isinstance(name, str) else None

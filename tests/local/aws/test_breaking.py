@@ -86,7 +86,7 @@ def test_each_service_throttles_in_its_own_words(
 
 def test_a_throttle_ends_by_itself() -> None:
     struck, clock = [], [0.0]
-    throttle = Throttle(lambda kind, whom: struck.append((kind, whom)), lambda: clock[0])
+    throttle = Throttle(lambda kind, victim: struck.append((kind, victim)), lambda: clock[0])
     throttle.begin("ec2", 30)
     clock[0] = 29.9
     assert throttle.strikes(ROLE, "ec2")

@@ -6,9 +6,9 @@ from typing import Final
 
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.rules.claims import claim_names
+from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
-    decode_claim,
     decode_storage_class,
     decode_volume,
 )

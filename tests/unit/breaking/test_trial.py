@@ -54,7 +54,7 @@ class Played:
     def control(self, verb: str) -> Any:
         assert verb == "harm"
         count = self._moments[0][3]
-        return {"harm": [{"kind": "refusal", "whom": "x", "count": count}] if count else []}
+        return {"harm": [{"kind": "refusal", "struck": "x", "count": count}] if count else []}
 
     def get_paginator(self, _: str) -> Any:
         return self

@@ -47,7 +47,7 @@ class Left:
 
 
 def _rows(at: Situation) -> list[dict[str, Any]]:
-    return [{"kind": kind, "whom": whom, "count": n} for (kind, whom), n in at.harm.items()]
+    return [{"kind": kind, "struck": struck, "count": n} for (kind, struck), n in at.harm.items()]
 
 
 def failures(at: Situation, name: str, argument: Any) -> list[str]:

@@ -15,10 +15,10 @@ from shared.manifests.nodes import decode_node
 from shared.manifests.pods import decode_pod
 from shared.manifests.problems import InvalidProvisionerError
 from shared.manifests.runtime_classes import with_runtime
+from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
     decode_attachment,
-    decode_claim,
     decode_storage_class,
     decode_volume,
 )

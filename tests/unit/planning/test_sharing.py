@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.node_demands import Volumes
 from shared.manifests.volumes.pod_demands import resolve
-from shared.manifests.volumes.storage_objects import decode_claim, decode_storage_class
+from shared.manifests.volumes.storage_objects import decode_storage_class
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import EBS_DRIVER, attachable

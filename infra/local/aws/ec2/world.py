@@ -46,7 +46,7 @@ class World:
     now: Callable[[], datetime]
     changed: Callable[[Machine, list[Step]], None] = lambda _machine, _steps: None
     launched: Callable[[], None] = lambda: None
-    harmed: Callable[[str, str], None] = lambda _kind, _whom: None
+    harmed: Callable[[str, str], None] = lambda _kind, _struck: None
     instances: dict[str, Any] = field(default_factory=dict)
     accounts: dict[str, EmulatedAccount] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -2,7 +2,7 @@
 
 Read from https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/ and
 https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/podautoscaler/horizontal.go
-(2026-11-25). Metrics of type Resource count, others are told of as missing; of `behavior`, the
+(2026-11-25). Metrics of type Resource count, others are reported as missing; of `behavior`, the
 window of scaling down; scaling up at most doubles, or adds four pods, at each look.
 """
 

@@ -17,7 +17,7 @@ PROTECTED = ("default", "kube-system", "kube-public")
 
 
 def not_enforced(resource: Resource) -> list[str]:
-    """Return the warning to whoever creates an object that has no effect here; else nothing."""
+    """Return the warning for an object that is created and has no effect here; else nothing."""
     why = _NOT_ENFORCED.get(resource.kind) if resource.custom is None else None
     return [f"this {resource.kind} is kept, but the cluster is simulated: {why}"] if why else []
 

@@ -1,4 +1,4 @@
-"""CronJobs start Jobs when they are due, and pods that find no node are told of by an Event."""
+"""CronJobs start Jobs when they are due, and an Event names pods that find no node."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -76,7 +76,7 @@ def test_a_cron_job_that_is_suspended_or_too_late_starts_nothing(bench: Bench) -
         lambda: (
             bench.get(f"{CRON_JOBS}/nightly")["status"]["lastScheduleTime"] > "2026-01-01T00:00:00Z"
         ),
-        "the time was passed over",
+        "the time was skipped",
     )
     assert bench.items(JOBS) == []
 

@@ -8,8 +8,9 @@ from shared.manifests.volumes.attachment_limits import (
     split_pods,
     with_attachable,
 )
+from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.node_demands import Volumes
-from shared.manifests.volumes.storage_objects import decode_claim, decode_volume
+from shared.manifests.volumes.storage_objects import decode_volume
 from shared.model import labels as keys
 from shared.model.kubernetes.volumes import EBS_DRIVER, AttachLimits, attachable
 from shared.model.resources import Resources

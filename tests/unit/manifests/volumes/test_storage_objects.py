@@ -2,11 +2,10 @@ from typing import Any
 
 import pytest
 
+from shared.manifests.volumes.claims import claims_to_be, decode_claim
 from shared.manifests.volumes.storage_objects import (
-    claims_to_be,
     decode_attach_limits,
     decode_attachment,
-    decode_claim,
     decode_storage_class,
     decode_volume,
 )

@@ -4,12 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.node_demands import Volumes
-from shared.manifests.volumes.storage_objects import (
-    decode_claim,
-    decode_storage_class,
-    decode_volume,
-)
+from shared.manifests.volumes.storage_objects import decode_storage_class, decode_volume
 from shared.model.kubernetes.pods import Pod
 from tests import builders as make
 
