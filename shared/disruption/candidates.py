@@ -82,7 +82,7 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
     Args:
         among: Names of provisioners whose nodes may be disrupted, whatever their age, price and
             annotation against consolidation; None for those with consolidation on.
-        despite_holds: Names of provisioners whose nodes go though pods or budgets hold them.
+        despite_holds: Uids of nodes that go though pods or budgets hold them.
         resting: Uids of nodes that are not disrupted for now: a change of them is under way, or
             failed a short while ago.
         restless: Uids of nodes whose pods changed less than consolidateAfter ago.
@@ -115,7 +115,7 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
         reason = _refusal(node, owner, resting)
         if node.uid in restless:
             reason = "its pods changed less than consolidateAfter ago"
-        if owner.name not in despite_holds:
+        if node.uid not in despite_holds:
             reason = reason or _held_by(staying, budgets, now)
         if not reason and node.instance_id in promised:
             reason = "pods are promised to it"

@@ -1,12 +1,29 @@
 """Whether a node is older than its Provisioner allows.
 
+A node of a NodePool expires by force at the age that was asked for when it was launched, or at the
+present one if that is higher: where the age is lowered, nodes beyond it are replaced within the
+budgets, and none is removed at once for that.
+
 Source of expiration by force: https://karpenter.sh/docs/concepts/disruption/#expiration (2026-11).
 """
 
 from datetime import datetime, timedelta
+from typing import Final
 
+from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
+
+NEVER: Final = "Never"
+_MOST_DIGITS: Final = 10
+
+
+def expiry_stamp(owner: Provisioner) -> dict[str, str]:
+    """Return the annotations that say when a node launched now expires by force."""
+    if not owner.dialect.expires_by_force:
+        return {}
+    ttl = owner.ttl_until_expired
+    return {keys.EXPIRE_AFTER: NEVER if ttl is None else str(int(ttl.total_seconds()))}
 
 
 def expires_in(node: Node, ttl: timedelta | None, now: datetime) -> timedelta | None:
@@ -16,12 +33,31 @@ def expires_in(node: Node, ttl: timedelta | None, now: datetime) -> timedelta | 
     return node.created_at + ttl - now
 
 
+def forced_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
+    """Return in how long the node is removed whatever holds it, None for never."""
+    ttl, written = owner.ttl_until_expired, node.annotations.get(keys.EXPIRE_AFTER, "")
+    if not owner.dialect.expires_by_force or ttl is None or written == NEVER:
+        return None
+    if written.isascii() and written.isdigit() and len(written) <= _MOST_DIGITS:
+        ttl = max(ttl, timedelta(seconds=int(written)))
+    return expires_in(node, ttl, now)
+
+
+def is_forced(node: Node, owner: Provisioner, now: datetime) -> bool:
+    """Return whether a node expires by force so soon that its replacement is begun, or has."""
+    left = forced_in(node, owner, now)
+    return left is not None and left <= owner.replaced_ahead
+
+
 def replaced_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
     """Return in how long a node's replacement is begun: zero or less for now, None for never.
 
     One that expires by force is replaced ahead of that; once it has expired, it goes by itself.
     """
-    left = expires_in(node, owner.ttl_until_expired, now)
-    if left is None or (owner.dialect.expires_by_force and left <= timedelta(0)):
+    left, forced = (
+        expires_in(node, owner.ttl_until_expired, now),
+        forced_in(node, owner, now),
+    )
+    if left is None or (forced is not None and forced <= timedelta(0)):
         return None
     return left - owner.replaced_ahead

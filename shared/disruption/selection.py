@@ -12,7 +12,7 @@ from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.consolidation import Method, consolidate
 from shared.disruption.drift import drift_of
 from shared.disruption.eviction_blockers import ignores_holds
-from shared.disruption.expiration import replaced_in
+from shared.disruption.expiration import is_forced, replaced_in
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import by_price, simulate
 from shared.model import labels as keys
@@ -258,7 +258,7 @@ def _due(disruption_input: DisruptionInput, cause: Cause) -> dict[str, tuple[dat
         elif cause == Cause.EXPIRATION:
             left = replaced_in(node, owner, now)
             if left is not None and left <= timedelta(0):
-                how = "will soon be" if owner.dialect.expires_by_force else "is"
+                how = "will soon be" if left > -owner.replaced_ahead else "is"
                 text = f"it {how} older than {owner.dialect.expiry_field}"
                 found[node.name] = (now + left, text)
         elif disruption_input.settings.drift and node.annotations.get(keep) != "true":
@@ -284,6 +284,7 @@ def _one_by_one(
     if not due:
         return None, {}
     snapshot, settings = disruption_input.snapshot, disruption_input.settings
+    owners = {owner.name: owner for owner in snapshot.provisioners}
     found, refused = find_candidates(
         snapshot,
         disruption_input.budgets,
@@ -291,7 +292,11 @@ def _one_by_one(
         snapshot.taken_at,
         among=[owner.name for owner in snapshot.provisioners],
         despite_holds=[
-            owner.name for owner in snapshot.provisioners if ignores_holds(owner, cause)
+            node.uid
+            for node in snapshot.nodes
+            if node.name in due
+            and (owner := owner_among(node, owners)) is not None
+            and ignores_holds(node, owner, cause, snapshot.taken_at)
         ],
         resting=disruption_input.pace.running | disruption_input.pace.rested,
     )
@@ -315,7 +320,6 @@ def _one_by_one(
             cause=cause, method=Method.EMPTY, remove=tuple(names), plan=Plan(), why=why
         )
         return change, held
-    owners = {owner.name: owner for owner in snapshot.provisioners}
     if _still_draining(snapshot, cause) >= settings.at_a_time:
         # Budgets count the nodes that are drained.
         waiting = [entry for entry in allowed if owners[entry.node.provisioner].budgets is None]
@@ -325,7 +329,8 @@ def _one_by_one(
         (
             entry
             for entry in allowed
-            if cause == Cause.EXPIRATION and owners[entry.node.provisioner].dialect.expires_by_force
+            if cause == Cause.EXPIRATION
+            and is_forced(entry.node, owners[entry.node.provisioner], snapshot.taken_at)
         ),
         reason,
     )[:_MOST_TOGETHER]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from shared.disruption.drift import stamp_of
+from shared.disruption.expiration import expiry_stamp
 from shared.events.group_events import launched_group
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
@@ -345,7 +346,7 @@ def _annotations(slot: Slot, instance: Instance, owner: Provisioner | None) -> d
     written = {key: text for key, text in ours.items() if text}
     if owner is None:
         return written
-    return {**owner.annotations, **written, **stamp_of(owner)}
+    return {**owner.annotations, **written, **stamp_of(owner), **expiry_stamp(owner)}
 
 
 def region_of(zone: str) -> str:

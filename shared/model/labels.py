@@ -24,6 +24,8 @@ TERMINATION_TIMESTAMP: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 EMPTINESS_TIMESTAMP: Final = "karpenter.sh/emptiness-timestamp"
 PROVISIONER_HASH: Final = "karpenter.sh/provisioner-hash"
 HASH_VERSION: Final = "dovetail.dev/hash-version"
+# On a node that expires by force: the age at which it does, in seconds, or Never, as at its launch.
+EXPIRE_AFTER: Final = "dovetail.dev/expire-after"
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
 NOT_READY_TAINT: Final = "karpenter.sh/not-ready"
 UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"

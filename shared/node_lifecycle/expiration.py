@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Final
 
 from shared.disruption.emptiness import is_empty
-from shared.disruption.expiration import expires_in
+from shared.disruption.expiration import expires_in, forced_in
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import owner_among
+from shared.model.provisioner import Provisioner, owner_among
 from shared.model.timer_state import TimerState
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_timer import MAX_STEPS, SOON, NodeTimer
@@ -41,7 +41,7 @@ class Expiration(NodeTimer):
         if left is None:
             return self._finish_and_forget(state, "lives for ever")
         if owner.dialect.expires_by_force:
-            return self._by_force(node, state, left, owner.replaced_ahead)
+            return self._by_force(node, state, left, owner)
         if left > timedelta(0):
             return state.wait_again(left)
         slot = self._slot_of(node)
@@ -56,11 +56,17 @@ class Expiration(NodeTimer):
         return self._finish_and_forget(state, "removed")
 
     def _by_force(
-        self, node: Node, state: TimerState, left: timedelta, ahead: timedelta
+        self, node: Node, state: TimerState, left: timedelta, owner: Provisioner
     ) -> TimerState:
-        """Ask for a replacement ahead of time, and remove the node then, whatever holds it."""
-        if left > ahead:
-            return state.wait_again(left - ahead)
+        """Ask for a replacement ahead of time, and remove the node then, whatever holds it.
+
+        Where it was launched to live longer it is only replaced.
+        """
+        if left > owner.replaced_ahead:
+            return state.wait_again(left - owner.replaced_ahead)
+        forced = forced_in(node, owner, self._ports.clock.now())
+        if forced is None or forced > max(left, timedelta(0)):
+            return self._wait_for_replacement(node, state)
         if left > timedelta(0):
             if not state.steps:
                 self._ports.outbox.look(self._ports.cluster.name)

@@ -120,7 +120,8 @@ class Replacement(Timer):
         """
         plan_id, wanted = state.text("plan_id"), state.new_nodes or 0
         fresh = [node for node in nodes if _is_of(node, plan_id) and node.deletion_at is None]
-        age = self._ports.clock.now() - _since(state)
+        now = self._ports.clock.now()
+        age = now - _since(state)
         if sum(1 for node in fresh if node.is_initialized) < wanted:
             lost = age > _LAUNCHED_BY and len(fresh) < wanted and not self._is_launching(plan_id)
             if lost or age > _PATIENCE:
@@ -133,7 +134,7 @@ class Replacement(Timer):
             held = [
                 look_first(self._ports, node, reason)
                 for node in staying
-                if not ignores_holds(owners[node.name], reason)
+                if not ignores_holds(node, owners[node.name], reason, now)
             ]
             if any(held):
                 if age > 2 * _PATIENCE:
@@ -168,13 +169,13 @@ class Replacement(Timer):
         owners: Mapping[str, Provisioner],
     ) -> TimerState:
         """Delete the old nodes, whose drain is another timer's; a blocked node is left alone."""
-        reason = state.text("reason")
+        reason, now = state.text("reason"), self._ports.clock.now()
         outcomes = {
             node: remove_by_choice(
                 self._ports,
                 node,
                 reason,
-                despite_holds=ignores_holds(owners[node.name], reason),
+                despite_holds=ignores_holds(node, owners[node.name], reason, now),
             )
             for node in staying
         }

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.drift import drift_of, shape_hash
+from shared.disruption.drift import drift_of, shape_hash, unsold_since
 from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
-from tests.builders import needs, node, provisioner
+from tests.builders import NOW, needs, node, node_of, provisioner, snapshot
 
 TAINT = Taint(key="team", value="a", effect=Effect.NO_SCHEDULE)
 OWNER = provisioner()
@@ -73,3 +73,16 @@ def test_a_node_whose_labels_no_longer_meet_the_requirements_has_drifted() -> No
     owner = provisioner(requirements=needs("team", "Exists"))
     assert drift_of(node(), owner).endswith("no longer allows its absence")
     assert drift_of(node(), provisioner(requirements=Requirements())) == ""
+
+
+def test_without_a_catalogue_nothing_new_is_known_about_what_is_sold() -> None:
+    before = {"uid-a": NOW.isoformat()}
+    assert unsold_since(snapshot(nodes=(node_of("b"),), instance_types=()), before) == before
+
+
+def test_of_a_capacity_type_that_no_catalogue_has_the_instance_type_counts_alone() -> None:
+    reserved = node_of("a", labels={keys.CAPACITY_TYPE: "reserved"})
+    assert unsold_since(snapshot(nodes=(reserved,)), {}) == {}
+    gone = node_of("b", labels={keys.CAPACITY_TYPE: "reserved", keys.INSTANCE_TYPE: "m1.small"})
+    seen = snapshot(nodes=(gone,))
+    assert unsold_since(seen, {}) == {gone.uid: seen.taken_at.isoformat()}

@@ -3,8 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from shared.disruption.evaluation_due import wants_look
-from shared.disruption.expiration import replaced_in
+from shared.disruption.expiration import expiry_stamp, forced_in, replaced_in
 from shared.disruption.selection import Cause
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
@@ -101,3 +103,46 @@ def test_drained_nodes_do_not_hold_those_of_an_owner_with_budgets() -> None:
 def test_nodes_that_live_for_minutes_are_replaced_a_quarter_of_that_ahead() -> None:
     short = pool(ttl_until_expired=8 * MINUTE)
     assert replaced_in(of_pool("a"), short, NOW) == 6 * MINUTE
+
+
+def test_a_lowered_age_holds_for_replacements_and_not_for_removals_by_force() -> None:
+    now, owner = NOW + timedelta(days=2), pool(ttl_until_expired=timedelta(days=1))
+    node = of_pool("a", annotations=expiry_stamp(pool(ttl_until_expired=timedelta(days=30))))
+    assert forced_in(node, owner, now) == timedelta(days=28)
+    assert replaced_in(node, owner, now) == -timedelta(days=1) - 10 * MINUTE
+    raised = pool(ttl_until_expired=timedelta(days=40))
+    assert forced_in(node, raised, now) == timedelta(days=38)
+
+
+def test_nodes_that_may_live_longer_are_replaced_one_by_one_unless_a_pod_holds_them() -> None:
+    lived = {keys.EXPIRE_AFTER: "8640000"}
+    nodes = [of_pool(name, annotations=lived) for name in "abc"]
+    bound = (on("a", annotations=KEPT), on("b"), on("c"))
+    seen = cluster(*nodes, bound=bound, provisioners=(pool(ttl_until_expired=MINUTE),))
+    found = looked(seen).change
+    assert found is not None
+    assert (found.remove, found.why) == (("b",), "it is older than expireAfter")
+
+
+@pytest.mark.parametrize(
+    ("written", "forced"),
+    [
+        pytest.param("Never", None, id="never"),
+        pytest.param("", 8 * MINUTE, id="nothing"),
+        pytest.param("480.5", 8 * MINUTE, id="no whole number"),
+        pytest.param("\u0664\u0668\u0660\u0660", 8 * MINUTE, id="digits of another script"),
+        pytest.param("9" * 11, 8 * MINUTE, id="more than centuries"),
+        pytest.param("600", 10 * MINUTE, id="seconds"),
+    ],
+)
+def test_what_is_written_on_a_node_counts_where_it_is_an_age(
+    written: str, forced: timedelta | None
+) -> None:
+    node = of_pool("a", annotations={keys.EXPIRE_AFTER: written})
+    assert forced_in(node, pool(ttl_until_expired=8 * MINUTE), NOW) == forced
+
+
+def test_the_age_at_launch_is_written_for_nodes_that_expire_by_force() -> None:
+    assert expiry_stamp(pool(ttl_until_expired=MINUTE)) == {keys.EXPIRE_AFTER: "60"}
+    assert expiry_stamp(pool(ttl_until_expired=None)) == {keys.EXPIRE_AFTER: "Never"}
+    assert expiry_stamp(provisioner(ttl_until_expired=MINUTE)) == {}

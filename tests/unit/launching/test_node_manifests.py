@@ -1,11 +1,14 @@
 """The manifests of Nodes, and the Events about them."""
 
+from datetime import timedelta
+
 import pytest
 
 from shared.disruption.drift import HASH_VERSION, shape_hash
 from shared.events.group_events import launched_group
 from shared.launching.node_objects import node_manifest, region_of
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import Instance
 from tests.builders import (
     node,
@@ -74,3 +77,9 @@ def test_the_node_carries_the_hash_of_its_provisioner_and_the_nodes_it_replaces(
         keys.PROVISIONER_HASH: shape_hash(owner),
         keys.HASH_VERSION: HASH_VERSION,
     }
+
+
+def test_the_node_of_a_node_pool_carries_the_age_at_which_it_expires() -> None:
+    owner = provisioner(kind=OwnerKind.NODE_POOL, ttl_until_expired=timedelta(hours=1))
+    machine = Instance(instance_id="i-1", state="running", offering=offering())
+    assert node_manifest(slot(), machine, owner, {}).annotations[keys.EXPIRE_AFTER] == "3600"

@@ -118,3 +118,16 @@ def test_a_drifted_node_under_a_grace_period_is_removed_though_a_pod_holds_it() 
     joined(world)
     Replacement(world.ports).step(state_of(world))
     assert world.cluster.node_values["big"].deletion_at is not None
+
+
+def test_a_node_launched_to_live_longer_is_replaced_at_a_lowered_age_and_removed_at_its_own() -> (
+    None
+):
+    world = World(pool(), of_pool(annotations={keys.EXPIRE_AFTER: "7200"}))
+    world.advance(HOUR)
+    state = step(world)
+    assert (state["wait_seconds"], world.outbox.looks) == (60, [NAME])
+    assert world.cluster.node_values["big"].deletion_at is None
+    world.advance(HOUR)
+    step(world, state)
+    assert world.cluster.node_values["big"].deletion_at is not None
