@@ -1,7 +1,11 @@
 """How many commands an installation takes, and that the pages agree on them."""
 
+import json
 import re
 import shlex
+from pathlib import Path
+
+import pytest
 
 from infra.aws.config import read_config
 from infra.local import console
@@ -44,6 +48,27 @@ def test_what_is_deployed_is_what_is_looked_at_and_attached() -> None:
     assert read_config(context.get).clusters == ("prod",)
     assert parse(doctor[1:]).cluster == ["prod"]
     assert parse(attach[1:]).cluster == "prod"
+
+
+def test_the_first_manifests_of_both_versions_buy_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inflate = (ROOT / "examples" / "inflate" / "deployment.yaml").read_text(encoding="utf-8")
+    scaled = tmp_path / "deployment.yaml"
+    scaled.write_text(inflate.replace("replicas: 0", "replicas: 5"), encoding="utf-8")
+
+    def bought(owner: str) -> list[tuple[int, list[str]]]:
+        path = ROOT / "docs" / "walk-through" / f"{owner}.yaml"
+        assert console.main(["plan", "-f", str(path), "-f", str(scaled), "--output", "json"]) == 0
+        nodes = json.loads(capsys.readouterr().out)["nodes"]
+        return [
+            (len(node["pods"]), [option["instance_type"] for option in node["options"]])
+            for node in nodes
+        ]
+
+    ((pods, types),) = bought("first-provisioner")
+    assert (pods, bool(types)) == (5, True)
+    assert bought("first-node-pool") == [(pods, types)]
 
 
 def test_the_readme_is_short() -> None:
