@@ -11,7 +11,7 @@ from functions.provision.handler import handler
 from shared.messages.wake import Kind, encode, wake
 from shared.model.errors import ThrottledError, UnauthorizedError
 from shared.ports import TimerKind
-from tests.builders import NOW, node, pod, provisioner
+from tests.builders import NOW, node_of, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime
 from tests.unit.worlds import SECOND, World, failing, instead
 
@@ -231,7 +231,8 @@ def test_an_event_of_the_fast_lane_that_cannot_be_understood_is_set_aside(
 
 
 def half_empty() -> World:
-    world = World(provisioner(consolidation=True), node(), pod("a", node_name="n1"), node("n2"))
+    nodes = node_of("n1"), node_of("n2")
+    world = World(provisioner(consolidation=True), *nodes, pod("a", node_name="n1"))
     world.advance(timedelta(hours=1))
     return world
 
