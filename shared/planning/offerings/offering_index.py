@@ -1,6 +1,13 @@
-"""What can be bought, asked by what a pod demands of labels and taints."""
+"""What can be bought, asked by what a pod demands of labels and taints.
+
+Burstable types sustain a part of their vCPUs, 5 to 40 %, and what a load takes beyond that is
+billed on top, so their price says nothing about pods that ask for cpu: they are bought where a pod
+or a Provisioner names types, families or categories, or where nothing else is to be had. Source:
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/burstable-performance-instances.html (2026-11).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from shared.model import labels as keys
 from shared.model.requirements import Requirement, Requirements
@@ -10,6 +17,9 @@ from shared.planning.offerings.offering_table import Domain, OfferingTable, Ways
 from shared.scheduling.compatibility import tolerated
 from shared.scheduling.existing_nodes import ExistingNode
 from shared.scheduling.node_constraints import UNKNOWN_HOST, NodeConstraints, ports_taken
+
+_BURSTABLE: Final = "t"
+_NAMING: Final = (keys.INSTANCE_TYPE, keys.INSTANCE_FAMILY, keys.INSTANCE_CATEGORY)
 
 
 class OfferingIndex:
@@ -28,6 +38,7 @@ class OfferingIndex:
         self._interned: dict[NodeConstraints, NodeConstraints] = {}
         # Bit masks over the table's offerings, and one over the rooms.
         self._allowed: dict[Requirement, int] = {}
+        self._unnamed: int | None = None
         self._accepted: dict[NodeConstraints, int] = {}
         self._open: dict[NodeConstraints, int] = {}
         self._sellers: dict[NodeConstraints, frozenset[str]] = {}
@@ -36,7 +47,10 @@ class OfferingIndex:
         ] = {}
 
     def accepting(self, signature: NodeConstraints) -> int:
-        """Return the launchable offerings that a signature accepts, as a bit mask."""
+        """Return the launchable offerings that a signature accepts, as a bit mask.
+
+        Burstable ones that neither it nor their provisioner names are left out if others remain.
+        """
         if signature not in self._accepted:
             table, mask = self.table, 0
             for term in signature.terms:
@@ -48,8 +62,26 @@ class OfferingIndex:
                 for ports, some in table.by_ports().items():
                     if ports_taken(signature.ports, ports):
                         mask &= ~some
+            if not any(map(_names_types, signature.terms)):
+                mask = mask & ~self._unnamed_burstable() or mask
             self._accepted[signature] = mask
         return self._accepted[signature]
+
+    def _unnamed_burstable(self) -> int:
+        """Return the burstable offerings of provisioners that name no types, but have others."""
+        if self._unnamed is None:
+            table, self._unnamed = self.table, 0
+            burstable = table.labelled(keys.INSTANCE_CATEGORY, _BURSTABLE)
+            if burstable:
+                names = table.where(
+                    "names types",
+                    lambda index: _names_types(table.offers[index].provisioner.requirements),
+                )
+                burstable &= names.get(False, 0)
+            for own in table.by_seller().values() if burstable else ():
+                if own & ~burstable:
+                    self._unnamed |= own & burstable
+        return self._unnamed
 
     def _allowing(self, term: Requirements) -> int:
         table, mask = self.table, self.table.all
@@ -133,3 +165,7 @@ class OfferingIndex:
                         break
             self._domains[question] = found
         return self._domains[question]
+
+
+def _names_types(requirements: Requirements) -> bool:
+    return any(requirements.get(key) is not None for key in _NAMING)
