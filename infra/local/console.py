@@ -233,7 +233,7 @@ def play_scenario(
     """
     from dataclasses import replace
 
-    from infra.local.demo.fault_injection import Mischief
+    from infra.local.demo.fault_injection import FaultInjection
     from infra.local.demo.observer import Observer
     from infra.local.demo.play import Player
     from infra.local.demo.report import Moment, build_report
@@ -250,8 +250,8 @@ def play_scenario(
         screen.watch(observer)
         try:
             server = functools.partial(world.children.pid, "kube")
-            mischief = Mischief(world.control, world.client, server)
-            player = Player(world.cluster, observer, options.speed, screen.begin, mischief)
+            faults = FaultInjection(world.control, world.client, server)
+            player = Player(world.cluster, observer, options.speed, screen.begin, faults)
             player.karpenter = world.karpenter
             with machines(world):
                 results = player.play(scenario)

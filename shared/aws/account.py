@@ -5,12 +5,13 @@ from typing import Any, Final
 
 from shared.aws.ec2.parsing import term_filters
 from shared.aws.errors import translated
+from shared.aws.linked_roles import missing_linked_roles
 from shared.aws.session import Session
 from shared.model.errors import NotFoundError
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Subnet
 from shared.ports.account import AccessEntry, Attachment, Selected, VcpuQuota
-from shared.settings import LINKED_ROLES, ClusterAttachment
+from shared.settings import ClusterAttachment
 
 # Running On-Demand Standard instances, and all Standard Spot Instance Requests.
 # Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html (2026-08).
@@ -93,15 +94,7 @@ class AwsAccount:
 
     def missing_linked_roles(self) -> Mapping[str, str]:
         """Return the service-linked roles of EC2 that the account lacks: name to service."""
-        return {name: service for name, service in LINKED_ROLES.items() if not self._has_role(name)}
-
-    def _has_role(self, name: str) -> bool:
-        try:
-            with translated(f"iam GetRole {name}"):
-                self._session.client("iam").get_role(RoleName=name)
-        except NotFoundError:
-            return False
-        return True
+        return missing_linked_roles(self._session)
 
     def vcpu_quotas(self) -> tuple[VcpuQuota, ...]:
         """Return the quotas of standard instances, sorted."""

@@ -1,9 +1,27 @@
-"""The service-linked roles that EC2 needs of an account: made where they are missing."""
+"""The service-linked roles that EC2 needs of an account: looked for, and made where missing."""
+
+from collections.abc import Mapping
 
 from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.model.errors import NotFoundError
 from shared.settings import LINKED_ROLES
+
+
+def missing_linked_roles(session: Session) -> Mapping[str, str]:
+    """Return the service-linked roles that the account lacks: name to service, sorted.
+
+    Raises:
+        AutoscalerError: If IAM cannot be asked.
+    """
+    iam, missing = session.client("iam"), {}
+    for name, service in sorted(LINKED_ROLES.items()):
+        try:
+            with translated(f"iam GetRole {name}"):
+                iam.get_role(RoleName=name)
+        except NotFoundError:
+            missing[name] = service
+    return missing
 
 
 def make_linked_roles(session: Session) -> tuple[str, ...]:
@@ -18,14 +36,8 @@ def make_linked_roles(session: Session) -> tuple[str, ...]:
         UnauthorizedError: If a policy of the organisation refuses it.
         AutoscalerError: If IAM cannot be asked.
     """
-    iam = session.client("iam")
-    made = []
-    for name, service in sorted(LINKED_ROLES.items()):
-        try:
-            with translated(f"iam GetRole {name}"):
-                iam.get_role(RoleName=name)
-        except NotFoundError:
-            with translated(f"iam CreateServiceLinkedRole {service}"):
-                iam.create_service_linked_role(AWSServiceName=service)
-            made.append(name)
-    return tuple(made)
+    missing = missing_linked_roles(session)
+    for service in missing.values():
+        with translated(f"iam CreateServiceLinkedRole {service}"):
+            session.client("iam").create_service_linked_role(AWSServiceName=service)
+    return tuple(missing)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec.json import Encoder
 
 from shared.decisions.changes import Changes, changes
-from shared.decisions.record import compressed, key_of, record, to_plain
+from shared.decisions.record import compressed, encoded, key_of, record, to_plain
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -133,20 +133,13 @@ class DecisionWriter:
             base = _written(decisions, plan_id, snapshot)
             self._bases[snapshot.cluster] = base
             changed = base.changes(snapshot) or {}
-        document = {
-            "version": 2,
-            "base": base.key,
-            "plan_id": plan_id,
-            "snapshot": {
-                **to_plain(dataclasses.replace(snapshot, bound=(), nodes=(), instance_types=())),
-                **{name: _plain(found) for name, found in changed.items()},
-            },
-            "settings": to_plain(settings or PackingSettings()),
-            "plan": to_plain(plan),
-            **({"change": dict(why)} if why else {}),
+        seen = {
+            **to_plain(dataclasses.replace(snapshot, bound=(), nodes=(), instance_types=())),
+            **{name: _plain(found) for name, found in changed.items()},
         }
         key = key_of(plan_id, snapshot)
-        text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+        packing = settings or PackingSettings()
+        text = encoded(2, plan_id, seen, plan, packing, why, base=base.key)
         decisions.put(key, compressed(text))
         return key
 

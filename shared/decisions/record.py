@@ -62,13 +62,33 @@ def decision_document(
     The model holds neither environment nor commands of pods, so the document cannot either. Of
     user data it holds a hash.
     """
+    return encoded(1, plan_id, to_plain(snapshot), plan, settings, why)
+
+
+def encoded(
+    version: int,
+    plan_id: str,
+    snapshot: Mapping[str, Any],
+    plan: Plan,
+    settings: PackingSettings,
+    why: Mapping[str, Any] | None,
+    **more: str,
+) -> bytes:
+    """Return the document of a decision as canonical JSON.
+
+    Args:
+        version: Of the form of the snapshot.
+        snapshot: As plain JSON.
+        more: Further fields.
+    """
     document = {
-        "version": 1,
+        "version": version,
         "plan_id": plan_id,
-        "snapshot": to_plain(snapshot),
+        "snapshot": snapshot,
         "settings": to_plain(settings),
         "plan": to_plain(plan),
         **({"change": dict(why)} if why else {}),
+        **more,
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 

@@ -20,10 +20,13 @@ _MOST_DIGITS: Final = 10
 
 def expiry_stamp(owner: Provisioner) -> dict[str, str]:
     """Return the annotations that say when a node launched now expires by force."""
-    if not owner.dialect.expires_by_force:
-        return {}
-    ttl = owner.ttl_until_expired
-    return {keys.EXPIRE_AFTER: NEVER if ttl is None else str(int(ttl.total_seconds()))}
+    forced = owner.dialect.expires_by_force
+    return {keys.EXPIRE_AFTER: written_age(owner.ttl_until_expired)} if forced else {}
+
+
+def written_age(age: timedelta | None) -> str:
+    """Return an age of expiration as a Node's annotation has it: seconds, or Never for None."""
+    return NEVER if age is None else str(int(age.total_seconds()))
 
 
 def expires_in(node: Node, ttl: timedelta | None, now: datetime) -> timedelta | None:
@@ -54,10 +57,7 @@ def replaced_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | No
 
     One that expires by force is replaced ahead of that; once it has expired, it goes by itself.
     """
-    left, forced = (
-        expires_in(node, owner.ttl_until_expired, now),
-        forced_in(node, owner, now),
-    )
+    left, forced = expires_in(node, owner.ttl_until_expired, now), forced_in(node, owner, now)
     if left is None or (forced is not None and forced <= timedelta(0)):
         return None
     return left - owner.replaced_ahead

@@ -263,10 +263,8 @@ def _due(disruption_input: DisruptionInput, cause: Cause) -> dict[str, tuple[dat
                 found[node.name] = (now + left, text)
         elif disruption_input.settings.drift and node.annotations.get(keep) != "true":
             image = images.of_instance.get(node.instance_id, "")
-            current, unsold = (
-                images.current.get(owner.name, ()),
-                node.uid in disruption_input.unsold,
-            )
+            current = images.current.get(owner.name, ())
+            unsold = node.uid in disruption_input.unsold
             text = drift_of(node, owner, image, current, unsold=unsold)
             if text:
                 found[node.name] = (born, text)

@@ -46,6 +46,7 @@ OUR_TAGS: Final = (
     keys.TAG_PLAN,
 )
 _OUR_ANNOTATIONS: Final = (
+    keys.EXPIRE_AFTER,
     keys.HASH_VERSION,
     keys.IMAGE_ID,
     keys.PRICE,
@@ -99,6 +100,8 @@ class Handover:
         in_ledger: Whether the ledger knows the machine as this cluster's.
         their_tags: Tags that make the machine Karpenter's.
         kept_drift: Why Karpenter would replace it, as its kept NodeClaim says.
+        kept_age: The age at which it expires by force, as its kept NodeClaim says; in the form of
+            the annotation for it, empty when the NodeClaim does not say.
         name_taken: Name of the NodeClaim it had, when another machine has that one now.
     """
 
@@ -112,6 +115,7 @@ class Handover:
     in_ledger: bool = False
     their_tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     kept_drift: str = ""
+    kept_age: str = ""
     name_taken: str = ""
 
     @property
@@ -250,6 +254,7 @@ def annotations_of_ours(seen: Handover, slot: Slot) -> dict[str, str | None]:
         keys.PRICE: str(slot.price_micros_per_hour or ""),
         keys.PROVISIONER_HASH: written or (shape_hash(seen.owner) if seen.owner else ""),
         keys.HASH_VERSION: HASH_VERSION,
+        keys.EXPIRE_AFTER: seen.kept_age or None,
     }
 
 

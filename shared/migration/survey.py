@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.disruption.expiration import written_age
 from shared.launching.slots import price_of
 from shared.manifests.custom_resources.node_claims import read_kept
+from shared.manifests.spans import read_span
 from shared.migration.handover import (
     Direction,
     Handover,
@@ -164,6 +166,7 @@ class Surveyor:
             and self._ports.ledger.cluster_of(node.instance_id) == cluster,
             their_tags=theirs,
             kept_drift=str(kept.get("drifted", "")),
+            kept_age=_age_in(kept),
             name_taken=next((c.name for c in found.claims if c.name == kept.get("name")), ""),
         )
 
@@ -237,6 +240,14 @@ def _kept(node: Node) -> tuple[Mapping[str, Any], str]:
         return read_kept(node), ""
     except InvalidManifestError as error:
         return {}, str(error)
+
+
+def _age_in(kept: Mapping[str, Any]) -> str:
+    """Return at what age a kept NodeClaim expires, empty when it does not say."""
+    try:
+        return written_age(read_span(kept["spec"]["expireAfter"]))
+    except (KeyError, ValueError):
+        return ""
 
 
 def _why_unusable(pool: str, found: _Found) -> str:

@@ -94,6 +94,7 @@ class Emptiness(NodeTimer):
         try:
             return self._decide_and_act(node, state)
         except (ConflictError, NotFoundError):
+            # The node was deleted between two calls, or other controllers write to it.
             return state.wait_again(SOON)
 
     def _decide_and_act(self, node: Node, state: TimerState) -> TimerState:
@@ -114,7 +115,11 @@ class Emptiness(NodeTimer):
                 return self._finish_and_forget(state, "not empty")
 
     def _remove(self, node: Node, owner: Provisioner) -> str:
-        """Cordon and remove, unless a pod came; return the result, empty to look at it again."""
+        """Cordon, look again, and remove, unless a pod was bound to the node meanwhile.
+
+        Returns:
+            The result; empty when the node changed meanwhile: look again.
+        """
         if not may_remove(self._ports, owner, node, DisruptionReason.EMPTY):
             text = "its disruption budgets allow no more empty nodes to be removed now"
             told = event_on(owner, "DisruptionBlocked", text, severity=Severity.NORMAL)

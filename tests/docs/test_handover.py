@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from infra.local.demo.fault_injection import Mischief
+from infra.local.demo.fault_injection import FaultInjection
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
@@ -138,7 +138,7 @@ def test_nodes_that_are_handed_over_are_not_terminated(terminal: Terminal, page:
     # Kubernetes deletes what a Provisioner owns with it.
     terminal.run(steps(UNINSTALL, "3. ")[0])
     for _ in range(2):
-        Mischief(terminal.world.control, terminal.world.client).sweep_now()
+        FaultInjection(terminal.world.control, terminal.world.client).sweep_now()
         time.sleep(3)
     standing = terminal.run("kubectl get nodes -l dovetail.dev/released=yes -o name").split()
     assert sorted(standing) == sorted(nodes)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from infra.local.demo.fault_injection import Mischief
+from infra.local.demo.fault_injection import FaultInjection
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
@@ -72,8 +72,8 @@ def play(name: str) -> dict[str, set[str]]:
         observer.start()
         try:
             server = functools.partial(world.children.pid, "kube")
-            mischief = Mischief(world.control, world.client, server)
-            player = Player(world.cluster, observer, SPEED, console.print, mischief)
+            faults = FaultInjection(world.control, world.client, server)
+            player = Player(world.cluster, observer, SPEED, console.print, faults)
             results = player.play(scenario)
         finally:
             observer.stop()

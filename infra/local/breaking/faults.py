@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from infra.local.breaking.condition import Condition, busiest_spot_node
 from infra.local.breaking.running_world import RunningWorld
 from infra.local.demo.cluster_client import Object
-from infra.local.demo.fault_injection import Mischief
+from infra.local.demo.fault_injection import FaultInjection
 from infra.local.demo.problem import Problem
 from infra.local.harm import KILLED_AT_LAUNCH
 
@@ -18,7 +18,7 @@ _PROVISION: Final = "provision"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blow:
+class Injection:
     """A fault that has begun.
 
     Attributes:
@@ -38,10 +38,10 @@ class Blow:
     untested: str = ""
 
 
-Begin = Callable[[RunningWorld, argparse.Namespace], Blow]
+Begin = Callable[[RunningWorld, argparse.Namespace], Injection]
 
 
-def spot_warning(world: RunningWorld, arguments: argparse.Namespace) -> Blow:
+def spot_warning(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
     """Warn of the interruption of a spot node's machine, and take it when the time is over.
 
     Raises:
@@ -52,8 +52,8 @@ def spot_warning(world: RunningWorld, arguments: argparse.Namespace) -> Blow:
     if name is None:
         raise Problem("no spot node is Ready: apply examples/inflate, scale it up, and break again")
     instance_id = _spot_machine(nodes, name)
-    _mischief(world).interrupt(instance_id, arguments.seconds)
-    return Blow(
+    _fault_injection(world).interrupt(instance_id, arguments.seconds)
+    return Injection(
         told=f"EC2 took {name} {arguments.seconds:g} s after a warning",
         announced=f"EC2 warns that it takes {name} in {arguments.seconds:g} s",
         over=lambda condition: instance_id not in condition.machines,
@@ -69,7 +69,7 @@ def _spot_machine(nodes: list[Object], name: str) -> str:
     return str(node["spec"].get("providerID", "")).rsplit("/", 1)[-1]
 
 
-def capacity(world: RunningWorld, arguments: argparse.Namespace) -> Blow:
+def capacity(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
     """Let EC2 have no machine of a type or a capacity type, for a while.
 
     Raises:
@@ -83,7 +83,7 @@ def capacity(world: RunningWorld, arguments: argparse.Namespace) -> Blow:
         pool["capacity_type"] = arguments.capacity_type or "spot"
     world.control("capacity/set", **pool, count=0, seconds=seconds)
     what = f"{' '.join(reversed(pool.values()))} machines for {seconds:g} s"
-    return Blow(
+    return Injection(
         told=f"EC2 had no {what}",
         announced=f"EC2 has no {what}: scale a workload up meanwhile",
         kind="capacity refused",
@@ -99,10 +99,10 @@ def _check_type(world: RunningWorld, name: str) -> None:
         raise Problem(f"--type {name}: is no instance type: name one, as m5.large") from None
 
 
-def kill_function(world: RunningWorld, _: argparse.Namespace) -> Blow:
+def kill_function(world: RunningWorld, _: argparse.Namespace) -> Injection:
     """Kill provision at the next launch, after EC2 has launched and before provision knows."""
-    _mischief(world).kill_at_launch(_PROVISION)
-    return Blow(
+    _fault_injection(world).kill_at_launch(_PROVISION)
+    return Injection(
         told="provision was killed between launch and answer",
         announced="the next launch kills provision: scale a workload up",
         kind=KILLED_AT_LAUNCH,
@@ -110,11 +110,11 @@ def kill_function(world: RunningWorld, _: argparse.Namespace) -> Blow:
     )
 
 
-def throttle(world: RunningWorld, arguments: argparse.Namespace) -> Blow:
+def throttle(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
     """Let an AWS service refuse the functions' calls, for a while."""
     service, seconds = arguments.service, arguments.seconds
     world.control("throttle", service=service, seconds=seconds)
-    return Blow(
+    return Injection(
         told=f"AWS throttled {service} for {seconds:g} s",
         announced=f"AWS throttles {service} for {seconds:g} s: scale a workload up meanwhile",
         kind="call throttled",
@@ -123,18 +123,18 @@ def throttle(world: RunningWorld, arguments: argparse.Namespace) -> Blow:
     )
 
 
-def api_server(world: RunningWorld, arguments: argparse.Namespace) -> Blow:
+def api_server(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
     """Freeze the API server for a while; returns when it answers again.
 
     Raises:
         Problem: A machine came or went meanwhile, or the API server is not the world's own.
     """
-    _mischief(world).api_server_away(arguments.seconds)
-    return Blow(told=f"the API server did not answer for {arguments.seconds:g} s")
+    _fault_injection(world).api_server_away(arguments.seconds)
+    return Injection(told=f"the API server did not answer for {arguments.seconds:g} s")
 
 
-def _mischief(world: RunningWorld) -> Mischief:
-    return Mischief(world.control, world.client, world.api_server_process)
+def _fault_injection(world: RunningWorld) -> FaultInjection:
+    return FaultInjection(world.control, world.client, world.api_server_process)
 
 
 BEGIN: Final[Mapping[str, Begin]] = {
@@ -151,9 +151,9 @@ def refused(harm: Mapping[tuple[str, str], int], kind: str) -> int:
     return sum(count for (found, _), count in harm.items() if found == kind)
 
 
-def told_in_the_end(blow: Blow, harm: Mapping[tuple[str, str], int]) -> str:
+def told_in_the_end(injection: Injection, harm: Mapping[tuple[str, str], int]) -> str:
     """Return what a fault did, with how much of it was felt where it refuses calls."""
-    if not blow.lasts_seconds:
-        return blow.told
-    times = refused(harm, blow.kind)
-    return f"{blow.told}, refused {'once' if times == 1 else f'{times} times'}"
+    if not injection.lasts_seconds:
+        return injection.told
+    times = refused(harm, injection.kind)
+    return f"{injection.told}, refused {'once' if times == 1 else f'{times} times'}"

@@ -8,7 +8,7 @@ import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.local.breaking.condition import Condition, condition_of
-from infra.local.breaking.faults import Blow, refused, told_in_the_end
+from infra.local.breaking.faults import Injection, refused, told_in_the_end
 from infra.local.breaking.running_world import RunningWorld
 from infra.local.breaking.scoreboard import Score, Verdict
 from infra.local.demo.cluster_client import Refused
@@ -55,7 +55,7 @@ class Trial:
         self._most = 0
         self._said = ""
 
-    def run(self, begin: Callable[[], Blow], within_seconds: float) -> Score:
+    def run(self, begin: Callable[[], Injection], within_seconds: float) -> Score:
         """Begin the fault and watch until it is over and every pod runs, or the time is.
 
         Raises:
@@ -64,19 +64,19 @@ class Trial:
         before = self._look()
         self._hands.say(f"before: {before.condition.told()}")
         self._began = self._hands.clock()
-        blow = begin()
-        if blow.announced:
-            self._hands.say(blow.announced)
-        if not blow.kind:
+        injection = begin()
+        if injection.announced:
+            self._hands.say(injection.announced)
+        if not injection.kind:
             self._struck = self._began
         while True:
             seen = self._look()
             harm = since(before.harm, seen.harm)
-            self._note(seen, felt=bool(refused(harm, blow.kind)))
-            if self._is_over(seen, blow):
-                return self._score(seen, blow, harm, Verdict.SURVIVED)
-            if self._is_hopeless(seen, blow, within_seconds):
-                return self._score(seen, blow, harm, Verdict.NOT_YET)
+            self._note(seen, felt=bool(refused(harm, injection.kind)))
+            if self._is_over(seen, injection):
+                return self._score(seen, injection, harm, Verdict.SURVIVED)
+            if self._is_hopeless(seen, injection, within_seconds):
+                return self._score(seen, injection, harm, Verdict.NOT_YET)
             self._hands.sleep(_LOOK_SECONDS)
 
     def _note(self, seen: Look, *, felt: bool) -> None:
@@ -92,27 +92,27 @@ class Trial:
     def _tell(self, seen: Look, what: str) -> None:
         self._hands.say(f"{seen.at - self._began:4.0f} s: {what}")
 
-    def _is_over(self, seen: Look, blow: Blow) -> bool:
+    def _is_over(self, seen: Look, injection: Injection) -> bool:
         """Return whether it struck and has ended, and the world is whole again."""
         return (
             self._struck is not None
-            and seen.at - self._began >= blow.lasts_seconds
-            and blow.over(seen.condition)
+            and seen.at - self._began >= injection.lasts_seconds
+            and injection.over(seen.condition)
             and seen.condition.settled
         )
 
-    def _is_hopeless(self, seen: Look, blow: Blow, within_seconds: float) -> bool:
+    def _is_hopeless(self, seen: Look, injection: Injection, within_seconds: float) -> bool:
         passed = seen.at - self._began
-        missed = self._struck is None and 0 < blow.lasts_seconds <= passed
+        missed = self._struck is None and 0 < injection.lasts_seconds <= passed
         return missed or passed > within_seconds
 
-    def _score(self, seen: Look, blow: Blow, harm: Harm, verdict: Verdict) -> Score:
+    def _score(self, seen: Look, injection: Injection, harm: Harm, verdict: Verdict) -> Score:
         if self._struck is None:
             verdict = Verdict.UNTESTED
-            self._hands.say(f"not tested: {blow.untested}")
+            self._hands.say(f"not tested: {injection.untested}")
         return Score(
             fault=self._fault,
-            told=told_in_the_end(blow, harm),
+            told=told_in_the_end(injection, harm),
             verdict=verdict,
             seconds=round(seen.at - (self._struck or self._began), 1),
             most_waiting=self._most,

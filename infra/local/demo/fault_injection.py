@@ -12,7 +12,7 @@ from infra.local.harm import Harm, read_harm
 _ALIVE = ("pending", "running")
 
 
-class Mischief:
+class FaultInjection:
     """Makes things go wrong on purpose, and lets the minute's sweep come early."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 
 from infra.local.demo.cluster_client import ClusterClient, Refused
 from infra.local.demo.expectations import Situation, check
-from infra.local.demo.fault_injection import Mischief
+from infra.local.demo.fault_injection import FaultInjection
 from infra.local.demo.observer import Observer
 from infra.local.demo.prices import bound_of, price_of
 from infra.local.demo.problem import Problem
@@ -58,10 +58,10 @@ class Player:
         observer: Observer,
         speed: float,
         say: Callable[[str], None],
-        mischief: Mischief | None = None,
+        faults: FaultInjection | None = None,
     ) -> None:
         """Prepare; nodes that stand now are not Dovetail's work."""
-        self._mischief = mischief
+        self._faults = faults
         self._cluster = cluster
         self._observer = observer
         self._speed = speed
@@ -150,25 +150,25 @@ class Player:
                 self.karpenter.renew_lease("karpenter-0" if argument else "")
 
     def _go_wrong(self, step: Step, verb: str, argument: Any) -> None:
-        if self._mischief is None:
+        if self._faults is None:
             raise Problem(f"step {step.title!r}: verb {verb!r} is not known")
         match verb:
             case "disturb":
-                self._mischief.disturb(argument)
+                self._faults.disturb(argument)
             case "interrupt_busiest_node":
                 warning = float(argument["warning_seconds"])
-                self._mischief.interrupt(self._busiest().instance_id, warning)
+                self._faults.interrupt(self._busiest().instance_id, warning)
             case "terminate_busiest_machine":
-                self._mischief.terminate(self._busiest().instance_id)
+                self._faults.terminate(self._busiest().instance_id)
             case "api_server_away_seconds":
                 # Time-outs of calls run in their own time, whatever the speed.
-                self._mischief.api_server_away(float(argument))
+                self._faults.api_server_away(float(argument))
             case "kill_at_launch":
-                self._mischief.kill_at_launch(argument)
+                self._faults.kill_at_launch(argument)
             case "sweep_after_seconds":
                 # A lease runs out in its own time, whatever the speed.
                 time.sleep(argument)
-                self._mischief.sweep_now()
+                self._faults.sweep_now()
             case _:
                 raise Problem(f"step {step.title!r}: verb {verb!r} is not known")
 
@@ -235,7 +235,7 @@ class Player:
             hands=self.karpenter.hands() if self.karpenter and "in_hands_of" in expects else {},
             launched=self.karpenter.machines if self.karpenter is not None else (),
             closed_until=self._closed_until,
-            harm=self._mischief.harm() if self._mischief and "killed_at_launch" in expects else {},
+            harm=self._faults.harm() if self._faults and "killed_at_launch" in expects else {},
         )
         with self._observer.lock:
             found = [(name, check(situation, name, expect)) for name, expect in expects.items()]

@@ -15,8 +15,8 @@ from infra.local import console
 from infra.local.breaking.faults import BEGIN, told_in_the_end
 from infra.local.breaking.running_world import RunningWorld, find_world
 from infra.local.breaking.scoreboard import Score, Verdict, keep_score, read_scores, table_of
-from infra.local.demo.cluster_client import ClusterClient
 from infra.local.demo.problem import Problem
+from tests.unit.breaking.worlds import running
 from tests.unit.demo.readings import node, pod
 
 FAULTS = ("spot-warning", "capacity", "kill-function", "throttle", "api-server")
@@ -31,13 +31,7 @@ class Broken:
 
     @property
     def world(self) -> RunningWorld:
-        return RunningWorld(
-            folder=Path(),
-            control=self.control,
-            client=lambda _: self,
-            cluster=cast("ClusterClient", self),
-            api_server=None,
-        )
+        return running(self)
 
     def control(self, verb: str, **arguments: Any) -> Any:
         self.asked.append((verb, arguments))
@@ -106,11 +100,11 @@ def test_capacity_that_runs_out_is_named(
     words: tuple[str, ...], pool: dict[str, str], told: str
 ) -> None:
     broken = two_nodes()
-    blow = begin("capacity", broken, *words)
+    injection = begin("capacity", broken, *words)
     assert broken.asked == [("capacity/set", {**pool, "count": 0, "seconds": 120.0})]
-    assert told_in_the_end(blow, {("capacity refused", "a"): 2, ("call throttled", "ec2"): 9}) == (
-        f"{told}, refused 2 times"
-    )
+    assert told_in_the_end(
+        injection, {("capacity refused", "a"): 2, ("call throttled", "ec2"): 9}
+    ) == (f"{told}, refused 2 times")
 
 
 def test_an_instance_type_that_is_none_is_refused() -> None:

@@ -1,18 +1,17 @@
 """A trial breaks one thing, watches until the world is whole again, and gives the score."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import urllib3
 
-from infra.local.breaking.faults import Blow
+from infra.local.breaking.faults import Injection
 from infra.local.breaking.running_world import RunningWorld
 from infra.local.breaking.scoreboard import Score, Verdict
 from infra.local.breaking.trial import Hands, Trial
-from infra.local.demo.cluster_client import ClusterClient
 from infra.local.demo.problem import Problem
+from tests.unit.breaking.worlds import running
 from tests.unit.demo.readings import instance, node, pod
 
 Moment = tuple[list[Any], list[Any], list[Any], int]
@@ -34,13 +33,7 @@ class Played:
 
     @property
     def world(self) -> RunningWorld:
-        return RunningWorld(
-            folder=Path(),
-            control=self.control,
-            client=lambda _: self,
-            cluster=cast("ClusterClient", self),
-            api_server=None,
-        )
+        return running(self)
 
     @property
     def hands(self) -> Hands:
@@ -69,13 +62,13 @@ class Played:
         return pods if path.endswith("pods") else nodes
 
 
-def score(played: Played, blow: Blow, within_seconds: float = 100.0) -> Score:
-    return Trial(played.world, "fault", played.hands).run(lambda: blow, within_seconds)
+def score(played: Played, injection: Injection, within_seconds: float = 100.0) -> Score:
+    return Trial(played.world, "fault", played.hands).run(lambda: injection, within_seconds)
 
 
 def test_what_struck_and_was_repaired_is_survived_with_the_time_since_the_blow() -> None:
     played = Played(WHOLE, SHORT, SHORT, SHORT, REPAIRED)
-    given = score(played, Blow(told="done", kind="refusal"))
+    given = score(played, Injection(told="done", kind="refusal"))
     assert given == Score(
         fault="fault",
         told="done",
@@ -94,7 +87,7 @@ def test_what_struck_and_was_repaired_is_survived_with_the_time_since_the_blow()
 
 
 def test_what_lasts_is_not_over_before() -> None:
-    given = score(Played(WHOLE, REPAIRED), Blow(told="done", kind="refusal", lasts_seconds=30))
+    given = score(Played(WHOLE, REPAIRED), Injection(told="done", kind="refusal", lasts_seconds=30))
     assert (given.verdict, given.seconds) == (Verdict.SURVIVED, 29.0)
     assert given.told == "done, refused once"
 
@@ -102,20 +95,20 @@ def test_what_lasts_is_not_over_before() -> None:
 def test_a_fault_that_needs_no_sign_struck_when_it_began() -> None:
     gone = frozenset({"i-m"})
     moments: list[Moment] = [([], [node("m")], [instance("m")], 0)] * 3 + [([], [], [], 0)]
-    given = score(Played(*moments), Blow(told="", over=lambda seen: not gone & seen.machines))
+    given = score(Played(*moments), Injection(told="", over=lambda seen: not gone & seen.machines))
     assert (given.verdict, given.seconds) == (Verdict.SURVIVED, 3.0)
 
 
 def test_pods_that_wait_for_too_long_are_not_survived() -> None:
-    given = score(Played(WHOLE, SHORT), Blow(told="done", kind="refusal"), 20)
+    given = score(Played(WHOLE, SHORT), Injection(told="done", kind="refusal"), 20)
     assert (given.verdict, given.waiting, given.seconds) == (Verdict.NOT_YET, 2, 20.0)
 
 
 @pytest.mark.parametrize(("lasts", "passed"), [(0.0, 101.0), (40.0, 40.0)])
 def test_what_never_struck_is_not_tested(lasts: float, passed: float) -> None:
     played = Played(WHOLE)
-    blow = Blow(told="done", kind="refusal", lasts_seconds=lasts, untested="scale up")
-    given = score(played, blow)
+    injection = Injection(told="done", kind="refusal", lasts_seconds=lasts, untested="scale up")
+    given = score(played, injection)
     assert (given.verdict, given.seconds) == (Verdict.UNTESTED, passed)
     assert played.said[-1] == "not tested: scale up"
 
@@ -124,7 +117,7 @@ def test_a_world_that_is_silent_for_a_minute_has_ended() -> None:
     played = Played(WHOLE)
     played.silent = True
     with pytest.raises(Problem, match=r"does not answer: has `dovetail up` ended\?"):
-        score(played, Blow(told=""))
+        score(played, Injection(told=""))
     assert played.at == 61.0
 
 
@@ -141,7 +134,7 @@ def test_a_world_is_whole_when_pods_run_on_ready_nodes_and_each_machine_is_one(
     change: Callable[[], Moment], told: str
 ) -> None:
     played = Played(change())
-    assert score(played, Blow(told=""), 2).verdict is Verdict.NOT_YET
+    assert score(played, Injection(told=""), 2).verdict is Verdict.NOT_YET
     assert told in played.said[0]
 
 
@@ -149,4 +142,4 @@ def test_pods_that_ended_or_are_being_deleted_do_not_wait() -> None:
     going = pod("b")
     going["metadata"]["deletionTimestamp"] = "2026-11-25T12:00:00Z"
     played = Played(([pod("a", phase="Succeeded"), going], *WHOLE[1:]))
-    assert score(played, Blow(told="")).verdict is Verdict.SURVIVED
+    assert score(played, Injection(told="")).verdict is Verdict.SURVIVED

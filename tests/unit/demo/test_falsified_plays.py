@@ -9,7 +9,7 @@ import pytest
 
 from infra.local.demo.cluster_client import ClusterClient
 from infra.local.demo.expectations import Situation
-from infra.local.demo.fault_injection import Mischief
+from infra.local.demo.fault_injection import FaultInjection
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import Scenario, Step
@@ -57,7 +57,7 @@ def failures(at: Situation, name: str, argument: Any) -> list[str]:
     observer = cast("Observer", Seen(at.timeline))
     player = Player(Telling(at.events), observer, at.speed, lambda _: None)
     # What stood before the play is what the situation says stood before.
-    player._mischief = Mischief(
+    player._faults = FaultInjection(
         lambda verb: {"harm": _rows(at)} if verb == "harm" else {}, lambda _: None
     )
     player._known = at.known_nodes

@@ -192,6 +192,21 @@ def test_an_adopted_node_drifts_when_its_pool_changes_and_stays_drifted_if_it_wa
     assert written == [shape_hash(pool), "karpenter-NodePoolDrifted"]
 
 
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [("720h", "2592000"), ("Never", "Never"), (None, None), ("soon", None)],
+)
+def test_an_adopted_node_expires_by_force_as_its_node_claim_said(
+    said: str | None, written: str | None
+) -> None:
+    found = ChangingHands()
+    found.karpenter.raws["general-n1"]["spec"]["expireAfter"] = said
+    found.move(TAKE_OVER)
+    assert found.world.node.annotations.get(keys.EXPIRE_AFTER) == written
+    found.move(HAND_BACK)
+    assert keys.EXPIRE_AFTER not in found.world.node.annotations
+
+
 def test_a_machine_of_an_unknown_type_is_taken_over_without_a_price() -> None:
     found = ChangingHands()
     found.world.catalog.missing = "no catalogue"

@@ -17,6 +17,7 @@ from infra.local.cluster_simulator.controllers.workload import Workload, togethe
 from infra.local.cluster_simulator.kinds import CRON_JOB, JOB
 from infra.local.cluster_simulator.world import is_true, stamp
 
+# Apart from the reader of disruption budgets, whose mistakes a simulation must not share.
 _WORDS: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",

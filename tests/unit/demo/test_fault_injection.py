@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.demo.fault_injection import Mischief
+from infra.local.demo.fault_injection import FaultInjection
 from infra.local.demo.problem import Problem
 
 
@@ -29,7 +29,7 @@ class Ec2:
 def away(ec2: Ec2, sent: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    Mischief(lambda *_: None, lambda _: ec2, lambda: 7).api_server_away(25)
+    FaultInjection(lambda *_: None, lambda _: ec2, lambda: 7).api_server_away(25)
 
 
 def test_api_server_stops_and_returns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,10 +47,10 @@ def test_a_machine_that_ends_meanwhile_is_a_problem(monkeypatch: pytest.MonkeyPa
 
 def test_an_api_server_that_is_not_ours_is_not_frozen() -> None:
     with pytest.raises(Problem, match="cannot be frozen"):
-        Mischief(lambda *_: None, lambda _: None).api_server_away(1)
+        FaultInjection(lambda *_: None, lambda _: None).api_server_away(1)
 
 
 def test_machine_is_terminated_without_an_event() -> None:
     ec2 = Ec2()
-    Mischief(lambda *_: pytest.fail("told"), lambda _: ec2).terminate("i-1")
+    FaultInjection(lambda *_: pytest.fail("told"), lambda _: ec2).terminate("i-1")
     assert ec2.terminated == ["i-1"]
