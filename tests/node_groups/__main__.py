@@ -34,7 +34,7 @@ MARKS: Final = ("<!-- made by python -m tests.node_groups -->", "<!-- end -->")
 TYPES: Final = ("m5.large", "m5.xlarge", "m5.2xlarge")
 _TYPE_KEY: Final = "node.kubernetes.io/instance-type"
 _CAPACITY_KEY: Final = "karpenter.sh/capacity-type"
-_HEAD: Final = "| pods | who | nodes | $/h | never placed |\n|---|---|---|---|---|"
+_HEAD: Final = "| pods | nodes of | nodes | $/h | never placed |\n|---|---|---|---|---|"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
