@@ -74,9 +74,14 @@ def _judged(name: str, value: str, series: Sequence[tuple[int, float]]) -> list[
     grows = exponent(first, last) if last[0] > first[0] and first[1] else None
     told = "–" if grows is None else f"{grows:.2f}"
     asked, met = [], []
-    if value in row.bars and last[0] == row.sizes[-1]:
-        asked.append(f"≤ {row.bars[value]:g}")
-        met.append(last[1] <= row.bars[value])
+    bar = row.bars.get(value)
+    if isinstance(bar, tuple):
+        asked.append("≤ " + " / ".join(f"{most:g}" for most in bar))
+        of_size = dict(zip(row.sizes, bar, strict=True))
+        met += [found <= of_size[size] for size, found in series if size in of_size]
+    elif bar is not None and last[0] == row.sizes[-1]:
+        asked.append(f"≤ {bar:g}")
+        met.append(last[1] <= bar)
     if value in row.exponents and grows is not None:
         asked.append(f"exponent ≤ {row.exponents[value]:g}")
         met.append(grows <= row.exponents[value])

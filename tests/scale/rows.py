@@ -15,6 +15,7 @@ from shared.ports import TimerKind
 from shared.timers.timers import start_registration
 from tests.scale import manifests
 from tests.scale.apiserver import large_cluster
+from tests.scale.burst import burst
 from tests.scale.decisions import decisions_of_an_hour
 from tests.scale.virtual import WAKE_WINDOW
 from tests.scale.world import LargeCluster
@@ -29,14 +30,14 @@ class Row:
 
     Attributes:
         sizes: What it is measured at.
-        bars: Of its values, each (largest value, at the largest size).
+        bars: Of its values, each (largest value, at the largest size; or one for each size).
         exponents: Bars of how values may grow, between the first size and the last.
     """
 
     what: str
     measure: Callable[[int], Values]
     sizes: tuple[int, ...]
-    bars: Mapping[str, float]
+    bars: Mapping[str, float | tuple[float, ...]]
     exponents: Mapping[str, float]
 
 
@@ -213,6 +214,13 @@ ROWS: Final[Mapping[str, Row]] = {
         sizes=(100, 300, 1_000),
         bars={},
         exponents={"RCU": 1.1},
+    ),
+    "burst": Row(
+        what="burst of so many pods into an empty cluster",
+        measure=burst,
+        sizes=(10_000, 30_000, 100_000),
+        bars={"all bound, s": (60, 150, 500), "longest invocation, s": 120},
+        exponents={},
     ),
     "life": Row(
         what="ledger of a node, from its launch to its Node",

@@ -3,10 +3,13 @@
 The constants are assumptions, printed with each table; orders of growth do not hang on them.
 """
 
+import heapq
 import json
+import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -32,6 +35,12 @@ OUTBOX: Final = timedelta(milliseconds=20)
 SDK_CALL: Final = timedelta(microseconds=500)
 SDK_KILOBYTE: Final = timedelta(microseconds=330)
 WAKE_WINDOW: Final = timedelta(seconds=1)
+# From a launch until DescribeInstances shows the machine, and until it runs.
+SHOWN: Final = timedelta(seconds=1)
+RUNNING: Final = timedelta(seconds=5)
+# Calls that adapters make side by side; a test compares it.
+AT_ONCE: Final = 8
+_NOTHING: Final = timedelta(0)
 # What the adapter keeps from one invocation to the next.
 _KEPT: Final = frozenset({"endpoint", "site", "image_ids", "find_images"})
 
@@ -54,6 +63,8 @@ class Spent:
 class VirtualClock:
     """Implements shared.ports.Clock for a function with so much memory.
 
+    Threads of adapters wait side by side, `AT_ONCE` of them; their CPU time adds up.
+
     Attributes:
         calls: By service.
         marks: When something was first called for since `begin`, by name.
@@ -63,24 +74,68 @@ class VirtualClock:
         self._share = min(memory_mib / WHOLE_CORE_MIB, 1.0)
         self._waited = timedelta(0)
         self._from = time.process_time()
+        self._side: list[timedelta] = []
+        self._alarms: list[tuple[datetime, int, Callable[[], None]]] = []
+        self._lock = threading.RLock()
+        self._quiet = False
         self.calls: Counter[str] = Counter()
         self.marks: dict[str, timedelta] = {}
         self.begin()
 
     def now(self) -> datetime:
-        """Return the time."""
-        used = (time.process_time() - self._from) / self._share
-        return START + self._waited + timedelta(seconds=used)
+        """Return the time; to the main thread, once all that was called for beside it is over."""
+        with self._lock:
+            if self._side and threading.current_thread() is threading.main_thread():
+                self._waited, self._side = max(self._side), []
+            used = (time.process_time() - self._from) / self._share
+            return START + self._waited + timedelta(seconds=used)
+
+    def latest(self) -> datetime:
+        """Return when the last call of a thread that works beside is over."""
+        with self._lock:
+            return self.now() + max((end - self._waited for end in self._side), default=_NOTHING)
 
     def sleep(self, span: timedelta) -> None:
         """Wait."""
-        self._waited += span
+        if not self._quiet:
+            self.now()
+            self._waited += span
+
+    def at(self, moment: datetime, action: Callable[[], None]) -> None:
+        """Let something happen elsewhere at a time: it takes no time of this function."""
+        heapq.heappush(self._alarms, (moment, len(self._alarms), action))
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """Let what the block does take no time."""
+        used, self._quiet = time.process_time(), True
+        try:
+            yield
+        finally:
+            self._quiet = False
+            self._from += time.process_time() - used
+            self._cpu += time.process_time() - used
 
     def call(self, service: str, wait: timedelta, cpu: timedelta = timedelta(0)) -> None:
         """Let a call to a service take its time."""
-        self.calls[service] += 1
-        self.marks.setdefault(service, self.now() - self._begun)
-        self._waited += wait + cpu / self._share
+        if self._quiet:
+            return
+        with self._lock:
+            self.calls[service] += 1
+            self.marks.setdefault(service, self.now() - self._begun)
+            self._from -= cpu.total_seconds()
+            if threading.current_thread() is threading.main_thread():
+                self._waited += wait
+                self._ring()
+            else:
+                self._side = self._side or [self._waited] * AT_ONCE
+                heapq.heapreplace(self._side, self._side[0] + wait)
+
+    def _ring(self) -> None:
+        while self._alarms and self._alarms[0][0] <= self.now():
+            _, _, action = heapq.heappop(self._alarms)
+            with self.elsewhere():
+                action()
 
     def rows(self, name: str, size_bytes: int) -> None:
         """Let a call to the ledger take its time."""
@@ -103,13 +158,18 @@ class VirtualClock:
 
 
 class TimedApi(KubeApi):
-    """An API server over HTTP whose answers take their time."""
+    """An API server over HTTP whose answers take their time.
+
+    Attributes:
+        bindings: When each pod was bound, by path.
+    """
 
     def __init__(self, url: str, clock: VirtualClock) -> None:
         pool = urllib3.PoolManager(maxsize=10)
         pool.pool_classes_by_scheme = POOLS
         super().__init__(url, pool, dict, timeout=timedelta(seconds=300), compress=True)
         self._clock = clock
+        self.bindings: dict[str, datetime] = {}
 
     def send(
         self,
@@ -129,7 +189,10 @@ class TimedApi(KubeApi):
             "content_type": content_type,
             "decode": decode,
         }
-        return super().send(method, path, **given)
+        reply = super().send(method, path, **given)
+        if path.endswith("/binding") and reply.ok:
+            self.bindings[path] = self._clock.latest()
+        return reply
 
     def stream(self, path: str, query: Query, read_seconds: float) -> Stream:
         self._clock.call(
@@ -173,8 +236,11 @@ def constants() -> str:
         ("other call of EC2", OTHER_EC2),
         ("message or timer", OUTBOX),
         ("window of the queue", WAKE_WINDOW),
+        ("launch until EC2 shows a machine", SHOWN),
+        ("launch until it runs", RUNNING),
     )
     waits = ", ".join(f"{name} {span / timedelta(milliseconds=1):,.0f} ms" for name, span in said)
     sdk = f"SDK {SDK_CALL / timedelta(milliseconds=1)} ms of CPU a call"
     rows = f"{SDK_KILOBYTE / timedelta(milliseconds=1)} ms a KB of rows"
-    return f"{waits}; {sdk} and {rows}; one core at {WHOLE_CORE_MIB:,} MiB"
+    core = f"one core at {WHOLE_CORE_MIB:,} MiB"
+    return f"{waits}; {sdk} and {rows}; {core}; {AT_ONCE} calls of threads side by side"

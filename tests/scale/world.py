@@ -76,7 +76,8 @@ class LargeCluster:
         self.cloud = TimedCloud(cluster=manifests.CLUSTER, clock=self.clock)
         self.decisions = FakeDecisions()
         session: Any = self.table
-        cluster = KubeCluster(manifests.CLUSTER, TimedApi(url, self.clock), now=self.clock.now)
+        self.timed_api = TimedApi(url, self.clock)
+        cluster = KubeCluster(manifests.CLUSTER, self.timed_api, now=self.clock.now)
         self.ports = ClusterPorts(
             cluster=cluster,
             cloud=self.cloud,
