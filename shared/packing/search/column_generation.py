@@ -31,9 +31,11 @@ _FEW_LOADS_PER_CLASS: Final = 4
 _PIVOTS_PER_CLASS: Final = 4
 _ROUNDS: Final = 6
 _REST: Final = 0.05
-# Among more classes, those of signatures with at most this part of the worth are packed first.
+# Among more classes, those of signatures with at most this part of the worth are packed first,
+# until less than this part of all is left.
 _MANY_CLASSES: Final = 80
 _FEW: Final = 0.125
+_LEAST_LEFT: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -73,7 +75,7 @@ def plan_by_patterns(
     pool: dict[tuple[int, Contents], None] = {}
     enough = _REST * priced.worth_of(counts)
     loads = _LOADS_PER_CLASS
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS if any(left) else 0):
         basis = _start(priced, left)
         _reuse(priced, left, basis, pool)
         _improve(priced, left, basis, loads * len(basis.rows), search_budget)
@@ -100,9 +102,11 @@ def _few_first(priced: PricedProblem, left: list[int]) -> list[Planned]:
     plan: list[Planned] = []
     if sum([1 for count in left if count]) <= _MANY_CLASSES:
         return plan
-    for value in sorted(worths):
-        if worths[value] > _FEW * sum(worths.values()):
-            continue
+    whole = sum(worths.values())
+    few = [(worth, value) for value, worth in worths.items() if worth <= _FEW * whole]
+    for _, value in sorted(few):
+        if priced.worth_of(left) < _LEAST_LEFT * whole:
+            break
         kinds = [t for t, kind in enumerate(priced.kinds) if kind.signatures >> value & 1]
         for k in priced.by_value:
             while left[k] and signature[k] == value:

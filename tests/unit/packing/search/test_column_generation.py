@@ -152,3 +152,21 @@ def test_thorough_search_continues_after_column_generation() -> None:
     asked = problem(COARSE[:6], shapes=SMALL, settings=settings)
     thorough = replace(asked, settings=replace(settings, thorough=True))
     assert good(thorough).cost_micros_per_hour <= good(asked).cost_micros_per_hour
+
+
+@pytest.mark.parametrize("groups", [9, 10])
+def test_many_groups_of_pods_of_which_each_is_few_are_packed(groups: int) -> None:
+    # Each group may run on all machines but one. What goes before the programme may be everything.
+    machines = tuple(
+        shape(f"c.large-{n}", 80_000 + n, cores=2 + n % 3, gib=4 + n) for n in range(groups)
+    )
+    everywhere = (1 << groups) - 1
+    pods = [
+        pod(300 + 100 * n, 0.3 + n / 10 + group / 100, 4)
+        for group in range(groups)
+        for n in range(9)
+    ]
+    compatible = tuple(everywhere & ~(1 << n // 9) for n in range(len(pods)))
+    made = good(problem(pods, shapes=machines, compatible=compatible))
+    assert not made.unplaced
+    assert made.cost_micros_per_hour <= made.lower_bound_micros_per_hour * 1.05
