@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo page page-test page-browser test check supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults corpus peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart release lock \
+.PHONY: help setup demo page page-test page-browser test check check-types check-others supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults corpus peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart release lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -55,13 +55,18 @@ test: check supply unit page-test opinion schedules hostile infra contract e2e  
 	@echo "all tests passed"
 
 check: setup  ## Format, lint, types, import contracts, sizes
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync check-types check-others
+
+check-types:
+	@$(BIN)/mypy --no-error-summary
+
+check-others:
 	@$(BIN)/ruff format --check --quiet --no-cache .
 	@$(BIN)/ruff check --quiet --no-cache .
 	@mkdir -p .build
 	@$(BIN)/lint-imports --no-cache > .build/imports.log 2>&1 || (cat .build/imports.log; exit 1)
 	@$(BIN)/python tools/check_size.py
 	@$(BIN)/python -m tools.house --bars
-	@$(BIN)/mypy --no-error-summary
 
 supply: setup  ## What is installed is what is locked, hash by hash; licences of what is shipped
 	@$(BIN)/python -m tools.check_installed
