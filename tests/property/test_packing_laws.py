@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from shared.packing.packer import pack
 from shared.packing.problem import Packing, PackingProblem, PackingSettings, PodClass, Shape
 from shared.packing.search.first_fit import pack_simply
 from shared.packing.usable_capacity import amounts_of
+from tests.property.wide_problems import wide_problem
 
 GIB = 2**30
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -124,6 +126,26 @@ def test_every_plan_passes_the_checker_and_needs_no_fallback(asked: PackingProbl
     made = pack(asked)
     assert made.fallback == ""
     assert check(asked, made) == ()
+
+
+# The last two once ended planning with a division by zero.
+@pytest.mark.parametrize("seed", (*range(12), 116, 196))
+def test_every_plan_of_a_wide_problem_passes_the_checker(seed: int) -> None:
+    _passes(wide_problem(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hundred", range(1, 11))
+def test_every_plan_of_a_thousand_wide_problems_passes_the_checker(hundred: int) -> None:
+    for seed in range(100 * hundred, 100 * hundred + 100):
+        _passes(wide_problem(seed))
+
+
+def _passes(asked: PackingProblem) -> None:
+    made = pack(asked)
+    assert made.fallback == ""
+    assert check(asked, made) == ()
+    assert made.lower_bound_micros_per_hour <= made.cost_micros_per_hour
 
 
 @st.composite
