@@ -140,6 +140,8 @@ def as_text(survey: "Survey", *, applied: bool) -> str:
         listed = list(rows)
         lines.append(f"NodePool {pool or '(none)'}: {_amount(listed)}")
         lines += _table([_cells(row, survey.direction) for row in listed])
+    if survey.tally is not None:
+        lines.append(survey.tally.text)
     lines += [f"before --apply: {reason}" for reason in survey.running]
     return "\n".join([*lines, ""])
 
@@ -165,4 +167,4 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
 
 
 def _as_json(survey: "Survey") -> str:
-    return json.dumps(dataclasses.asdict(survey), indent=2) + "\n"
+    return json.dumps(dataclasses.asdict(survey), indent=2, default=str) + "\n"

@@ -25,6 +25,8 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts
 from shared.ports.karpenter import Karpenter
+from shared.provisioning.shadow_purchases import tally_of
+from shared.savings.purchases import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +65,15 @@ class Survey:
     Attributes:
         running: Why Karpenter runs, or may run; nothing changes hands until it is at rest.
         rows: Sorted by NodePool and name.
+        tally: What Karpenter bought in shadow mode beside what Dovetail would have bought; None
+            where nothing was compared.
     """
 
     cluster: str
     direction: Direction
     running: tuple[str, ...]
     rows: tuple[Row, ...]
+    tally: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +120,7 @@ class Surveyor:
             direction=direction,
             running=self._karpenter.running(),
             rows=tuple(sorted(rows, key=lambda row: (row.node_pool, row.node))),
+            tally=tally_of(self._ports.ledger, self._ports.cluster.name),
         )
 
     def look(self, name: str) -> Handover | None:

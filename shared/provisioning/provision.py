@@ -39,6 +39,7 @@ from shared.ports import ClusterPorts
 from shared.provisioning.disruption import Disrupting
 from shared.provisioning.planning_session import Turn
 from shared.provisioning.report import ProvisionReport
+from shared.provisioning.shadow_purchases import ShadowPurchases
 from shared.snapshot.gather import Gathered, gather
 
 # Rounds of one invocation: each after the first because a wake-up came meanwhile or EC2 lacked
@@ -75,6 +76,7 @@ class Provisioning:
         self._new_id = new_id
         self._events = PlanEvents(ports)
         self._conditions = ProvisionerConditions(ports)
+        self._shadow_purchases = ShadowPurchases(ports, settings)
         self._writer = writer or DecisionWriter()
         self._disrupting = Disrupting(
             ports, disruption or DisruptionSettings(), settings, self._writer
@@ -177,6 +179,9 @@ class Provisioning:
             self._conditions.waiting(gathered.snapshot.pending)
             turn.make_nodes(gathered)
             return report, False, False
+        if turn.held_back and look:
+            told = self._shadow_purchases.tell(gathered.snapshot, until)
+            report = dataclasses.replace(report, shadow_purchases=told)
         if not turn.held_back and turn.launches.resume(gathered):
             # What was resumed is capacity now: look at the world anew.
             turn.make_nodes(gathered)

@@ -28,6 +28,8 @@ class ProvisionReport:
         notes: What was left out of what the cluster said, one line each.
         offerings_refused: EC2 had none of so many offerings.
         refusals: What EC2 refused for other reasons: Provisioner, code, text and remedy.
+        shadow_purchases: In shadow mode, what Karpenter bought beside what Dovetail would have
+            bought, one line for each purchase.
         unknown_codes: How many of these have a code that Dovetail does not know.
     """
 
@@ -56,6 +58,7 @@ class ProvisionReport:
     cost_micros_per_hour: int = 0
     lower_bound_micros_per_hour: int = 0
     notes: tuple[str, ...] = ()
+    shadow_purchases: tuple[str, ...] = ()
 
     def plus(self, plan: Plan, plan_id: str) -> "ProvisionReport":
         """Return the report with one more plan counted."""

@@ -21,6 +21,8 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         return
     for line in report.refusals:
         logger.warning("EC2 refuses launches", cluster=cluster, refusal=line)
+    for line in report.shadow_purchases:
+        logger.info("compared in shadow mode", cluster=cluster, purchase=line)
     held = 1 if report.held_back else 0
     values: dict[str, float] = {
         "BrakesApplied": held + report.nodes_over_ceiling + report.pods_runaway,

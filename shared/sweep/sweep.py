@@ -18,6 +18,7 @@ from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.replacement import REPLACED
 from shared.node_lifecycle.stale_marks import take_back
 from shared.ports import ClusterPorts
+from shared.provisioning.shadow_purchases import has_purchases
 from shared.scheduling.existing_nodes import nominated
 from shared.sweep.pool_status import write_pool_statuses
 from shared.sweep.timer_recovery import start_missing_timers
@@ -108,8 +109,10 @@ class Sweep:
         shown = ports.ledger.memo(self._name, SHOWN)
         if overdue or unfinished or rivals or _is_outdated(shown, hold_of(ports, rivals), now):
             ports.outbox.wake(ports.cluster.name, timedelta(0))
+        compares = ports.brakes.shadow and has_purchases(ports, nodes, bound, now)
         # A ceiling that is nearly full is looked at until it no longer is.
-        if wants_look(nodes, owners, now, drift=self._policy.drift) or shown_ceilings(shown):
+        looks = wants_look(nodes, owners, now, drift=self._policy.drift)
+        if compares or looks or shown_ceilings(shown):
             ports.outbox.look(ports.cluster.name)
         return SweepReport(
             overdue_pods=overdue,

@@ -133,7 +133,7 @@ class Player:
                 self._stand(scenario, argument)
             case "apply_within_schedule":
                 self._apply_within_schedule(scenario, argument)
-            case "launch_as_karpenter" | "migrate" | "karpenter_leads":
+            case "launch_as_karpenter" | "migrate" | "karpenter_leads" | "brakes":
                 self._of_karpenter(step, verb, argument)
             case _:
                 self._go_wrong(step, verb, argument)
@@ -146,6 +146,8 @@ class Player:
                 self.karpenter.launch(argument)
             case "migrate":
                 self.karpenter.migrate(argument)
+            case "brakes":
+                self.karpenter.write_brakes(argument)
             case _:
                 self.karpenter.renew_lease("karpenter-0" if argument else "")
 

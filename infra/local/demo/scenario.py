@@ -38,7 +38,7 @@ class Step:
             delete_busiest_node, stand, bound, interrupt_busiest_node,
             terminate_busiest_machine, wait_seconds, disturb,
             kill_at_launch, api_server_away_seconds, sweep_after_seconds, launch_as_karpenter,
-            karpenter_leads or migrate.
+            karpenter_leads, brakes or migrate.
         expects: Name of an expectation to its arguments.
         within_seconds: For all expectations, whatever the speed; `Patience` counts them.
     """

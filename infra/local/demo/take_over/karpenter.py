@@ -120,6 +120,11 @@ class Karpenter:
             query={"fieldManager": "karpenter", "force": "true"},
         )
 
+    def write_brakes(self, brakes: Mapping[str, Any]) -> None:
+        """Write the cluster's brakes as a user does, for Dovetail."""
+        name, value = f"/dovetail/clusters/{self._name}/brakes", json.dumps(brakes)
+        self._client("ssm").put_parameter(Name=name, Type="String", Overwrite=True, Value=value)
+
     def _make_template(self, pool: str, node_class: str) -> None:
         ec2, endpoint = self._client("ec2"), self._endpoint()
         parameter = f"{_IMAGES}/{endpoint['version']}/{_AL2023}"
