@@ -7,15 +7,16 @@ from shared.brakes.ceilings import OverCeiling
 from shared.events.node_events import counted, event_on
 from shared.events.recorded import note_recorded, recently_recorded
 from shared.events.recorder import EventRecorder
+from shared.events.workload_events import each_workload
 from shared.model.digest import digest
-from shared.model.ec2.launches import PlannedNode, PodRef
+from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.cheaper_provisioners import cheaper_provisioner, same_weight
-from shared.ports import ClusterPorts, KubernetesEvent, Severity
+from shared.ports import ClusterPorts, Severity
 
 _CHEAPER: Final = "CheaperProvisioner"
 _DOLLAR: Final = 1_000_000
@@ -31,17 +32,13 @@ class PlanEvents:
     def unschedulable(
         self, plan: Plan, over: Sequence[OverCeiling], pending: Mapping[str, Pod]
     ) -> None:
-        """Record on pods why no node is planned for them."""
-        told = [
-            _refused_event(pending, pod_left.pod, "; ".join(pod_left.reasons))
-            for pod_left in plan.unschedulable
-        ]
+        """Record on pods, and on the controllers of many, why no node is planned for them."""
+        told = [(pod_left.pod, "; ".join(pod_left.reasons)) for pod_left in plan.unschedulable]
         told += [
-            _refused_event(pending, ref, over_ceiling.reason)
-            for over_ceiling in over
-            for ref in over_ceiling.node.pods
+            (ref, over_ceiling.reason) for over_ceiling in over for ref in over_ceiling.node.pods
         ]
-        self._recorder.record(told)
+        found = [(pending.get(ref.uid) or ref, text) for ref, text in told]
+        self._recorder.record(each_workload(found, "FailedProvisioning"))
 
     def shadow(self, nodes: Sequence[PlannedNode], provisioners: Mapping[str, Provisioner]) -> None:
         """Record on Provisioners what would have been launched."""
@@ -84,8 +81,3 @@ class PlanEvents:
     def cannot_launch(self, provisioner: Provisioner, text: str) -> None:
         """Record on a Provisioner that nothing can be launched for it."""
         self._recorder.record([event_on(provisioner, "CannotLaunch", text)])
-
-
-def _refused_event(pending: Mapping[str, Pod], ref: PodRef, text: str) -> KubernetesEvent:
-    pod = pending.get(ref.uid)
-    return event_on(pod if pod is not None else ref, "FailedProvisioning", text)

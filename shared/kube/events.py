@@ -131,7 +131,7 @@ def _event(other_event: KubernetesEvent, count: int, at: str) -> dict[str, Any]:
     )
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     about: Mapping[str, str] = {
-        "apiVersion": _API_VERSIONS.get(other_event.kind, "v1"),
+        "apiVersion": other_event.api_version or _API_VERSIONS.get(other_event.kind, "v1"),
         "kind": other_event.kind,
         "namespace": other_event.namespace,
         "name": other_event.name,

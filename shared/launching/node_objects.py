@@ -33,8 +33,8 @@ from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import binds_early
 from shared.timers.timers import start_expiration, start_registration
 
-# The Nodes made in a row before another invocation may take its turn: about a second of work.
-_PART: Final = 10
+# The Nodes made before the time and the lease are looked at: about two seconds of work.
+_PART: Final = 80
 
 
 class NodeMaker:
@@ -66,16 +66,17 @@ class NodeMaker:
         Not earlier: the cloud controller deletes a Node whose machine EC2 does not show, which
         may happen in the first seconds after a launch.
 
-        Some at a time: of each part first all Nodes, then all bindings, then the timers, as pods
-        wait for the first two. Last the name in the slot, which says that all of it is done.
+        Some at a time, and several of these at the same time: of each part first all Nodes, then
+        all bindings, then the timers, as pods wait for the first two. Of each node comes last the
+        name in the slot, which says that all of it is done.
 
         Args:
             pending: Unbound pods by uid.
             goes_on: Returns whether to make another part now; the rest is left to the next call.
 
         Returns:
-            How many slots ask for another look soon: their machine does not run yet, or it died
-            and their pods are free to be planned again.
+            How many slots ask for another look soon: their machine does not run yet, their turn
+            has not come, or it died and their pods are free to be planned again.
         """
         without = [slot for slot in slots if not slot.node_name]
         shown = {
@@ -89,6 +90,7 @@ class NodeMaker:
         try:
             for start in range(0, len(without), _PART):
                 if start and not goes_on():
+                    look_again += len(without) - start
                     break
                 part = without[start : start + _PART]
                 look_again += self._make(part, shown, provisioners, instance_types, pending, done)
@@ -108,7 +110,7 @@ class NodeMaker:
     ) -> int:
         now = self._ports.clock.now()
         look_again = 0
-        made: list[tuple[Slot, Node]] = []
+        running: list[tuple[Slot, Instance]] = []
         for slot in slots:
             instance = shown.get(slot.instance_id)
             given_up = now - slot.launched_at > self._policy.registration
@@ -125,19 +127,26 @@ class NodeMaker:
             elif instance is None or not (instance.is_running and instance.private_dns_name):
                 look_again += 1
             else:
-                node = self._make_node(
-                    slot, instance, _owner_of(slot, provisioners), instance_types
-                )
-                if node is None:
-                    look_again += 1
-                else:
-                    made.append((slot, node))
+                running.append((slot, instance))
+
+        def make(one: tuple[Slot, Instance]) -> Node | None:
+            return self._make_node(*one, _owner_of(one[0], provisioners), instance_types)
+
+        nodes = self._ports.crew.each(make, running)
+        made = [
+            (slot, node) for (slot, _), node in zip(running, nodes, strict=True) if node is not None
+        ]
+        look_again += len(running) - len(made)
         self.started |= {slot.provisioner for slot, _ in made}
         left = self._bind_early(made, pending)
-        for slot, node in made:
+
+        def complete(one: tuple[Slot, Node]) -> None:
+            slot, node = one
             self._lease.keep()
             self._start_timers(node, _owner_of(slot, provisioners))
-        self._write_down(made, left)
+            self._write_down(slot, node, left[slot.name])
+
+        self._ports.crew.each(complete, made)
         done += made
         self._wake_bind([node for _, node in made])
         return look_again
@@ -256,16 +265,11 @@ class NodeMaker:
         self._ports.cluster.bind_all(bindings)
         return left
 
-    def _write_down(
-        self, made: Sequence[tuple[Slot, Node]], left: Mapping[str, Sequence[PodRef]]
-    ) -> None:
-        for slot, node in made:
-            waiting = tuple(left[slot.name])
-            self._lease.keep()
-            # One that bind has completed meanwhile stays gone.
-            self._ports.ledger.change_slot(
-                dataclasses.replace(slot, node_name=node.name, pods=waiting, bound=not waiting)
-            )
+    def _write_down(self, slot: Slot, node: Node, left: Sequence[PodRef]) -> None:
+        # One that bind has completed meanwhile stays gone.
+        self._ports.ledger.change_slot(
+            dataclasses.replace(slot, node_name=node.name, pods=tuple(left), bound=not left)
+        )
 
     def _wake_bind(self, nodes: Sequence[Node]) -> None:
         """Wake bind for nodes whose kubelet was faster than we: it says nothing new by itself."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from shared.launching.lease import HeldLease
 from shared.model import labels as keys
@@ -11,6 +12,9 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.resources import Resources
 from shared.ports import ClusterPorts
 from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
+
+# Slots that are filled before the lease is looked at again.
+_PART: Final = 200
 
 
 class Pairing:
@@ -70,11 +74,8 @@ class Pairing:
         }
         waiting, free = list(empty), list(instances)
         if not launched_now:
-            ledger = self._ports.ledger
-            kept_by = {
-                fleet_instance.instance_id: ledger.slot_of(fleet_instance.instance_id)
-                for fleet_instance in instances
-            }
+            ids = [fleet_instance.instance_id for fleet_instance in instances]
+            kept_by = dict(zip(ids, self._ports.crew.each(self._kept_by, ids), strict=True))
             names = frozenset(kept_by.values())
             waiting = [
                 promised_slot
@@ -86,25 +87,28 @@ class Pairing:
                 for fleet_instance in instances
                 if kept_by[fleet_instance.instance_id] is None
             ]
-        for instance in sorted(free, key=lambda entry: entry.instance_id):
-            if not waiting:
-                break
-            option = options.get(instance.offering)
-            if option is None:
-                continue
-            slot = _slot(attempt, waiting[0], instance, option, self._ports.clock.now())
-            if self._ports.ledger.fill_slot(self._lease.keep(), slot):
-                waiting.pop(0)
-            else:
-                # It is paired. If its slot is gone, its node is complete already and the intent
-                # was not updated: that slot is not to be filled again.
-                kept = self._ports.ledger.slot_of(instance.instance_id)
-                waiting = [
-                    promised_slot
-                    for promised_slot in waiting
-                    if _name_of(attempt, promised_slot) != kept
-                ]
+        usable = [entry for entry in free if entry.offering in options]
+        usable.sort(key=lambda entry: entry.instance_id)
+        while waiting and usable:
+            now = self._ports.clock.now()
+            part = [
+                _slot(attempt, promised, instance, options[instance.offering], now)
+                for promised, instance in zip(waiting[:_PART], usable, strict=False)
+            ]
+            usable = usable[len(part) :]
+            done = self._ports.ledger.fill_slots(self._lease.keep(), part)
+            paired = list(zip(part, done, strict=True))
+            filled = {slot.name for slot, fits in paired if fits}
+            # The others are paired. If the slot of one is gone, its node is complete already and
+            # the intent was not updated: that slot is not to be filled again.
+            kept = {self._kept_by(slot.instance_id) for slot, fits in paired if not fits}
+            waiting = [
+                promised for promised in waiting if _name_of(attempt, promised) not in filled | kept
+            ]
         return tuple(waiting)
+
+    def _kept_by(self, instance_id: str) -> str | None:
+        return self._ports.ledger.slot_of(instance_id)
 
 
 def _slot(

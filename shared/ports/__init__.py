@@ -30,6 +30,7 @@ from shared.ports.cluster import (
     PastEvent,
     Severity,
 )
+from shared.ports.crew import Crew
 from shared.ports.records import Decisions, Ledger, NodeLedger, Outbox, TimerKind
 from shared.ports.rivals import NoRivals, Rival, RivalKind, Rivals
 from shared.ports.storage import Storage
@@ -104,6 +105,7 @@ class ClusterPorts(NodePorts):
         metadata: What the attachment allows of the instance metadata service.
         preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
         rivals: Sees other autoscalers.
+        crew: Works at several nodes at the same time, where it has threads.
     """
 
     cluster: Cluster
@@ -116,6 +118,7 @@ class ClusterPorts(NodePorts):
     metadata: MetadataBound = UNBOUND
     preference_policy: PreferencePolicy = PreferencePolicy.WEIGH
     rivals: Rivals = field(default_factory=NoRivals)
+    crew: Crew = field(default_factory=Crew)
 
     def profile_of(self, template: NodeTemplate) -> str:
         """Return the instance profile of a template's machines, empty if its role has none."""

@@ -83,13 +83,14 @@ class Condition(StrEnum):
 class KubernetesEvent:
     """A Kubernetes Event to be written about an object; equal ones are counted, not repeated."""
 
-    kind: str  # Pod, Node, Provisioner or NodePool
+    kind: str  # Pod, Node, Provisioner, NodePool, or a controller of pods
     namespace: str
     name: str
     uid: str
     severity: Severity
     reason: str  # CamelCase
     message: str
+    api_version: str = ""  # of the kind, where it is a controller of pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

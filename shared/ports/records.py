@@ -156,6 +156,10 @@ class Ledger(NodeLedger, Protocol):
         """
         ...
 
+    def fill_slots(self, lease: Lease, slots: Sequence[Slot]) -> tuple[bool, ...]:
+        """Return for each slot what `fill_slot` returns for it; none has another's instance."""
+        ...
+
     def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:
         """Remove a slot; its instance's row stays until the instance is gone.
 

@@ -1,6 +1,9 @@
 """One turn at planning for a cluster: its lease, its launches, the Nodes they become."""
 
 import dataclasses
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
 
 from shared.events.node_events import MOST_PODS, nominated
 from shared.events.recorder import EventRecorder
@@ -13,6 +16,9 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.ports import ClusterPorts, KubernetesEvent
 from shared.snapshot.gather import Gathered
 
+# Nodes are made for so long at least, though another plan is requested.
+_NODES: Final = timedelta(seconds=15)
+
 
 class Turn:
     """What one invocation works with while it holds the lease.
@@ -20,10 +26,18 @@ class Turn:
     Attributes:
         launches: Carries plans out.
         held_back: Why nothing may be launched on principle, empty when it may.
+
+    Args:
+        until: When the last Nodes are begun.
     """
 
     def __init__(
-        self, ports: ClusterPorts, held: HeldLease, policy: LaunchPolicy, held_back: str
+        self,
+        ports: ClusterPorts,
+        held: HeldLease,
+        policy: LaunchPolicy,
+        held_back: str,
+        until: datetime,
     ) -> None:
         self._ports = ports
         self._held = held
@@ -31,6 +45,7 @@ class Turn:
         self._nodes = NodeMaker(ports, held, policy)
         self.launches = PlanLauncher(ports, held, policy)
         self.held_back = held_back
+        self._until = until
 
     @property
     def failed_attempts(self) -> int:
@@ -59,8 +74,9 @@ class Turn:
     def make_nodes(self, gathered: Gathered) -> None:
         """Make the Nodes of launched machines, as far as EC2 shows them.
 
-        To make a hundred takes seconds. If another plan is requested meanwhile, it is made first,
-        as machines take longer to start than Nodes to be made; the rest follows.
+        To make thousands takes minutes. They are broken off before the end of the invocation, and
+        when another plan has been requested and they have had their time: a plan reads the whole
+        cluster, so that many requests would leave no time to make Nodes. The rest follows.
         """
         snapshot = gathered.snapshot
         slots = self._ports.ledger.slots(self._ports.cluster.name)
@@ -72,13 +88,24 @@ class Turn:
         }
         provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
         pending = {pod.uid: pod for pod in snapshot.pending}
-        if self._nodes.make(slots, provisioners, types, pending, goes_on=self.keep_lease):
+        if self._nodes.make(slots, provisioners, types, pending, goes_on=self._goes_on()):
             self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe)
         deaths, self._nodes.deaths = self._nodes.deaths, []
         self.launches.buried(deaths, provisioners)
         self.launches.started(
             self._nodes.started - {death.slot.provisioner for death in deaths}, gathered
         )
+
+    def _goes_on(self) -> Callable[[], bool]:
+        """Return what says, asked again and again from now on, whether Nodes are still made."""
+        clock = self._ports.clock
+        enough = clock.now() + _NODES
+
+        def goes_on() -> bool:
+            wanted = self.keep_lease() or clock.now() < enough
+            return wanted and clock.now() < self._until
+
+        return goes_on
 
     def nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> bool:
         """Promise in-flight nodes the pods that were placed on them.

@@ -47,6 +47,8 @@ from shared.snapshot.gather import Gathered, gather
 _MAX_ROUNDS: Final = 10
 # After so many calls that launched nothing, the pods wait for the next wake-up.
 _MAX_FAILED_ATTEMPTS: Final = 3
+# What is kept of an invocation's time for what follows the last Nodes: Events and messages.
+_LAST: Final = timedelta(seconds=30)
 # Once EC2 launched nothing, expensive machines are better than none.
 _ANY_PRICE: Final = 10_000
 
@@ -127,7 +129,7 @@ class Provisioning:
         problem = ports.catalog.problem()
         self._conditions.hold(hold_of(ports, rivals, problem))
         why = held_back(ports, rivals) or (NO_CATALOGUE if problem else "")
-        turn = Turn(ports, held, self._policy, why)
+        turn = Turn(ports, held, self._policy, why, deadline - _LAST)
         report = ProvisionReport(held_back=turn.held_back)
         for _ in range(_MAX_ROUNDS):
             if clock.now() + self._policy.lease > deadline:

@@ -14,6 +14,7 @@ from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterPorts
 from shared.runtime.observability import count, logger
+from shared.runtime.threads import Threads
 from shared.runtime.wiring import Right, Wiring, foreign_row
 from shared.settings import FunctionSettings, ProvisionSettings
 
@@ -81,6 +82,7 @@ class ProvisioningWiring(Wiring):
                 tokens_required=attachment.metadata_tokens == "required",
             ),
             preference_policy=PreferencePolicy(attachment.preference_policy),
+            crew=Threads(),
             rivals=KubeRivals(api, self.clock.now, self.settings.autoscaler_namespaces.split(",")),
         )
 

@@ -158,6 +158,9 @@ class FakeLedger:
         self.paired[slot.instance_id] = slot.name
         return True
 
+    def fill_slots(self, lease: Lease, slots: Sequence[Slot]) -> tuple[bool, ...]:
+        return tuple(self.fill_slot(lease, slot) for slot in slots)
+
     def change_slot(self, slot: Slot) -> bool:
         self._called("change_slot", slot)
         known = self.slot_values.get((slot.cluster, slot.name))

@@ -6,6 +6,8 @@ Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-wr
 (2026-11-24).
 """
 
+import functools
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -15,6 +17,17 @@ from botocore.exceptions import ClientError
 _PAGE_BYTES: Final = 2**20
 _MISSING: Final = object()
 Item = dict[str, Any]
+
+
+def _alone(method: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Let one thread at a time call the table."""
+
+    @functools.wraps(method)
+    def call(table: "CountedTable", **asked: Any) -> dict[str, Any]:
+        with table.lock:
+            return method(table, **asked)
+
+    return call
 
 
 class CountedTable:
@@ -30,6 +43,7 @@ class CountedTable:
 
     def __init__(self, called: Callable[[str, int], object] = lambda name, size: None) -> None:
         self._called = called
+        self.lock = threading.RLock()
         self._rows: dict[str, dict[str, Item]] = {}
         self.reads: Counter[str] = Counter()
         self.writes: Counter[str] = Counter()
@@ -44,12 +58,14 @@ class CountedTable:
         """The Region."""
         return "us-east-1"
 
+    @_alone
     def get_item(self, *, Key: Item, **_: Any) -> dict[str, Any]:  # noqa: N803 - DynamoDB's own
         found = self._row(Key)
         self._read(Key["pk"]["S"], _size(found))
         self._called("GetItem", _size(found))
         return {"Item": found} if found is not None else {}
 
+    @_alone
     def query(self, *, ExpressionAttributeValues: Item, **asked: Any) -> dict[str, Any]:  # noqa: N803
         pk, prefix = (ExpressionAttributeValues[key]["S"] for key in (":pk", ":prefix"))
         now = int(ExpressionAttributeValues[":now"]["N"])
@@ -69,6 +85,7 @@ class CountedTable:
         last = {key: page[-1][key] for key in ("pk", "sk")} if more else None
         return {"Items": kept, **({"LastEvaluatedKey": last} if last else {})}
 
+    @_alone
     def update_item(self, **asked: Any) -> dict[str, Any]:
         self._called("UpdateItem", 0)
         before = self._row(asked["Key"])
@@ -80,6 +97,7 @@ class CountedTable:
         self._wrote(asked["Key"], max(_size(before), _size(after)))
         return {"Attributes": after}
 
+    @_alone
     def delete_item(self, **asked: Any) -> dict[str, Any]:
         self._called("DeleteItem", 0)
         before = self._row(asked["Key"])
@@ -89,6 +107,7 @@ class CountedTable:
         self._drop(asked["Key"])
         return {}
 
+    @_alone
     def transact_write_items(self, *, TransactItems: list[Item]) -> dict[str, Any]:  # noqa: N803
         self._called("TransactWriteItems", 0)
         asked = [(kind, request) for item in TransactItems for kind, request in item.items()]

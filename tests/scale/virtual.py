@@ -18,6 +18,7 @@ import urllib3
 
 from shared.kube.api import JSON, Decode, KubeApi, Query, Reply, Stream
 from shared.kube.bounds import POOLS
+from shared.runtime.threads import AT_ONCE
 from tests.fakes.clock import START
 from tests.fakes.cloud import FakeCloud
 from tests.fakes.outbox import FakeOutbox
@@ -38,8 +39,6 @@ WAKE_WINDOW: Final = timedelta(seconds=1)
 # From a launch until DescribeInstances shows the machine, and until it runs.
 SHOWN: Final = timedelta(seconds=1)
 RUNNING: Final = timedelta(seconds=5)
-# Calls that adapters make side by side; a test compares it.
-AT_ONCE: Final = 8
 _NOTHING: Final = timedelta(0)
 # What the adapter keeps from one invocation to the next.
 _KEPT: Final = frozenset({"endpoint", "site", "image_ids", "find_images"})

@@ -29,6 +29,7 @@ from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, TimerKind
 from shared.provisioning.provision import Provisioning
 from shared.runtime.observability import logger
+from shared.runtime.threads import Threads
 from shared.sweep.sweep import Sweep, SweepPolicy
 from shared.timers.heartbeats import note_timer
 from tests.fakes.catalog import FakeCatalog
@@ -87,6 +88,7 @@ class LargeCluster:
             outbox=self.outbox,
             clock=self.clock,
             instance_profile="nodes",
+            crew=Threads(),
         )
         self._writer = DecisionWriter()
         self._ids = itertools.count(1)

@@ -7,8 +7,9 @@
 `version`, `schema` and `expires_at`.
 """
 
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from shared.aws.ledger import rows
 from shared.aws.ledger.account import Account
@@ -19,6 +20,12 @@ from shared.aws.session import Session
 from shared.model.ec2.launches import Lease, Slot
 from shared.model.errors import ConflictError
 from shared.ports import Clock
+
+# A transaction has at most 100 items and 4 MB; one item is the check of the lease.
+# Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+# (2026-11-25).
+_MOST_PAIRS: Final = 49
+_MOST_BYTES: Final = 3_000_000
 
 
 class DynamoLedger(DynamoNodeLedger, Intents, Account):
@@ -59,27 +66,55 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
         Raises:
             ConflictError: If the lease was lost.
         """
+        return self.fill_slots(lease, [slot])[0]
+
+    def fill_slots(self, lease: Lease, slots: Sequence[Slot]) -> tuple[bool, ...]:
+        """Pair slots with their instances, each once.
+
+        Some dozens are one transaction: concurrent ones would be in each other's way, since all
+        of them check the lease.
+
+        Returns:
+            For each slot False when it or the instance is paired already (with whatever).
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
         now = self._table.now()
+        asked = {slot.name: self._pair(slot, now) for slot in slots}
+        done: dict[str, bool] = {}
+        for names in _parts({name: size for name, (size, _) in asked.items()}):
+            part = list(names)
+            while part:
+                pairs = [item for name in part for item in asked[name][1]]
+                held, *free = self._table.transact([self._fence(lease), *pairs])
+                if not held:
+                    raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
+                fits = dict(
+                    zip(part, map(all, zip(free[::2], free[1::2], strict=True)), strict=True)
+                )
+                if all(fits.values()):
+                    done |= fits
+                    break
+                # Nothing was written: once more, without those that are paired.
+                done |= {name: False for name, fine in fits.items() if not fine}
+                part = [name for name, fine in fits.items() if fine]
+        return tuple(done[slot.name] for slot in slots)
+
+    def _pair(self, slot: Slot, now: datetime) -> tuple[int, tuple[Mapping[str, Any], ...]]:
+        """Return the size of both rows of a pair, in bytes, and the items that write them."""
         unpaired = absent(now)
         owner = {
             "cluster": slot.cluster,
             "slot": slot.name,
             "expires_at": rows.seconds(now + rows.KEEP_INSTANCE),
         }
-        held, *free = self._table.transact(
-            [
-                self._fence(lease),
-                {"Update": self._table.update(rows.slot_key(slot), self._slot(slot), unpaired)},
-                {
-                    "Update": self._table.update(
-                        rows.instance_key(slot.instance_id), owner, unpaired
-                    )
-                },
-            ]
+        updates = (
+            self._table.update(rows.slot_key(slot), self._slot(slot), unpaired),
+            self._table.update(rows.instance_key(slot.instance_id), owner, unpaired),
         )
-        if not held:
-            raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
-        return all(free)
+        size = sum(len(str(update["ExpressionAttributeValues"])) for update in updates)
+        return size, tuple({"Update": update} for update in updates)
 
     def _outdate_slots(self, cluster: str) -> None:
         for slot in self.slots(cluster):
@@ -105,3 +140,21 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
         """Return the name of the slot an instance was paired with, gone or not; None if none."""
         row = self._table.get(rows.instance_key(instance_id))
         return str(row["slot"]) if row is not None and "slot" in row else None
+
+
+def _parts(sizes: Mapping[str, int]) -> Iterator[Sequence[str]]:
+    """Yield the names, in order, as many at a time as a transaction takes.
+
+    Args:
+        sizes: Of each, in bytes.
+    """
+    part: list[str] = []
+    held = 0
+    for name, size in sizes.items():
+        if part and (len(part) == _MOST_PAIRS or held + size > _MOST_BYTES):
+            yield part
+            part, held = [], 0
+        part.append(name)
+        held += size
+    if part:
+        yield part

@@ -17,7 +17,7 @@ from tests.simulation.schedule.kernel import Killed, Process
 if TYPE_CHECKING:
     from tests.simulation.schedule.world import World
 
-FENCED: Final = frozenset({"open_intent", "change_intent", "fill_slot"})
+FENCED: Final = frozenset({"open_intent", "change_intent", "fill_slots"})
 # The calls of provision that are watched: before they are carried out, and their answers.
 LAUNCHING: Final = FENCED | {"release", "create_fleet"}
 MESSAGES: Final = frozenset({"wake", "look"})

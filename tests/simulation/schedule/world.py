@@ -27,6 +27,7 @@ from tests.simulation.cluster.forwarding import Forwarder
 from tests.simulation.cluster.kubelets import NodeSide
 from tests.simulation.cluster.workloads import JOB
 from tests.simulation.laws.invariants import Invariants
+from tests.simulation.schedule.crew import KernelCrew
 from tests.simulation.schedule.faults import Action, CallFaults, Site
 from tests.simulation.schedule.kernel import Kernel
 from tests.simulation.schedule.recorder import ProcessClock, Recorder
@@ -82,6 +83,7 @@ class Wiring:
                 outbox=self.outbox,
                 clock=self.clock,
                 instance_profile="nodes",
+                crew=KernelCrew(world.kernel),
                 brakes=Brakes(ceiling=cluster.ceiling),
             )
             for cluster in world.scene.clusters

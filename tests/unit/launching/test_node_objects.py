@@ -1,6 +1,5 @@
 """Node objects of launched machines, and their first pods."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import FleetAnswer
 from shared.model.errors import (
     AutoscalerError,
     ConflictError,
@@ -21,7 +19,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
-from shared.ports import NodeManifest, TimerKind
+from shared.ports import TimerKind
 from shared.timers.heartbeats import running_timers
 from tests.builders import (
     DEFAULT_TOLERATIONS,
@@ -79,31 +77,6 @@ def test_devices_are_left_to_their_plugins() -> None:
     assert machine.capacity["nvidia.com/gpu"] == 1
     assert set(world.node.capacity) == set(machine.capacity) - {"nvidia.com/gpu"}
     assert set(world.node.allocatable) == set(world.node.capacity)
-
-
-def test_request_for_another_plan_waits_for_ten_nodes_and_not_for_all() -> None:
-    world = World(provisioner(), *apart(25))
-    late = pod("late", cpu=1500, host_ports=(("0.0.0.0", "TCP", 80),))
-    done: list[str] = []
-    original = world.cluster.create_node, world.cloud.create_fleet
-
-    def create_node(manifest: NodeManifest) -> Node:
-        if len(world.cluster.node_values) == 2:
-            world.cluster.add(late)
-            assert world.ledger.acquire(NAME, "another", world.clock.now()) is None
-        done.append("node")
-        return original[0](manifest)
-
-    def create_fleet(request: Mapping[str, Any]) -> FleetAnswer:
-        done.append("machines")
-        return original[1](request)
-
-    instead(world.cluster, "create_node", create_node)
-    instead(world.cloud, "create_fleet", create_fleet)
-    assert world.provision().nodes_launched == 26
-    assert done.index("machines", 1) == 11
-    assert done.count("node") == len(world.cluster.node_values) == 26
-    assert len(world.bound) == 26
 
 
 def test_no_pod_is_bound_to_an_incomplete_node_that_is_being_deleted() -> None:

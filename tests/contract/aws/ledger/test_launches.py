@@ -88,6 +88,20 @@ def test_a_slot_and_an_instance_are_paired_once(ledger: Ledger, lease: Lease) ->
     assert ledger.cluster_of("i-2") is None
 
 
+def test_many_slots_are_filled_together_but_for_what_is_paired(
+    ledger: Ledger, lease: Lease
+) -> None:
+    assert ledger.fill_slot(lease, slot(number=3, instance_id="i-3"))
+    assert ledger.fill_slot(lease, slot(number=100, instance_id="i-45"))
+    many = [slot(number=number, instance_id=f"i-{number}") for number in range(52)]
+    paired = (3, 45)
+    done = tuple(number not in paired for number in range(52))
+    assert ledger.fill_slots(lease, many) == done
+    assert len(ledger.slots("test")) == 52
+    assert ledger.slot_of("i-51") == many[51].name
+    assert ledger.fill_slots(lease, many[49:]) == (False,) * 3
+
+
 def test_slots_are_sorted_by_name(ledger: Ledger, lease: Lease) -> None:
     for number in (2, 0, 1):
         assert ledger.fill_slot(lease, slot(number=number, instance_id=f"i-{number}"))

@@ -128,6 +128,9 @@ def test_the_largest_slot_fits_into_a_row_and_a_larger_one_is_refused_by_name(
     )
     assert ledger.fill_slot(held, slot(pods=many))
     assert len(ledger.slots("test")[0].pods) == 737
+    # More of them than one transaction holds.
+    more = [slot(number=number, instance_id=f"i-{number}", pods=many) for number in range(3, 15)]
+    assert all(ledger.fill_slots(held, more))
     if "dynamo" in request.node.name:
         with pytest.raises(PermanentError, match=r"cluster#test / slot#p1#0#1: \d+ bytes"):
             ledger.fill_slot(held, slot(number=1, instance_id="i-2", pods=many * 2))

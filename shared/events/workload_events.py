@@ -1,0 +1,52 @@
+"""Events about pods: the first of a workload have one each, the rest one together."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from shared.events.node_events import counted, event_on
+from shared.model.ec2.launches import PodRef
+from shared.model.kubernetes.pods import Owner, Pod
+from shared.ports import KubernetesEvent, Severity
+
+# Who looks at a workload reads the Events of some of its pods; thousands alike say no more.
+MOST_OF_WORKLOAD: Final = 20
+
+
+def each_workload(
+    told: Sequence[tuple[Pod | PodRef, str]], reason: str
+) -> Iterator[KubernetesEvent]:
+    """Yield Events about pods, sorted by workload: at most 20 on pods of one controller.
+
+    One on the controller counts its other pods. A pod without a controller has its own.
+
+    Args:
+        told: Pods, and what is said of each.
+        reason: Of the Events.
+    """
+    workloads: dict[tuple[str, Owner | None], list[tuple[Pod | PodRef, str]]] = {}
+    for subject, text in told:
+        owner = subject.owner if isinstance(subject, Pod) else None
+        workloads.setdefault((subject.namespace, owner), []).append((subject, text))
+    for (namespace, owner), pods in workloads.items():
+        pods.sort(key=lambda entry: entry[0].name)
+        most = len(pods) if owner is None else MOST_OF_WORKLOAD
+        for subject, text in pods[:most]:
+            yield event_on(subject, reason, text)
+        if owner is not None and len(pods) > most:
+            yield _on_owner(owner, namespace, reason, [text for _, text in pods[most:]])
+
+
+def _on_owner(owner: Owner, namespace: str, reason: str, texts: Sequence[str]) -> KubernetesEvent:
+    """Return the Event that counts pods; where they differ it says what is said of the first."""
+    first, kinds = texts[0], len(set(texts))
+    differ = "" if kinds == 1 else f" (of the first; {counted(kinds, 'reason')} in all)"
+    return KubernetesEvent(
+        kind=owner.kind,
+        namespace=namespace,
+        name=owner.name,
+        uid=owner.uid,
+        severity=Severity.WARNING,
+        reason=reason,
+        message=f"{counted(len(texts), 'more pod')}{differ}: {first}",
+        api_version=owner.api_version,
+    )

@@ -1,0 +1,15 @@
+"""Work that many things need alike."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Crew:
+    """Does the same for many things, one after the other; others do several at a time."""
+
+    def each(self, work: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        """Return what the work returns for each thing, in their order; raise its first error."""
+        return [work(thing) for thing in things]
