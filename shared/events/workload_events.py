@@ -1,5 +1,6 @@
 """Events about pods: the first of a workload have one each, the rest one together."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -27,13 +28,24 @@ def each_workload(
     for subject, text in told:
         owner = subject.owner if isinstance(subject, Pod) else None
         workloads.setdefault((subject.namespace, owner), []).append((subject, text))
-    for (namespace, owner), pods in workloads.items():
-        pods.sort(key=lambda entry: entry[0].name)
+    for (namespace, owner), members in workloads.items():
+        pods = _mixed(members)
         most = len(pods) if owner is None else MOST_OF_WORKLOAD
         for subject, text in pods[:most]:
             yield event_on(subject, reason, text)
         if owner is not None and len(pods) > most:
             yield _on_owner(owner, namespace, reason, [text for _, text in pods[most:]])
+
+
+def _mixed(pods: Sequence[tuple[Pod | PodRef, str]]) -> list[tuple[Pod | PodRef, str]]:
+    """Return pods by name, of each text one in turn: a rare text is told as well."""
+    seen: Counter[str] = Counter()
+    placed = []
+    for subject, text in sorted(pods, key=lambda entry: entry[0].name):
+        placed.append((seen[text], subject, text))
+        seen[text] += 1
+    placed.sort(key=lambda entry: entry[0])
+    return [(subject, text) for _, subject, text in placed]
 
 
 def _on_owner(owner: Owner, namespace: str, reason: str, texts: Sequence[str]) -> KubernetesEvent:

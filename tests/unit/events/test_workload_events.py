@@ -38,6 +38,14 @@ def test_an_owner_is_told_what_is_said_of_the_first_of_pods_that_differ() -> Non
     assert last.message == "2 more pods (of the first; 2 reasons in all): no room a20"
 
 
+def test_a_rare_reason_is_told_on_a_pod() -> None:
+    told = [(member, "no room") for member in of(JOB, MOST_OF_WORKLOAD + 2)]
+    told[-1] = (told[-1][0], "deferred")
+    *own, last = each_workload(told, "FailedProvisioning")
+    assert "deferred" in [event.message for event in own]
+    assert last.message == "2 more pods: no room"
+
+
 def test_workloads_are_counted_each_for_itself_and_pods_without_one_not_at_all() -> None:
     other = replace(JOB, uid="uid-other")
     pods = [*of(JOB, 15), *of(other, 15, "b"), *of(None, MOST_OF_WORKLOAD + 5, "c")]
