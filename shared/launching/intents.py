@@ -3,12 +3,18 @@
 import dataclasses
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from shared.launching.lease import HeldLease
 from shared.model.ec2.launches import IntentState, LaunchIntent
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
 from shared.ports import ClusterPorts
+
+_FLEET: Final = "CreateFleet"
+# A token that was not used for so long is asked for anew: many could be used at once, after a
+# time in which nothing was launched.
+_TOKEN_LIFE: Final = timedelta(seconds=30)
 
 
 class LaunchOutcome(StrEnum):
@@ -32,6 +38,7 @@ class IntentBook:
         self._policy = policy
         self.throttled = 0
         self._due: datetime | None = None
+        self._turn: datetime | None = None
 
     @property
     def due(self) -> datetime | None:
@@ -53,6 +60,31 @@ class IntentBook:
             return None
         until = intent.asked_at + self._policy.invocation + self._policy.consistency
         return until if self._ports.clock.now() < until else None
+
+    def note_turn(self, intent: LaunchIntent) -> None:
+        """Remember the token that a launch of this cluster waits for."""
+        if intent.token_at is not None and intent.token_at > self._ports.clock.now():
+            self._turn = intent.token_at
+
+    def with_token(self, intent: LaunchIntent) -> LaunchIntent | None:
+        """Return an intent that may ask EC2 now; None when it has to wait for a request token.
+
+        A cluster waits for one token at a time, so that clusters that wait take turns. The time
+        of its token is its own: it comes back once, and need not ask again and again.
+        """
+        now, held = self._ports.clock.now(), intent.token_at
+        without = dataclasses.replace(intent, token_at=None)
+        if held is not None and held <= now < held + _TOKEN_LIFE:
+            return without
+        if self._turn is not None and now < self._turn:
+            self.postpone(without, self._turn - now)
+            return None
+        wait = self._ports.ledger.take_token(_FLEET, now)
+        if not wait:
+            return without
+        self._turn = now + wait
+        self.postpone(dataclasses.replace(intent, token_at=self._turn), wait)
+        return None
 
     def about_to_ask(self, intent: LaunchIntent) -> LaunchIntent:
         """Record that EC2 is asked now: later invocations wait until EC2 shows the outcome."""

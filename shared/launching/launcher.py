@@ -34,7 +34,6 @@ from shared.ports import ClusterPorts, Site
 from shared.scheduling.flexibility import may_be_asked_for
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 
-_FLEET: Final = "CreateFleet"
 # How the codes begin by which EC2 says that a machine image is gone, or not ready.
 _NO_IMAGE: Final = "InvalidAMIID."
 # A ClientToken that was used with other bytes: says nothing about what was asked for.
@@ -135,6 +134,7 @@ class Launcher:
             ConflictError: If the lease was lost.
         """
         now = self._ports.clock.now()
+        self.book.note_turn(intent)
         earliest = self.book.earliest(intent)
         if earliest is not None and now < earliest:
             return self.book.wait_until(earliest)
@@ -183,10 +183,10 @@ class Launcher:
             unsettled: Until when an earlier holder of the lease may still request this attempt:
                 before then, a refusal does not prove that nothing is launched for it.
         """
-        wait = self._ports.ledger.take_token(_FLEET, self._ports.clock.now())
-        if wait is not None:
-            return self.book.postpone(intent, wait)
-        asked = intent
+        granted = self.book.with_token(intent)
+        if granted is None:
+            return LaunchOutcome.LATER
+        intent = asked = granted
         try:
             self._make_templates(body)
             asked = self.book.about_to_ask(intent)
@@ -305,6 +305,7 @@ class Launcher:
             reserved=largest((*options, *later)).times(len(missing)),
             reserved_price_micros_per_hour=dearest((*options, *later)) * len(missing),
             not_before=None,
+            token_at=None,
             asked_at=None,
             created_at=self._ports.clock.now(),
         )

@@ -149,11 +149,7 @@ class Ledger(NodeLedger, Protocol):
         ...
 
     def fill_slot(self, lease: Lease, slot: Slot) -> bool:
-        """Pair a slot with its instance, each once.
-
-        Returns:
-            False when the slot or the instance is paired already (with whatever).
-        """
+        """Pair a slot with its instance, each once; return False when either is paired already."""
         ...
 
     def fill_slots(self, lease: Lease, slots: Sequence[Slot]) -> tuple[bool, ...]:
@@ -194,12 +190,8 @@ class Ledger(NodeLedger, Protocol):
         """
         ...
 
-    def take_token(self, api: str, now: datetime) -> timedelta | None:
-        """Take one request token of an API for account and Region.
-
-        Returns:
-            None when taken, else how long to wait for one.
-        """
+    def take_token(self, api: str, now: datetime) -> timedelta:
+        """Take an API's next request token; return how long to wait until it may be used."""
         ...
 
 

@@ -238,13 +238,12 @@ class FakeLedger:
             vcpus = min(mark.vcpus, known.vcpus) if kept and kept.until > now else mark.vcpus
             self.quotas[mark.quota] = (replace(mark, vcpus=vcpus), refused(kept, now))
 
-    def take_token(self, api: str, now: datetime) -> timedelta | None:
+    def take_token(self, api: str, now: datetime) -> timedelta:
         self._called("take_token", api)
         kept = self._buckets.get(api, TokenBucket.full(self._burst, now))
-        bucket = kept.refilled(self._burst, self._per_second, now)
-        taken = bucket.taken()
-        self._buckets[api] = taken if taken is not None else bucket
-        return None if taken is not None else bucket.wait(self._per_second)
+        refilled = kept.refilled(self._burst, self._per_second, now)
+        self._buckets[api] = refilled.taken(self._per_second)
+        return self._buckets[api].wait(self._per_second)
 
     # --- memos
 

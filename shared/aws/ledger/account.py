@@ -10,7 +10,7 @@ from shared.aws.ledger.offerings import Offerings
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.quotas import Quota, QuotaReached
 
-_TRIES: Final = 8
+_TRIES: Final = 20
 
 
 class Account(Offerings):
@@ -44,33 +44,33 @@ class Account(Offerings):
             }
             self._mark(rows.quota_key(self._region, mark.quota), row, fields, now, certain=True)
 
-    def take_token(self, api: str, now: datetime) -> timedelta | None:
-        """Take one request token of an API for account and Region.
+    def take_token(self, api: str, now: datetime) -> timedelta:
+        """Take the next request token of an API for account and Region.
 
         Returns:
-            None when taken, else how long to wait for one.
+            How long to wait until it may be used, zero for at once. It is the caller's already:
+            a launch that asks later waits longer.
         """
         key = rows.account_key(self._region, f"{rows.BUCKET}{api}")
         bucket = TokenBucket.full(self._burst, now)
         for _ in range(_TRIES):
             row = self._table.get(key)
+            kept = TokenBucket.full(self._burst, now)
             if row is not None:
                 kept = TokenBucket(
                     tokens_milli=row.get("tokens_milli", 0), at=rows.moment(row.get("at", 0))
                 )
-                bucket = kept.refilled(self._burst, self._per_second, now)
-            taken = bucket.taken()
-            if taken is None:
-                return bucket.wait(self._per_second)
+            refilled = kept.refilled(self._burst, self._per_second, now)
+            bucket = refilled.taken(self._per_second)
             fields = {
-                "tokens_milli": taken.tokens_milli,
-                "at": rows.millis(taken.at),
+                "tokens_milli": bucket.tokens_milli,
+                "at": rows.millis(bucket.at),
                 "expires_at": rows.seconds(now + rows.KEEP_BUCKET),
             }
             if self._table.write(key, fields, self._unchanged(row)).done:
-                return None
-        # So many others were faster that the bucket must be as good as empty.
-        return timedelta(seconds=1 / self._per_second)
+                break
+        # After so many tries others were faster each time: EC2 says whether that was one too many.
+        return bucket.wait(self._per_second)
 
     def _quotas(self) -> list[tuple[QuotaReached, Mapping[str, Any]]]:
         pk = rows.account_key(self._region, rows.QUOTA).pk

@@ -11,6 +11,7 @@ LONGEST_SPAN: Final = timedelta(minutes=30)
 # What EC2 did not name, though it gave none of it, is only suspected: out for a part of the span.
 _SUSPECTED_PART: Final = 2
 _WHOLE: Final = 1000
+_FARTHEST_SECONDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class TokenBucket:
     """Request tokens of one API.
 
     Attributes:
-        tokens_milli: Thousandths of a token left at `at`.
+        tokens_milli: Thousandths of a token left at `at`; fewer than none are promised.
     """
 
     tokens_milli: int
@@ -79,13 +80,16 @@ class TokenBucket:
             return self
         return TokenBucket(tokens_milli=min(burst * _WHOLE, self.tokens_milli + gained), at=now)
 
-    def taken(self) -> "TokenBucket | None":
-        """Return the bucket after a token is taken, None when there is no whole one."""
-        if self.tokens_milli < _WHOLE:
-            return None
-        return TokenBucket(tokens_milli=self.tokens_milli - _WHOLE, at=self.at)
+    def taken(self, per_second: float) -> "TokenBucket":
+        """Return the bucket after a token is taken; below zero they are promised ahead of time.
+
+        No promise is for later than a minute: those beyond it are for the same time, and EC2
+        may refuse some.
+        """
+        least = -int(_FARTHEST_SECONDS * per_second * _WHOLE)
+        return TokenBucket(tokens_milli=max(self.tokens_milli - _WHOLE, least), at=self.at)
 
     def wait(self, per_second: float) -> timedelta:
-        """Return how long it takes until there is a whole token."""
-        missing = max(_WHOLE - self.tokens_milli, 0)
+        """Return how long it takes until the token that was taken last is there."""
+        missing = max(-self.tokens_milli, 0)
         return timedelta(milliseconds=-(-missing // per_second))

@@ -127,6 +127,7 @@ def intent_row(intent: LaunchIntent) -> dict[str, Any]:
         "reserved_price_micros_per_hour": intent.reserved_price_micros_per_hour,
         "state": intent.state.value,
         "not_before": _millis_or_none(intent.not_before),
+        "token_at": _millis_or_none(intent.token_at),
         "asked_at": _millis_or_none(intent.asked_at),
         "created_at": millis(intent.created_at),
     }
@@ -147,6 +148,7 @@ def intent_of(row: Mapping[str, Any]) -> LaunchIntent:
         reserved_price_micros_per_hour=row.get("reserved_price_micros_per_hour", 0),
         state=IntentState(row["state"]),
         not_before=_moment_or_none(row["not_before"]),
+        token_at=_moment_or_none(row.get("token_at")),
         asked_at=_moment_or_none(row.get("asked_at")),
         created_at=moment(row["created_at"]),
     )

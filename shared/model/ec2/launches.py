@@ -104,6 +104,7 @@ class LaunchIntent:
         reserved: Capacity taken from the provisioner's limits until the intent is done.
         reserved_price_micros_per_hour: Likewise the most that all its nodes may cost.
         not_before: Earliest time of the next call, after a throttle; None for at once.
+        token_at: When the request token that it waits for may be used, None when it has none.
         asked_at: When EC2 was last asked for this attempt, None when it was not yet.
     """
 
@@ -119,6 +120,7 @@ class LaunchIntent:
     reserved_price_micros_per_hour: int = 0
     state: IntentState = IntentState.OPEN
     not_before: datetime | None = None
+    token_at: datetime | None = None
     asked_at: datetime | None = None
     created_at: datetime
 

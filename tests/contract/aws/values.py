@@ -38,6 +38,7 @@ def intent(**changes: Any) -> LaunchIntent:
         "body_key": "launches/test/p1/0-0.json",
         "body_hash": "ab" * 32,
         "reserved": Resources.of(cpu=4000, memory=2**34, pods=58),
+        "token_at": START + timedelta(seconds=2, milliseconds=250),
         "created_at": START,
     }
     return LaunchIntent(**{**given, **changes})

@@ -13,7 +13,7 @@ from shared.model.errors import ThrottledError, UnauthorizedError, UnavailableEr
 from shared.model.provisioner import NodeTemplate
 from tests.builders import ZONES, needs, offering, pod, provisioner
 from tests.unit.launching.launches import ANY_WAY, SPOT, apart, states, two_nodes
-from tests.unit.worlds import NAME, SECOND, World, instead
+from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 
 
 def test_what_ec2_refuses_is_asked_for_in_the_next_option() -> None:
@@ -116,12 +116,44 @@ def test_a_throttle_postpones_the_intent_and_sends_a_wake(delay: timedelta | Non
 def test_an_empty_token_bucket_postpones_like_a_throttle() -> None:
     world = two_nodes()
     for _ in range(5):
-        assert world.ledger.take_token("CreateFleet", world.clock.now()) is None
+        assert not world.ledger.take_token("CreateFleet", world.clock.now())
     world.provision()
     assert world.cloud.called("create_fleet") == []
     assert world.outbox.wakes == [(NAME, timedelta(seconds=0.5))]
     world.provision_until_quiet()
     assert len(world.alive) == 2
+
+
+def test_a_cluster_waits_for_one_token_at_a_time_and_need_not_ask_for_it_again() -> None:
+    zones = (pod(zone, node_selector=needs(keys.ZONE, "In", zone)) for zone in ZONES)
+    world = World(provisioner(), *zones)
+    for _ in range(5):
+        world.ledger.take_token("CreateFleet", world.clock.now())
+    world.provision()
+    assert len(world.ledger.open_intents(NAME)) == 3
+    assert len(world.ledger.written("take_token")) == 6
+    # Another cluster asks meanwhile: its turn is the next.
+    assert world.ledger.take_token("CreateFleet", world.clock.now()) == SECOND
+    world.advance(timedelta(milliseconds=500))
+    world.provision()
+    assert len(world.cloud.called("create_fleet")) == 1
+    assert len(world.ledger.written("take_token")) == 8
+    assert [intent.token_at for intent in world.ledger.open_intents(NAME)] == [
+        world.clock.now() + SECOND,
+        None,
+    ]
+
+
+def test_a_token_that_was_not_used_in_time_is_asked_for_anew() -> None:
+    world = two_nodes()
+    for _ in range(5):
+        world.ledger.take_token("CreateFleet", world.clock.now())
+    world.provision()
+    world.advance(MINUTE)
+    for _ in range(5):
+        world.ledger.take_token("CreateFleet", world.clock.now())
+    world.provision()
+    assert world.cloud.called("create_fleet") == []
 
 
 @pytest.mark.parametrize("shown", [timedelta(0), timedelta(seconds=5), timedelta(seconds=40)])

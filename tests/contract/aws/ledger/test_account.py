@@ -92,22 +92,32 @@ def test_a_quota_is_reached_for_a_while_and_the_fewest_vcpus_count(
     assert ledger.quotas_reached(clock.now()) == (QuotaReached(quota=standard, vcpus=32),)
 
 
+NOW = timedelta(0)
+HALF = timedelta(milliseconds=500)
+
+
 def test_a_bucket_gives_its_burst_and_then_its_rate(ledger: Ledger, clock: FakeClock) -> None:
-    assert [ledger.take_token("CreateFleet", clock.now()) for _ in range(5)] == [None] * 5
-    wait = ledger.take_token("CreateFleet", clock.now())
-    assert wait == timedelta(milliseconds=500)
-    assert ledger.take_token("RunInstances", clock.now()) is None
-    clock.advance(wait)
-    assert ledger.take_token("CreateFleet", clock.now()) is None
-    assert ledger.take_token("CreateFleet", clock.now()) == timedelta(milliseconds=500)
+    assert [ledger.take_token("CreateFleet", clock.now()) for _ in range(5)] == [NOW] * 5
+    assert ledger.take_token("CreateFleet", clock.now()) == HALF
+    assert ledger.take_token("RunInstances", clock.now()) == NOW
+    clock.advance(2 * HALF)
+    assert ledger.take_token("CreateFleet", clock.now()) == NOW
+    assert ledger.take_token("CreateFleet", clock.now()) == HALF
+
+
+def test_tokens_are_promised_in_the_order_of_asking_for_a_minute_at_most(
+    ledger: Ledger, clock: FakeClock
+) -> None:
+    waits = [ledger.take_token("CreateFleet", clock.now()) for _ in range(5 + 122)]
+    assert waits[5:8] == [HALF, 2 * HALF, 3 * HALF]
+    assert waits[-3:] == [timedelta(minutes=1)] * 3
 
 
 def test_a_bucket_never_holds_more_than_its_burst(ledger: Ledger, clock: FakeClock) -> None:
     ledger.take_token("CreateFleet", clock.now())
     clock.advance(timedelta(days=3))
     given = [ledger.take_token("CreateFleet", clock.now()) for _ in range(6)]
-    assert given[:5] == [None] * 5
-    assert given[5] == timedelta(milliseconds=500)
+    assert given == [*[NOW] * 5, HALF]
 
 
 def test_asking_again_and_again_does_not_lose_what_was_refilled(
@@ -119,14 +129,12 @@ def test_asking_again_and_again_does_not_lose_what_was_refilled(
     for _ in range(4):
         clock.advance(timedelta(milliseconds=100))
         waits.append(ledger.take_token("CreateFleet", clock.now()))
-    assert waits == [timedelta(milliseconds=n) for n in (400, 300, 200, 100)]
-    clock.advance(timedelta(milliseconds=100))
-    assert ledger.take_token("CreateFleet", clock.now()) is None
+    assert waits == [timedelta(milliseconds=n) for n in (400, 800, 1200, 1600)]
 
 
 def test_clock_set_back_refills_nothing(ledger: Ledger, clock: FakeClock) -> None:
     for _ in range(5):
         ledger.take_token("CreateFleet", clock.now())
     earlier = clock.now() - timedelta(hours=1)
-    assert ledger.take_token("CreateFleet", earlier) == timedelta(milliseconds=500)
-    assert ledger.take_token("CreateFleet", clock.now()) == timedelta(milliseconds=500)
+    assert ledger.take_token("CreateFleet", earlier) == HALF
+    assert ledger.take_token("CreateFleet", clock.now()) == 2 * HALF

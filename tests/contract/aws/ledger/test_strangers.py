@@ -113,7 +113,7 @@ def test_a_strange_bucket_counts_as_empty(
     aws: Session, table: str, dynamo: DynamoLedger, clock: FakeClock
 ) -> None:
     put(aws, table, "account#us-east-1", "bucket#CreateFleet", expires_at=LATER, version=1)
-    assert dynamo.take_token("CreateFleet", clock.now()) is None
+    assert not dynamo.take_token("CreateFleet", clock.now())
 
 
 def test_the_largest_slot_fits_into_a_row_and_a_larger_one_is_refused_by_name(
