@@ -1,15 +1,20 @@
 """Files and folders that commands are given."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
-from shared.manifests.documents import MAX_JSON_BYTES, Document, read_documents
+from shared.manifests.documents import Document, stream_documents
 from shared.model.errors import InvalidManifestError
 
+if TYPE_CHECKING:
+    from functions.cli.offline.kept_fields import KeptFields
+
 STDIN: Final = "-"
+_MAX_BYTES: Final = 512 * 2**20  # of a catalogue or a decision
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 
 
@@ -27,17 +32,21 @@ def read_all(names: Iterable[str], notes: list[str]) -> list[Document]:
         InputError: If something cannot be read.
         InvalidManifestError: If a document is malformed; says where.
     """
+    from functions.cli.offline.kept_fields import KeptFields  # noqa: PLC0415 -- not for --help
+
+    kept = KeptFields()
     found: list[Document] = []
     for name in dict.fromkeys(names):
         path = Path(name)
         if name != STDIN and path.is_dir():
-            found.extend(_of_folder(path, notes))
-        else:
-            source = "stdin" if name == STDIN else name
-            documents = read_documents(source, read_bytes(name))
-            if not documents:
-                raise InputError(f"{source}: is empty; expected Kubernetes manifests")
-            found.extend(documents)
+            found.extend(_of_folder(path, notes, kept))
+            continue
+        before = len(found)
+        source = "stdin" if name == STDIN else name
+        with _opened(name) as file:
+            found.extend(map(kept.of, stream_documents(source, file)))
+        if len(found) == before:
+            raise InputError(f"{source}: is empty; expected Kubernetes manifests")
     return found
 
 
@@ -47,11 +56,19 @@ def read_bytes(name: str) -> bytes:
     Raises:
         InputError: If it cannot be read.
     """
+    with _opened(name) as file:
+        return file.read(_MAX_BYTES + 1)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    """Yield a file; errors of opening it, and of reading it while it is open, say which it is."""
     try:
         if name == STDIN:
-            return sys.stdin.buffer.read(MAX_JSON_BYTES + 1)
+            yield sys.stdin.buffer
+            return
         with Path(name).open("rb") as file:
-            return file.read(MAX_JSON_BYTES + 1)
+            yield file
     except OSError as error:
         raise InputError(f"{name}: {error.strerror}; expected a readable file") from error
     except ValueError as error:
@@ -86,21 +103,22 @@ def read_catalog(name: str | None) -> Catalog:
         raise InputError(f"{name}: document 1: {error}") from error
 
 
-def _of_folder(folder: Path, notes: list[str]) -> list[Document]:
+def _of_folder(folder: Path, notes: list[str], kept: "KeptFields") -> list[Document]:
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}; expected a readable folder") from error
     if not files:
         raise InputError(f"{folder}: holds no .yaml, .yml or .json file")
-    found = []
-    for file in files:
-        documents = [
-            document
-            for document in read_documents(str(file), read_bytes(str(file)))
-            if "apiVersion" in document.raw or "kind" in document.raw
-        ]
-        if not documents:
-            notes.append(f"{file}: holds no Kubernetes object, left out")
-        found.extend(documents)
+    found: list[Document] = []
+    for name in map(str, files):
+        before = len(found)
+        with _opened(name) as file:
+            found.extend(
+                kept.of(document)
+                for document in stream_documents(name, file)
+                if "apiVersion" in document.raw or "kind" in document.raw
+            )
+        if len(found) == before:
+            notes.append(f"{name}: holds no Kubernetes object, left out")
     return found

@@ -1,24 +1,32 @@
 """Files of manifests, as people keep them, turned into single documents.
 
 A file holds JSON or YAML, one document or many, objects or `kubectl get` Lists. Files come from
-anywhere: one that would take unbounded time or memory to read is refused with a reason.
+anywhere: one that would take unbounded time or memory to read is refused with a reason. Of a large
+file no more is in memory than one item of its List, or one of its YAML documents.
 """
 
+import codecs
+import io
+import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from shared.manifests.fields import Raw, mapping, text
+from shared.manifests.files import json_pieces
 from shared.manifests.problems import FieldProblem
 from shared.model.encodable import REMEDY, escapes_surrogate, unencodable
 from shared.model.errors import InvalidManifestError
 
-# Reading YAML takes about a second per MiB, JSON a hundredth of that.
-MAX_YAML_BYTES: Final = 16 * 2**20
-MAX_JSON_BYTES: Final = 512 * 2**20
+# A file of up to so many bytes is read at once; a YAML document may have as many.
+AT_ONCE_BYTES: Final = 16 * 2**20
+# Reading JSON takes a few hundredths of a second per MiB, YAML a quarter of a second.
+MAX_JSON_BYTES: Final = 4 * 2**30
+MAX_YAML_BYTES: Final = 512 * 2**20
+_PIECE_BYTES: Final = 2**20
 _MAX_NODES: Final = 5_000_000
 _MAX_DEPTH: Final = 200
 # Commas, colons and line ends: no text has more values than these. A million take half a minute
@@ -28,6 +36,10 @@ _MAX_YAML_MARKS: Final = 1_500_000
 _SAFE_BRACKETS: Final = 4_000
 _DEEP_LINE: Final = re.compile(r"^[ \-?]{4000}", re.MULTILINE)
 _BORDER: Final = re.compile(r"^---", re.MULTILINE)
+# Such a line begins a document even in the middle of a text, directives before it:
+# https://yaml.org/spec/1.2.2/#rule-c-forbidden.
+_NEW_DOCUMENT: Final = re.compile(r"^(?:%[^\n]*\n)*---(?=[ \t\r\n])", re.MULTILINE)
+_ESCAPE_LENGTH: Final = 12  # of a surrogate, at most
 _YAML: Final = "write Kubernetes manifests as YAML or JSON"
 
 
@@ -102,33 +114,69 @@ def read_documents(source: str, content: bytes) -> tuple[Document, ...]:
     Raises:
         InvalidDocumentError: If it is not text, not YAML or JSON, or beyond the bounds.
     """
-    parsed = _json(source, content)
-    if parsed is None:
-        parsed = _yaml(source, content)
-    found: list[Document] = []
+    return tuple(stream_documents(source, io.BytesIO(content)))
+
+
+def stream_documents(source: str, stream: BinaryIO) -> Iterator[Document]:
+    """Yield the same one by one, as the stream is read.
+
+    Raises:
+        InvalidDocumentError: As `read_documents`, once that place is read.
+        OSError: If the stream cannot be read.
+    """
+    head = stream.read(AT_ONCE_BYTES + 1)
+    if len(head) <= AT_ONCE_BYTES:
+        content = "".join(_decoded(source, head, stream, AT_ONCE_BYTES))
+        parsed: Iterable[tuple[int, Any]] = _json(source, content) or _yaml(source, content)
+    elif head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"{":
+        yield from _large_list(source, _decoded(source, head, stream, MAX_JSON_BYTES))
+        return
+    else:
+        parsed = _large_yaml(source, _decoded(source, head, stream, MAX_YAML_BYTES))
     for number, value in parsed:
         where = f"{source}: document {number}"
-        if not isinstance(value, dict):
-            raise _refused(where, "", value, "must be an object with apiVersion and kind")
-        found.extend(_apart(where, value))
-    return tuple(found)
+        if value is not None:
+            if not isinstance(value, dict):
+                raise _refused(where, "", value, "must be an object with apiVersion and kind")
+            yield from _apart(where, value)
 
 
-def _json(source: str, content: bytes) -> list[tuple[int, Any]] | None:
+def _decoded(source: str, head: bytes, stream: BinaryIO, limit: int) -> Iterator[str]:
+    """Yield the text of a file, piece by piece.
+
+    Args:
+        head: What has been read of the stream.
+
+    Raises:
+        InvalidDocumentError: If it is not UTF-8, or has more bytes than the limit.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    starts = range(0, len(head), _PIECE_BYTES)
+    cut = (head[start : start + _PIECE_BYTES] for start in starts)
+    size = 0
+    for piece in itertools.chain(cut, iter(lambda: stream.read(_PIECE_BYTES), b""), [b""]):
+        size += len(piece)
+        if size > limit:
+            remedy = f"has more than {limit >> 20} MiB; split the file, or write it as JSON"
+            raise _refused(source, "", None, remedy)
+        try:
+            yield decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            raise _refused(source, "", None, f"is not UTF-8 text; {_YAML}") from error
+
+
+def _json(source: str, content: str) -> list[tuple[int, Any]] | None:
     """Return the one document of a JSON file, None for anything else: YAML takes that too."""
-    if content.lstrip()[:1] != b"{":
+    if content.lstrip()[:1] != "{":
         return None
-    if len(content) > MAX_JSON_BYTES:
-        raise _too_large(source, content, MAX_JSON_BYTES, "split the file")
     try:
-        decoded = content.decode("utf-8-sig")
-        value = json.loads(decoded, object_pairs_hook=_said_once)
+        value = json.loads(content, object_pairs_hook=_said_once)
     except _SaidTwiceError as error:
         where = f"{source}: document 1"
         raise _refused(where, error.key, None, "is said twice; keep one of them") from error
     except (ValueError, RecursionError):
         return None
-    _refuse_unencodable(source, decoded, [(1, value)])
+    _refuse_unencodable(source, content, [(1, value)])
     return [(1, value)]
 
 
@@ -139,6 +187,85 @@ def _refuse_unencodable(source: str, decoded: str, documents: list[tuple[int, An
         found = unencodable(value)
         if found is not None:
             raise _refused(f"{source}: document {number}", *found, REMEDY)
+
+
+def _large_list(source: str, pieces: Iterable[str]) -> Iterator[Document]:
+    """Yield the items of one List in JSON, each when it is read."""
+    where = at = f"{source}: document 1"
+    escapes = _Escapes(pieces)
+    reader = json_pieces.JsonPieces(iter(escapes), _said_once)
+    fields: dict[str, Any] = {}
+    held: list[tuple[str, Raw]] = []  # items of a List that says only after them what they are
+    try:
+        for key in reader.members():
+            if key != "items" or reader.next() != "[":
+                fields[key] = reader.value()
+                continue
+            fields[key] = None
+            for number, item in enumerate(reader.items()):
+                at = f"{where}, items[{number}]"
+                escapes.check(at, item)
+                if "kind" in fields or not isinstance(item, dict) or item.get("kind"):
+                    yield _item(at, fields, item)
+                else:
+                    held.append((at, item))
+    except _SaidTwiceError as error:
+        raise _refused(at, error.key, None, "is said twice; keep one of them") from error
+    except json_pieces.JsonProblemError as error:
+        raise _refused(at, error.place, None, f"is not JSON: {error}; {_YAML}") from error
+    escapes.check(where, fields)
+    listed = text(fields.get("kind")).endswith("List") and fields.get("items", "") is None
+    if reader.next() or not listed:
+        more = f"is larger than {AT_ONCE_BYTES >> 20} MiB and not one List of JSON; split the file"
+        raise _refused(where, "kind", fields.get("kind"), more)
+    yield from (_item(place, fields, item) for place, item in held)
+
+
+class _Escapes:
+    """Pieces of a text, and whether one of those that were read escapes a surrogate."""
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        self._pieces = pieces
+        self._found = False
+
+    def __iter__(self) -> Iterator[str]:
+        before = ""
+        for piece in self._pieces:
+            self._found = self._found or escapes_surrogate(before + piece)
+            before = piece[-_ESCAPE_LENGTH:]
+            yield piece
+
+    def check(self, where: str, value: object) -> None:
+        """Refuse a value of the text that cannot be written as UTF-8."""
+        found = unencodable(value) if self._found else None
+        if found is not None:
+            raise _refused(where, *found, REMEDY)
+
+
+def _large_yaml(source: str, pieces: Iterable[str]) -> Iterator[tuple[int, Any]]:
+    """Yield number and value of each document, some documents at a time."""
+    number = line = 0
+    for documents in _whole_documents(source, pieces):
+        found = _yaml(source, documents, number, line)
+        yield from found
+        number += len(found)
+        line += documents.count("\n")
+
+
+def _whole_documents(source: str, pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the text again, cut where a document begins."""
+    waiting = ""
+    for piece in pieces:
+        waiting += piece
+        cut = max((found.start() for found in _NEW_DOCUMENT.finditer(waiting)), default=0)
+        if len(waiting) - cut > AT_ONCE_BYTES:
+            size = f"a document has more than {AT_ONCE_BYTES >> 20} MiB"
+            remedy = f"{size}; split it, or write it as JSON (kubectl get -o json)"
+            raise _refused(source, "", None, remedy)
+        if cut:
+            yield waiting[:cut]
+            waiting = waiting[cut:]
+    yield waiting
 
 
 class _SaidTwiceError(Exception):
@@ -158,32 +285,28 @@ def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _yaml(source: str, content: bytes) -> list[tuple[int, Any]]:
-    if len(content) > MAX_YAML_BYTES:
-        remedy = "split the file, or write it as JSON (kubectl get -o json)"
-        raise _too_large(source, content, MAX_YAML_BYTES, remedy)
-    try:
-        decoded = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _refused(source, "", None, f"is not UTF-8 text; {_YAML}") from error
-    if sum(decoded.count(mark) for mark in ",:\n") > _MAX_YAML_MARKS:
+def _yaml(source: str, content: str, number: int = 0, line: int = 0) -> list[tuple[int, Any]]:
+    """Return number and value of each document, None for an empty one.
+
+    Args:
+        number: Of the document before.
+        line: How many lines of the file are before.
+    """
+    if sum(content.count(mark) for mark in ",:\n") > _MAX_YAML_MARKS:
         remedy = "holds too many values for YAML; split the file, or write it as JSON"
         raise _refused(source, "", None, remedy)
     # Only here: reading JSON alone does not pay for it.
-    from shared.manifests import yaml_text  # noqa: PLC0415 -- see above
+    from shared.manifests.files import yaml_text  # noqa: PLC0415 -- see above
 
     try:
-        if _may_be_deep(decoded):
-            yaml_text.check_depth(decoded, _MAX_DEPTH)
-        found = [
-            (number, value)
-            for number, value in enumerate(yaml_text.load_all(decoded, _MAX_NODES), 1)
-            if value is not None
-        ]
+        if _may_be_deep(content):
+            yaml_text.check_depth(content, _MAX_DEPTH)
+        values = yaml_text.load_all(content, _MAX_NODES)
+        found = list(enumerate(values, number + 1))
     except yaml_text.YamlProblemError as error:
-        where = f"{source}: document {error.number}" if error.number else source
-        raise _refused(where, error.place, None, f"{error.reason}; {_YAML}") from error
-    _refuse_unencodable(source, decoded, found)
+        where = f"{source}: document {number + error.number}" if error.number else source
+        raise _refused(where, error.place(line), None, f"{error.reason}; {_YAML}") from error
+    _refuse_unencodable(source, content, found)
     return found
 
 
@@ -199,27 +322,23 @@ def _may_be_deep(decoded: str) -> bool:
 
 
 def _apart(where: str, value: Raw) -> Iterator[Document]:
-    kind = text(value.get("kind"))
-    if not (kind.endswith("List") and "items" in value):
+    if not (text(value.get("kind")).endswith("List") and "items" in value):
         yield Document(where=where, raw=value)
         return
     items = value["items"]
     if items is not None and not isinstance(items, list):
         raise _refused(where, "items", items, "must be a list of objects")
-    # Items of a typed list (PodList) say neither kind nor version.
-    implied = {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
     for number, item in enumerate(items or ()):
-        at = f"{where}, items[{number}]"
-        if not isinstance(item, dict):
-            raise _refused(at, "", item, "must be an object with apiVersion and kind")
-        if implied["kind"]:
-            item = {**implied, **item}  # noqa: PLW2901 - the same item, made whole
-        yield Document(where=at, raw=item)
+        yield _item(f"{where}, items[{number}]", value, item)
 
 
-def _too_large(source: str, content: bytes, limit: int, remedy: str) -> InvalidDocumentError:
-    size = f"is {len(content) / 2**20:.1f} MiB, at most {limit >> 20} MiB are read"
-    return _refused(source, "", None, f"{size}; {remedy}")
+def _item(where: str, of_list: Raw, item: object) -> Document:
+    if not isinstance(item, dict):
+        raise _refused(where, "", item, "must be an object with apiVersion and kind")
+    # Items of a typed list (PodList) say neither kind nor version.
+    kind = text(of_list.get("kind")).removesuffix("List")
+    implied = {"apiVersion": of_list.get("apiVersion"), "kind": kind} if kind else {}
+    return Document(where=where, raw={**implied, **item})
 
 
 def _refused(where: str, field: str, value: object, remedy: str) -> InvalidDocumentError:

@@ -126,6 +126,11 @@ class Bus:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
+    def close(self) -> None:
+        """Serve no longer."""
+        self.server.shutdown()
+        self.server.server_close()
+
     def take(self, entries: list[dict[str, Any]]) -> None:
         """Note one call."""
         self.calls += 1
@@ -198,7 +203,7 @@ def forwarder(api_url: str, bus_url: str, folder: Path) -> Iterator[subprocess.P
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait()
+        process.communicate()
 
 
 def fill(api: Any, pods: int, nodes: int) -> None:

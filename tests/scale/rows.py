@@ -1,11 +1,9 @@
 """What is measured: each row is a function of a size, run in a process of its own."""
 
-import os
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Final
 
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
@@ -17,6 +15,9 @@ from tests.scale import manifests
 from tests.scale.apiserver import large_cluster
 from tests.scale.burst import burst
 from tests.scale.decisions import decisions_of_an_hour
+from tests.scale.dump import dump
+from tests.scale.forwarder import forwarder
+from tests.scale.memory import peak_mib
 from tests.scale.virtual import WAKE_WINDOW
 from tests.scale.world import LargeCluster
 
@@ -57,7 +58,7 @@ def plan(nodes: int) -> Values:
             "event to CreateFleet cold, s": to_fleet,
             "event to CreateFleet warm p50, s": statistics.median(waits),
             "event to CreateFleet warm most, s": max(waits),
-            "memory, MiB": _peak_mib(),
+            "memory, MiB": peak_mib(),
             "decision, KB": _decision_bytes(cluster) / 1000,
         }
 
@@ -93,7 +94,7 @@ def sweep(nodes: int) -> Values:
         return {
             "CPU s": spent.cpu_seconds,
             "took, s": spent.took.total_seconds(),
-            "memory, MiB": _peak_mib(),
+            "memory, MiB": peak_mib(),
         }
 
 
@@ -167,12 +168,6 @@ def _slot(number: int, cluster: LargeCluster) -> Slot:
     )
 
 
-def _peak_mib() -> float:
-    """Return the most memory that this process had; what getrusage says counts the parent's."""
-    lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-
-
 ROWS: Final[Mapping[str, Row]] = {
     "plan": Row(
         what="plan of 10 new pods among so many nodes",
@@ -220,6 +215,20 @@ ROWS: Final[Mapping[str, Row]] = {
         measure=burst,
         sizes=(10_000, 30_000, 100_000),
         bars={"all bound, s": (60, 150, 500), "longest invocation, s": 120},
+        exponents={},
+    ),
+    "dump": Row(
+        what="dovetail plan of a dump of so many pods",
+        measure=dump,
+        sizes=(10_000, 100_000),
+        bars={"memory, MiB": 1024},
+        exponents={"CPU s": 1.1},
+    ),
+    "forwarder": Row(
+        what="forwarder lists so many pods",
+        measure=forwarder,
+        sizes=(10_000, 100_000),
+        bars={"memory, MiB": 120, "CPU s": 10},
         exponents={},
     ),
     "life": Row(

@@ -33,7 +33,7 @@ from shared.planning.explanation import counted
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
 
 CLUSTER: Final = "offline"
-_KINDS: Final = {
+KINDS: Final = {
     V1ALPHA5.template_kind: V1ALPHA5.template_version,
     "CSINode": "storage.k8s.io/v1",
     "DaemonSet": "apps/v1",
@@ -153,7 +153,7 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
             if not value:
                 remedy = f"write the {field} of a Kubernetes object, such as {_EXAMPLES[field]}"
                 raise document.refused(field, document.raw.get(field), remedy)
-        version = _KINDS.get(document.kind)
+        version = KINDS.get(document.kind)
         if version is None or _group(version) != _group(document.api_version):
             ignored[document.kind] += 1
         elif version != document.api_version:

@@ -16,20 +16,15 @@ from msgspec.json import Decoder
 from typing_extensions import TypedDict
 
 from shared.kube.api import Decode
-
-# Of `shared.manifests.pods`, `pod_requests` and `volumes`.
-_METADATA: Final = (
-    *("name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences"),
-    *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers"),
-)
-_CONDITION: Final = ("type", "status", "reason", "lastTransitionTime")
-_CONTAINER: Final = ("name", "ports", "resources", "restartPolicy")
-_CONTAINER_STATUS: Final = ("name", "allocatedResources", "resources")
-_VOLUME: Final = ("name", "persistentVolumeClaim", "ephemeral", "awsElasticBlockStore")
-_POD_SPEC: Final = (
-    *("affinity", "hostNetwork", "nodeName", "nodeSelector", "os", "overhead", "priority"),
-    *("priorityClassName", "resourceClaims", "resources", "schedulerName", "schedulingGates"),
-    *("terminationGracePeriodSeconds", "tolerations", "topologySpreadConstraints"),
+from shared.manifests.files.fields_read import (
+    CONDITION,
+    CONTAINER,
+    CONTAINER_STATUS,
+    METADATA,
+    NODE_STATUS,
+    POD_SPEC,
+    POD_STATUS,
+    VOLUME,
 )
 
 
@@ -42,24 +37,24 @@ def _maybe(kind: Any) -> Any:
     return list[kind] | None
 
 
-_Metadata: Final = _named("_Metadata", _METADATA)
-_Conditions: Final = _maybe(_named("_Condition", _CONDITION))
-_Containers: Final = _maybe(_named("_Container", _CONTAINER))
-_ContainerStatuses: Final = _maybe(_named("_ContainerStatus", _CONTAINER_STATUS))
+_Metadata: Final = _named("_Metadata", METADATA)
+_Conditions: Final = _maybe(_named("_Condition", CONDITION))
+_Containers: Final = _maybe(_named("_Container", CONTAINER))
+_ContainerStatuses: Final = _maybe(_named("_ContainerStatus", CONTAINER_STATUS))
 _Pod: Final = _named(
     "_Pod",
     (),
     metadata=_Metadata,
     spec=_named(
         "_PodSpec",
-        _POD_SPEC,
+        POD_SPEC,
         containers=_Containers,
         initContainers=_Containers,
-        volumes=_maybe(_named("_Volume", _VOLUME)),
+        volumes=_maybe(_named("_Volume", VOLUME)),
     ),
     status=_named(
         "_PodStatus",
-        ("phase", "nominatedNodeName", "startTime"),
+        POD_STATUS,
         conditions=_Conditions,
         containerStatuses=_ContainerStatuses,
         initContainerStatuses=_ContainerStatuses,
@@ -70,7 +65,7 @@ _Node: Final = _named(
     (),
     metadata=_Metadata,
     spec=_named("_NodeSpec", ("providerID", "taints", "unschedulable")),
-    status=_named("_NodeStatus", ("allocatable", "capacity"), conditions=_Conditions),
+    status=_named("_NodeStatus", NODE_STATUS, conditions=_Conditions),
 )
 
 

@@ -3,9 +3,8 @@ from typing import Any
 
 import pytest
 
-from shared.manifests import documents as files
-from shared.manifests import yaml_text
 from shared.manifests.documents import InvalidDocumentError, read_documents
+from shared.manifests.files import yaml_text
 
 
 def raws(content: str) -> list[Any]:
@@ -54,13 +53,6 @@ def test_keys_are_strings_as_in_json() -> None:
 def test_many_brackets_side_by_side_are_not_deep() -> None:
     (found,) = raws("a: [" + "[], " * 5000 + "]")
     assert len(found["a"]) == 5000
-
-
-def test_a_large_json_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_JSON_BYTES", 2**20)
-    content = json.dumps({"a": "b" * 2**20}).encode()
-    with pytest.raises(InvalidDocumentError, match=r"f: is 1\.0 MiB, at most 1 MiB are read"):
-        read_documents("f", content)
 
 
 def test_keys_that_nest_deep_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

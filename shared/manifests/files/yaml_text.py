@@ -14,15 +14,24 @@ class YamlProblemError(ValueError):
 
     Attributes:
         reason: One line.
-        place: Line and column, empty when unknown.
         number: Of the document, 0 when unknown.
     """
 
-    def __init__(self, reason: str, *, place: str = "", number: int = 0) -> None:
+    def __init__(self, reason: str, mark: yaml.Mark | None = None, number: int = 0) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.place = place
         self.number = number
+        self._mark = mark
+
+    def place(self, lines_before: int) -> str:
+        """Return line and column, empty when unknown.
+
+        Args:
+            lines_before: Of the file, before the text that was read.
+        """
+        if self._mark is None:
+            return ""
+        return f"line {lines_before + self._mark.line + 1}, column {self._mark.column + 1}"
 
 
 def check_depth(content: str, limit: int) -> None:
@@ -110,10 +119,9 @@ def _check_keys(root: yaml.Node, number: int) -> None:
                 if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
                     continue
                 if key.value in said:
-                    place = f"line {key.start_mark.line + 1}, column {key.start_mark.column + 1}"
                     shown = key.value if len(key.value) <= 60 else f"{key.value[:57]}..."
                     reason = f"says {shown!r} twice; keep one of them"
-                    raise YamlProblemError(reason, place=place, number=number)
+                    raise YamlProblemError(reason, key.start_mark, number)
                 said.add(key.value)
         else:
             stack.extend(node.value)
@@ -152,8 +160,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 def _problem(error: Exception, number: int) -> YamlProblemError:
     mark = getattr(error, "problem_mark", None)
-    place = f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
     reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     reason = "is nested too deep" if isinstance(error, RecursionError) else reason
     first = str(reason).splitlines()[0] if str(reason) else type(error).__name__
-    return YamlProblemError(f"is not YAML: {first}", place=place, number=number)
+    return YamlProblemError(f"is not YAML: {first}", mark, number)
