@@ -129,7 +129,7 @@ def test_every_plan_passes_the_checker_and_needs_no_fallback(asked: PackingProbl
 
 
 # The last two once ended planning with a division by zero.
-@pytest.mark.parametrize("seed", (*range(12), 116, 196))
+@pytest.mark.parametrize("seed", [*range(12), 116, 196])
 def test_every_plan_of_a_wide_problem_passes_the_checker(seed: int) -> None:
     _passes(wide_problem(seed))
 
