@@ -13,6 +13,7 @@ WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "AskForSpot": "requests are made by the call; the machine they are for must be tagged",
     "AskForTaggedFleets": "fleets are made by the call; its tags must name the cluster",
     "AssumeClusterRole": "clusters are attached later; each role trusts only our functions",
+    "Copies": "two objects for each attached cluster and version, all under one prefix",
     "Decisions": "one object per decision, all under one prefix",
     "DropOurTemplates": "templates are made at run time; their tags must name the cluster",
     "EndOurs": "machines are made at run time; their tags must name the cluster",

@@ -38,6 +38,8 @@ class FunctionPlan:
             itself, within bounds of its own.
         uses_ledger: Whether it reads and writes the ledger.
         keeps_decisions: Whether it reads and writes decisions and reads the catalogue.
+        takes_copies: Whether it reads copies of clusters' pods and nodes.
+        leaves_copies: Whether it writes them, too.
         writes_catalogue: Whether it writes the catalogue from EC2 and the price list, and makes
             the service-linked roles of EC2.
     """
@@ -60,6 +62,8 @@ class FunctionPlan:
     allows_loops: bool = False
     uses_ledger: bool = True
     keeps_decisions: bool = False
+    takes_copies: bool = False
+    leaves_copies: bool = False
     writes_catalogue: bool = False
 
 
@@ -82,6 +86,7 @@ FUNCTIONS: Final = (
         # While the API server is away it wakes itself every ten seconds.
         allows_loops=True,
         keeps_decisions=True,
+        takes_copies=True,
     ),
     FunctionPlan(
         name="bind",
@@ -158,6 +163,8 @@ FUNCTIONS: Final = (
         wakes=True,
         # The schedule's invocation gives each cluster one of its own.
         invokes=("bind", "sweep"),
+        takes_copies=True,
+        leaves_copies=True,
     ),
     FunctionPlan(
         name="refresh_catalog",

@@ -23,6 +23,7 @@ DECISIONS: str = "decisions/*"
 BASES: str = "bases/*"
 LAUNCHES: str = "launches/*"
 CATALOGUE: str = "catalog/*"
+COPIES: str = "copies/*"
 
 
 def ledger_statements(table: dynamodb.ITable) -> list[iam.PolicyStatement]:
@@ -63,6 +64,21 @@ def bucket_statements(plan: FunctionPlan, bucket: s3.IBucket) -> list[iam.Policy
                 actions=["s3:ListBucket"],
                 resources=[bucket.bucket_arn],
                 conditions={"StringLike": {"s3:prefix": [DECISIONS, BASES, LAUNCHES, CATALOGUE]}},
+            ),
+        ]
+    if plan.takes_copies:
+        put = ["s3:PutObject"] if plan.leaves_copies else []
+        statements += [
+            iam.PolicyStatement(
+                sid="Copies",
+                actions=["s3:GetObject", *put],
+                resources=[bucket.arn_for_objects(COPIES)],
+            ),
+            iam.PolicyStatement(
+                sid="TellMissingCopies",
+                actions=["s3:ListBucket"],
+                resources=[bucket.bucket_arn],
+                conditions={"StringLike": {"s3:prefix": [COPIES]}},
             ),
         ]
     if plan.writes_catalogue:

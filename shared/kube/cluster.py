@@ -14,7 +14,11 @@ from shared.kube.conditions import (
     status_patch,
     with_conditions,
 )
+from shared.kube.kept import decoding
+from shared.kube.kept.copy import SMALL, KeptCopy
+from shared.kube.kept.feed import KubeFeed
 from shared.kube.kept.state import KeptState
+from shared.kube.kept.stored import ShelfOf, no_shelf
 from shared.kube.nodes import NODES_PATH, PODS_PATH, KubeNodes
 from shared.kube.provisioners import (
     NODE_CLASSES_PATH,
@@ -26,6 +30,7 @@ from shared.kube.provisioners import (
 from shared.kube.storage import KubeStorage
 from shared.manifests.daemonsets import decode_daemonsets, wants_runtimes
 from shared.manifests.fields import Raw, mapping
+from shared.manifests.nodes import decode_node
 from shared.model.dialect import BY_KIND, V1, OwnerKind
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
@@ -36,6 +41,7 @@ from shared.ports.cluster import EachPage, nothing
 
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
 RUNTIMES_PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
+_BOUND: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 _READY: Final = "Ready"
 _OWNER_PATHS: Final[Mapping[OwnerKind, str]] = {
     OwnerKind.PROVISIONER: PROVISIONERS_PATH,
@@ -51,12 +57,29 @@ class KubeCluster(KubeNodes, KubeStorage):
     """Implements shared.ports.Cluster; made as KubeNodes is.
 
     It reads whole clusters: pods on nodes, and nodes, are kept from one reading to the next.
+
+    Args:
+        shelf_of: Where copies of them lie that outlive processes.
+        small: So few of them are listed each time.
     """
 
-    def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        name: str,
+        api: KubeApi,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        shelf_of: ShelfOf = no_shelf,
+        small: int = SMALL,
+    ) -> None:
         super().__init__(name, api, now=now)
+        pods = KubeFeed(api, PODS_PATH, _BOUND, decoding.PODS, self._decoder.decode)
+        nodes = KubeFeed(api, NODES_PATH, "", decoding.NODES, decode_node)
         self._kept = KeptState(
-            api, (PODS_PATH, NODES_PATH), self._decoder.decode, self.pods_on, self.node
+            KeptCopy(pods, lambda pod: (pod.key, pod.uid), now, small, shelf_of("pods", Pod)),
+            KeptCopy(nodes, lambda node: node.name, now, small, shelf_of("nodes", Node)),
+            self.pods_on,
+            self.node,
         )
 
     def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
@@ -66,6 +89,10 @@ class KubeCluster(KubeNodes, KubeStorage):
     def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
         """Return all nodes, sorted by name."""
         return self._kept.nodes(each_page)
+
+    def leave_copies(self) -> bool:
+        """Leave pods and nodes, as they were last read, for processes that begin."""
+        return self._kept.save()
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""

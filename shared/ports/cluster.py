@@ -252,6 +252,14 @@ class NodeCluster(Protocol):
 class Cluster(NodeCluster, Storage, Templates, Protocol):
     """One cluster's Kubernetes API."""
 
+    def leave_copies(self) -> bool:
+        """Leave pods on nodes and nodes, as last read, to processes that begin: never an error.
+
+        Returns:
+            False where that is not worth it, or failed.
+        """
+        ...
+
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""
         ...

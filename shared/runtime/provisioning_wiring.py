@@ -2,17 +2,20 @@
 
 import dataclasses
 import functools
+import hashlib
 from datetime import timedelta
 
+from shared.aws.copies import BucketCopies
 from shared.aws.decisions import BucketDecisions
 from shared.aws.ec2.catalog import BucketCatalog
 from shared.aws.ec2.cloud import Ec2Cloud
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.kube.cluster import KubeCluster
+from shared.kube.kept.stored import ShelfOf, no_shelf, shelves
 from shared.kube.other_autoscalers import KubeRivals
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import MetadataBound
-from shared.ports import ClusterPorts
+from shared.ports import ClusterEndpoint, ClusterPorts
 from shared.runtime.observability import count, logger
 from shared.runtime.threads import Threads
 from shared.runtime.wiring import Right, Wiring, foreign_row
@@ -65,9 +68,12 @@ class ProvisioningWiring(Wiring):
         attachment = self.registry.one(cluster)
         role = self.role(attachment)
         cloud = Ec2Cloud(self.session, cluster=cluster, role=role, clock=self.clock)
-        api = self.api(cloud.endpoint(), role)
+        endpoint = cloud.endpoint()
+        api = self.api(endpoint, role)
         return ClusterPorts(
-            cluster=KubeCluster(cluster, api, now=self.clock.now),
+            cluster=KubeCluster(
+                cluster, api, now=self.clock.now, shelf_of=self._shelf_of(endpoint)
+            ),
             cloud=cloud,
             catalog=self.catalog,
             ledger=self.ledger,
@@ -84,6 +90,21 @@ class ProvisioningWiring(Wiring):
             preference_policy=PreferencePolicy(attachment.preference_policy),
             crew=Threads(),
             rivals=KubeRivals(api, self.clock.now, self.settings.autoscaler_namespaces.split(",")),
+        )
+
+    def _shelf_of(self, endpoint: ClusterEndpoint) -> ShelfOf:
+        """Return where copies of pods and nodes lie; people's own commands read no copies.
+
+        Each cluster of EKS has an endpoint and a certificate authority of its own, also a new one
+        of a former name.
+        """
+        if self.right == Right.OWN:
+            return no_shelf
+        text = f"{endpoint.endpoint}\n{endpoint.certificate_authority}"
+        return shelves(
+            BucketCopies(self.session, bucket=self.settings.bucket),
+            cluster=endpoint.name,
+            server=hashlib.sha256(text.encode()).hexdigest(),
         )
 
 

@@ -114,7 +114,7 @@ class Sweep:
         looks = wants_look(nodes, owners, now, drift=self._policy.drift)
         if compares or looks or shown_ceilings(shown):
             ports.outbox.look(ports.cluster.name)
-        return SweepReport(
+        report = SweepReport(
             overdue_pods=overdue,
             unfinished_launches=unfinished,
             orphaned_instances=0 if held else self._orphans(nodes, slots, instances, now),
@@ -129,6 +129,8 @@ class Sweep:
             pods_waiting=len(waits),
             longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
         )
+        ports.cluster.leave_copies()
+        return report
 
     def _stale_timers(
         self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime
@@ -192,15 +194,26 @@ class Sweep:
                 continue
             if instance.tags.get(keys.TAG_PLAN) in launching:
                 continue
+            if self._has_node(instance.private_dns_name, instance.instance_id, alive):
+                continue
             found += 1
             terminate_orphan(self._ports, instance.instance_id)
         kept = {instance.instance_id for instance in instances if not instance.is_ending}
         for instance_id, slot in left.items():
             young = now - slot.launched_at < self._policy.orphan_grace
             if not young and instance_id not in standing | kept:
+                if self._has_node(slot.node_name, instance_id, alive):
+                    continue
                 found += 1
                 terminate_orphan(self._ports, instance_id)
         return found
+
+    def _has_node(self, name: str, instance_id: str, alive: set[str]) -> bool:
+        """Ask for a single Node: what was read of all may be a copy that lacks it."""
+        node = self._ports.cluster.node(name) if name else None
+        if node is None or node.instance_id != instance_id:
+            return False
+        return node.is_ours or instance_id in alive
 
     def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:
         """Remove Dovetail's Nodes whose machine EC2 no longer has or that no longer runs."""

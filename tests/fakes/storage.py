@@ -116,6 +116,9 @@ class FakeStorage:
         self._read("namespaces")
         return dict(sorted(self.namespace_labels.items()))
 
+    def leave_copies(self) -> bool:
+        return False
+
     def _read(self, method: str) -> None:
         self.reads.append(method)
         self._raise_planned(method)

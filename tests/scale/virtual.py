@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from shared.kube.bounds import POOLS
 from shared.runtime.threads import AT_ONCE
 from tests.fakes.clock import START
 from tests.fakes.cloud import FakeCloud
+from tests.fakes.copies import FakeCopies
 from tests.fakes.outbox import FakeOutbox
 
 # A function has a whole core at 1,769 MiB, and a part of one with less.
@@ -32,6 +33,7 @@ LIST_PAGE: Final = timedelta(milliseconds=30)
 CREATE_FLEET: Final = timedelta(seconds=2)
 OTHER_EC2: Final = timedelta(milliseconds=100)
 OUTBOX: Final = timedelta(milliseconds=20)
+COPY: Final = timedelta(milliseconds=100)
 # Of one core: what the SDK needs for a call, and for each KB of rows that it reads.
 SDK_CALL: Final = timedelta(microseconds=500)
 SDK_KILOBYTE: Final = timedelta(microseconds=330)
@@ -213,6 +215,25 @@ class TimedCloud(FakeCloud):
         super()._call(method, subject)
 
 
+class TimedCopies(FakeCopies):
+    """Implements shared.ports.copies.Copies."""
+
+    def __init__(self, clock: VirtualClock, documents: Mapping[str, bytes]) -> None:
+        super().__init__()
+        self.documents.update(documents)
+        self._clock = clock
+
+    def put(self, key: str, document: bytes) -> None:
+        """Write a copy."""
+        self._clock.call("copies", COPY, SDK_CALL)
+        super().put(key, document)
+
+    def get(self, key: str) -> bytes:
+        """Return a copy."""
+        self._clock.call("copies", COPY, SDK_CALL)
+        return super().get(key)
+
+
 class TimedOutbox(FakeOutbox):
     """An outbox whose messages take their time."""
 
@@ -234,6 +255,7 @@ def constants() -> str:
         ("CreateFleet", CREATE_FLEET),
         ("other call of EC2", OTHER_EC2),
         ("message or timer", OUTBOX),
+        ("copy in S3", COPY),
         ("window of the queue", WAKE_WINDOW),
         ("launch until EC2 shows a machine", SHOWN),
         ("launch until it runs", RUNNING),

@@ -3,7 +3,7 @@
 import itertools
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from shared.decisions.bases import DecisionWriter
 from shared.kube.api import MERGE_PATCH
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
+from shared.kube.kept.stored import shelves
 from shared.messages.wake import Kind, ObjectRef, encode, wake
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import Instance
@@ -36,7 +37,14 @@ from tests.fakes.catalog import FakeCatalog
 from tests.fakes.decisions import FakeDecisions
 from tests.scale import manifests
 from tests.scale.table import CountedTable
-from tests.scale.virtual import Spent, TimedApi, TimedCloud, TimedOutbox, VirtualClock
+from tests.scale.virtual import (
+    Spent,
+    TimedApi,
+    TimedCloud,
+    TimedCopies,
+    TimedOutbox,
+    VirtualClock,
+)
 
 # Of functions, as deployed; a test compares them.
 MEMORY_MIB: Final = {"provision": 1024, "bind": 512, "sweep": 512, "replacement": 1024}
@@ -65,9 +73,10 @@ class LargeCluster:
     Args:
         url: Of its API server.
         function: Whose memory, and so whose share of a core, time passes by.
+        copies: That another process has left, by key.
     """
 
-    def __init__(self, url: str, function: str) -> None:
+    def __init__(self, url: str, function: str, copies: Mapping[str, bytes] | None = None) -> None:
         logger.setLevel(logging.CRITICAL)
         self._timeout = timedelta(seconds=TIMEOUT_SECONDS[function])
         self.clock = VirtualClock(MEMORY_MIB[function])
@@ -78,7 +87,13 @@ class LargeCluster:
         self.decisions = FakeDecisions()
         session: Any = self.table
         self.timed_api = TimedApi(url, self.clock)
-        cluster = KubeCluster(manifests.CLUSTER, self.timed_api, now=self.clock.now)
+        self.copies = TimedCopies(self.clock, copies or {})
+        cluster = KubeCluster(
+            manifests.CLUSTER,
+            self.timed_api,
+            now=self.clock.now,
+            shelf_of=shelves(self.copies, cluster=manifests.CLUSTER, server=url),
+        )
         self.ports = ClusterPorts(
             cluster=cluster,
             cloud=self.cloud,
@@ -105,7 +120,8 @@ class LargeCluster:
 
     def _post(self, path: str, manifest: dict[str, Any]) -> None:
         reply = self.api.send("POST", path, body=manifest)
-        assert reply.ok, reply
+        # Another process of the same cluster may have made it.
+        assert reply.ok or reply.status == 409, reply
 
     def stands(self, nodes: int) -> None:
         """Let the machines of so many nodes run, each with its timer."""
@@ -135,6 +151,14 @@ class LargeCluster:
             self._post(_CORE, manifest)
             path = f"{_CORE}/{manifest['metadata']['name']}/status"
             body = {"status": manifest["status"]}
+            reply = self.api.send("PATCH", path, body=body, content_type=MERGE_PATCH)
+            assert reply.ok, reply
+
+    def kubelets_report(self, nodes: range) -> None:
+        """Let kubelets write the status of their nodes, as they do every five minutes."""
+        for number in nodes:
+            path = f"/api/v1/nodes/{manifests.node_name(number)}/status"
+            body = {"status": {"nodeInfo": {"bootID": "another"}}}
             reply = self.api.send("PATCH", path, body=body, content_type=MERGE_PATCH)
             assert reply.ok, reply
 

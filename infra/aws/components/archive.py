@@ -13,10 +13,12 @@ DECISION_DAYS = 30
 BASE_DAYS = DECISION_DAYS + 2
 # S3 deletes at the first midnight (UTC) after: an open launch is resumed or abandoned in minutes.
 LAUNCH_DAYS = 1
+# Overwritten each minute: what is older is of a cluster or a release that is gone.
+COPY_DAYS = 1
 
 
 class Archive(Construct):
-    """One private bucket: decisions, their bases and launches expire, the catalogue stays.
+    """One private bucket: decisions, their bases, launches and copies expire, the catalogue stays.
 
     Attributes:
         bucket: The bucket.
@@ -42,6 +44,7 @@ class Archive(Construct):
                     ("ExpireDecisions", "decisions/", DECISION_DAYS),
                     ("ExpireBases", "bases/", BASE_DAYS),
                     ("ExpireLaunches", "launches/", LAUNCH_DAYS),
+                    ("ExpireCopies", "copies/", COPY_DAYS),
                 )
             ],
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,

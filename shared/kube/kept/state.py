@@ -2,18 +2,14 @@
 
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from shared.kube.api import KubeApi
-from shared.kube.kept import decoding
-from shared.kube.kept.copy import SMALL, KeptCopy
-from shared.manifests.nodes import decode_node
+from shared.kube.kept.copy import KeptCopy
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.ports.cluster import EachPage
 
-_BOUND: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 # Of 100,000 nodes in order, these are far apart: each reading looks at another one.
 _STRIDE: Final = 7919
 _LOG: Final = logging.getLogger(__name__)
@@ -26,65 +22,72 @@ class KeptState:
     even after what happened meanwhile was read, the copies are listed anew.
 
     Args:
-        api: Its API server.
-        paths: Of all pods and of all nodes.
-        decode_pod: Makes of a raw pod the value that is kept.
+        pods: Pods on nodes.
+        nodes: All nodes.
         pods_on: Reads all pods of one node.
         node: Reads one node.
     """
 
     def __init__(
         self,
-        api: KubeApi,
-        paths: tuple[str, str],
-        decode_pod: Callable[[Mapping[str, Any]], Pod],
+        pods: KeptCopy[Pod],
+        nodes: KeptCopy[Node],
         pods_on: Callable[[str], Sequence[Pod]],
         node: Callable[[str], Node | None],
     ) -> None:
-        self._pods = KeptCopy(
-            api, paths[0], _BOUND, decoding.PODS, decode_pod, lambda pod: (pod.key, pod.uid)
-        )
-        self._nodes = KeptCopy(
-            api, paths[1], "", decoding.NODES, decode_node, lambda node: node.name
-        )
+        self._pods = pods
+        self._nodes = nodes
         self._pods_on = pods_on
         self._node = node
-        self._turns = itertools.count()
+        # Each its own: plans read both in turn, and every second of an even number is a half.
+        self._turns_of_pods = itertools.count()
+        self._turns_of_nodes = itertools.count()
 
     def bound_pods(self, each_page: EachPage) -> tuple[Pod, ...]:
         """Return pods that have a node and are not terminal, sorted by key."""
         found = self._pods.read(each_page)
-        if len(found) < SMALL or not self._pods.followed:
+        if not self._pods.followed or not found:
             return found
         # A node all of whose pods were lost has none in the copy of pods.
         names = [node.name for node in self._nodes.last] or [pod.node_name for pod in found]
-        node = names[next(self._turns) * _STRIDE % len(names)]
-        if _same(_running(self._pods_on(node)), _on(found, node)):
+        node = names[next(self._turns_of_pods) * _STRIDE % len(names)]
+        if self._has_pods_of(node, found):
             return found
         # What differs may have happened between the two readings.
         found = self._pods.read(each_page)
-        if _same(_running(self._pods_on(node)), _on(found, node)):
+        if self._has_pods_of(node, found):
             return found
         _LOG.warning("the kept pods of node %s have drifted: all are listed again", node)
-        self._pods.forget()
-        return self._pods.read(each_page)
+        return self._pods.relist(each_page)
 
     def nodes(self, each_page: EachPage) -> tuple[Node, ...]:
         """Return all nodes, sorted by name."""
         found = self._nodes.read(each_page)
-        if len(found) < SMALL or not self._nodes.followed:
+        if not self._nodes.followed or not found:
             return found
-        place = next(self._turns) * _STRIDE % len(found)
-        name = found[place].name
-        if _same(_existing(self._node(name)), [found[place]]):
+        # A node that was lost is looked at where pods on it are known.
+        names = sorted({node.name for node in found} | {pod.node_name for pod in self._pods.last})
+        name = names[next(self._turns_of_nodes) * _STRIDE % len(names)]
+        if self._has_node(name, found):
             return found
         found = self._nodes.read(each_page)
-        kept = [node for node in found if node.name == name]
-        if _same(_existing(self._node(name)), kept):
+        if self._has_node(name, found):
             return found
         _LOG.warning("the kept node %s has drifted: all are listed again", name)
-        self._nodes.forget()
-        return self._nodes.read(each_page)
+        return self._nodes.relist(each_page)
+
+    def save(self) -> bool:
+        """Leave the copies for other processes, as they were last read; return whether they are."""
+        # Each by itself: a cluster of few nodes may have many pods.
+        return any([self._pods.save(), self._nodes.save()])
+
+    def _has_pods_of(self, node: str, found: Sequence[Pod]) -> bool:
+        shown = [pod for pod in self._pods_on(node) if not pod.is_terminal]
+        return _same(shown, [pod for pod in found if pod.node_name == node])
+
+    def _has_node(self, name: str, found: Sequence[Node]) -> bool:
+        node = self._node(name)
+        return _same([node] if node else [], [kept for kept in found if kept.name == name])
 
 
 def _same(shown: Sequence[Pod | Node], kept: Sequence[Pod | Node]) -> bool:
@@ -92,15 +95,3 @@ def _same(shown: Sequence[Pod | Node], kept: Sequence[Pod | Node]) -> bool:
         return frozenset((value.uid, value.resource_version) for value in values)
 
     return versions(shown) == versions(kept)
-
-
-def _on(pods: Sequence[Pod], node: str) -> Sequence[Pod]:
-    return [pod for pod in pods if pod.node_name == node]
-
-
-def _running(pods: Sequence[Pod]) -> Sequence[Pod]:
-    return [pod for pod in pods if not pod.is_terminal]
-
-
-def _existing(node: Node | None) -> Sequence[Node]:
-    return [] if node is None else [node]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,12 +11,21 @@ from infra.local.kube.server import EmbeddedKube
 from shared.kube.api import KubeApi, Query, Stream
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
-from shared.kube.kept import copy, state
-from shared.model.errors import ConflictError
+from shared.kube.kept.stored import MOST_AGE, form, shelves
+from shared.model.errors import ConflictError, UnavailableError
+from tests.fakes.copies import FakeCopies
 from tests.scale.manifests import node, node_name, pod
 
 NODES = 12
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MERGE = "application/merge-patch+json"
+
+
+def asked(
+    copies: FakeCopies, cluster: str = "c", server: str = "s", now: datetime = NOW
+) -> dict[str, Any]:
+    shelf_of = shelves(copies, cluster=cluster, server=server)
+    return {"small": 2, "shelf_of": shelf_of, "now": lambda: now}
 
 
 class Counted(KubeApi):
@@ -43,10 +53,16 @@ class Large:
 
     kube: EmbeddedKube
     api: Counted
+    copies: FakeCopies
     cluster: KubeCluster
 
+    def begun_anew(self, cluster: str = "c", server: str = "s", now: datetime = NOW) -> None:
+        """Let another process go on, which has read nothing yet."""
+        asks = asked(self.copies, cluster, server, now)
+        self.cluster = KubeCluster(cluster, self.api, **asks)
+
     def listed_anew(self) -> KubeCluster:
-        return KubeCluster("c", connect_endpoint(self.kube.url, "", lambda: "token"))
+        return KubeCluster("c", connect_endpoint(self.kube.url, "", lambda: "token"), small=2)
 
     def put(self, plural: str, manifest: dict[str, Any]) -> None:
         api = self.kube.api
@@ -65,12 +81,11 @@ class Large:
 
 
 @pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[Large]:
-    for module in (copy, state):
-        monkeypatch.setattr(module, "SMALL", 2)
+def large() -> Iterator[Large]:
     with EmbeddedKube() as kube:
         api = Counted(kube.url)
-        found = Large(kube, api, KubeCluster("c", api))
+        copies = FakeCopies()
+        found = Large(kube, api, copies, KubeCluster("c", api, **asked(copies)))
         for number in range(NODES):
             found.put("nodes", node(number))
             found.put("pods", pod(number, number))
@@ -158,8 +173,125 @@ def test_what_a_caller_raises_between_pages_ends_the_reading(large: Large) -> No
         large.listed_anew().bound_pods(overtaken)
 
 
-def test_a_small_cluster_is_listed_each_time(large: Large, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy, "SMALL", 1000)
-    large.cluster.nodes()
-    large.cluster.nodes()
+def test_a_small_cluster_is_listed_each_time(large: Large) -> None:
+    small = KubeCluster("c", large.api)
+    small.nodes()
+    small.nodes()
     assert large.api.pages == 2
+    assert not small.leave_copies()
+
+
+# --- what outlives a process
+
+
+def test_a_process_that_begins_goes_on_from_the_copy(large: Large) -> None:
+    assert large.cluster.leave_copies()
+    bound(large)
+    deleted(large)
+    cordoned(large)
+    large.begun_anew()
+    assert large.same_as_a_list()
+    assert large.api.pages == 0
+
+
+def test_a_copy_holds_all_that_a_list_shows(large: Large) -> None:
+    pods = [pod(90, 1), pod(91, 1), pod(92, 1)]
+    rule = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+    anti = {"requiredDuringSchedulingIgnoredDuringExecution": [{**rule, "topologyKey": "zone"}]}
+    pods[0]["spec"]["affinity"] = {"podAntiAffinity": anti}
+    pods[1]["spec"]["topologySpreadConstraints"] = [
+        {**rule, "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    ]
+    pods[1]["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "5m"}
+    pods[2]["spec"]["nodeSelector"] = {"size": "5"}
+    pods[2]["spec"]["volumes"] = [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]
+    for manifest in pods:
+        large.put("pods", manifest)
+    large.cluster.bound_pods()
+    assert large.cluster.leave_copies()
+    large.begun_anew()
+    assert large.same_as_a_list()
+    assert large.api.pages == 0
+
+
+def changed(document: bytes) -> bytes:
+    place = len(document) // 2
+    return document[:place] + bytes([document[place] ^ 1]) + document[place + 1 :]
+
+
+def of_another_version(large: Large) -> None:
+    large.copies.change(lambda text: text.replace(form().encode(), b"0" * len(form())))
+
+
+def torn(large: Large) -> None:
+    large.copies.change(lambda text: text[: len(text) // 2])
+
+
+def flipped(large: Large) -> None:
+    large.copies.change(changed)
+
+
+def lost(large: Large) -> None:
+    large.copies.documents.clear()
+
+
+def forgotten(large: Large) -> None:
+    bound(large)
+    large.kube.compact()
+
+
+def away(large: Large) -> None:
+    large.copies.error = UnavailableError("s3: 503")
+
+
+@pytest.mark.parametrize("happens", [of_another_version, torn, flipped, lost, forgotten, away])
+def test_without_a_copy_that_can_be_used_all_is_listed(
+    large: Large, happens: Callable[[Large], None]
+) -> None:
+    assert large.cluster.leave_copies()
+    happens(large)
+    large.begun_anew()
+    assert large.same_as_a_list()
+    assert large.api.pages > 0
+
+
+@pytest.mark.parametrize(
+    "other", [{"cluster": "d"}, {"server": "t"}, {"now": NOW + MOST_AGE}, {"now": NOW - MOST_AGE}]
+)
+def test_a_copy_of_another_cluster_or_hour_is_not_used(large: Large, other: Any) -> None:
+    assert large.cluster.leave_copies()
+    # As if the keys were the same.
+    large.copies.documents = {
+        key.replace("c/", f"{other.get('cluster', 'c')}/", 1): text
+        for key, text in large.copies.documents.items()
+    }
+    large.begun_anew(**other)
+    large.cluster.nodes()
+    assert large.api.pages == 1
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+def test_a_copy_that_has_drifted_is_found_and_listed_anew(large: Large, odd: int) -> None:
+    pods = large.cluster._kept._pods
+    del pods._known[list(pods._known)[odd]]
+    pods._sorted = tuple(pods._known.values())
+    assert large.cluster.leave_copies()
+    large.begun_anew()
+    for _ in range(NODES + 1):
+        # As a plan reads them.
+        large.cluster.bound_pods()
+        large.cluster.nodes()
+    assert large.same_as_a_list()
+    assert large.api.pages > 0
+
+
+def test_a_server_that_was_restored_from_a_backup_is_listed_anew(large: Large) -> None:
+    large.cluster._kept._pods._version += 1_000_000
+    assert large.same_as_a_list()
+    assert large.api.pages > 0
+
+
+def test_a_copy_that_cannot_be_written_stays_as_it_was(large: Large) -> None:
+    large.copies.error = UnavailableError("s3: 503")
+    assert not large.cluster.leave_copies()
+    assert not large.copies.documents

@@ -218,8 +218,8 @@ def test_the_archive_is_private_encrypted_and_forgets_decisions(control_plane: T
 
     days = {rule["Prefix"]: timedelta(days=rule["ExpirationInDays"]) for rule in rules}
     # Launches hold user data, in which people keep secrets.
-    assert days.keys() == {"decisions/", "bases/", "launches/"}
-    assert days["launches/"] == DAY
+    assert days.keys() == {"decisions/", "bases/", "launches/", "copies/"}
+    assert days["launches/"] == days["copies/"] == DAY
     # S3 rounds up to midnight: the last decision that names a base is there for a day more.
     assert days["bases/"] >= days["decisions/"] + DAY + MOST_AGE
     assert {rule["Status"] for rule in rules} == {"Enabled"}

@@ -116,6 +116,7 @@ def asked_by_functions(control_plane: Template, clusters: Sequence[str]) -> Iter
         if function != "refresh_catalog":
             yield from _of_any_cluster(function, arns, clusters)
     yield from _of_provision(arns)
+    yield from _of_copies(role_of("sweep"), arns, "s3:GetObject", "s3:PutObject")
     yield from _of_refresh_catalog(arns)
     for function in (*RIGHTS, "refresh_catalog"):
         yield _ask("lambda.amazonaws.com", "sts:AssumeRole", role_of(function))
@@ -149,8 +150,15 @@ def _of_provision(arns: "_Arns") -> Iterator[Ask]:
     yield _ask(role, "s3:GetObject", f"{arns.bucket}/catalog/{REGION}.json")
     for prefix in ("decisions/demo/a", "bases/demo/a", "launches/demo/a", f"catalog/{REGION}.json"):
         yield _ask(role, "s3:ListBucket", arns.bucket, {"s3:prefix": prefix})
+    yield from _of_copies(role, arns, "s3:GetObject")
     for action in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage"):
         yield _ask(role, f"sqs:{action}", arns.wake)
+
+
+def _of_copies(role: str, arns: "_Arns", *actions: str) -> Iterator[Ask]:
+    for action in actions:
+        yield _ask(role, action, f"{arns.bucket}/copies/demo/0123456789abcdef/pods")
+    yield _ask(role, "s3:ListBucket", arns.bucket, {"s3:prefix": "copies/demo/a"})
 
 
 def _of_refresh_catalog(arns: "_Arns") -> Iterator[Ask]:

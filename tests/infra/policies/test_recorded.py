@@ -27,6 +27,7 @@ BESIDES: Final[Mapping[str, str]] = {
     "sqs:ReceiveMessage": "Lambda's pollers of the wake queue",
 }
 _LEDGER: Final = "the statement of the ledger is one for all functions"
+_LARGE: Final = "copies are kept of large clusters; here all are small"
 _ASIDE: Final = "a message that cannot be read is put aside"
 _NEVER_JOINED: Final = "its timer acts on machines that do not join in time; here all of them do"
 # What the recorded scenarios do not come to, and who asks for it.
@@ -66,6 +67,9 @@ UNSEEN: Final[Mapping[tuple[str, str], str]] = {
     ("replacement", "dynamodb:GetItem"): _LEDGER,
     ("sweep", "dynamodb:ConditionCheckItem"): _LEDGER,
     ("sweep", "dynamodb:DeleteItem"): "rows of timers whose node is gone",
+    ("sweep", "s3:GetObject"): _LARGE,
+    ("sweep", "s3:ListBucket"): _LARGE,
+    ("sweep", "s3:PutObject"): _LARGE,
     ("sweep", "states:StartExecution"): "a timer that was lost",
     ("terminate", "ec2:DeleteLaunchTemplate"): "sweep, of a template that nothing uses any more",
     ("termination", "dynamodb:ConditionCheckItem"): _LEDGER,

@@ -8,6 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from functions.provision import runtime as provision_runtime
+from shared.kube.api import ExpiredError
+from shared.kube.kept import stored
+from shared.kube.kept.copy import KeptCopy
+from shared.kube.kept.state import KeptState
 from shared.launching import fleet_request, insufficient_capacity, launcher, node_objects, slots
 from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind
@@ -24,6 +28,7 @@ from shared.node_lifecycle import (
 )
 from shared.node_templates import images
 from shared.ports import NodeManifest
+from shared.ports.cluster import EachPage
 from shared.provisioning import provision
 from shared.snapshot.launch_body import LaunchAttempt
 from tests.fakes.ledger import FakeLedger
@@ -272,6 +277,34 @@ def _stopped_kept() -> contextlib.AbstractContextManager[object, bool | None]:
     return stack
 
 
+def _torn_copies() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Nobody compares the checksum of a copy."""
+    return swapped(stored, _is_whole=lambda *_: True)
+
+
+def _copies_of_any_version() -> contextlib.AbstractContextManager[object, bool | None]:
+    return swapped(stored, _is_of_form=lambda _: True)
+
+
+def _copies_of_any_cluster() -> contextlib.AbstractContextManager[object, bool | None]:
+    return swapped(stored, _is_of_source=lambda *_: True)
+
+
+def _no_look_for_drift() -> contextlib.AbstractContextManager[object, bool | None]:
+    return swapped(KeptState, _has_pods_of=lambda *_: True, _has_node=lambda *_: True)
+
+
+def _expired_copies_kept() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A copy whose version the API server has forgotten is used as it is."""
+    return swapped(KeptCopy, _followed=_follow_or_stay)
+
+
+def _follow_or_stay(self: Any, each_page: EachPage) -> bool:
+    with contextlib.suppress(ExpiredError):
+        self._follow(each_page)
+    return True
+
+
 MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("intent written after the call", _intent_after_call),
     Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
@@ -292,6 +325,11 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("pods deleted by force while their machine shuts down", _forced_early),
     Mutation("no out-of-service taint where volumes are attached", _in_service),
     Mutation("machines stopped before they are Nodes left alone", _stopped_kept),
+    Mutation("checksum of copies not compared", _torn_copies),
+    Mutation("copies of another version taken", _copies_of_any_version),
+    Mutation("copies of another cluster taken", _copies_of_any_cluster),
+    Mutation("copies not compared with the API server", _no_look_for_drift),
+    Mutation("copies kept that the API server has forgotten", _expired_copies_kept),
 )
 
 

@@ -11,9 +11,11 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.ports import NodeChange
+from shared.ports.cluster import EachPage, nothing
 from tests.fakes.calls import Call
 from tests.fakes.cluster import FakeCluster
 from tests.simulation.cluster import workloads
+from tests.simulation.cluster.kept import KEEPING, Bucket, Keeping, KeepingProcess, Logged
 from tests.simulation.cluster.workloads import Workload
 from tests.simulation.schedule.kernel import Kernel
 
@@ -34,13 +36,17 @@ class ApiServer(FakeCluster):
         watched: Called after controllers have acted, with time to speak.
     """
 
-    def __init__(self, name: str, kernel: Kernel) -> None:
+    def __init__(self, name: str, kernel: Kernel, bucket: Bucket) -> None:
         self.kernel = kernel
         self.workloads: dict[str, Workload] = {}
         self.away_until = 0
         self.watched: list[Callable[[], None]] = []
         self._due = False
         super().__init__(name)
+        self.pods = Logged(kernel, self.pods)
+        self.node_values = Logged(kernel, self.node_values)
+        looks = (super().pods_on, super().node)
+        self.keeping = Keeping(name, kernel, bucket, (self.pods, self.node_values), looks)
 
     @property
     def now(self) -> datetime:
@@ -103,6 +109,27 @@ class ApiServer(FakeCluster):
         self.touch()
 
     # --- the port, where it differs
+
+    def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
+        shown = super().bound_pods(each_page)
+        process = self._keeper()
+        return shown if process is None else process.reads("bound_pods", shown)
+
+    def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
+        shown = super().nodes(each_page)
+        process = self._keeper()
+        return shown if process is None else process.reads("nodes", shown)
+
+    def leave_copies(self) -> bool:
+        process = self._keeper()
+        return process is not None and process.state.save()
+
+    def _keeper(self) -> KeepingProcess | None:
+        """Return the process that asks, where its function reads whole clusters."""
+        process = self.kernel.current
+        if process is None or process.function not in KEEPING:
+            return None
+        return self.keeping.of(process)
 
     def evict(self, pod: Pod) -> None:
         known = self.pods.get(pod.key)

@@ -41,6 +41,10 @@ class Action(StrEnum):
     STOPPED = "is stopped by a user"
     UNKNOWN = "is not known to the cloud controller for some seconds"
     OUTAGE = "does not answer for a while"
+    TORN = "is torn"
+    OTHER_VERSION = "is of another version"
+    FOREIGN = "is of another cluster"
+    DRIFTED = "has drifted"
     THROTTLED_BY_OTHERS = "is throttled: others spend the account's tokens"
 
 

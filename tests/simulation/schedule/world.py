@@ -24,6 +24,7 @@ from tests.simulation.aws.timers import Timers
 from tests.simulation.cluster.apiserver import ApiServer
 from tests.simulation.cluster.cloud_controller import CloudController
 from tests.simulation.cluster.forwarding import Forwarder
+from tests.simulation.cluster.kept import Bucket
 from tests.simulation.cluster.kubelets import NodeSide
 from tests.simulation.cluster.workloads import JOB
 from tests.simulation.laws.invariants import Invariants
@@ -126,6 +127,7 @@ class World:
         self.recorder = Recorder(self.kernel, faults, self.invariants)
         self.ledger = FakeLedger()
         self.decisions = FakeDecisions()
+        self.copies = Bucket(faults, self.kernel)
         self.catalog = FakeCatalog(scene.types)
         self.region = Region(
             seed=faults.seed,
@@ -185,7 +187,7 @@ class World:
         self.functions(function, event, over)
 
     def _build(self, cluster_scene: ClusterScene) -> None:
-        api = ApiServer(cluster_scene.name, self.kernel)
+        api = ApiServer(cluster_scene.name, self.kernel, self.copies)
         # Each schedule changes its workloads: they are copied.
         api.workloads = {w.name: replace(w) for w in cluster_scene.workloads}
         api.add(*cluster_scene.provisioners)

@@ -102,6 +102,18 @@ def test_unknown_machines_are_terminated_once() -> None:
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
 
 
+def test_a_machine_whose_node_only_the_copy_lacks_is_left_alone() -> None:
+    world = settled(node("n2"))
+    named = replace(machine("i-n2"), private_dns_name="n2")
+    world.cloud.add(named, machine("i-lost"))
+    world.advance(100 * SECOND)
+    left = world.cluster.nodes()[:-1]
+    world.cluster.nodes = lambda *_: left  # type: ignore[method-assign]
+    assert world.sweep().orphaned_instances == 1
+    (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert timer.payload["instance_id"] == "i-lost"
+
+
 @pytest.mark.parametrize("state", ["stopping", "stopped"])
 def test_a_stopped_machine_without_a_node_is_ended_too(state: str) -> None:
     world = settled()

@@ -1,0 +1,38 @@
+"""Copies in S3, overwritten."""
+
+from typing import Any
+
+from shared.aws.errors import translated
+from shared.aws.session import Session
+
+
+class BucketCopies:
+    """Implements shared.ports.copies.Copies on one bucket, under `copies/`."""
+
+    def __init__(self, session: Session, *, bucket: str) -> None:
+        self._session = session
+        self._bucket = bucket
+
+    def put(self, key: str, document: bytes) -> None:
+        """Write a document over the one that is there: readers find the one or the other, whole.
+
+        Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyModel
+        (2026-11-25).
+        """
+        with translated(f"s3 PutObject copies/{key}"):
+            self._client.put_object(Bucket=self._bucket, Key=f"copies/{key}", Body=document)
+
+    def get(self, key: str) -> bytes:
+        """Return a document.
+
+        Raises:
+            NotFoundError: If there is none.
+        """
+        with translated(f"s3 GetObject copies/{key}"):
+            answer = self._client.get_object(Bucket=self._bucket, Key=f"copies/{key}")
+            document: bytes = answer["Body"].read()
+        return document
+
+    @property
+    def _client(self) -> Any:
+        return self._session.client("s3")

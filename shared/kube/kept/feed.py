@@ -1,0 +1,197 @@
+"""A collection as its API server shows it: whole, and what happened since a version.
+
+Versions are compared as numbers, which an API server's are for all built-in kinds.
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions and
+https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/5504-comparable-resource-version
+(2026-11-24).
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from urllib3.exceptions import ReadTimeoutError
+
+from shared.kube.api import Decode, ExpiredError, KubeApi, Query, Reply, Stream, error_for
+from shared.kube.lists import Pages
+from shared.model.errors import UnavailableError
+from shared.ports.cluster import EachPage
+
+# A watch that is silent for so long has sent what had happened when it was asked for.
+QUIET_SECONDS: Final = 0.3
+# Where its answer does not even begin by then, the server ends the watch itself.
+_ENDED_SECONDS: Final = 1
+_PATIENT_SECONDS: Final = 15.0
+_ATTEMPTS: Final = 3
+
+T = TypeVar("T")
+
+
+class Change(NamedTuple, Generic[T]):
+    """What happened to one object.
+
+    Attributes:
+        value: The object; None where only the version is told.
+        gone: Whether it is no more in the collection.
+    """
+
+    version: int
+    value: T | None = None
+    gone: bool = False
+
+
+class Feed(Protocol[T]):
+    """One collection of one API server."""
+
+    def listed(self, each_page: EachPage) -> tuple[list[T], int]:
+        """Return all values, and a version that is not newer than any of them was read at.
+
+        Raises:
+            UnavailableError: If the server cannot be read now.
+        """
+        ...
+
+    def version_now(self) -> int:
+        """Return the version that a list would have now.
+
+        Raises:
+            UnavailableError: If the server cannot be read now.
+        """
+        ...
+
+    def since(self, version: int) -> Iterator[Change[T]]:
+        """Yield what happened after a version, in order, until nothing more comes.
+
+        Raises:
+            ExpiredError: If the server has forgotten the version.
+            UnavailableError: If the watch cannot be read.
+        """
+        ...
+
+
+class KubeFeed(Generic[T]):
+    """Implements Feed over HTTP.
+
+    Args:
+        api: The API server.
+        path: Of the collection, such as `/api/v1/pods`.
+        selector: Field selector of what is kept, empty for all.
+        page: Turns the text of a page into objects.
+        project: Makes of each raw object the value that is kept.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        path: str,
+        selector: str,
+        page: Decode,
+        project: Callable[[Mapping[str, Any]], T],
+    ) -> None:
+        self._api = api
+        self._path = path
+        self._query: Query = (("fieldSelector", selector),) if selector else ()
+        self._page = page
+        self._project = project
+
+    def listed(self, each_page: EachPage) -> tuple[list[T], int]:
+        """Return all values, and the version of the first page: a long list may end at a later one.
+
+        Raises:
+            UnavailableError: If the server cannot be read now.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            pages = Pages(self._api, self._path, self._query, decode=self._page)
+            values: list[T] = []
+            version = 0
+            try:
+                for page in pages:
+                    values.extend(map(self._project, page))
+                    version = version or _number(pages.version)
+                    each_page()
+            except ExpiredError as error:
+                if attempt == _ATTEMPTS:
+                    raise UnavailableError(
+                        f"{self._path}: the list takes too long: {error}"
+                    ) from error
+                continue
+            break
+        return values, version
+
+    def version_now(self) -> int:
+        """Return the version that a list would have now: nothing of the list but its head.
+
+        The server answers it once its cache has that version, and a watch begins with all that
+        its cache has. Source:
+        https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/2340-Consistent-reads-from-cache
+        (in Kubernetes 1.31 and newer, 2026-11-24).
+
+        Raises:
+            UnavailableError: If the server cannot be read now.
+        """
+        query = [*self._query, ("limit", "1")]
+        reply = self._api.send("GET", self._path, query=query, decode=self._page)
+        if not reply.ok:
+            raise error_for(reply, f"GET {self._path}")
+        return _number((reply.body.get("metadata") or {}).get("resourceVersion"))
+
+    def since(self, version: int) -> Iterator[Change[T]]:
+        """Yield what happened after a version, in order, until the watch is silent.
+
+        Raises:
+            ExpiredError: If the server has forgotten the version.
+            UnavailableError: If the watch cannot be read.
+        """
+        stream, silence_ends = self._opened(version)
+        try:
+            for line in stream.lines():
+                yield self._change(line)
+        except UnavailableError as error:
+            if not (silence_ends and isinstance(error.__cause__, ReadTimeoutError)):
+                raise
+        finally:
+            stream.close()
+
+    def _opened(self, version: int) -> tuple[Stream, bool]:
+        """Return the watch, and whether it has sent all once it is silent."""
+        query = [
+            *self._query,
+            ("watch", "1"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", str(version)),
+        ]
+        try:
+            return self._api.stream(self._path, query, read_seconds=QUIET_SECONDS), True
+        except UnavailableError:
+            ended = [*query, ("timeoutSeconds", str(_ENDED_SECONDS))]
+            return self._api.stream(self._path, ended, read_seconds=_PATIENT_SECONDS), False
+
+    def _change(self, line: bytes) -> Change[T]:
+        """Return what one line of a watch says."""
+        try:
+            event = json.loads(line)
+            kind, raw = event["type"], event["object"]
+            metadata = raw.get("metadata") or {}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise UnavailableError(f"watch {self._path}: not an event: {line[:80]!r}") from error
+        if kind == "ERROR":
+            gone = raw.get("reason") in ("Expired", "Gone")
+            status = 410 if gone else int(raw.get("code") or 500)
+            error_reply = Reply(status=status, body=raw)
+            raise error_for(error_reply, f"watch {self._path}")
+        version = _number(metadata.get("resourceVersion"))
+        if kind == "BOOKMARK":
+            return Change(version)
+        return Change(version, self._project(raw), gone=kind == "DELETED")
+
+
+def _number(version: object) -> int:
+    """Return a resourceVersion as a number.
+
+    Raises:
+        UnavailableError: If it is none.
+    """
+    text = str(version or "")
+    if not (text.isascii() and text.isdigit()):
+        raise UnavailableError(f"resourceVersion {text!r} is no number")
+    return int(text)
