@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.eviction_blockers import hold_of
+from shared.disruption.expiration import life_of
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import OfferingKey
@@ -209,7 +210,7 @@ def _held_by(pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget], now: d
 
 def _disruption_cost(node: Node, owner: Provisioner, pods: Sequence[Pod], now: datetime) -> int:
     cost = sum(eviction_cost(pod) for pod in pods if not pod.is_terminating)
-    ttl = owner.ttl_until_expired
+    ttl = life_of(node, owner)
     if not ttl or node.created_at is None:
         return cost
     left = max(timedelta(0), node.created_at + ttl - now)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from shared.disruption.expiration import NEVER, life_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.nodes import Node
@@ -43,6 +44,17 @@ def stamp_of(owner: Provisioner) -> dict[str, str]:
     return {keys.PROVISIONER_HASH: shape_hash(owner), keys.HASH_VERSION: HASH_VERSION}
 
 
+def expiry_stamp(owner: Provisioner) -> dict[str, str]:
+    """Return the annotations that say when a node launched now expires by force."""
+    forced = owner.dialect.expires_by_force
+    return {keys.EXPIRE_AFTER: written_age(owner.ttl_until_expired)} if forced else {}
+
+
+def written_age(age: timedelta | None) -> str:
+    """Return an age of expiration as a Node's annotation has it: seconds, or Never for None."""
+    return NEVER if age is None else str(int(age.total_seconds()))
+
+
 def new_stamp(node: Node, owner: Provisioner) -> dict[str, str]:
     """Return the annotations of now for a node with a hash of another version, empty for none.
 
@@ -76,6 +88,8 @@ def drift_of(
     """
     if _is_reshaped(node, owner):
         return f"{owner.kind.lower()} {owner.name} has changed"
+    if life_of(node, owner) != owner.ttl_until_expired:
+        return f"{owner.dialect.expiry_field} of {owner.kind.lower()} {owner.name} has changed"
     labels = {**node.labels, owner.owner_label: owner.name}
     refusing = owner.requirements.first_refusing(labels)
     if refusing is not None:

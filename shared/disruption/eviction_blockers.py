@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.disruption.drain import is_drainable
-from shared.disruption.expiration import is_forced
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
-from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import Provisioner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +35,6 @@ def holds(
     )
     found = ((pod, hold_of(pod, budgets, now)) for pod in staying)
     return tuple(Hold(pod=pod, reason=reason) for pod, reason in found if reason)
-
-
-def ignores_holds(node: Node, owner: Provisioner, reason: str, now: datetime) -> bool:
-    """Return whether a removal begins though pods or budgets hold the node.
-
-    A node that has drifted has an end by its grace period, and one may expire by force. What holds
-    a pod then holds its eviction.
-    """
-    if reason == "drift":
-        return owner.termination_grace_period is not None
-    return reason == "expiration" and is_forced(node, owner, now)
 
 
 def hold_of(pod: Pod, budgets: Sequence[PodDisruptionBudget], now: datetime) -> str:

@@ -11,8 +11,7 @@ from shared.disruption.allowances import Allowances, allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.consolidation import Method, consolidate
 from shared.disruption.drift import drift_of
-from shared.disruption.eviction_blockers import ignores_holds
-from shared.disruption.expiration import is_forced, replaced_in
+from shared.disruption.evaluation_due import ignores_holds, is_forced, replaced_in
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import by_price, simulate
 from shared.model import labels as keys

@@ -11,6 +11,7 @@ from shared.brakes.trials import recent_trials
 from shared.decisions.documents import MissingBaseError
 from shared.decisions.replay import load_decision
 from shared.disruption.emptiness import empty_since
+from shared.disruption.expiration import life_of
 from shared.events.node_events import CONSOLE, cause_of, counted, described, machine_of
 from shared.model import labels as keys
 from shared.model.dialect import BY_KIND
@@ -303,8 +304,8 @@ class Why:
             yield f"EC2 expects to interrupt it, since {written[keys.REBALANCE_RECOMMENDED]}"
         if owner is None:
             yield f"its {_kind_of(node)} {node.provisioner} is gone: nothing removes it by choice"
-        elif owner.ttl_until_expired is not None and node.created_at is not None:
-            yield f"expires at {node.created_at + owner.ttl_until_expired:%Y-%m-%d %H:%M} UTC"
+        elif (life := life_of(node, owner)) is not None and node.created_at is not None:
+            yield f"expires at {node.created_at + life:%Y-%m-%d %H:%M} UTC"
 
     def _owner(self, node: Node) -> Provisioner | None:
         provisioners, _ = self._ports.cluster.provisioners()

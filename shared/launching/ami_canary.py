@@ -17,6 +17,8 @@ from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
+from shared.model.policy import KarpenterWay
+from shared.model.provisioner import Provisioner
 from shared.node_templates.images import ImageTable
 from shared.ports import NodePorts
 
@@ -84,13 +86,15 @@ class ImageRollout:
     def __init__(self, ports: NodePorts) -> None:
         self._ports = ports
 
-    def choose(self, provisioner: str, images: ImageTable) -> tuple[ImageTable, ImageTable]:
+    def choose(self, owner: Provisioner, images: ImageTable) -> tuple[ImageTable, ImageTable]:
         """Return the images for all nodes of a plan but one, and those for that one.
 
-        Both are the same when there is nothing new to try.
+        Both are the same when there is nothing new to try, or nothing is to be tried first.
         """
+        if KarpenterWay.IMAGES in owner.as_karpenter:
+            return images, images
         now = self._ports.clock.now()
-        known = _known(self._memo(provisioner))
+        known = _known(self._memo(owner.name))
         choice = choose(images.ids, known, now)
         return images.with_ids(choice.safe), images.with_ids(choice.tried)
 
@@ -179,12 +183,12 @@ class ImageRollout:
         }
         self._write(memo, known)
 
-    def current(self, provisioner: str, images: ImageTable) -> frozenset[str]:
+    def current(self, owner: Provisioner, images: ImageTable) -> frozenset[str]:
         """Return the ids with which a node counts as being of the present.
 
         A node with the image that is gone back to has not drifted while the newest is not proven.
         """
-        safe, tried = self.choose(provisioner, images)
+        safe, tried = self.choose(owner, images)
         return frozenset((*safe.ids.values(), *tried.ids.values()))
 
     def _memo(self, provisioner: str) -> Memo:

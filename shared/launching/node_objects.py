@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from shared.disruption.drift import stamp_of
-from shared.disruption.expiration import expiry_stamp
+from shared.disruption.drift import expiry_stamp, stamp_of
 from shared.events.group_events import launched_group
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder

@@ -61,7 +61,7 @@ class PlanLauncher:
                 continue
             try:
                 context = self._ground(provisioner, site)
-                safe, _ = ImageRollout(self._ports).choose(provisioner.name, context.images)
+                safe, _ = ImageRollout(self._ports).choose(provisioner, context.images)
                 context = replace(context, images=safe)
                 outcome = self.launcher.resume(context, intent)
             except PermanentError as error:
@@ -164,7 +164,7 @@ class PlanLauncher:
         """
         rollout, name = ImageRollout(self._ports), context.provisioner.name
         rollout.note_first(name, context.images)
-        safe, tried = rollout.choose(name, context.images)
+        safe, tried = rollout.choose(context.provisioner, context.images)
         types = [option.offering.instance_type for option in group[0].options]
         if any(safe.of(type_) != tried.of(type_) for type_ in types) and rollout.begin(
             name, tried, types

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.disruption.expiration import written_age
+from shared.disruption.drift import written_age
 from shared.launching.slots import price_of
 from shared.manifests.custom_resources.node_claims import read_kept
 from shared.manifests.spans import read_span

@@ -75,6 +75,7 @@ SLOT: Final = "dovetail.dev/slot"
 DRAIN_BLOCKED: Final = "dovetail.dev/drain-blocked"
 DISRUPTION_BUDGETS: Final = "dovetail.dev/disruption-budgets"
 PREFERENCE_POLICY: Final = "dovetail.dev/preference-policy"
+AS_KARPENTER: Final = "dovetail.dev/as-karpenter"
 DELETION_REFUSED: Final = "dovetail.dev/deletion-refused"
 # On a node whose drain went on in another execution: which one; all others end.
 DRAIN_RUN: Final = "dovetail.dev/drain-run"

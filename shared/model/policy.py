@@ -21,6 +21,14 @@ class PreferencePolicy(StrEnum):
     IGNORE = "Ignore"  # as if it were not there
 
 
+class KarpenterWay(StrEnum):
+    """What a NodePool may ask to be done as Karpenter does it, where Dovetail does otherwise."""
+
+    EXPIRATION = "expiration"  # a node goes at its age; its pods get another one then
+    IMAGES = "images"  # a new image goes to all nodes at once
+    LIFETIME = "lifetime"  # a node lives as long as was said at its launch; a change is drift
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPolicy:
     """How launches behave.

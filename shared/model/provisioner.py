@@ -14,7 +14,7 @@ from shared.model.ec2.selectors import Selector
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Taint
 from shared.model.node_budgets import NodeBudget
-from shared.model.policy import PreferencePolicy
+from shared.model.policy import KarpenterWay, PreferencePolicy
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 
@@ -176,6 +176,7 @@ class Provisioner:
         budgets: How many of its nodes may be disrupted at once; None for what the settings say.
         preference_policy: What becomes of pods' preferences on its nodes; None for what the
             cluster's attachment says.
+        as_karpenter: What is done for its nodes as Karpenter does it: values of KarpenterWay.
     """
 
     name: str
@@ -205,6 +206,7 @@ class Provisioner:
     consolidate_after: timedelta = timedelta(0)
     budgets: tuple[NodeBudget, ...] | None = None
     preference_policy: PreferencePolicy | None = None
+    as_karpenter: frozenset[str] = frozenset()
 
     @property
     def dialect(self) -> Dialect:
@@ -219,8 +221,8 @@ class Provisioner:
     @property
     def replaced_ahead(self) -> timedelta:
         """How long before a node's expiration by force its replacement is begun; else zero."""
-        forced = self.dialect.expires_by_force
-        return min(_AHEAD, (self.ttl_until_expired or _AHEAD) / _SHARE) if forced else timedelta(0)
+        ahead = self.dialect.expires_by_force and KarpenterWay.EXPIRATION not in self.as_karpenter
+        return min(_AHEAD, (self.ttl_until_expired or _AHEAD) / _SHARE) if ahead else timedelta(0)
 
     def owns(self, node: Node) -> bool:
         """Return whether Dovetail launched a node for it, not for one of the other kind."""

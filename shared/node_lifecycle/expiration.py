@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Final
 
 from shared.disruption.emptiness import is_empty
-from shared.disruption.expiration import expires_in, forced_in
+from shared.disruption.evaluation_due import forced_in
+from shared.disruption.expiration import expires_in
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -37,7 +38,7 @@ class Expiration(NodeTimer):
         owner = owner_among(node, self._acting_owners())
         if owner is None or not node.is_ours:
             return self._finish_and_forget(state, "may not expire")
-        left = expires_in(node, owner.ttl_until_expired, self._ports.clock.now())
+        left = expires_in(node, owner, self._ports.clock.now())
         if left is None:
             return self._finish_and_forget(state, "lives for ever")
         if owner.dialect.expires_by_force:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.eviction_blockers import ignores_holds
+from shared.disruption.evaluation_due import ignores_holds
 from shared.disruption.expiration import expires_in
 from shared.disruption.simulation import fits_without
 from shared.model import labels as keys
@@ -158,7 +158,7 @@ class Replacement(Timer):
         """Return whether a node expires by force, but has not yet."""
         if reason != _EXPIRATION or not owner.dialect.expires_by_force:
             return False
-        left = expires_in(node, owner.ttl_until_expired, self._ports.clock.now())
+        left = expires_in(node, owner, self._ports.clock.now())
         return left is not None and left > timedelta(0)
 
     def _remove(

@@ -240,7 +240,7 @@ class Disrupting:
             except PermanentError:
                 # Its images are not known now: no machine of it has drifted for that.
                 continue
-            current[provisioner.name] = rollout.current(provisioner.name, found)
+            current[provisioner.name] = rollout.current(provisioner, found)
         return Images(
             of_instance={machine.instance_id: machine.image_id for machine in machines},
             current=current,

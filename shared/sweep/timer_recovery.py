@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.emptiness import empty_since, is_empty
+from shared.disruption.expiration import life_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
@@ -79,7 +80,7 @@ def _expiration(
     owner: Provisioner,
 ) -> int:
     last, now = running.get((node.uid, TimerKind.EXPIRATION)), ports.clock.now()
-    ttl = owner.ttl_until_expired
+    ttl = life_of(node, owner)
     if ttl is None or owner.paused or owner.shadow or ports.brakes.holds:
         return 0
     if last is not None and not _overdue(last, node.created_at, ttl, now):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.disruption.expiration import life_of
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
@@ -58,10 +59,11 @@ def start_expiration(
     Args:
         anew: The timer that was started has ended by accident, or waits too long: start another.
     """
-    if owner.ttl_until_expired is None:
+    life = life_of(node, owner)
+    if life is None:
         return
     born = node.created_at or now
-    wait = born + owner.ttl_until_expired - owner.replaced_ahead - now
+    wait = born + life - owner.replaced_ahead - now
     _start(ports, TimerKind.EXPIRATION, node, now if anew else born, wait)
     note_timer(ports.ledger, ports.cluster.name, node.uid, TimerKind.EXPIRATION, now)
 

@@ -12,6 +12,7 @@ from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.node_constraints import INSTANCE_TENANCY, asked_of_nodes, with_defaults
 from shared.manifests.api.parts import read
 from shared.manifests.custom_resources.brakes import read_brakes
+from shared.manifests.custom_resources.karpenter_ways import check_ways
 from shared.manifests.custom_resources.limits import read_limits
 from shared.manifests.custom_resources.node_budgets import unread
 from shared.manifests.custom_resources.node_classes import read_named_class
@@ -52,6 +53,7 @@ def decode_node_pool(
     metadata = Section(mapping(raw.get("metadata")), "metadata", problems)
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
+    check_ways(metadata)
     brakes = read_brakes(metadata)
     preferences = read_preference_policy(metadata) or V1.preference_policy
     if document is None:

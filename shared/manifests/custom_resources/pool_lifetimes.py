@@ -13,6 +13,7 @@ from shared.manifests.custom_resources.node_budgets import read_budgets
 from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map
 from shared.manifests.nodes import decode_taint
 from shared.manifests.spans import read_span
+from shared.model import labels as keys
 from shared.model.dialect import V1, WHEN_EMPTY
 from shared.model.provisioner import Provisioner
 
@@ -26,6 +27,11 @@ def is_foreign(raw: Raw) -> bool:
 def named_class(raw: Raw) -> str:
     """Return the name of the EC2NodeClass that a NodePool names."""
     return text(_class_ref(raw).get("name"))
+
+
+def names_in(value: str) -> frozenset[str]:
+    """Return the names of a list with commas between."""
+    return frozenset(name.strip() for name in value.split(",") if name.strip())
 
 
 def read_lifetime(raw: Raw) -> Provisioner:
@@ -55,6 +61,7 @@ def read_lifetime(raw: Raw) -> Provisioner:
         deleting=metadata.get("deletionTimestamp") is not None,
         paused=is_paused(annotations),
         shadow=is_shadow(annotations),
+        as_karpenter=names_in(annotations.get(keys.AS_KARPENTER, "")),
     )
 
 

@@ -142,7 +142,7 @@ def test_the_timer_ends_when_nodes_may_live_for_ever() -> None:
 
 
 def test_a_node_is_due_from_the_moment_its_time_is_over() -> None:
-    assert expires_in(node_of("a"), HOUR, LATER) == timedelta(0)
+    assert expires_in(node_of("a"), AGED, LATER) == timedelta(0)
     assert changed(cluster(old("a"), provisioners=(AGED,))).cause == Cause.EXPIRATION
 
 

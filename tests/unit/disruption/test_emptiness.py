@@ -16,7 +16,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
-from tests.builders import NOT_READY, NOW, node, pod, ref, slot
+from tests.builders import NOT_READY, NOW, node, pod, provisioner, ref, slot
 
 TTL = timedelta(seconds=30)
 
@@ -103,10 +103,11 @@ def test_a_stamp_without_a_zone_is_utc_as_karpenter_wrote_it() -> None:
 
 def test_a_node_expires_from_its_creation() -> None:
     hour = timedelta(hours=1)
-    assert expires_in(node(), hour, NOW + timedelta(minutes=45)) == timedelta(minutes=15)
-    assert expires_in(node(), hour, NOW + 2 * hour) == -hour
-    assert expires_in(node(), None, NOW) is None
-    assert expires_in(node(created_at=None), hour, NOW) is None
+    owner = provisioner(ttl_until_expired=hour)
+    assert expires_in(node(), owner, NOW + timedelta(minutes=45)) == timedelta(minutes=15)
+    assert expires_in(node(), owner, NOW + 2 * hour) == -hour
+    assert expires_in(node(), provisioner(ttl_until_expired=None), NOW) is None
+    assert expires_in(node(created_at=None), owner, NOW) is None
 
 
 def test_a_node_that_is_not_to_be_disrupted_is_not_removed_when_it_is_empty() -> None:

@@ -1,17 +1,20 @@
 """Nodes of NodePools: replaced ahead of their expiration, and drift under a grace period."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from shared.disruption.evaluation_due import wants_look
-from shared.disruption.expiration import expiry_stamp, forced_in, replaced_in
+from shared.disruption.drift import drift_of, expiry_stamp
+from shared.disruption.evaluation_due import forced_in, replaced_in, wants_look
+from shared.disruption.expiration import expires_in
 from shared.disruption.selection import Cause
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import NodeBudget
+from shared.model.policy import KarpenterWay
 from shared.model.provisioner import Provisioner
 from tests.builders import NOW, budget, node_of, provisioner
 from tests.unit.disruption.clusters import LATER, cluster, looked, on
@@ -112,6 +115,32 @@ def test_a_lowered_age_holds_for_replacements_and_not_for_removals_by_force() ->
     assert replaced_in(node, owner, now) == -timedelta(days=1) - 10 * MINUTE
     raised = pool(ttl_until_expired=timedelta(days=40))
     assert forced_in(node, raised, now) == timedelta(days=38)
+
+
+@pytest.mark.parametrize(
+    ("written", "life"),
+    [
+        pytest.param("Never", None, id="never"),
+        pytest.param("7200", timedelta(hours=2), id="two hours"),
+        pytest.param("soon", timedelta(hours=1), id="not written by Dovetail"),
+    ],
+)
+def test_as_in_karpenter_a_node_lives_as_long_as_was_said_at_its_launch(
+    written: str, life: timedelta | None
+) -> None:
+    ways = frozenset({KarpenterWay.LIFETIME})
+    owner = pool(ttl_until_expired=timedelta(hours=1), as_karpenter=ways)
+    node = of_pool("a", annotations={keys.EXPIRE_AFTER: written})
+    assert expires_in(node, owner, NOW) == forced_in(node, owner, NOW) == life
+    changed = "expireAfter of nodepool pool has changed" if written != "soon" else ""
+    assert drift_of(node, owner).replace(owner.name, "pool") == changed
+    assert drift_of(node, replace(owner, as_karpenter=frozenset())) == ""
+
+
+def test_as_in_karpenter_nothing_is_replaced_ahead_of_its_expiration() -> None:
+    owner = pool(as_karpenter=frozenset({KarpenterWay.EXPIRATION}))
+    assert owner.replaced_ahead == timedelta(0)
+    assert replaced_in(of_pool("a"), owner, NOW + timedelta(days=1)) is None
 
 
 def test_nodes_that_may_live_longer_are_replaced_one_by_one_unless_a_pod_holds_them() -> None:

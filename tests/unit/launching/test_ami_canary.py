@@ -11,6 +11,7 @@ from shared.launching.ami_canary import IMAGES, Choice, ImageRollout, Known, cho
 from shared.model import labels as keys
 from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
 from shared.model.kubernetes.nodes import Node
+from shared.model.policy import KarpenterWay
 from shared.node_lifecycle.registration import Registration
 from shared.node_templates.images import ImageTable
 from shared.ports import TimerKind
@@ -150,16 +151,19 @@ def test_a_trial_that_cannot_be_written_down_is_none() -> None:
 def test_the_image_that_is_gone_back_to_is_of_the_present() -> None:
     world = grown()
     table = ImageTable(kinds={"m5.large": "k"}, ids={"k": "ami-2"})
-    rollout = ImageRollout(world.ports)
+    rollout, other = ImageRollout(world.ports), provisioner(name="other")
     rollout.note_first("other", ImageTable(kinds={"m5.large": "k"}, ids={"k": "ami-1"}))
-    assert rollout.current("other", table) == {"ami-1", "ami-2"}
+    assert rollout.current(other, table) == {"ami-1", "ami-2"}
     assert rollout.begin("other", table, ["m5.large", "unknown"])
-    assert rollout.current("other", table) == {"ami-1"}
+    assert rollout.current(other, table) == {"ami-1"}
+    at_once = replace(other, as_karpenter=frozenset({KarpenterWay.IMAGES}))
+    assert rollout.choose(at_once, table) == (table, table)
+    assert rollout.current(at_once, table) == {"ami-2"}
     rollout.registered(node(labels={keys.PROVISIONER_NAME: "other"}))
     rollout.registered(
         node(labels={keys.PROVISIONER_NAME: "other"}, annotations={keys.IMAGE_ID: "ami-2"})
     )
-    assert rollout.current("other", table) == {"ami-2"}
+    assert rollout.current(other, table) == {"ami-2"}
 
 
 def test_a_new_image_for_no_type_of_the_node_is_not_on_trial() -> None:
@@ -169,7 +173,7 @@ def test_a_new_image_for_no_type_of_the_node_is_not_on_trial() -> None:
     rollout.note_first("p", old)
     table = old.with_ids({"g": "ami-2"})
     assert rollout.begin("p", table, ["m5.large"])
-    _, tried = rollout.choose("p", table)
+    _, tried = rollout.choose(provisioner(name="p"), table)
     assert tried.of("g5.xlarge") == "ami-2"
 
 

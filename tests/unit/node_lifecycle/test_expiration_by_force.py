@@ -8,6 +8,7 @@ from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.errors import ConflictError
 from shared.model.kubernetes.nodes import Node
+from shared.model.policy import KarpenterWay
 from shared.model.provisioner import Provisioner
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.replacement import Replacement
@@ -56,6 +57,14 @@ def test_a_replacement_is_asked_for_ten_minutes_ahead_once() -> None:
     assert step(world, state)["wait_seconds"] == 60
     assert world.outbox.looks == [NAME]
     assert world.cluster.node_values["big"].deletion_at is None
+
+
+def test_as_in_karpenter_no_replacement_is_asked_for_ahead() -> None:
+    world = held(as_karpenter=frozenset({KarpenterWay.EXPIRATION}))
+    assert step(world)["wait_seconds"] == 60 * 60
+    world.advance(HOUR)
+    assert step(world)["result"] == "removed"
+    assert world.outbox.looks == []
 
 
 def test_the_timer_of_a_new_node_wakes_when_its_replacement_is_due() -> None:

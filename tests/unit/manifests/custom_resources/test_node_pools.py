@@ -7,9 +7,10 @@ import pytest
 
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name
-from shared.manifests.custom_resources.pool_lifetimes import is_foreign
+from shared.manifests.custom_resources.pool_lifetimes import is_foreign, read_lifetime
+from shared.manifests.problems import InvalidProvisionerError
 from shared.model.node_budgets import NodeBudget
-from shared.model.policy import PreferencePolicy
+from shared.model.policy import KarpenterWay, PreferencePolicy
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from tests.unit.manifests.documents import node_class, node_pool, wants
@@ -42,6 +43,24 @@ def test_the_preference_policy_may_be_another() -> None:
     raw = node_pool()
     raw["metadata"]["annotations"] = {"dovetail.dev/preference-policy": "Ignore"}
     assert decode_node_pool(raw, CLASSES).preference_policy == PreferencePolicy.IGNORE
+
+
+def test_what_is_done_as_in_karpenter_is_named() -> None:
+    raw = node_pool()
+    raw["metadata"]["annotations"] = {"dovetail.dev/as-karpenter": "images, lifetime"}
+    ways = {KarpenterWay.IMAGES, KarpenterWay.LIFETIME}
+    assert decode_node_pool(raw, CLASSES).as_karpenter == ways
+    assert read_lifetime(raw).as_karpenter == ways
+
+
+@pytest.mark.parametrize("value", ["images,limit", "", 3])
+def test_what_cannot_be_done_as_in_karpenter_is_refused(value: object) -> None:
+    raw = node_pool()
+    raw["metadata"]["annotations"] = {"dovetail.dev/as-karpenter": value}
+    with pytest.raises(InvalidProvisionerError) as refused:
+        decode_node_pool(raw, CLASSES)
+    assert "metadata.annotations" in str(refused.value)
+    assert "name some of expiration, images, lifetime, with commas between" in str(refused.value)
 
 
 def test_each_operator_is_read() -> None:
