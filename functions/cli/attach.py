@@ -24,6 +24,9 @@ has come through. May be run again at any time; then it changes what differs. De
 another release has applied, as Karpenter's own, are left as they are, and then none is applied.
 
 Acts with your kubeconfig in the cluster and with your credentials in AWS.
+
+  dovetail attach prod --dry-run
+  dovetail attach prod --context prod
 """
 _DETACH: Final = """\
 Removes from a cluster what attach has applied: the forwarder, the rights, the definitions. Keeps
@@ -31,6 +34,9 @@ what you wrote: a definition while an object of it exists, and the namespace whi
 in it. Refuses while Nodes of Dovetail exist: only its functions remove their finalizer.
 
 Acts with your kubeconfig in the cluster and with your credentials in AWS.
+
+  dovetail detach prod --dry-run
+  dovetail detach prod --leave-nodes
 """
 _CODES: Final = """exit codes:
   0  done, or shown by --dry-run

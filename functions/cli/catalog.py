@@ -14,6 +14,9 @@ Reads instance types, zones and today's prices of a Region and writes them as a 
 `dovetail plan --catalog FILE` plans with. Acts with your own rights: ec2:DescribeInstanceTypes,
 ec2:DescribeInstanceTypeOfferings, ec2:DescribeSpotPriceHistory and pricing:GetProducts. Takes some
 hundred calls that cost nothing, and changes nothing in AWS.
+
+  dovetail catalog --region eu-west-1 --output eu-west-1.json
+  dovetail plan --catalog eu-west-1.json -f pods.yaml -f provisioner.yaml
 """
 _CODES: Final = """exit codes:
   0  the catalogue is written

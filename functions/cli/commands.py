@@ -39,10 +39,17 @@ AWSNodeTemplates, NodePools and EC2NodeClasses (karpenter.sh/v1), PersistentVolu
 StorageClasses, CSINodes, Namespaces, PriorityClasses, RuntimeClasses and
 PodDisruptionBudgets, one or many in a file, as YAML or JSON, also what
 `kubectl get -o json` prints. Needs no cluster and no AWS.
+
+  dovetail plan -f examples/big
+  dovetail plan -f pods.yaml -f provisioner.yaml --explain default/web-0 --svg plan.svg
+  kubectl get pods,nodes,provisioners --all-namespaces -o json | dovetail plan -f -
 """
 _REPLAY_TEXT: Final = """\
 Decides again what `plan --save` wrote or S3 holds and says whether the plan comes out
 byte-identical; with other settings, what they change in $, nodes and pods.
+
+  dovetail plan -f examples/big --save plan.json.gz
+  dovetail replay plan.json.gz --set max_node_vcpus=16
 """
 _PLAN_CODES: Final = """exit codes:
   0  every pod is placed

@@ -22,6 +22,10 @@ it should be, with the command to run about it. Acts with your own rights: in AW
 credentials, in each cluster those of their access entry. Finds ledger and queues by the function
 dovetail-sweep, unless they are set (DOVETAIL_TABLE, DOVETAIL_BUCKET, DOVETAIL_QUEUE_URL,
 DOVETAIL_DEAD_LETTER_URL).
+
+  dovetail doctor --prerequisites        before anything is deployed
+  dovetail doctor --cluster prod
+  dovetail doctor --cluster prod --repair
 """
 _CODES: Final = """exit codes:
   0  nothing is wrong, or all of it was repaired; advice does not count

@@ -26,6 +26,10 @@ With --back hands them back. Killed at any step and run again, it goes on.
 
 Acts with your own rights, as `dovetail doctor` does; tags of instances are changed under a role of
 the cluster that is deployed for the migration alone (-c migrators=CLUSTER:ARN).
+
+  dovetail migrate --cluster prod
+  dovetail migrate --cluster prod --node-pool default --apply
+  dovetail migrate --cluster prod --node ip-10-0-0-7.ec2.internal --back --apply
 """
 _CODES: Final = """exit codes:
   0  all nodes asked for have changed hands; without --apply: they can

@@ -74,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
         help="run a scenario on this machine and show what happened",
         description=(
             "Starts the embedded AWS and Kubernetes APIs, deploys the CDK template into them,\n"
-            "plays a scenario and checks what must come of it. Ends by itself."
+            "plays a scenario and checks what must come of it. Ends by itself.\n\n"
+            "  dovetail demo\n"
+            "  dovetail demo --scenario interrupt --report report.json"
         ),
         epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -98,10 +100,13 @@ def _parser() -> argparse.ArgumentParser:
         "up",
         help="keep the same world running for kubectl and the aws CLI",
         description=(
-            "Starts the same world as demo and keeps it running. Prints a kubeconfig and the AWS "
-            "endpoint; Ctrl-C leaves nothing behind. Manifests are applied as they are: give "
-            "short ttls yourself."
+            "Starts the same world as demo and keeps it running. Prints a kubeconfig and the AWS\n"
+            "endpoint; Ctrl-C leaves nothing behind. Manifests are applied as they are: give\n"
+            "short ttls yourself.\n\n"
+            "  dovetail up\n"
+            "  dovetail up --exports world.sh         in another terminal: . ./world.sh"
         ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _speed(up, "machines boot and pods start", usual=1.0)
     up.add_argument(
@@ -113,7 +118,14 @@ def _parser() -> argparse.ArgumentParser:
     _cluster(up)
     up.set_defaults(run=_up)
     mount_breaking(commands)
-    scenarios = commands.add_parser("scenarios", help="list the scenarios")
+    scenarios = commands.add_parser(
+        "scenarios",
+        help="list the scenarios",
+        description=(
+            "Lists what demo can play.\n\n  dovetail scenarios\n  dovetail demo --scenario spread"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     scenarios.set_defaults(run=_scenarios)
     _mount_offline(commands)
     return parser

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from shared.kube.api import ExpiredError, KubeApi, Reply, Stream, error_for
+from shared.kube.api import Decode, ExpiredError, KubeApi, Reply, Stream, error_for
 from shared.kube.lists import Pages
 from shared.model.errors import AutoscalerError, NotFoundError, RetryableError, UnavailableError
 
@@ -51,6 +51,7 @@ class Tuning:
         optional: Whether the cluster need not define the kind: there are no objects then, and it
             is listed again at long intervals.
         page_size: Objects per page of a list: what is in memory at once while listing.
+        decode: Reads a page; it may leave out fields that `project` does not read.
         clock: Seconds, monotonic.
         spread: Random numbers from 0 to 1, for jitter.
         pause: Waits for seconds and returns True when the wait was ended by `stop`.
@@ -58,6 +59,7 @@ class Tuning:
 
     optional: bool = False
     page_size: int = PAGE_SIZE
+    decode: Decode = json.loads
     clock: Callable[[], float] = time.monotonic
     spread: Callable[[], float] = random.random
     pause: Callable[[float], bool] | None = None
@@ -157,7 +159,7 @@ class Reflector(Generic[T]):
         """Bring the copy up to date by a list; what it no longer names is gone."""
         seen = set()
         size = self._tuning.page_size
-        pages = Pages(self._api, self._path, size=size, most=size)
+        pages = Pages(self._api, self._path, size=size, most=size, decode=self._tuning.decode)
         for page in pages:
             for raw in page:
                 seen.add(self._put(raw))

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 from shared.manifests.fields import Raw, mapping, text
-from shared.manifests.files import json_pieces
 from shared.manifests.problems import FieldProblem
 from shared.model.encodable import REMEDY, escapes_surrogate, unencodable
 from shared.model.errors import InvalidManifestError
@@ -191,6 +190,9 @@ def _refuse_unencodable(source: str, decoded: str, documents: list[tuple[int, An
 
 def _large_list(source: str, pieces: Iterable[str]) -> Iterator[Document]:
     """Yield the items of one List in JSON, each when it is read."""
+    # Only here: what is small does not pay for it.
+    from shared.manifests.files import json_pieces  # noqa: PLC0415 -- see above
+
     where = at = f"{source}: document 1"
     escapes = _Escapes(pieces)
     reader = json_pieces.JsonPieces(iter(escapes), _said_once)

@@ -1,5 +1,6 @@
 """What the forwarder is made of."""
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,8 +8,9 @@ from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from shared.aws.event_bus import EventBusPublisher
-from shared.kube.api import KubeApi
+from shared.kube.api import Decode, KubeApi
 from shared.kube.configured import connect_in_cluster, connect_kubeconfig
+from shared.kube.kept.decoding import NODES, PODS
 from shared.kube.nodes import NODES_PATH, PODS_PATH
 from shared.kube.provisioners import NODE_POOLS_PATH, PROVISIONERS_PATH
 from shared.kube.reflector import Reflector, Tuning
@@ -25,6 +27,7 @@ PATHS: Final[Mapping[str, str]] = {
 }
 # A cluster need not define both kinds.
 _OPTIONAL: Final = frozenset({"nodepools", "provisioners"})
+_DECODERS: Final[Mapping[str, Decode]] = {"pods": PODS, "nodes": NODES}
 
 
 class Watch(Protocol):
@@ -60,7 +63,9 @@ class ForwarderParts:
         synced: Callable[[], None],
     ) -> Watch:
         """Return a watch of a collection, by its name in `PATHS`, not yet started."""
-        tuning = Tuning(optional=collection in _OPTIONAL)
+        tuning = Tuning(
+            optional=collection in _OPTIONAL, decode=_DECODERS.get(collection, json.loads)
+        )
         return Reflector(self.api, PATHS[collection], view, changed, synced=synced, tuning=tuning)
 
 

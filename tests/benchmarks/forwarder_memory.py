@@ -203,7 +203,9 @@ def forwarder(api_url: str, bus_url: str, folder: Path) -> Iterator[subprocess.P
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def fill(api: Any, pods: int, nodes: int) -> None:

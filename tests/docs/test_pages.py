@@ -5,6 +5,7 @@ import ast
 import dataclasses
 import json
 import re
+import shlex
 from itertools import pairwise
 from pathlib import Path
 from string import Template
@@ -181,6 +182,25 @@ def test_every_decision_is_listed_and_says_what_was_rejected() -> None:
         assert re.search(r"^Status: (accepted|superseded by \[)", text, re.MULTILINE), record.name
         for part in ("## Context", "## Decision", "## Rejected", "## Consequences"):
             assert part in text, f"{record.name}: {part}"
+
+
+def test_the_help_of_each_command_has_an_example_that_it_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--help"])
+    commands = re.findall(r"^    ([a-z-]+)(?: |$)", capsys.readouterr().out, re.MULTILINE)
+    assert len(commands) > 10
+    for command in commands:
+        with pytest.raises(SystemExit):
+            parser().parse_args([command, "--help"])
+        said = capsys.readouterr().out
+        examples = re.findall(
+            rf"^  (?:.* \| )?dovetail ({command}\b.*?)(?:   .*)?$", said, re.MULTILINE
+        )
+        assert examples, command
+        for example in examples:
+            parser().parse_args(shlex.split(example))
 
 
 def test_help_says_what_each_command_is_for(capsys: pytest.CaptureFixture[str]) -> None:

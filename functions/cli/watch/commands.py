@@ -27,6 +27,9 @@ _TOP_TEXT: Final = """\
 Shows the same as `dovetail watch` in this terminal; once, where the output is no terminal.
 With --lines a line is printed for each decision and each removal instead, until Ctrl-C: what was
 bought or removed, dollars per hour, the gap to the proved lower bound, and why.
+
+  dovetail top
+  dovetail top --lines --kubeconfig ~/.kube/prod --cluster prod
 """
 _CODES: Final = """exit codes:
   0  ended by Ctrl-C, or shown once

@@ -20,6 +20,7 @@ lines of `up`; have some pods there first, for an empty cluster survives everyth
 
   kubectl apply -f examples/inflate/provisioner.yaml -f examples/inflate/deployment.yaml
   kubectl scale deployment inflate --replicas 10
+  dovetail break spot-warning
 """
 _CODES: Final = """exit codes:
   0  survived, or only the scoreboard was asked for

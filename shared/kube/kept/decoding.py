@@ -16,16 +16,7 @@ from msgspec.json import Decoder
 from typing_extensions import TypedDict
 
 from shared.kube.api import Decode
-from shared.manifests.files.fields_read import (
-    CONDITION,
-    CONTAINER,
-    CONTAINER_STATUS,
-    METADATA,
-    NODE_STATUS,
-    POD_SPEC,
-    POD_STATUS,
-    VOLUME,
-)
+from shared.manifests.files import fields_read as read
 
 
 def _named(name: str, plain: tuple[str, ...], **typed: Any) -> Any:
@@ -37,24 +28,24 @@ def _maybe(kind: Any) -> Any:
     return list[kind] | None
 
 
-_Metadata: Final = _named("_Metadata", METADATA)
-_Conditions: Final = _maybe(_named("_Condition", CONDITION))
-_Containers: Final = _maybe(_named("_Container", CONTAINER))
-_ContainerStatuses: Final = _maybe(_named("_ContainerStatus", CONTAINER_STATUS))
+_Metadata: Final = _named("_Metadata", read.METADATA)
+_Conditions: Final = _maybe(_named("_Condition", read.CONDITION))
+_Containers: Final = _maybe(_named("_Container", read.CONTAINER))
+_ContainerStatuses: Final = _maybe(_named("_ContainerStatus", read.CONTAINER_STATUS))
 _Pod: Final = _named(
     "_Pod",
     (),
     metadata=_Metadata,
     spec=_named(
         "_PodSpec",
-        POD_SPEC,
+        read.POD_SPEC,
         containers=_Containers,
         initContainers=_Containers,
-        volumes=_maybe(_named("_Volume", VOLUME)),
+        volumes=_maybe(_named("_Volume", read.VOLUME)),
     ),
     status=_named(
         "_PodStatus",
-        POD_STATUS,
+        read.POD_STATUS,
         conditions=_Conditions,
         containerStatuses=_ContainerStatuses,
         initContainerStatuses=_ContainerStatuses,
@@ -65,7 +56,7 @@ _Node: Final = _named(
     (),
     metadata=_Metadata,
     spec=_named("_NodeSpec", ("providerID", "taints", "unschedulable")),
-    status=_named("_NodeStatus", NODE_STATUS, conditions=_Conditions),
+    status=_named("_NodeStatus", read.NODE_STATUS, conditions=_Conditions),
 )
 
 

@@ -1,0 +1,44 @@
+"""Pages of pods and nodes are decoded with all fields that the views read."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from functions.forwarder.views import view_node, view_pod
+from shared.kube.kept.decoding import NODES, PODS
+from shared.model import labels as keys
+from tests.scale import manifests
+
+OURS = manifests.node(1, joining=True)
+OF_A_POOL = {
+    **OURS,
+    "metadata": {
+        **OURS["metadata"],
+        "labels": {keys.NODE_POOL: "a", keys.INITIALIZED: "true"},
+        "annotations": {keys.SLOT: "s", keys.PRICE: "5", keys.EMPTINESS_TIMESTAMP: "2026-11-25"},
+        "deletionTimestamp": "2026-11-25T00:00:00Z",
+    },
+}
+WAITS = manifests.pod(1, None)
+
+
+@pytest.mark.parametrize(
+    ("decode", "view", "raw"),
+    [
+        (PODS, view_pod, WAITS),
+        (PODS, view_pod, manifests.pod(1, 2)),
+        (PODS, view_pod, {**WAITS, "spec": {**WAITS["spec"], "schedulingGates": [{"name": "a"}]}}),
+        (PODS, view_pod, {**WAITS, "status": {**WAITS["status"], "nominatedNodeName": "n"}}),
+        (PODS, view_pod, {**WAITS, "status": {"phase": "Succeeded"}}),
+        (NODES, view_node, OURS),
+        (NODES, view_node, OF_A_POOL),
+    ],
+    ids=("waits", "runs", "gated", "nominated", "ended", "ours", "of a pool"),
+)
+def test_a_view_of_a_decoded_page_is_that_of_the_whole_object(
+    decode: Callable[[bytes], Any], view: Callable[[Any], object], raw: dict[str, Any]
+) -> None:
+    (decoded,) = decode(json.dumps({"metadata": {}, "items": [raw]}).encode())["items"]
+    assert view(decoded) == view(raw)
