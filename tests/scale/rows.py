@@ -19,6 +19,7 @@ from tests.scale.burst import burst
 from tests.scale.decisions import decisions_of_an_hour
 from tests.scale.dump import dump
 from tests.scale.forwarder import forwarder
+from tests.scale.launches import beside, launches
 from tests.scale.memory import peak_mib
 from tests.scale.virtual import WAKE_WINDOW
 from tests.scale.world import LargeCluster
@@ -256,6 +257,24 @@ ROWS: Final[Mapping[str, Row]] = {
         measure=forwarder,
         sizes=(10_000, 100_000),
         bars={"memory, MiB": 120, "CPU s": 10},
+        exponents={},
+    ),
+    "launches": Row(
+        what="100 clusters launch at once, three groups each, at so many request tokens a second",
+        measure=launches,
+        sizes=(2, 20),
+        bars={
+            "median launched, s": 20,
+            "last launched, s": 60,
+            "last, of the token limit": (1.1, 1.1),
+        },
+        exponents={},
+    ),
+    "beside": Row(
+        what="20 clusters launch beside one with nine groups, at so many request tokens a second",
+        measure=beside,
+        sizes=(2, 20),
+        bars={"beside it, of alone": (1.1, 1.1)},
         exponents={},
     ),
     "life": Row(
