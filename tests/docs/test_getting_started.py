@@ -50,6 +50,16 @@ def test_what_is_deployed_is_what_is_looked_at_and_attached() -> None:
     assert parse(attach[1:]).cluster == "prod"
 
 
+def _bought(capsys: pytest.CaptureFixture[str], *files: Path) -> list[tuple[int, list[str]]]:
+    """Return what is bought for the workloads in some files: pods and instance types by node."""
+    words = [word for path in files for word in ("-f", str(path))]
+    assert console.main(["plan", *words, "--output", "json"]) == 0
+    return sorted(
+        (len(node["pods"]), [option["instance_type"] for option in node["options"]])
+        for node in json.loads(capsys.readouterr().out)["nodes"]
+    )
+
+
 def test_the_first_manifests_of_both_versions_buy_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,18 +67,39 @@ def test_the_first_manifests_of_both_versions_buy_the_same(
     scaled = tmp_path / "deployment.yaml"
     scaled.write_text(inflate.replace("replicas: 0", "replicas: 5"), encoding="utf-8")
 
-    def bought(owner: str) -> list[tuple[int, list[str]]]:
-        path = ROOT / "docs" / "walk-through" / f"{owner}.yaml"
-        assert console.main(["plan", "-f", str(path), "-f", str(scaled), "--output", "json"]) == 0
-        nodes = json.loads(capsys.readouterr().out)["nodes"]
-        return [
-            (len(node["pods"]), [option["instance_type"] for option in node["options"]])
-            for node in nodes
-        ]
-
-    ((pods, types),) = bought("first-provisioner")
+    walk = ROOT / "docs" / "walk-through"
+    ((pods, types),) = _bought(capsys, walk / "first-provisioner.yaml", scaled)
     assert (pods, bool(types)) == (5, True)
-    assert bought("first-node-pool") == [(pods, types)]
+    assert _bought(capsys, walk / "first-node-pool.yaml", scaled) == [(pods, types)]
+
+
+@pytest.mark.parametrize(
+    ("example", "provisioners", "node_pools", "workloads"),
+    [
+        ("gpu", ["provisioner"], "node-pool", ["deployment"]),
+        ("spread", ["provisioner"], "node-pool", ["deployment"]),
+        ("two-provisioners", ["spot", "on-demand"], "node-pools", ["first", "second"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
+)
+def test_an_example_buys_the_same_for_its_node_pool(
+    example: str,
+    provisioners: list[str],
+    node_pools: str,
+    workloads: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = ROOT / "examples" / example
+    pods = []
+    for name in workloads:
+        text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
+        pods.append(tmp_path / f"{name}.yaml")
+        pods[-1].write_text(text.replace("replicas: 0", "replicas: 40"), encoding="utf-8")
+    node_class = ROOT / "examples" / "inflate-node-pool" / "node-class.yaml"
+    bought = _bought(capsys, *(folder / f"{name}.yaml" for name in provisioners), *pods)
+    assert bought
+    assert _bought(capsys, folder / f"{node_pools}.yaml", node_class, *pods) == bought
 
 
 def test_the_readme_is_short() -> None:
