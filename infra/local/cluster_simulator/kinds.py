@@ -59,6 +59,8 @@ CRON_JOB: Final = Kind("batch/v1", "CronJob", "cronjobs")
 AUTOSCALER: Final = Kind(
     "autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", optional=True
 )
+SERVICE: Final = Kind("v1", "Service", "services")
+ENDPOINT_SLICE: Final = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 EVENT: Final = Kind("v1", "Event", "events")
 BUDGET: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 PROVISIONER: Final = Kind(

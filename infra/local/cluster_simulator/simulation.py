@@ -14,6 +14,7 @@ from infra.local.cluster_simulator.controllers.cronjobs import CronJobs
 from infra.local.cluster_simulator.controllers.daemonsets import DaemonSets
 from infra.local.cluster_simulator.controllers.deployments import Deployments, ReplicaSets
 from infra.local.cluster_simulator.controllers.disruption_budgets import Budgets
+from infra.local.cluster_simulator.controllers.endpoint_slices import EndpointSlices
 from infra.local.cluster_simulator.controllers.garbage import Garbage
 from infra.local.cluster_simulator.controllers.node_lifecycle import NodeLifecycle
 from infra.local.cluster_simulator.controllers.pod_garbage import PodGarbage
@@ -172,7 +173,7 @@ def _actors(world: World, setup: Setup, server: Server) -> Iterable[Actor]:
             kind(world)
             for kind in (
                 *(Deployments, ReplicaSets, DaemonSets, StatefulSets),
-                *(Jobs, CronJobs, Autoscalers),
+                *(Jobs, CronJobs, Autoscalers, EndpointSlices),
             )
         ],
         "pdb": lambda: [Budgets(world)],

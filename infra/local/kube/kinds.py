@@ -25,6 +25,7 @@ batch|v1|jobs|Job|ns||all|status
 batch|v1|cronjobs|CronJob|ns|cj|all|status
 autoscaling|v2|horizontalpodautoscalers|HorizontalPodAutoscaler|ns|hpa|all|status
 policy|v1|poddisruptionbudgets|PodDisruptionBudget|ns|pdb||status
+discovery.k8s.io|v1|endpointslices|EndpointSlice|ns|||
 networking.k8s.io|v1|networkpolicies|NetworkPolicy|ns|netpol||
 networking.k8s.io|v1|ingresses|Ingress|ns|ing||status
 networking.k8s.io|v1|ingressclasses|IngressClass||||
@@ -41,7 +42,8 @@ rbac.authorization.k8s.io|v1|clusterrolebindings|ClusterRoleBinding||||
 apiextensions.k8s.io|v1|customresourcedefinitions|CustomResourceDefinition||crd,crds||status
 """
 
-_GENERATIONS = {"apps", "batch", "policy", "networking.k8s.io", "apiextensions.k8s.io"}
+_GENERATIONS = {"apps", "batch", "policy", "networking.k8s.io", "apiextensions.k8s.io",
+                "discovery.k8s.io"}  # fmt: skip
 _RETURNS_DELETED = {
     "pods", "services", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts",
     "namespaces",

@@ -7,6 +7,7 @@ GROUPS = {
     "autoscaling",
     "batch",
     "policy",
+    "discovery.k8s.io",
     "networking.k8s.io",
     "storage.k8s.io",
     "node.k8s.io",

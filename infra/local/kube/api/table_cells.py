@@ -187,3 +187,24 @@ def event_age(event: JsonObject) -> str:
     """Write how long ago an event was last seen."""
     times = (event.get("lastTimestamp"), event.get("eventTime"))
     return age(next((time for time in times if time), event["metadata"].get("creationTimestamp")))
+
+
+def slice_ports(endpoints: JsonObject) -> str:
+    """Write the ports of an EndpointSlice."""
+    found = [str(port.get("port", "*")) for port in endpoints.get("ports") or ()]
+    return _first(found, "<unset>")
+
+
+def slice_addresses(endpoints: JsonObject) -> str:
+    """Write the addresses of an EndpointSlice."""
+    found = [entry["addresses"][0] for entry in endpoints.get("endpoints") or ()]
+    return _first(found, "<unset>")
+
+
+def _first(found: list[str], nothing: str) -> str:
+    """Write the first three, as kubectl does.
+
+    Source: `formatDiscoveryPorts`, `formatDiscoveryEndpoints` of Kubernetes 1.35.
+    """
+    more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
+    return ",".join(found[:3]) + more or nothing

@@ -27,6 +27,8 @@ from infra.local.kube.api.table_cells import (
     scale_metrics,
     scale_target,
     selector,
+    slice_addresses,
+    slice_ports,
     statuses,
 )
 from infra.local.kube.errors import JsonObject
@@ -72,6 +74,13 @@ _COLUMNS: dict[str, list[Column]] = {
         ("Cluster-IP", at("spec.clusterIP", "<none>")),
         ("External-IP", lambda _: "<none>"),
         ("Port(s)", ports),
+        _AGE,
+    ],
+    "EndpointSlice": [
+        _NAME,
+        ("AddressType", at("addressType")),
+        ("Ports", slice_ports),
+        ("Endpoints", slice_addresses),
         _AGE,
     ],
     "ConfigMap": [_NAME, ("Data", count("data")), _AGE],
