@@ -9,6 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of processes: what they import is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo page page-test page-browser test check check-types check-others supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults corpus peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart release lock \
         catalog clean
@@ -51,7 +53,11 @@ page-test: $(PAGE)/node_modules/.ready  ## The page's types and its data layer
 page-browser: setup page  ## The page in a real browser (Chromium, or CHROMIUM=); PICTURES=DIR keeps what it saw
 	@cd $(PAGE) && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent browser
 
-test: check supply unit page-test opinion schedules hostile infra contract e2e  ## Everything a commit must pass (15 minutes at most)
+WORKERS ?= 2
+
+test: setup $(PAGE)/node_modules/.ready  ## Everything a commit must pass (15 minutes at most)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync WORKERS=1 check-types check-others supply page-test opinion hostile
+	@$(MAKE) --no-print-directory unit schedules infra contract e2e
 	@echo "all tests passed"
 
 check: setup  ## Format, lint, types, import contracts, sizes
@@ -77,16 +83,16 @@ unit: setup  ## Unit tests and laws; the pure core is covered to the last branch
 	    tests/peers tests/corpus tests/node_groups -m "not slow" -n 2 --cov --cov-report=term:skip-covered
 
 opinion: setup  ## A second opinion, on 1,000 random clusters: would kube-scheduler agree?
-	@$(BIN)/pytest tests/scheduler_oracle -m "not slow" -n 2
+	@$(BIN)/pytest tests/scheduler_oracle -m "not slow" -n $(WORKERS)
 
 schedules: setup  ## 2,000 random schedules of faults, crash points, every safeguard taken away once
 	@$(BIN)/pytest tests/simulation -m "not slow" -n 2 --dist worksteal
 
 hostile: setup  ## The hostile corpus: a thousand inputs of each kind
-	@$(BIN)/pytest tests/hostile -m "not slow" -n 2 --dist worksteal
+	@$(BIN)/pytest tests/hostile -m "not slow" -n $(WORKERS) --dist worksteal
 
 infra: setup  ## Synthesis, template assertions, lint
-	@$(BIN)/pytest tests/infra -m "not slow" -n 2
+	@$(BIN)/pytest tests/infra -m "not slow" -n 2 --dist worksteal
 
 contract: setup  ## Adapters and fakes against the same contracts; the embedded world's own tests
 	@$(BIN)/pytest tests/contract tests/local tests/scale -m "not slow" -n 2
