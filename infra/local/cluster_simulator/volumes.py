@@ -59,10 +59,13 @@ class VolumeControllers:
             self._changed()
 
     async def _bind(self, key: Key) -> None:
-        """Bind a claim to the volume that names it."""
+        """Bind a claim to the volume that names it; a volume that names none is available."""
         volume = self._world.informer(VOLUME).objects.get(key)
-        claimed = volume["spec"].get("claimRef") if volume is not None else None
-        if volume is None or claimed is None or is_terminating(volume):
+        if volume is None or is_terminating(volume):
+            return
+        claimed = volume["spec"].get("claimRef")
+        if claimed is None:
+            await self._world.replace_status(VOLUME, volume, {"phase": "Available"})
             return
         claim = self._world.informer(CLAIM).get(claimed["name"], claimed["namespace"])
         if claim is None or claim["spec"].get("volumeName") not in {None, "", key[1]}:

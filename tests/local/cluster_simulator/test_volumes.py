@@ -68,6 +68,32 @@ def attached(bench: Bench) -> list[str]:
     return [entry["spec"]["nodeName"] for entry in found if entry.get("status", {}).get("attached")]
 
 
+def test_pod_of_a_local_volume_runs_on_the_node_of_that_volume_only(bench: Bench) -> None:
+    for name in ("n0", "n1"):
+        bench.add_node(name)
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}
+    place = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
+    bench.create(
+        CLASSES,
+        {
+            "metadata": {"name": "local"},
+            "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
+    wanted = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
+    amount = {"storage": "1Gi"}
+    local = {**wanted, "capacity": amount, "local": {"path": "/mnt"}, "nodeAffinity": place}
+    bench.create(VOLUMES, {"metadata": {"name": "disk"}, "spec": local})
+    until(lambda: bench.get(f"{VOLUMES}/disk")["status"]["phase"] == "Available")
+    claim = {**wanted, "resources": {"requests": amount}}
+    bench.create(CLAIMS, {"metadata": {"name": "data"}, "spec": claim})
+    bench.create(PODS, using("web"))
+    until(lambda: bench.get(f"{PODS}/web")["status"]["phase"] == "Running")
+    assert bench.get(f"{PODS}/web")["spec"]["nodeName"] == "n1"
+    assert bench.get(f"{VOLUMES}/disk")["status"]["phase"] == "Bound"
+
+
 def test_limit_of_volumes_is_in_csinode_and_never_in_the_status_of_the_node(disk: Bench) -> None:
     found = until(lambda: not disk.is_gone(f"{CSI_NODES}/n0") and disk.get(f"{CSI_NODES}/n0"))
     (driver,) = found["spec"]["drivers"]
