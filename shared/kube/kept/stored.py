@@ -26,7 +26,7 @@ MOST_AGE: Final = timedelta(hours=1)
 # Level 6 makes 10 % less of it in three times the time; raw, as the checksum is one of all of it.
 _LEVEL: Final = 1
 _RAW: Final = -15
-# No copy is larger: a text that says more when it is unpacked is none of ours.
+# No copy is larger: a text that is more when it is unpacked was not written by Dovetail.
 _MOST_BYTES: Final = 2**28
 _SHARED: Final = Path(__file__).parents[2]
 # What makes values of an API server's objects: where any of it is another, so may be the values.

@@ -278,7 +278,7 @@ def _stopped_kept() -> contextlib.AbstractContextManager[object, bool | None]:
 
 
 def _torn_copies() -> contextlib.AbstractContextManager[object, bool | None]:
-    """Nobody compares the checksum of a copy."""
+    """The checksum of a copy is not compared."""
     return swapped(stored, _is_whole=lambda *_: True)
 
 
