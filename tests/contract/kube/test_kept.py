@@ -291,6 +291,24 @@ def test_a_server_that_was_restored_from_a_backup_is_listed_anew(large: Large) -
     assert large.api.pages > 0
 
 
+def test_a_copy_is_listed_anew_after_an_hour_unless_a_newer_one_is_there(large: Large) -> None:
+    hour = [NOW]
+    shelf_of = shelves(large.copies, cluster="c", server="s")
+    lasting = KubeCluster("c", large.api, small=2, shelf_of=shelf_of, now=lambda: hour[0])
+    assert lasting.nodes()
+    large.api.pages = 0
+    hour[0] += MOST_AGE
+    large.begun_anew(now=hour[0])
+    large.cluster.nodes()
+    assert large.cluster.leave_copies()
+    assert large.api.pages == 1
+    lasting.nodes()
+    assert large.api.pages == 1
+    hour[0] += MOST_AGE
+    lasting.nodes()
+    assert large.api.pages == 2
+
+
 def test_a_copy_that_cannot_be_written_stays_as_it_was(large: Large) -> None:
     large.copies.error = UnavailableError("s3: 503")
     assert not large.cluster.leave_copies()
