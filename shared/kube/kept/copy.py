@@ -3,7 +3,8 @@
 The first reading begins with the copy that sweep has left, or lists. Later ones watch from the
 version that the copy has: what was read before is neither sent nor decoded again. The collection is
 listed anew where the server has forgotten that version (410) or is at an older one itself (it was
-restored from a backup), where the watch cannot be read, and each hour; a small one each time.
+restored from a backup) or has another number of objects, where the watch cannot be read, and each
+hour; a small one each time.
 
 Before each watch the version is asked that the server has now: the copy is up to date once that
 version has come, or nothing more comes.
@@ -166,11 +167,15 @@ class KeptCopy(Generic[T]):
         return True
 
     def _follow(self, each_page: EachPage) -> None:
-        now = self._feed.version_now()
+        now, count = self._feed.head()
         if now < self._version:
             raise ExpiredError(f"the server is at version {now}, the copy at {self._version}")
-        if now == self._version:
-            return
+        if now > self._version:
+            self._catch_up(now, each_page)
+        if count is not None and self._version <= now and count != len(self._known):
+            raise ExpiredError(f"the server has {count} objects, the copy {len(self._known)}")
+
+    def _catch_up(self, now: int, each_page: EachPage) -> None:
         for count, change in enumerate(self._feed.since(self._version), start=1):
             if change.value is not None:
                 self._apply(change.value, gone=change.gone)

@@ -51,8 +51,8 @@ class Feed(Protocol[T]):
         """
         ...
 
-    def version_now(self) -> int:
-        """Return the version that a list would have now.
+    def head(self) -> tuple[int, int | None]:
+        """Return the version that a list would have now, and of how many values, where it says so.
 
         Raises:
             UnavailableError: If the server cannot be read now.
@@ -118,8 +118,10 @@ class KubeFeed(Generic[T]):
             break
         return values, version
 
-    def version_now(self) -> int:
-        """Return the version that a list would have now: nothing of the list but its head.
+    def head(self) -> tuple[int, int | None]:
+        """Return the version that a list would have now, and of how many values, where it says so.
+
+        Nothing of the list is read but its head; the number is told of a list without selector.
 
         The server answers it once its cache has that version, and a watch begins with all that
         its cache has. Source:
@@ -133,7 +135,10 @@ class KubeFeed(Generic[T]):
         reply = self._api.send("GET", self._path, query=query, decode=self._page)
         if not reply.ok:
             raise error_for(reply, f"GET {self._path}")
-        return _number((reply.body.get("metadata") or {}).get("resourceVersion"))
+        metadata = reply.body.get("metadata") or {}
+        left = metadata.get("remainingItemCount")
+        count = len(reply.body.get("items") or ()) + left if isinstance(left, int) else None
+        return _number(metadata.get("resourceVersion")), count
 
     def since(self, version: int) -> Iterator[Change[T]]:
         """Yield what happened after a version, in order, until the watch is silent.

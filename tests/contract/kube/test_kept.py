@@ -285,6 +285,14 @@ def test_a_copy_that_has_drifted_is_found_and_listed_anew(large: Large, odd: int
     assert large.api.pages > 0
 
 
+def test_a_node_that_the_copy_lacks_is_missed_by_their_number(large: Large) -> None:
+    nodes = large.cluster._kept._nodes
+    del nodes._known[next(iter(nodes._known))]
+    nodes._sorted = None
+    assert len(large.cluster.nodes()) == NODES
+    assert large.api.pages == 1
+
+
 def test_a_server_that_was_restored_from_a_backup_is_listed_anew(large: Large) -> None:
     large.cluster._kept._pods._version += 1_000_000
     assert large.same_as_a_list()

@@ -62,19 +62,22 @@ class Logged(dict[str, T]):
 class LogFeed(Generic[T]):
     """Implements shared.kube.kept.feed.Feed over a log; versions are its lengths."""
 
-    def __init__(self, kernel: Kernel, objects: Logged[T], belongs: Callable[[T], bool]) -> None:
+    def __init__(
+        self, kernel: Kernel, objects: Logged[T], belongs: Callable[[T], bool] | None = None
+    ) -> None:
         self._kernel = kernel
         self._objects = objects
-        self._belongs = belongs
+        self._counted = belongs is None
+        self._belongs = belongs or (lambda _: True)
 
     def listed(self, each_page: EachPage) -> tuple[list[T], int]:
         each_page()
-        return [value for value in self._objects.values() if self._belongs(value)], (
-            self.version_now()
-        )
+        values = [value for value in self._objects.values() if self._belongs(value)]
+        return values, self.head()[0]
 
-    def version_now(self) -> int:
-        return len(self._objects.log) + 1
+    def head(self) -> tuple[int, int | None]:
+        # An API server does not count what a selector selects.
+        return len(self._objects.log) + 1, len(self._objects) if self._counted else None
 
     def since(self, version: int) -> Iterator[Change[T]]:
         missed = self._objects.log[version - 1 :]
@@ -158,11 +161,12 @@ class KeepingProcess:
     def reads(self, what: Literal["bound_pods", "nodes"], shown: tuple[T, ...]) -> tuple[T, ...]:
         """Return what a reading finds, and check it against what the API server shows.
 
-        A copy that has drifted is found when its node is looked at: once round all of them.
+        A copy that has drifted is found when its node is looked at: once round all, or twice
+        as nodes come and go.
         """
         found: tuple[T, ...] = getattr(self.state, what)(nothing)
         self.wrong[what] = 0 if found == shown else self.wrong[what] + 1
-        most = len(shown) + 1 if self.drifted else 0
+        most = 2 * len(shown) + 2 if self.drifted else 0
         if self.wrong[what] > most:
             kept, there = set(map(_version, found)), set(map(_version, shown))
             fail("copy", f"{what}: {sorted(kept ^ there)[:1]} for {self.wrong[what]} readings")
@@ -205,7 +209,7 @@ class Keeping:
         now = self._kernel.now
         made: KeepingProcess
         shelves = stored.shelves(
-            _Watched(self._bucket, lambda: setattr(made, "drifted", True)),
+            _Watched(self._bucket, lambda: made),
             cluster=self._name,
             server=f"server of {self._name}",
         )
@@ -220,7 +224,7 @@ class Keeping:
                 shelves("pods", Pod),
             ),
             KeptCopy(
-                LogFeed(self._kernel, nodes, lambda node: True),
+                LogFeed(self._kernel, nodes),
                 lambda node: node.name,
                 now,
                 0,
@@ -233,17 +237,19 @@ class Keeping:
 
 
 class _Watched:
-    """Copies, with a word where one is read that has drifted."""
+    """Copies; it is noted which process takes one that has drifted, and leaves it to others."""
 
-    def __init__(self, bucket: Bucket, tell: Callable[[], None]) -> None:
+    def __init__(self, bucket: Bucket, process: Callable[[], KeepingProcess]) -> None:
         self._bucket = bucket
-        self._tell = tell
+        self._process = process
 
     def get(self, key: str) -> bytes:
         document = self._bucket.get(key)
         if key in self._bucket.drifted:
-            self._tell()
+            self._process().drifted = True
         return document
 
     def put(self, key: str, document: bytes) -> None:
         self._bucket.put(key, document)
+        if self._process().drifted:
+            self._bucket.drifted.add(key)
