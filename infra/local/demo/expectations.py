@@ -293,13 +293,11 @@ def _untouched(situation: Situation, _: Any) -> str:
 
 def _bound_after_resource(situation: Situation, argument: Mapping[str, Any]) -> str:
     resource = argument["resource"]
-    # Readings are a fraction of a second apart, and pods are read before nodes.
-    slack = 1.0
     for pod in situation.timeline.living_pods(_selected(argument)):
         node_track = next((n for n in situation.timeline.our_nodes() if n.name == pod.node), None)
         if pod.bound is None or node_track is None or node_track.ready is None:
             return f"{pod.name} is not bound to a ready Dovetail node"
-        if pod.bound + slack < node_track.shown.get(resource, float("inf")):
+        if pod.bound < node_track.shown.get(resource, float("inf")):
             return f"{pod.name} was bound before {pod.node} showed {resource}"
     return ""
 

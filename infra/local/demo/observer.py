@@ -48,7 +48,8 @@ class Observer:
 
     def look(self) -> None:
         """Make one reading."""
-        # Machines first: a node is never observed before the machine it runs on.
+        # Machines first, nodes last: a node is never observed before the machine it runs on, and a
+        # pod never where its node did not show yet what it waited for.
         pages = self._ec2.get_paginator("describe_instances").paginate()
         instances = [
             instance
@@ -56,8 +57,8 @@ class Observer:
             for reservation in page["Reservations"]
             for instance in reservation["Instances"]
         ]
-        nodes = self._cluster.items("api/v1/nodes")
         pods = self._cluster.items("api/v1/namespaces/default/pods")
+        nodes = self._cluster.items("api/v1/nodes")
         with self.lock:
             self.timeline.observe(self.now(), pods, nodes, instances)
 
