@@ -44,7 +44,7 @@ ASSUMED: Final[Mapping[str, tuple[float, str]]] = {
     "buy_reads": (14, "measured: tests/infra/release/test_cost_measured.py"),
     "buy_writes": (34, "measured; units, an item in a transaction counts twice"),
     "buy_objects": (2, "measured: the decision and its launch, written to S3"),
-    "node_more_writes": (9, "measured: for each node after the first of a plan"),
+    "node_more_writes": (6, "measured: for each node after the first of a plan"),
     "look_reads": (10, "measured"),
     "look_writes": (4, "measured: the lease, and the pods of a planned node in a row of over 1 KB"),
     "look_objects": (1, "measured: the decision"),
