@@ -121,7 +121,7 @@ class KubeFeed(Generic[T]):
     def head(self) -> tuple[int, int | None]:
         """Return the version that a list would have now, and of how many values, where it says so.
 
-        Nothing of the list is read but its head; the number is told of a list without selector.
+        Nothing of the list is read but its head; servers count only a list without selector.
 
         The server answers it once its cache has that version, and a watch begins with all that
         its cache has. Source:
