@@ -99,7 +99,7 @@ def test_an_example_buys_the_same_for_its_node_pool(
     node_class = ROOT / "examples" / "inflate-node-pool" / "node-class.yaml"
     bought = _bought(capsys, *(folder / f"{name}.yaml" for name in provisioners), *pods)
     assert bought
-    assert _bought(capsys, folder / f"{node_pools}.yaml", node_class, *pods) == bought
+    assert _bought(capsys, folder / "v1" / f"{node_pools}.yaml", node_class, *pods) == bought
 
 
 def test_the_readme_is_short() -> None:
