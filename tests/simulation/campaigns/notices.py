@@ -11,6 +11,7 @@ from shared.snapshot.launch_body import LaunchBody
 from tests.builders import GIB, provisioner
 from tests.simulation.aws.machines import Machine
 from tests.simulation.campaigns.hard_days import run
+from tests.simulation.cluster.kept import Logged
 from tests.simulation.cluster.workloads import FLOATING, Workload
 from tests.simulation.schedule.faults import CallFaults, Site
 from tests.simulation.schedule.kernel import Process
@@ -153,8 +154,27 @@ def notices(count: int = 15_000, nodes: int = 200, spread: float = 1.0) -> Notic
         absorbed_seconds=(answered.last - begun) / _SECOND,
         asked_seconds=tuple(sorted(asked.seconds)),
         unasked=len(asked.waiting),
-        extra=asked.extra,
+        extra=asked.extra - _lost(world, {machine.instance.instance_id for machine in taken}),
         left=tuple(left[:3]),
+    )
+
+
+def _lost(world: World, taken: set[str]) -> int:
+    """Return how many new Nodes the cloud controller deleted as EC2 did not show their machine.
+
+    Each is replaced. What Dovetail removes by itself has been Ready.
+    """
+    nodes = world.apis["cluster-a"].node_values
+    assert isinstance(nodes, Logged)
+    return len(
+        {
+            node.instance_id
+            for _, _, node in nodes.log
+            if node is not None
+            and node.deletion_at is not None
+            and node.ready is None
+            and node.instance_id not in taken
+        }
     )
 
 
