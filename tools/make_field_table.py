@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from infra.local.kube.kinds import built_in
+from infra.local.kube.kinds import built_in, type_name
 
 _SCALARS = {"string": "s", "integer": "i", "boolean": "b", "number": "n", "object": "*"}
 _OPAQUE = {
@@ -27,8 +27,8 @@ _EXTRA = ["autoscaling.v1.Scale", "policy.v1.Eviction", "core.v1.Binding", "meta
 
 
 def _short(name: str) -> str:
-    parts = name.split(".")
-    return f"{parts[-3]}.{parts[-1]}"
+    group, version, kind = name.split(".")[-3:]
+    return type_name(group, version, kind)
 
 
 def _base(schema: dict[str, Any], wanted: list[str]) -> str:

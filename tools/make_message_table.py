@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 from typing import Final
 
-from infra.local.kube.kinds import built_in
+from infra.local.kube.kinds import built_in, type_name
 
 _SCALARS: Final = {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64"), "i"),
@@ -32,7 +32,7 @@ _SPECIAL: Final = {
     "runtime.RawExtension": "j",
 }
 _EXTRA: Final = (
-    *("autoscaling.Scale", "policy.Eviction", "core.Binding", "meta.DeleteOptions"),
+    *("autoscaling.v1.Scale", "policy.Eviction", "core.Binding", "meta.DeleteOptions"),
     *("authorization.SelfSubjectAccessReview", "authorization.SelfSubjectRulesReview"),
     *("authentication.SelfSubjectReview", "authentication.TokenRequest"),
 )
@@ -52,7 +52,7 @@ Tags = dict[tuple[str, int], tuple[str, str]]
 def _short(package: str, name: str) -> str:
     parts = package.strip(".").split(".")
     version = re.fullmatch(r"v\d+", parts[-1])
-    return f"{parts[-2] if version else parts[-1]}.{name}"
+    return type_name(parts[-2], parts[-1], name) if version else f"{parts[-1]}.{name}"
 
 
 def _type(text: str, package: str) -> str:
@@ -92,7 +92,6 @@ def _pair(field: tuple[str, ...], package: str, owner: str, tags: Tags) -> str:
 def _messages(roots: list[Path]) -> dict[str, list[str]]:
     found = {}
     for root in roots:
-        # Of autoscaling, v2 is served; only Scale is of v1.
         files = [*sorted(root.rglob("v1/generated.proto")), *root.glob("autoscaling/v2/*.proto")]
         for file in files:
             text = file.read_text(encoding="utf-8")
@@ -109,7 +108,7 @@ def _messages(roots: list[Path]) -> dict[str, list[str]]:
 def main(folders: list[str]) -> None:
     """Print the table for the modules in these folders."""
     messages = _messages([Path(folder) for folder in folders])
-    wanted = [f"{(r.group or 'core').split('.')[0]}.{r.kind}" for r in built_in()]
+    wanted = [r.type_name for r in built_in()]
     wanted = [name for name in (*wanted, *_EXTRA) if name in messages]
     lines: dict[str, str] = {}
     while wanted:
@@ -122,7 +121,7 @@ def main(folders: list[str]) -> None:
                 text, 99, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False
             )
         )
-        wanted += [kind for kind in re.findall(r"[a-z]+\.\w+", text) if kind in messages]
+        wanted += [kind for kind in re.findall(r"[a-z]+(?:\.v\d)?\.\w+", text) if kind in messages]
     print("\n".join(lines[name] for name in sorted(lines)))
 
 

@@ -24,6 +24,7 @@ apps|v1|statefulsets|StatefulSet|ns|sts|all|status,scale
 batch|v1|jobs|Job|ns||all|status
 batch|v1|cronjobs|CronJob|ns|cj|all|status
 autoscaling|v2|horizontalpodautoscalers|HorizontalPodAutoscaler|ns|hpa|all|status
+autoscaling|v1|horizontalpodautoscalers|HorizontalPodAutoscaler|ns|hpa|all|status
 policy|v1|poddisruptionbudgets|PodDisruptionBudget|ns|pdb||status
 discovery.k8s.io|v1|endpointslices|EndpointSlice|ns|||
 networking.k8s.io|v1|networkpolicies|NetworkPolicy|ns|netpol||
@@ -42,6 +43,8 @@ rbac.authorization.k8s.io|v1|clusterrolebindings|ClusterRoleBinding||||
 apiextensions.k8s.io|v1|customresourcedefinitions|CustomResourceDefinition||crd,crds||status
 """
 
+# Version of a group's types in the tables of fields and messages that is left out of their names.
+_USUAL_VERSIONS = {"autoscaling": "v2"}
 _GENERATIONS = {"apps", "batch", "policy", "networking.k8s.io", "apiextensions.k8s.io",
                 "discovery.k8s.io"}  # fmt: skip
 _RETURNS_DELETED = {
@@ -82,6 +85,16 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def type_name(self) -> str:
+        """What the type of its objects is called in the tables; empty for custom resources."""
+        return type_name(self.group, self.version, self.kind) if self.custom is None else ""
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether its objects are stored in the form of another version."""
+        return (self.group, self.version) == ("autoscaling", "v1")
+
+    @property
     def storage(self) -> tuple[str, str]:
         """What objects are stored under: the versions of one kind share their objects."""
         return self.group, self.plural
@@ -105,6 +118,14 @@ class Resource:
     def is_pod(self) -> bool:
         """Whether this is the core Pod: the only kind deleted gracefully."""
         return self.plural == "pods" and self.group == ""
+
+
+def type_name(group: str, version: str, kind: str) -> str:
+    """Return what a type is called in the tables of fields and messages."""
+    start = (group or "core").partition(".")[0]
+    if version == _USUAL_VERSIONS.get(start, "v1"):
+        return f"{start}.{kind}"
+    return f"{start}.{version}.{kind}"
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import pytest
 
 from infra.local.kube.auth import Authenticator
 from infra.local.kube.server import EmbeddedKube
-from tests.local.kube.client import TABLE, Api, Json
+from tests.local.kube.client import MERGE, TABLE, Api, Json
 
 BATCH = "/apis/batch/v1/namespaces/default"
 NETWORK = "/apis/networking.k8s.io/v1/namespaces/default"
@@ -74,6 +74,75 @@ def test_a_cron_job_has_the_defaults_of_a_real_server(api: Api) -> None:
     spec = api.post(f"{BATCH}/cronjobs", CRON_JOB).body["spec"]
     kept = ("concurrencyPolicy", "suspend", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
     assert [spec[key] for key in kept] == ["Allow", False, 3, 1]
+
+
+def test_an_autoscaler_of_the_first_version_is_the_same_object(api: Api) -> None:
+    """`kubectl autoscale` wrote autoscaling/v1 for long; v2 is stored."""
+    first = SCALERS.replace("/v2/", "/v1/")
+    spec = SCALER["spec"] | {"targetCPUUtilizationPercentage": 60}
+    assert api.post(first, {**SCALER, "spec": spec}).body["spec"] == spec | {"minReplicas": 1}
+    found = api.get(f"{SCALERS}/h").body
+    cpu = {"type": "Utilization", "averageUtilization": 60}
+    assert found["spec"]["metrics"] == [resource_metric("cpu", cpu)]
+    assert "targetCPUUtilizationPercentage" not in found["spec"]
+    changed = api.patch(f"{first}/h", {"spec": {"targetCPUUtilizationPercentage": 70}}, MERGE)
+    assert (changed.status, changed.body["apiVersion"]) == (200, "autoscaling/v1")
+    listed = api.get(first).body["items"]
+    assert [item["spec"]["targetCPUUtilizationPercentage"] for item in listed] == [70]
+    assert api.get(SCALERS, accept=TABLE).body["rows"][0]["cells"][2] == "cpu: <unknown>/70%"
+
+
+def test_what_the_first_version_has_no_field_for_stays_through_it(api: Api) -> None:
+    first = SCALERS.replace("/v2/", "/v1/")
+    metrics = [
+        resource_metric("memory", {"type": "AverageValue", "averageValue": "1Gi"}),
+        {
+            "type": "External",
+            "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "30"}},
+        },
+    ]
+    behavior = {"scaleDown": {"stabilizationWindowSeconds": 60, "selectPolicy": "Max"}}
+    spec = SCALER["spec"] | {"metrics": metrics, "behavior": behavior}
+    made = api.post(SCALERS, {**SCALER, "spec": spec}).body
+    used = {"name": "cpu", "current": {"averageValue": "5m", "averageUtilization": 50}}
+    told = [{"type": "ScalingActive", "status": "True"}]
+    status = {
+        "currentReplicas": 2,
+        "desiredReplicas": 2,
+        "currentMetrics": [{"type": "Resource", "resource": used}],
+        "conditions": told,
+    }
+    api.patch(f"{SCALERS}/h/status", {"status": status}, MERGE)
+    shown = api.get(f"{first}/h").body
+    assert shown["status"]["currentCPUUtilizationPercentage"] == 50
+    annotations = shown["metadata"]["annotations"]
+    assert json.loads(annotations["autoscaling.alpha.kubernetes.io/metrics"]) == [
+        {"type": "Resource", "resource": {"name": "memory", "targetAverageValue": "1Gi"}},
+        {"type": "External", "external": {"metricName": "q", "targetValue": "30"}},
+    ]
+    assert "ScaleDown" in annotations["autoscaling.alpha.kubernetes.io/behavior"]
+    assert (
+        api.put(f"{first}/h", {**shown, "spec": {**shown["spec"], "maxReplicas": 5}}).status == 200
+    )
+    after = api.get(f"{SCALERS}/h").body
+    assert after["spec"] == made["spec"] | {"maxReplicas": 5}
+    assert after["status"] == status
+    assert "annotations" not in after["metadata"]
+
+
+def test_an_autoscaler_that_scales_nothing_is_refused(api: Api) -> None:
+    body = {"metadata": {"name": "h"}, "spec": {"metrics": [{"type": "Resource"}]}}
+    causes = {cause["field"] for cause in api.post(SCALERS, body).causes}
+    assert causes == {
+        "spec.scaleTargetRef.kind",
+        "spec.scaleTargetRef.name",
+        "spec.maxReplicas",
+        "spec.metrics[0].resource",
+    }
+
+
+def resource_metric(name: str, target: Json) -> Json:
+    return {"type": "Resource", "resource": {"name": name, "target": target}}
 
 
 def test_a_token_of_a_service_account_is_let_in_until_it_ends(tmp_path: Path) -> None:

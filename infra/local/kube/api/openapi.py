@@ -7,7 +7,7 @@ from aiohttp import web
 
 from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Kinds, Resource
-from infra.local.kube.schemas.fields import FieldType, type_name, types
+from infra.local.kube.schemas.fields import FieldType, types
 
 _VERSION = "v1.35.4"
 _PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -125,7 +125,7 @@ def document(kinds: Kinds, name: str) -> JsonObject | None:
     _collect("meta.ObjectMeta", schemas)
     for resource in chosen:
         gvk = [{"group": resource.group, "version": resource.version, "kind": resource.kind}]
-        key = type_name(resource) or f"custom.{resource.kind}"
+        key = resource.type_name or f"custom.{resource.kind}"
         if resource.custom is None:
             _collect(key, schemas)
         else:

@@ -12,6 +12,7 @@ from infra.local.kube.api import subresources
 from infra.local.kube.api.views import View, negotiate
 from infra.local.kube.calls import Call
 from infra.local.kube.errors import ApiError, JsonObject, bad_request
+from infra.local.kube.objects import versions
 from infra.local.kube.objects.apply import apply_patch
 from infra.local.kube.objects.lifecycle import Lifecycle
 from infra.local.kube.objects.patches import json_patch, merge_patch, strategic_patch
@@ -210,7 +211,7 @@ def patched(call: Call, entry: Entry, media: str, target: JsonObject | None = No
     """
     resource = call.resource
     head = {"kind": resource.kind, "apiVersion": resource.api_version}
-    whole: JsonObject = target or (head | entry.load())
+    whole: JsonObject = target or (head | versions.load(resource, entry))
     patch: Any = call.content()
     if media == PATCH_TYPES[0]:
         return json_patch(whole, patch)

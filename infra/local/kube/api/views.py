@@ -8,6 +8,7 @@ import orjson
 from infra.local.kube.api import tables
 from infra.local.kube.errors import ApiError, JsonObject
 from infra.local.kube.kinds import Resource
+from infra.local.kube.objects import versions
 from infra.local.kube.store import Change, Entry, Match
 
 _META = "meta.k8s.io/v1"
@@ -16,7 +17,7 @@ _MEDIA = {"application/json", "application/*", "*/*", ""}
 
 def render(resource: Resource, entry: Entry) -> bytes:
     """Return the whole object as JSON."""
-    return resource.prefix + entry.raw[1:]
+    return resource.prefix + versions.raw(resource, entry)[1:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class View:
             return orjson.dumps(head | {"metadata": metadata, "items": items})
         if self.resource.custom is None:
             # A typed list of a real server leaves kind and apiVersion out of its items.
-            items_bytes = b",".join(entry.raw for entry in entries)
+            items_bytes = b",".join(versions.raw(self.resource, entry) for entry in entries)
         else:
             items_bytes = b",".join(render(self.resource, entry) for entry in entries)
         start = f'{{"kind":"{self.resource.kind}List","apiVersion":"{self.resource.api_version}",'

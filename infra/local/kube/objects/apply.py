@@ -5,11 +5,13 @@ unless another manager applies it. Fields that were written otherwise stay.
 Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/ (2026-11-23).
 """
 
+from copy import deepcopy
 from typing import Any
 
 from infra.local.kube import errors
 from infra.local.kube.calls import Call
 from infra.local.kube.errors import bad_request
+from infra.local.kube.objects import versions
 from infra.local.kube.objects.lifecycle import Lifecycle
 from infra.local.kube.options import WriteOptions
 from infra.local.kube.schemas.fields import OPAQUE, FieldType, clean, field_of, root_type
@@ -37,7 +39,7 @@ def apply_patch(lifecycle: Lifecycle, call: Call, options: WriteOptions) -> tupl
     if entry is None:
         if metadata.get("uid") or call.subresource:
             raise errors.not_found(resource.group, resource.plural, call.name)
-        made = lifecycle.create(resource, call.namespace, wanted, options)
+        made = lifecycle.create(resource, call.namespace, deepcopy(wanted), options)
         if not options.dry_run:
             lifecycle.applied[made.uid] = {manager: wanted}
         return made, True
@@ -48,7 +50,7 @@ def apply_patch(lifecycle: Lifecycle, call: Call, options: WriteOptions) -> tupl
     applied = lifecycle.applied.get(entry.uid, {})
     others = [document for name, document in applied.items() if name != manager]
     root = root_type(resource)
-    merged = _merged(entry.load(), checked, root)
+    merged = _merged(versions.load(resource, entry), checked, root)
     merged = _without_dropped(merged, applied.get(manager, {}), checked, others, root)
     merged["metadata"].setdefault("resourceVersion", str(entry.version))
     made = lifecycle.update(resource, entry, merged, options, subresource=call.subresource)

@@ -9,7 +9,7 @@ from typing import Any
 from infra.local.kube import errors
 from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Kinds, Resource
-from infra.local.kube.objects import admission, defaults
+from infra.local.kube.objects import admission, defaults, versions
 from infra.local.kube.objects.deletion import Deletion, is_finished
 from infra.local.kube.objects.validation import change_complaints, complaints
 from infra.local.kube.options import WriteOptions, timestamp
@@ -129,6 +129,7 @@ class Lifecycle:
             )
         if options.validation != "Ignore":
             options.warnings.extend(f'unknown field "{path}"' for path in unknown)
+        versions.store(resource, obj)
 
     def _complete(self, resource: Resource, obj: JsonObject, *, is_new: bool) -> None:
         if resource.custom is None:

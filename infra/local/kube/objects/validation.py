@@ -154,6 +154,36 @@ def _event(obj: JsonObject) -> Iterable[Cause]:
         yield _bad("involvedObject.namespace", about, "does not match event.namespace")
 
 
+def _autoscaler(spec: JsonObject) -> Iterable[Cause]:
+    """Check what the controller reads of a HorizontalPodAutoscaler.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/apis/autoscaling/validation/
+    validation.go, read 2026-11-26.
+    """
+    target = spec.get("scaleTargetRef") or {}
+    yield from (
+        _required(f"spec.scaleTargetRef.{k}") for k in ("kind", "name") if not target.get(k)
+    )
+    most, least = spec.get("maxReplicas", 0), spec["minReplicas"]
+    if most < 1:
+        yield _bad("spec.maxReplicas", most, "must be greater than 0")
+    elif most < least:
+        yield _bad("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    for index, metric in enumerate(spec["metrics"]):
+        field = f"spec.metrics[{index}]"
+        kind = str(metric.get("type") or "")
+        part = kind[:1].lower() + kind[1:]
+        if not metric.get(part):
+            yield _required(f"{field}.{part or 'type'}", "must specify a metric source")
+        elif part == "resource":
+            aim = metric[part].get("target") or {}
+            if not metric[part].get("name"):
+                yield _required(f"{field}.resource.name", "must specify a resource name")
+            if not {"averageUtilization", "averageValue"} & aim.keys():
+                why = "must set either a target raw value or a target utilization"
+                yield _required(f"{field}.resource.target.averageUtilization", why)
+
+
 def complaints(resource: Resource, obj: JsonObject) -> list[Cause]:
     """Return what is wrong with an object as a whole."""
     found = list(_metadata(resource, obj["metadata"]))
@@ -167,6 +197,8 @@ def complaints(resource: Resource, obj: JsonObject) -> list[Cause]:
         found += _pod_spec(spec["template"]["spec"], "spec.template.spec")
     elif resource.group == "batch" and resource.kind == "Job":
         found += _pod_spec(spec["template"]["spec"], "spec.template.spec")
+    elif resource.kind == "HorizontalPodAutoscaler":
+        found += _autoscaler(spec)
     elif resource.kind == "Event":
         found += _event(obj)
     elif resource.kind == "PodDisruptionBudget" and {"minAvailable", "maxUnavailable"} <= {*spec}:

@@ -85,16 +85,9 @@ def types() -> dict[str, dict[str, FieldType]]:
     return found
 
 
-def type_name(resource: Resource) -> str:
-    """Return the table's name of a resource's type; empty for custom resources."""
-    if resource.custom is not None:
-        return ""
-    return f"{(resource.group or 'core').split('.')[0]}.{resource.kind}"
-
-
 def root_type(resource: Resource) -> FieldType:
     """Return the type of a whole object; metadata only is known of custom resources."""
-    return FieldType(code=type_name(resource) or "custom")
+    return FieldType(code=resource.type_name or "custom")
 
 
 _CUSTOM = {"metadata": FieldType(code="meta.ObjectMeta")}
@@ -119,7 +112,7 @@ def clean(obj: JsonObject, resource: Resource) -> list[str]:
     """
     unknown: list[str] = []
     if resource.custom is None:
-        _clean_object(obj, types()[type_name(resource)], "", unknown)
+        _clean_object(obj, types()[resource.type_name], "", unknown)
     else:
         _clean_object(obj["metadata"], types()["meta.ObjectMeta"], "metadata.", unknown)
     return unknown

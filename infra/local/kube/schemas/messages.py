@@ -23,6 +23,7 @@ from typing import Any, Final
 import orjson
 
 from infra.local.kube.errors import ApiError, JsonObject, bad_request
+from infra.local.kube.kinds import type_name
 
 MAGIC: Final = b"k8s\0"
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
@@ -95,8 +96,8 @@ def _message_name(version: str, kind: str) -> str:
     if kind == "DeleteOptions":
         # Each group registers it, so it comes with the version of what is deleted.
         return "meta.DeleteOptions"
-    group, _, _ = version.rpartition("/")
-    return f"{(group or 'core').split('.')[0]}.{kind}"
+    group, _, number = version.rpartition("/")
+    return type_name(group, number, kind)
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
