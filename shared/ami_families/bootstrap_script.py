@@ -93,12 +93,16 @@ AL2: Final = Family(
     check=_check,
     disks=(BlockDevice(device_name="/dev/xvda"),),
     pod_device="/dev/xvda",
+    # The image with drivers for GPUs is for amd64 only.
+    # Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html (2026-11).
+    lacks=frozenset({"g5g"}),
     # Source: https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html (2026).
     last_minor=32,
 )
 UBUNTU: Final = Family(
     name="Ubuntu",
     parameter=_ubuntu_parameter,
+    by_accelerators=False,
     write=_write,
     check=_check,
     disks=(BlockDevice(device_name="/dev/sda1"),),

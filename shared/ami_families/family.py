@@ -114,6 +114,7 @@ class Family:
         pod_device: The disk pods write to; empty for the last one that is named.
         pods_per_core: Whether its kubelet is told `podsPerCore`.
         lacks: Families of instance types that its images do not boot.
+        by_accelerators: Whether it has images of their own for machines with some accelerators.
         last_minor: The last minor version of Kubernetes that has images of it; None for any.
         reserves_for_max_pods: Whether memory for the kubelet follows `maxPods`, not the limit by
             network interfaces.
@@ -127,6 +128,7 @@ class Family:
     pod_device: str
     pods_per_core: bool = True
     lacks: frozenset[str] = frozenset()
+    by_accelerators: bool = True
     last_minor: int | None = None
     reserves_for_max_pods: bool = False
 

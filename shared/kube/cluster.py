@@ -214,10 +214,13 @@ def _template_status(
 
 
 def _shown_image(image: FoundImage) -> dict[str, Any]:
-    requirements = [
-        {"key": key, "operator": "In", "values": [value]}
-        for key, value in sorted(image.labels.items())
+    """Return an image; its requirements are in Karpenter's order, those of short keys first."""
+    requirements: list[dict[str, Any]] = [
+        {"key": key, "operator": "In", "values": [value]} for key, value in image.labels.items()
     ]
+    requirements += [{"key": key, "operator": "Exists"} for key in image.has]
+    requirements += [{"key": key, "operator": "DoesNotExist"} for key in image.lacks]
+    requirements.sort(key=lambda entry: (len(entry["key"]), entry["key"]))
     return {"id": image.image_id, "name": image.name, "requirements": requirements}
 
 

@@ -11,6 +11,8 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.ports import CloudProvider, MachineImage
 
+# Labels of machines with accelerators: what an image has drivers for depends on them.
+ACCELERATORS: Final = (keys.INSTANCE_ACCELERATOR_COUNT, keys.INSTANCE_GPU_COUNT)
 _SELECTED: Final = "selected"
 _UNINITIALIZED: Final = Taint(
     key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
@@ -77,6 +79,29 @@ def resolve_images(
         if instance_type.labels.get(keys.INSTANCE_FAMILY) not in family.lacks
     }
     return ImageTable(kinds=kinds, ids=cloud.image_ids(sorted(set(kinds.values()))))
+
+
+def accelerators_of_images(
+    template: NodeTemplate, table: ImageTable, instance_types: Iterable[InstanceType]
+) -> dict[str, set[tuple[str, ...]]]:
+    """Return, by AMI id, which of ACCELERATORS the machines have that boot a recommended image.
+
+    An image may be for several kinds of machines: Bottlerocket's own is for those without
+    accelerators and for those with Neuron devices. Empty where images are chosen by tags, or where
+    the family has none of their own for accelerators.
+
+    Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/amifamily/
+    types.go (Variant.Requirements), 2026-11.
+    """
+    family = family_of(template.image_family or template.ami_family)
+    found: dict[str, set[tuple[str, ...]]] = {}
+    if template.ami_selector or not family.by_accelerators:
+        return found
+    for instance_type in instance_types:
+        if image := table.of(instance_type.name):
+            has = tuple(key for key in ACCELERATORS if key in instance_type.labels)
+            found.setdefault(image, set()).add(has)
+    return found
 
 
 def selected_images(

@@ -1,7 +1,7 @@
 """What Provisioners and NodePools find in EC2: written into the status of what they name."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from shared.ami_families import DEFAULT, family_of
 from shared.model.dialect import OwnerKind
@@ -10,7 +10,13 @@ from shared.model.ec2.selectors import Selector, SelectorTerm, describe_selector
 from shared.model.errors import PermanentError
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.snapshot import ProvisionerSite
-from shared.node_templates.images import ImageTable, demanded_labels, resolve_images
+from shared.node_templates.images import (
+    ACCELERATORS,
+    ImageTable,
+    accelerators_of_images,
+    demanded_labels,
+    resolve_images,
+)
 from shared.planning.provisioner_checks import launch_problem, requirement_warnings
 from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
 from shared.snapshot.gather import role_problem, site_of
@@ -21,6 +27,7 @@ class Resolved:
     """What the selectors and the requirements of a Provisioner or NodePool find.
 
     Attributes:
+        accelerators: AMI id to the labels of accelerators that machines which boot it have.
         problems: What no machine can be made without and was not found, empty for nothing.
         offering_problem: Why no offering can be asked for, empty when one can.
         unsupported_alias: Whether it names images that the cluster's version does not have.
@@ -28,6 +35,9 @@ class Resolved:
 
     site: Site
     images: ImageTable
+    accelerators: Mapping[str, Collection[tuple[str, ...]]] = field(
+        default_factory=dict, hash=False
+    )
     problems: tuple[str, ...] = ()
     offering_problem: str = ""
     unsupported_alias: bool = False
@@ -116,6 +126,7 @@ def _resolve(
     return Resolved(
         site=site,
         images=images,
+        accelerators=accelerators_of_images(owner.template, images, instance_types),
         problems=tuple(_problems(ports, owner, site, images, ended)),
         unsupported_alias=bool(ended),
         offering_problem=_offering_problem(owner, zones, bootable, instance_types),
@@ -141,25 +152,27 @@ def _status(ports: ClusterPorts, resolved: Resolved) -> TemplateStatus:
     return TemplateStatus(
         subnets=tuple(subnets),
         security_groups=tuple(sorted(resolved.site.security_groups)),
-        images=_found(ports, resolved.images),
+        images=tuple(_found(ports, resolved)),
         problems=resolved.problems,
         unsupported_alias=resolved.unsupported_alias,
     )
 
 
-def _found(ports: ClusterPorts, table: ImageTable) -> tuple[FoundImage, ...]:
-    wanted = tuple(sorted(set(table.ids.values())))
-    if not wanted:
-        return ()
-    return tuple(
-        FoundImage(
+def _found(ports: ClusterPorts, resolved: Resolved) -> Iterator[FoundImage]:
+    """Yield each image, once for each kind of machines that it is for."""
+    wanted = tuple(sorted(set(resolved.images.ids.values())))
+    for image in ports.cloud.find_images((SelectorTerm(ids=wanted),)) if wanted else ():
+        found = FoundImage(
             image_id=image.image_id,
             name=image.name,
             labels=demanded_labels(image),
             deprecated=image.deprecated,
         )
-        for image in ports.cloud.find_images((SelectorTerm(ids=wanted),))
-    )
+        kinds = resolved.accelerators.get(image.image_id)
+        if not kinds:
+            yield found
+        for has in sorted(kinds or ()):
+            yield replace(found, has=has, lacks=() if has else ACCELERATORS)
 
 
 def _ended(owner: Provisioner, version: str) -> str:

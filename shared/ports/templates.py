@@ -16,12 +16,16 @@ class FoundImage:
 
     Attributes:
         labels: What machines must answer to boot it: the architecture at least.
+        has: Labels that they must have, whatever the value, sorted.
+        lacks: Labels that they must not have, sorted.
         deprecated: Whether its owner advises against it. Only EC2NodeClasses show it.
     """
 
     image_id: str
     name: str
     labels: Mapping[str, str] = field(hash=False)
+    has: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
     deprecated: bool = False
 
 

@@ -28,6 +28,12 @@ CRDS = (
 )
 
 
+def _keys(image: dict[str, Any], operator: str) -> tuple[str, ...]:
+    needs = [need for need in image["requirements"] if need["operator"] == operator]
+    assert not any("values" in need for need in needs)
+    return tuple(need["key"] for need in needs)
+
+
 class World(Protocol):
     """A cluster and the means to bring it into a state."""
 
@@ -193,7 +199,13 @@ class OverHttp:
                 FoundImage(
                     image_id=entry["id"],
                     name=entry["name"],
-                    labels={need["key"]: need["values"][0] for need in entry["requirements"]},
+                    labels={
+                        need["key"]: need["values"][0]
+                        for need in entry["requirements"]
+                        if need["operator"] == "In"
+                    },
+                    has=_keys(entry, "Exists"),
+                    lacks=_keys(entry, "DoesNotExist"),
                     deprecated=entry.get("deprecated", False),
                 )
                 for entry in raw["amis"]

@@ -65,7 +65,12 @@ def test_template_status_shows_its_subnets_groups_and_images() -> None:
     assert [subnet.subnet_id for subnet in found.subnets] == ["subnet-2", "subnet-1"]
     assert found.security_groups == ("sg-1",)
     assert found.images == (
-        FoundImage(image_id=IMAGE.image_id, name="amazon-eks-node", labels={keys.ARCH: "amd64"}),
+        FoundImage(
+            image_id=IMAGE.image_id,
+            name="amazon-eks-node",
+            labels={keys.ARCH: "amd64"},
+            lacks=(keys.INSTANCE_ACCELERATOR_COUNT, keys.INSTANCE_GPU_COUNT),
+        ),
     )
     assert found.problems == ()
     assert there.cluster.conditions["default"][:2] == (True, "Valid")

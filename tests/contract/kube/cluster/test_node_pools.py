@@ -228,15 +228,20 @@ def test_ready_of_a_class_has_the_parts_that_users_of_karpenter_know(real: OverH
     assert said(wrong)["ValidationSucceeded"] == ("False", "ValidationFailed")
 
 
-def test_images_that_are_deprecated_are_shown_so(real: OverHttp) -> None:
+def test_images_are_shown_with_their_accelerators_and_those_deprecated_so(real: OverHttp) -> None:
     real.apply(node_class())
-    image = FoundImage(image_id="ami-1", name="one", labels={keys.ARCH: "amd64"})
-    old = dataclasses.replace(image, image_id="ami-2", deprecated=True)
+    plain = FoundImage(image_id="ami-1", name="one", labels={keys.ARCH: "amd64"})
+    image = dataclasses.replace(
+        plain, lacks=(keys.INSTANCE_GPU_COUNT, keys.INSTANCE_ACCELERATOR_COUNT)
+    )
+    old = dataclasses.replace(
+        plain, image_id="ami-2", deprecated=True, has=(keys.INSTANCE_GPU_COUNT,)
+    )
     status = dataclasses.replace(FOUND, images=(image, old))
     real.cluster.set_template_status("nodes", status, POOL)
     shown = real.template_status("nodes", of_pool=True)
     assert shown is not None
-    assert [entry.deprecated for entry in shown.images] == [False, True]
+    assert shown.images == (image, old)
 
 
 def test_a_cluster_may_define_one_of_the_kinds_or_none() -> None:

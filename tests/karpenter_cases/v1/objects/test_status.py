@@ -10,6 +10,7 @@ from infra.local.ec2.refusals import Refusal
 from shared.disruption.drift import shape_hash
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model import labels as keys
+from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import PermanentError, UnauthorizedError
 from shared.model.resources import Resources
 from shared.ports import PoolStatus, Subnet, TemplateStatus
@@ -28,8 +29,16 @@ from tests.karpenter_cases.v1.worlds import changed_class, is_ready, named_pool,
 from tests.unit.manifests.documents import CLASS_REF, node_pool
 from tests.unit.worlds import World
 
-GPU = instance_type("g4dn.xlarge", extra={"nvidia.com/gpu": 1})
-NEURON = instance_type("inf1.xlarge", extra={"aws.amazon.com/neuron": 1})
+COUNTS = (keys.INSTANCE_ACCELERATOR_COUNT, keys.INSTANCE_GPU_COUNT)
+
+
+def accelerated(name: str, resource: str, label: str) -> InstanceType:
+    plain = instance_type(name, extra={resource: 1})
+    return replace(plain, labels={**plain.labels, label: "1"})
+
+
+GPU = accelerated("g4dn.xlarge", "nvidia.com/gpu", keys.INSTANCE_GPU_COUNT)
+NEURON = accelerated("inf1.xlarge", "aws.amazon.com/neuron", keys.INSTANCE_ACCELERATOR_COUNT)
 OWN = {"amiSelectorTerms": [{"tags": {"team": "red"}}], "amiFamily": "AL2023"}
 
 
@@ -175,6 +184,37 @@ def test_an_alias_has_an_image_for_each_kind_of_machine(family: str) -> None:
         image_named(name): {keys.ARCH: architecture}
         for name, architecture in IMAGES[family].items()
     }
+
+
+@pytest.mark.parametrize(
+    ("family", "machines"),
+    [
+        ("al2023", {"standard": [()], "nvidia": [COUNTS[1:]], "neuron": [COUNTS[:1]]}),
+        ("al2", {"-2/": [()], "-2-arm64": [()], "-2-gpu": [COUNTS[:1], COUNTS[1:]]}),
+        (
+            "bottlerocket",
+            {"1.33/x86_64": [(), COUNTS[:1]], "1.33/arm64": [()], "nvidia": [COUNTS[1:]]},
+        ),
+    ],
+)
+def test_images_of_an_alias_say_which_accelerators_their_machines_have(
+    family: str, machines: dict[str, list[tuple[str, ...]]]
+) -> None:
+    shown_ones = described(published(family)).images
+    for name in IMAGES[family]:
+        (has,) = (kinds for part, kinds in machines.items() if part in name)
+        found = [image for image in shown_ones if image.image_id == image_named(name)]
+        assert [image.has for image in found] == has
+        assert [image.lacks for image in found] == [() if kind else COUNTS for kind in has]
+
+
+def test_images_of_other_terms_say_nothing_of_accelerators() -> None:
+    there = published("al2023")
+    there.cluster.apply(
+        changed_class(amiFamily="AL2023", amiSelectorTerms=[{"id": there.cloud.images[0].image_id}])
+    )
+    (found,) = described(there).images
+    assert (found.has, found.lacks) == ((), ())
 
 
 def test_images_that_are_not_published_leave_the_others() -> None:
