@@ -190,8 +190,10 @@ def _made(folder: Path) -> Path:
 def _scenarios(_: argparse.Namespace) -> int:
     from infra.local.demo.scenario import load_scenario, scenario_names
 
-    for name in scenario_names():
-        sys.stdout.write(f"{name:14} {load_scenario(name).title}\n")
+    names = scenario_names()
+    width = max(map(len, names))
+    for name in names:
+        sys.stdout.write(f"{name:{width}}  {load_scenario(name).title}\n")
     sys.stdout.flush()
     return 0
 

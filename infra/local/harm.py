@@ -14,7 +14,7 @@ _TOLD: Final[Mapping[str, str]] = {
     "event lost": "events lost: {n} of {struck}",
     "function killed": "{struck} was killed at work, {times}",
     KILLED_AT_LAUNCH: "{struck} was killed between launch and answer, {times}",
-    "spot warning": "EC2 took the spot instance {struck}",
+    "spot warning": "EC2 warned that it takes the spot instance {struck}",
 }
 
 

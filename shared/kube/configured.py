@@ -61,7 +61,9 @@ def connect_kubeconfig(
         )
     except (ConfigException, OSError) as error:
         reason = str(error).rstrip(".")
-        raise PermanentError(f"kubeconfig {path}: {reason}; name a readable file") from error
+        raise PermanentError(
+            f"kubeconfig {path}: {reason}; name a readable file, or set KUBECONFIG to one"
+        ) from error
     return _api(configuration, timeout, kind)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import sys
 from datetime import timedelta
 
 from shared.aws.copies import BucketCopies
@@ -34,8 +35,9 @@ class ProvisioningWiring(Wiring):
     @functools.cached_property
     def catalog(self) -> BucketCatalog:
         """What can be bought in the Region."""
+        notice = _tell_person if self.right == Right.OWN else _catalogue_notice
         return BucketCatalog(
-            self.session, bucket=self.settings.bucket, clock=self.clock, notice=_catalogue_notice
+            self.session, bucket=self.settings.bucket, clock=self.clock, notice=notice
         )
 
     @functools.cached_property
@@ -106,6 +108,10 @@ class ProvisioningWiring(Wiring):
             cluster=endpoint.name,
             server=hashlib.sha256(text.encode()).hexdigest(),
         )
+
+
+def _tell_person(text: str) -> None:
+    sys.stderr.write(f"note: {text}\n")
 
 
 def _catalogue_notice(text: str) -> None:

@@ -1,5 +1,6 @@
 """Provisioners and NodePools among manifest files, with what they name."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -14,10 +15,12 @@ from shared.manifests.documents import Document
 from shared.manifests.fields import Raw
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError
 from shared.manifests.strictness import finish, metadata_of
+from shared.model import labels as keys
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.provisioner import Provisioner
 from shared.planning.provisioner_checks import requirement_warnings
 
+_ZONE: Final = re.compile(r"([a-z]{2}(?:-[a-z]+)+-[0-9]+)[a-z]?")
 OWNERS: Final = (V1ALPHA5.owner_kind, V1.owner_kind)
 # Versions that are read as the one after them, with its defaults.
 _READ_AS: Final = {
@@ -110,3 +113,20 @@ def _notes(found: Iterable[Provisioner], catalog: Catalog) -> Iterator[str]:
         misspelled = requirement_warnings(provisioner, catalog.instance_types)
         for text in (*provisioner.warnings, *misspelled):
             yield f"{provisioner.kind} {provisioner.name}: {text}"
+    for region in sorted(_regions(found) - {catalog.region}):
+        yield (
+            f"these prices are of {catalog.region}: `dovetail catalog --region {region} --output "
+            f"FILE` writes those of {region}, for --catalog FILE"
+        )
+
+
+def _regions(found: Iterable[Provisioner]) -> set[str]:
+    """Return the Regions that requirements ask for, by their name or that of a zone."""
+    return {
+        match[1]
+        for provisioner in found
+        for requirement in provisioner.requirements
+        if requirement.key in {keys.ZONE, keys.REGION} and not requirement.complement
+        for value in requirement.values
+        if (match := _ZONE.fullmatch(value))
+    }

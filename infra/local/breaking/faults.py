@@ -54,7 +54,7 @@ def spot_warning(world: RunningWorld, arguments: argparse.Namespace) -> Injectio
     instance_id = _spot_machine(nodes, name)
     _fault_injection(world).interrupt(instance_id, arguments.seconds)
     return Injection(
-        told=f"EC2 took {name} {arguments.seconds:g} s after a warning",
+        told=f"EC2 warned that it takes {name} in {arguments.seconds:g} s",
         announced=f"EC2 warns that it takes {name} in {arguments.seconds:g} s",
         over=lambda condition: instance_id not in condition.machines,
     )

@@ -48,8 +48,7 @@ def build_report(
     bought = [node for node in nodes if node["price_micros_per_hour"]]
     # The bound is of plans for waiting pods; a change of nodes is judged by what it saves.
     waited = [plan for plan in plans if "change" not in plan]
-    cost = sum(plan["plan"]["cost_micros_per_hour"] for plan in waited)
-    bound = _bound(world)
+    answered, cost, bound = _judged(waited, _reports(world))
     return {
         "version": 1,
         "scenario": scenario,
@@ -72,7 +71,7 @@ def build_report(
         "instance_types": dict(sorted(Counter(node["instance_type"] for node in nodes).items())),
         "capacity_types": dict(sorted(Counter(node["capacity_type"] for node in nodes).items())),
         "dollars_per_hour_bought": _dollars(sum(n["price_micros_per_hour"] for n in bought)),
-        "plans": len(waited),
+        "plans": answered,
         "changes": len(plans) - len(waited),
         "plan_dollars_per_hour": _dollars(cost),
         "lower_bound_dollars_per_hour": _dollars(bound),
@@ -98,26 +97,40 @@ def _plans(world: World) -> list[dict[str, Any]]:
             body = s3.get_object(Bucket=bucket, Key=row["Key"])["Body"].read()
             document = json.loads(gzip.decompress(body))
             document["written_at"] = row["LastModified"]
+            document["id"] = row["Key"].rpartition("/")[2].removesuffix(".json.gz")
             if document["plan"]["nodes"]:
                 found.append(document)
     return found
 
 
-def _bound(world: World) -> int:
-    """Return what provision proved that its plans cost at least, as it logged it."""
+def _judged(
+    waited: Sequence[Mapping[str, Any]], reports: Sequence[Mapping[str, Any]]
+) -> tuple[int, int, int]:
+    """Return how many plans for waiting pods provision answered for, their cost and their bound.
+
+    A function that was killed reported nothing: what it had planned was planned again.
+    """
+    told_plans = {plan for report in reports for plan in report["plans"]}
+    answered = [plan for plan in waited if plan["id"] in told_plans]
+    cost = sum(plan["plan"]["cost_micros_per_hour"] for plan in answered)
+    return len(answered), cost, sum(report["lower_bound_micros_per_hour"] for report in reports)
+
+
+def _reports(world: World) -> list[dict[str, Any]]:
+    """Return what provision reported, as it logged it."""
     logs = world.client("logs")
     group = next(
         entry["logGroupName"]
         for entry in logs.describe_log_groups()["logGroups"]
         if entry["logGroupName"].endswith(_PROVISION)
     )
-    bound = 0
+    found = []
     for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group):
         for event in page["events"]:
             line = json.loads(event["message"]) if _REPORTED in event["message"] else {}
             if line.get("message") == _REPORTED:
-                bound += line["report"]["lower_bound_micros_per_hour"]
-    return bound
+                found.append(line["report"])
+    return found
 
 
 def _node(track: Any, timeline: Timeline) -> Any:

@@ -139,7 +139,7 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
         table.add_row(kind, text or "none")
     table.add_row("pods that ran", str(report["pods"]))
     table.add_row("nodes launched", str(len(report["nodes"])))
-    table.add_row("before and after", _before_and_after(report["steps"]))
+    table.add_row("after each step", _after_each_step(report["steps"]))
     table.add_row(
         "bought in all", f"${report['dollars_per_hour_bought']:.4f}/h, replacements included"
     )
@@ -171,12 +171,12 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
             console.print(f"  {escape(line)}", soft_wrap=plain)
 
 
-def _before_and_after(steps: Sequence[dict[str, Any]]) -> str:
-    """Return what stands after each step, and what the last steps saved."""
+def _after_each_step(steps: Sequence[dict[str, Any]]) -> str:
+    """Return what stands after each step, and how far below the most that is at the end."""
     spent = [step["dollars_per_hour"] for step in steps]
     told = " → ".join(map(_after, steps))
     less = max(spent, default=0.0) - (spent[-1] if spent else 0.0)
-    return f"{told}: ${less:.4f}/h less than at most" if less > 0 else told
+    return f"{told}: ${less:.4f}/h below the peak" if less > 0 else told
 
 
 def _after(step: dict[str, Any]) -> str:

@@ -45,6 +45,16 @@ RULE = {
 }
 INGRESS: Json = {"metadata": {"name": "i"}, "spec": {"rules": [RULE]}}
 QUOTA: Json = {"metadata": {"name": "q"}, "spec": {"hard": {"cpu": "1"}}}
+VOLUME: Json = {
+    "metadata": {"name": "v"},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
+        "claimRef": {"namespace": "default", "name": "data"},
+        "storageClassName": "local",
+        "local": {"path": "/x"},
+    },
+}
 LIMITS: Json = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container"}]}}
 
 
@@ -55,9 +65,14 @@ LIMITS: Json = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Contain
         (SCALERS, SCALER, ["h", "Deployment/web", "cpu: <unknown>/80%", 1, 3, 0]),
         (f"{NETWORK}/ingresses", INGRESS, ["i", "<none>", "a.example", "", "80"]),
         ("/api/v1/namespaces/default/resourcequotas", QUOTA, ["q"]),
+        (
+            "/api/v1/persistentvolumes",
+            VOLUME,
+            ["v", "1Gi", "RWO,ROX", "Retain", "Pending", "default/data", "local", ""],
+        ),
         ("/api/v1/namespaces/default/limitranges", LIMITS, ["l"]),
     ],
-    ids=["cronjob", "hpa", "ingress", "quota", "limits"],
+    ids=["cronjob", "hpa", "ingress", "quota", "volume", "limits"],
 )
 def test_a_kind_is_kept_and_shown_as_kubectl_shows_it(
     api: Api, path: str, body: Json, cells: list[Any]
@@ -67,7 +82,7 @@ def test_a_kind_is_kept_and_shown_as_kubectl_shows_it(
     shown = api.get(path, accept=TABLE).body["rows"][0]["cells"]
     assert shown[:-1] == cells
     warns = "but the cluster is simulated" in made.headers.get("warning", "")
-    assert warns is not path.endswith(("cronjobs", "horizontalpodautoscalers"))
+    assert warns is not path.endswith(("cronjobs", "horizontalpodautoscalers", "persistentvolumes"))
 
 
 def test_a_cron_job_has_the_defaults_of_a_real_server(api: Api) -> None:

@@ -58,7 +58,7 @@ def two_nodes() -> Broken:
 
 def test_a_spot_warning_is_for_the_busiest_spot_node_or_the_one_named() -> None:
     broken = two_nodes()
-    assert begin("spot-warning", broken).told == "EC2 took busy 120 s after a warning"
+    assert begin("spot-warning", broken).told == "EC2 warned that it takes busy in 120 s"
     begin("spot-warning", broken, "--node", "quiet", "--seconds", "30")
     assert broken.asked == [
         ("interrupt", {"instance_id": "i-busy", "seconds": 120.0}),

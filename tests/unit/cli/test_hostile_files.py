@@ -143,13 +143,13 @@ def test_a_hostile_file_gets_one_line(
                 (float("nan"), "nan"),
                 (float("inf"), "inf"),
                 ("1e400", "1e400"),
-                (True, "True"),
+                (True, "true"),
                 ("-1", "-1"),
             )
         ),
         (pod(overhead={"cpu": "x"}), "spec.overhead.cpu: x: write a quantity"),
         (pod(nodeSelector={"a": 1}), "spec.nodeSelector.a: 1: write a string"),
-        (pod(tolerations={"a": 1}), "spec.tolerations: a dict of 1: write a list of objects"),
+        (pod(tolerations={"a": 1}), "spec.tolerations: an object of 1: write a list of objects"),
         (pod(affinity={"podafinity": {}}), "spec.affinity.podafinity"),
         (
             pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}),

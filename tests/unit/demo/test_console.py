@@ -98,4 +98,6 @@ def test_scenarios_are_listed_with_their_titles(capsys: pytest.CaptureFixture[st
     assert console.main(["scenarios"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(list(Path("examples").glob("*/expect/scenario.yaml")))
-    assert "inflate        Ten pods of one cpu, then none" in lines
+    titles = dict(line.split(None, 1) for line in lines)
+    assert titles["inflate"] == "Ten pods of one cpu, then none"
+    assert len({line.index(titles[name]) for line, name in zip(lines, titles, strict=True)}) == 1

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from infra.local.demo.prices import prices
-from infra.local.demo.report import STAGES, Moment, _in_order, _node
+from infra.local.demo.report import STAGES, Moment, _in_order, _judged, _node
 from infra.local.demo.screen import fill_of, print_summary, say, state_of
 from infra.local.demo.timeline import NodeTrack, PodTrack, Timeline
 
@@ -88,6 +88,15 @@ def test_no_stage_comes_before_the_one_it_follows() -> None:
     }
 
 
+def test_a_plan_that_died_with_its_function_is_not_held_against_the_bound() -> None:
+    plans = [{"id": name, "plan": {"cost_micros_per_hour": 10}} for name in ("died", "again")]
+    reports = [
+        {"plans": ["again"], "lower_bound_micros_per_hour": 9},
+        {"plans": ["fits-nothing"], "lower_bound_micros_per_hour": 0},
+    ]
+    assert _judged(plans, reports) == (1, 10, 9)
+
+
 def test_a_node_has_the_price_of_its_offering() -> None:
     timeline = Timeline(instance_types={"i-1": "m5.large"})
     known = prices()
@@ -141,7 +150,7 @@ def test_burst_that_launched_nothing_is_reported() -> None:
 def test_summary_says_what_stood_before_and_after() -> None:
     last = {**STEP, "nodes": 1, "dollars_per_hour": 0.0349}
     text = printed(report(steps=[STEP, last]))
-    assert "4 nodes, $0.2710/h → 1 node, $0.0349/h: $0.2361/h less than at most" in text
+    assert "4 nodes, $0.2710/h → 1 node, $0.0349/h: $0.2361/h below the peak" in text
     assert "replacements included" in text
 
 

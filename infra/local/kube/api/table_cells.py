@@ -8,6 +8,12 @@ from infra.local.kube.errors import JsonObject
 from infra.local.kube.selectors import selector_text
 
 Cell = Callable[[JsonObject], Any]
+_ACCESS_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
 
 
 def at(path: str, fallback: Any = "") -> Cell:
@@ -57,6 +63,18 @@ def hosts(ingress: JsonObject) -> str:
     """Write the hosts of an ingress; `*` is any."""
     rules = ingress["spec"].get("rules") or ()
     return ",".join(str(rule.get("host") or "*") for rule in rules) or "*"
+
+
+def access_modes(path: str) -> Cell:
+    """Return the cell of a volume's access modes: `RWO` for ReadWriteOnce."""
+    value = at(path, ())
+    return lambda obj: ",".join(_ACCESS_MODES.get(mode, mode) for mode in value(obj))
+
+
+def claim(volume: JsonObject) -> str:
+    """Write the claim that a volume is for."""
+    found = volume["spec"].get("claimRef") or {}
+    return f"{found.get('namespace', '')}/{found.get('name', '')}" if found else ""
 
 
 def scale_target(autoscaler: JsonObject) -> str:

@@ -6,11 +6,13 @@ from typing import Any
 
 from infra.local.kube.api.table_cells import (
     Cell,
+    access_modes,
     address,
     age,
     age_of,
     age_or_none,
     at,
+    claim,
     condition,
     container_names,
     count,
@@ -163,14 +165,19 @@ _COLUMNS: dict[str, list[Column]] = {
         ("Status", at("status.phase")),
         ("Volume", at("spec.volumeName")),
         ("Capacity", at("status.capacity.storage")),
+        ("Access Modes", access_modes("status.accessModes")),
         ("StorageClass", at("spec.storageClassName")),
         _AGE,
     ],
     "PersistentVolume": [
         _NAME,
         ("Capacity", at("spec.capacity.storage")),
+        ("Access Modes", access_modes("spec.accessModes")),
+        ("Reclaim Policy", at("spec.persistentVolumeReclaimPolicy")),
         ("Status", at("status.phase")),
+        ("Claim", claim),
         ("StorageClass", at("spec.storageClassName")),
+        ("Reason", at("status.reason")),
         _AGE,
     ],
     "StorageClass": [

@@ -126,6 +126,16 @@ def test_other_kinds_are_left_out_with_a_note() -> None:
     assert offline.notes == ("not needed for planning, left out: 1 Job, 2 Service",)
 
 
+def test_a_zone_of_another_region_is_met_with_the_command_for_its_prices() -> None:
+    requirement = {"key": keys.ZONE, "operator": "In", "values": ["eu-west-1a", "us-east-1a"]}
+    notes = read({**PROVISIONER, "spec": {"requirements": [requirement]}}).notes
+    (told,) = (note for note in notes if "dovetail catalog" in note)
+    assert told == (
+        "these prices are of us-east-1: `dovetail catalog --region eu-west-1 --output FILE` writes "
+        "those of eu-west-1, for --catalog FILE"
+    )
+
+
 def test_a_short_node_is_a_healthy_node() -> None:
     bare = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}}
     typed = {**bare, "metadata": {"name": "n2", "labels": {keys.INSTANCE_TYPE: "m5.large"}}}
