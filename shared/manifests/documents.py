@@ -349,12 +349,8 @@ def _refused(where: str, field: str, value: object, remedy: str) -> InvalidDocum
 
 def _short(value: object) -> object:
     """Return the value, or the beginning of how it is written when that is long."""
-    if isinstance(value, dict):
-        return f"an object of {len(value)}"
-    if isinstance(value, (list, tuple, set)):
-        return f"a list of {len(value)}"
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, (dict, list, tuple, set)):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     return f"{value[:57]}..." if isinstance(value, str) and len(value) > 60 else value
 
 

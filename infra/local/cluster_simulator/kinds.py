@@ -60,6 +60,7 @@ AUTOSCALER: Final = Kind(
     "autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", optional=True
 )
 SERVICE: Final = Kind("v1", "Service", "services")
+ENDPOINTS: Final = Kind("v1", "Endpoints", "endpoints")
 ENDPOINT_SLICE: Final = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 EVENT: Final = Kind("v1", "Event", "events")
 BUDGET: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")

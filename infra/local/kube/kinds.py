@@ -9,6 +9,7 @@ _BUILT_IN = """
 |v1|nodes|Node||no||status
 |v1|namespaces|Namespace||ns||status,finalize
 |v1|services|Service|ns|svc|all|status
+|v1|endpoints|Endpoints|ns|ep||
 |v1|configmaps|ConfigMap|ns|cm||
 |v1|secrets|Secret|ns|||
 |v1|serviceaccounts|ServiceAccount|ns|sa||token

@@ -143,7 +143,7 @@ def test_a_hostile_file_gets_one_line(
                 (float("nan"), "nan"),
                 (float("inf"), "inf"),
                 ("1e400", "1e400"),
-                (True, "true"),
+                (True, "True"),
                 ("-1", "-1"),
             )
         ),

@@ -1,6 +1,7 @@
 """The controller that lists the pods of Services.
 
-A Service has one slice, with all its pods; Kubernetes makes one for each hundred.
+A Service has one slice, with all its pods; Kubernetes makes one for each hundred. It has the older
+Endpoints, too, which users still list and kubectl before 1.31 describes.
 
 Source: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/ (2026-11) and
 `podToEndpoint` of k8s.io/endpointslice 1.35.
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.informer import Key, key_of
-from infra.local.cluster_simulator.kinds import ENDPOINT_SLICE, SERVICE
+from infra.local.cluster_simulator.kinds import ENDPOINT_SLICE, ENDPOINTS, SERVICE
 from infra.local.cluster_simulator.rules.matching import labels_of
 from infra.local.cluster_simulator.rules.view import is_finished
 from infra.local.cluster_simulator.workqueue import WorkQueue
@@ -21,17 +22,20 @@ _SETTLE_SECONDS: Final = 0.1
 _OF_SERVICE: Final = "kubernetes.io/service-name"
 _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _MANAGER: Final = "endpointslice-controller.k8s.io"
+_OLD_MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
+_OLD_MANAGER: Final = "endpoint-controller"
 _NAMED: Final = ("name", "namespace", "uid")
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 
 class EndpointSlices:
-    """Keeps one EndpointSlice for each Service that selects pods."""
+    """Keeps one EndpointSlice, and Endpoints, for each Service that selects pods."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._services = world.informer(SERVICE)
         self._slices = world.informer(ENDPOINT_SLICE)
+        self._endpoints = world.informer(ENDPOINTS)
         self._queue: WorkQueue[Key] = WorkQueue(self._write, parallel=4)
         self._services.subscribe(self._changed)
         world.pods.subscribe(self._pod_changed)
@@ -55,6 +59,8 @@ class EndpointSlices:
         if service is None or is_terminating(service) or not service["spec"].get("selector"):
             if found is not None:
                 await self._world.client.delete(ENDPOINT_SLICE, found)
+                if old := self._endpoints.objects.get(key):
+                    await self._world.client.delete(ENDPOINTS, old)
             return
         pods = sorted(filter(lambda pod: _selects(service, pod), self._world.pods), key=key_of)
         wanted = {
@@ -81,6 +87,17 @@ class EndpointSlices:
             await self._world.create(ENDPOINT_SLICE, made)
         elif any((found.get(field) or []) != value for field, value in wanted.items()):
             await self._world.patch(ENDPOINT_SLICE, found, wanted)
+        await self._write_endpoints(service, _subsets(wanted))
+
+    async def _write_endpoints(self, service: Json, subsets: list[Json]) -> None:
+        metadata = {key: service["metadata"][key] for key in ("name", "namespace")}
+        found = self._endpoints.objects.get(key_of(service))
+        if found is None:
+            labels = {**labels_of(service), _OLD_MANAGED_BY: _OLD_MANAGER}
+            made = ENDPOINTS.document({**metadata, "labels": labels}, subsets=subsets)
+            await self._world.create(ENDPOINTS, made)
+        elif (found.get("subsets") or []) != subsets:
+            await self._world.patch(ENDPOINTS, found, {"subsets": subsets})
 
     def _endpoint(self, service: Json, pod: Json) -> Json:
         serving, leaving = is_true(pod, "Ready"), is_terminating(pod)
@@ -100,6 +117,20 @@ class EndpointSlices:
             "targetRef": reference,
             **({"zone": zone} if zone else {}),
         }
+
+
+def _subsets(wanted: Json) -> list[Json]:
+    """Return what Endpoints say of the same pods; those that terminate are left out."""
+    sides: dict[bool, list[Json]] = {True: [], False: []}
+    for entry in wanted["endpoints"]:
+        if entry["conditions"]["ready"] or not entry["conditions"]["terminating"]:
+            address = {"ip": entry["addresses"][0]}
+            address |= {key: entry[key] for key in ("nodeName", "targetRef")}
+            sides[entry["conditions"]["ready"]].append(address)
+    named = {"addresses": sides[True], "notReadyAddresses": sides[False]}
+    ports = [{key: text for key, text in port.items() if text} for port in wanted["ports"]]
+    subset = {key: value for key, value in {**named, "ports": ports}.items() if value}
+    return [subset] if sides[True] or sides[False] else []
 
 
 def _selects(service: Json, pod: Json) -> bool:

@@ -219,10 +219,22 @@ def slice_addresses(endpoints: JsonObject) -> str:
     return _first(found, "<unset>")
 
 
+def endpoints(found: JsonObject) -> str:
+    """Write the ready addresses of Endpoints with their ports."""
+    listed = [
+        f"{address['ip']}:{port['port']}"
+        for subset in found.get("subsets") or ()
+        for port in subset.get("ports") or ()
+        for address in subset.get("addresses") or ()
+    ]
+    return _first(listed, "<none>")
+
+
 def _first(found: list[str], nothing: str) -> str:
     """Write the first three, as kubectl does.
 
-    Source: `formatDiscoveryPorts`, `formatDiscoveryEndpoints` of Kubernetes 1.35.
+    Source: `formatDiscoveryPorts`, `formatDiscoveryEndpoints` and `formatEndpoints` of
+    Kubernetes 1.35.
     """
     more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
     return ",".join(found[:3]) + more or nothing

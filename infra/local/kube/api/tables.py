@@ -16,6 +16,7 @@ from infra.local.kube.api.table_cells import (
     condition,
     container_names,
     count,
+    endpoints,
     event_age,
     event_object,
     hosts,
@@ -78,6 +79,7 @@ _COLUMNS: dict[str, list[Column]] = {
         ("Port(s)", ports),
         _AGE,
     ],
+    "Endpoints": [_NAME, ("Endpoints", endpoints), _AGE],
     "EndpointSlice": [
         _NAME,
         ("AddressType", at("addressType")),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from infra.local.kube.api.table_cells import slice_addresses, slice_ports
+from infra.local.kube.api.table_cells import endpoints, slice_addresses, slice_ports
 from tests.local.cluster_simulator.bench import (
     DEPLOYMENTS,
     Bench,
@@ -12,6 +12,7 @@ from tests.local.cluster_simulator.bench import (
 )
 
 SERVICES = "/api/v1/namespaces/default/services"
+ENDPOINTS = "/api/v1/namespaces/default/endpoints"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 
 
@@ -41,5 +42,9 @@ def test_a_service_has_a_slice_of_its_pods_as_long_as_it_is_there(bench: Bench) 
     assert {entry["nodeName"] for entry in ready()} == {"n0"}
     assert slice_ports(found) == "8080"
     assert slice_addresses(found) == ",".join(entry["addresses"][0] for entry in found["endpoints"])
+    until(lambda: [endpoints(old).count(":8080") for old in bench.items(ENDPOINTS)] == [2])
+    (old,) = bench.items(ENDPOINTS)
+    assert old["metadata"]["name"] == "web"
+    assert endpoints(old) == ",".join(f"{entry['addresses'][0]}:8080" for entry in ready())
     bench.call("DELETE", f"{SERVICES}/web")
-    until(lambda: not bench.items(SLICES))
+    until(lambda: not bench.items(SLICES) and not bench.items(ENDPOINTS))
