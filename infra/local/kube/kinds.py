@@ -13,6 +13,7 @@ _BUILT_IN = """
 |v1|configmaps|ConfigMap|ns|cm||
 |v1|secrets|Secret|ns|||
 |v1|serviceaccounts|ServiceAccount|ns|sa||token
+|v1|replicationcontrollers|ReplicationController|ns|rc|all|status
 |v1|resourcequotas|ResourceQuota|ns|quota||status
 |v1|limitranges|LimitRange|ns|limits||
 |v1|events|Event|ns|ev||

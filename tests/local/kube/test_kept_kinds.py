@@ -55,6 +55,11 @@ VOLUME: Json = {
         "local": {"path": "/x"},
     },
 }
+SERVICE: Json = {
+    "metadata": {"name": "s"},
+    "spec": {"type": "LoadBalancer", "clusterIP": "10.96.0.9", "ports": [{"port": 80}]},
+}
+CONTROLLER: Json = {"metadata": {"name": "r"}, "spec": {"replicas": 1}}
 LIMITS: Json = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container"}]}}
 
 
@@ -65,6 +70,12 @@ LIMITS: Json = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Contain
         (SCALERS, SCALER, ["h", "Deployment/web", "cpu: <unknown>/80%", 1, 3, 0]),
         (f"{NETWORK}/ingresses", INGRESS, ["i", "<none>", "a.example", "", "80"]),
         ("/api/v1/namespaces/default/resourcequotas", QUOTA, ["q"]),
+        ("/api/v1/namespaces/default/replicationcontrollers", CONTROLLER, ["r"]),
+        (
+            "/api/v1/namespaces/default/services",
+            SERVICE,
+            ["s", "LoadBalancer", "10.96.0.9", "<pending>", "80/TCP"],
+        ),
         (
             "/api/v1/persistentvolumes",
             VOLUME,
@@ -72,7 +83,7 @@ LIMITS: Json = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Contain
         ),
         ("/api/v1/namespaces/default/limitranges", LIMITS, ["l"]),
     ],
-    ids=["cronjob", "hpa", "ingress", "quota", "volume", "limits"],
+    ids=["cronjob", "hpa", "ingress", "quota", "rc", "service", "volume", "limits"],
 )
 def test_a_kind_is_kept_and_shown_as_kubectl_shows_it(
     api: Api, path: str, body: Json, cells: list[Any]
@@ -82,7 +93,9 @@ def test_a_kind_is_kept_and_shown_as_kubectl_shows_it(
     shown = api.get(path, accept=TABLE).body["rows"][0]["cells"]
     assert shown[:-1] == cells
     warns = "but the cluster is simulated" in made.headers.get("warning", "")
-    assert warns is not path.endswith(("cronjobs", "horizontalpodautoscalers", "persistentvolumes"))
+    assert warns is not path.endswith(
+        ("cronjobs", "horizontalpodautoscalers", "persistentvolumes", "services")
+    )
 
 
 def test_a_cron_job_has_the_defaults_of_a_real_server(api: Api) -> None:

@@ -195,6 +195,14 @@ def ports(service: JsonObject) -> str:
     return ",".join(f"{port['port']}/{port.get('protocol', 'TCP')}" for port in ports) or "<none>"
 
 
+def external(service: JsonObject) -> str:
+    """Write where a service is reached from outside: nothing here gives it an address."""
+    spec = service["spec"]
+    if spec.get("type") == "LoadBalancer":
+        return "<pending>"
+    return ",".join(spec.get("externalIPs") or ()) or spec.get("externalName") or "<none>"
+
+
 def event_object(event: JsonObject) -> str:
     """Write what an event is about."""
     found = event.get("involvedObject") or event.get("regarding") or {}

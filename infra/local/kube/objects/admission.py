@@ -10,6 +10,7 @@ _NOT_ENFORCED = {
     "Ingress": "no traffic is routed",
     "LimitRange": "pods are neither changed nor refused by it",
     "NetworkPolicy": "pods exchange no traffic",
+    "ReplicationController": "no pod is made for it; write a Deployment",
     "ResourceQuota": "nothing is counted or refused by it",
 }
 """Built-in kinds that are kept here without what gives them effect elsewhere."""
