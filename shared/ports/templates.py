@@ -16,8 +16,7 @@ class FoundImage:
 
     Attributes:
         labels: What machines must answer to boot it: the architecture at least.
-        has: Labels that they must have, whatever the value, sorted.
-        lacks: Labels that they must not have, sorted.
+        has, lacks: Labels that they must have, whatever the value, or must not have; sorted.
         deprecated: Whether its owner advises against it. Only EC2NodeClasses show it.
     """
 
@@ -44,10 +43,9 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatus:
-    """What the nodes of a Provisioner or NodePool are.
+    """What the nodes of a Provisioner or NodePool are, together.
 
     Attributes:
-        resources: What they have together.
         registers: Of a NodePool: whether its last instances joined, None when that is not known.
         price_micros_per_hour: Of a Provisioner: NodePools may be of Karpenter's definition.
     """
@@ -99,7 +97,6 @@ class Templates(Protocol):
     ) -> None:
         """Write the status of what an owner names unless it says so already; gone is fine.
 
-        Args:
-            owner: The kind of the owner: a NodePool names an EC2NodeClass.
+        A NodePool names an EC2NodeClass.
         """
         ...
