@@ -214,12 +214,12 @@ def _template_status(
 
 
 def _shown_image(image: FoundImage) -> dict[str, Any]:
-    """Return an image; its requirements are in Karpenter's order, those of short keys first."""
     requirements: list[dict[str, Any]] = [
-        {"key": key, "operator": "In", "values": [value]} for key, value in image.labels.items()
+        *({"key": key, "operator": "In", "values": [value]} for key, value in image.labels.items()),
+        *({"key": key, "operator": "Exists"} for key in image.has),
+        *({"key": key, "operator": "DoesNotExist"} for key in image.lacks),
     ]
-    requirements += [{"key": key, "operator": "Exists"} for key in image.has]
-    requirements += [{"key": key, "operator": "DoesNotExist"} for key in image.lacks]
+    # Karpenter's order: short keys first.
     requirements.sort(key=lambda entry: (len(entry["key"]), entry["key"]))
     return {"id": image.image_id, "name": image.name, "requirements": requirements}
 

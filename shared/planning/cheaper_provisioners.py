@@ -1,7 +1,7 @@
 """Whether another Provisioner of the same weight would have launched the same pods for less.
 
-Provisioners are tried by weight and then by name, never by price, as in Karpenter. Users who give
-none of them a weight do not see what that costs, so it is told.
+Provisioners and NodePools are tried by weight and then by name, never by price, as in Karpenter.
+Users who give none of them a weight do not see what that costs, so it is told.
 """
 
 import dataclasses

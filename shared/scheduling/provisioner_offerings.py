@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final
 
 from shared.ami_families import DEFAULT, FAMILIES
 from shared.catalog.fitting import apply_disks, apply_instance_store, apply_kubelet, with_pod_limit
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, OfferingKey
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.provisioner import KubeletConfiguration, Provisioner
@@ -18,6 +20,7 @@ from shared.scheduling.daemon_overhead import daemon_keys, daemon_ports, daemon_
 
 PLACE_KEYS: Final = frozenset({keys.ZONE, keys.CAPACITY_TYPE})
 _Place = tuple[str, CapacityType]
+_name: Final = attrgetter("name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +46,15 @@ class ProvisionerOffering:
 
 
 def in_order(provisioners: Iterable[Provisioner]) -> tuple[Provisioner, ...]:
-    """Return usable provisioners in the order they are tried: weight descending, then name."""
-    usable = (
-        provisioner
-        for provisioner in provisioners
-        if not provisioner.deleting and not provisioner.paused
-    )
-    return tuple(sorted(usable, key=lambda entry: (-entry.weight, entry.name)))
+    """Return usable provisioners in the order they are tried: weight descending, then name.
+
+    Of equal weight NodePools come last, and from z to a: `OrderByWeight` of Karpenter v1.14.1.
+    """
+    usable = [owner for owner in provisioners if not owner.deleting and not owner.paused]
+    old = [owner for owner in usable if owner.kind == OwnerKind.PROVISIONER]
+    pools = [owner for owner in usable if owner.kind == OwnerKind.NODE_POOL]
+    by_name = (*sorted(old, key=_name), *sorted(pools, key=_name, reverse=True))
+    return tuple(sorted(by_name, key=lambda owner: -owner.weight))
 
 
 def node_labels(provisioner: Provisioner) -> dict[str, str]:

@@ -73,34 +73,5 @@ def test_the_first_manifests_of_both_versions_buy_the_same(
     assert _bought(capsys, walk / "first-node-pool.yaml", scaled) == [(pods, types)]
 
 
-@pytest.mark.parametrize(
-    ("example", "provisioners", "node_pools", "workloads"),
-    [
-        ("gpu", ["provisioner"], "node-pool", ["deployment"]),
-        ("spread", ["provisioner"], "node-pool", ["deployment"]),
-        ("two-provisioners", ["spot", "on-demand"], "node-pools", ["first", "second"]),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "-".join(value),
-)
-def test_an_example_buys_the_same_for_its_node_pool(
-    example: str,
-    provisioners: list[str],
-    node_pools: str,
-    workloads: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    folder = ROOT / "examples" / example
-    pods = []
-    for name in workloads:
-        text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
-        pods.append(tmp_path / f"{name}.yaml")
-        pods[-1].write_text(text.replace("replicas: 0", "replicas: 40"), encoding="utf-8")
-    node_class = ROOT / "examples" / "inflate-node-pool" / "node-class.yaml"
-    bought = _bought(capsys, *(folder / f"{name}.yaml" for name in provisioners), *pods)
-    assert bought
-    assert _bought(capsys, folder / "v1" / f"{node_pools}.yaml", node_class, *pods) == bought
-
-
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900

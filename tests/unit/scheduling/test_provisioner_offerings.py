@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.pods import Scheduling
@@ -93,6 +94,17 @@ def test_usable_provisioners_come_by_weight_then_name() -> None:
         provisioner("d", weight=9, deleting=True),
     )
     assert [other_provisioner.name for other_provisioner in in_order(listed)] == ["z", "a", "b"]
+
+
+def test_node_pools_of_equal_weight_come_from_z_to_a_after_provisioners() -> None:
+    listed = (
+        provisioner("a", kind=OwnerKind.NODE_POOL),
+        provisioner("c", kind=OwnerKind.NODE_POOL),
+        provisioner("b"),
+        provisioner("d"),
+        provisioner("heavy", kind=OwnerKind.NODE_POOL, weight=1),
+    )
+    assert [owner.name for owner in in_order(listed)] == ["heavy", "b", "d", "c", "a"]
 
 
 def test_disk_and_kubelet_settings_change_what_a_machine_has() -> None:
