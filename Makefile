@@ -127,8 +127,8 @@ corpus: setup  ## Judge a folder of manifests as its INDEX.md says (DIR=)
 
 CASES ?=
 
-peers: setup  ## Beside the real Karpenter: price, nodes, time (CASES=); all cases are written to docs/peers.md
-	@$(BIN)/python -m tests.peers $(if $(CASES),$(CASES),--write docs/peers.md)
+peers: setup  ## Beside the real Karpenter: price, nodes, time (CASES=), or what becomes of published NodePools (DIR=)
+	@$(BIN)/python -m tests.peers $(if $(CASES),$(CASES),--write docs/peers.md) $(if $(DIR),--manifests "$(DIR)")
 
 MINOR ?=
 KUBELET ?= hollow

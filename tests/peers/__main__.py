@@ -1,6 +1,7 @@
 """Dovetail and the real Karpenter on the same pods and the same catalogue; writes docs/peers.md.
 
-`make peers` runs all cases; `make peers CASES="kmix topo"` some, and prints them only.
+`make peers` runs all cases; `make peers CASES="kmix topo"` some, and prints them only;
+`make peers DIR=folder` the NodePools of a folder, and writes their section alone.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from tests.peers.answers import Answer
 from tests.peers.cases import FAMILIES, capped
 from tests.peers.judge import judge, kept_preferences
 from tests.peers.leaving import half, without_leaving
+from tests.peers.pools import compared_all, section, section_of, with_section
 from tests.peers.problems import Problem
 from tests.peers.sides import (
     ask_dovetail,
@@ -217,6 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--most-pods", type=int, default=100_000)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--write", type=Path, help="a document to write")
+    parser.add_argument("--manifests", type=Path, help="a folder of NodePools: only these")
     given = parser.parse_args(arguments)
     unknown = sorted(set(given.cases) - set(_SIZES))
     if unknown:
@@ -226,6 +229,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CannotRun as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    if given.manifests:
+        return _compare_pools(program, given)
     began = time.monotonic()
 
     def tell(case: str) -> None:
@@ -233,10 +238,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     tables = list(_tables(program, given, tell))
     if given.write:
-        given.write.write_text(_document(tables, time.monotonic() - began), encoding="utf-8")
+        kept = section_of(given.write.read_text(encoding="utf-8"))
+        document = with_section(_document(tables, time.monotonic() - began), kept)
+        given.write.write_text(document, encoding="utf-8")
     else:
         sys.stdout.write("\n".join(filter(None, tables)))
     return 0
+
+
+def _compare_pools(program: Path, given: argparse.Namespace) -> int:
+    """Print what both sides make of the NodePools of a folder, or write it; 1 if they differ."""
+    made, too_much = section(*compared_all(program, given.manifests, given.seed))
+    if given.write:
+        document = with_section(given.write.read_text(encoding="utf-8"), made)
+        given.write.write_text(document, encoding="utf-8")
+    else:
+        sys.stdout.write(made)
+    sys.stderr.write("".join(f"{text}\n" for text in too_much))
+    return 1 if too_much else 0
 
 
 def _tables(program: Path, given: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[str]:

@@ -106,7 +106,7 @@ def linear_types() -> tuple[InstanceType, ...]:
     return tuple(sorted(found, key=lambda entry: entry.name))
 
 
-def _template(
+def pod_template(
     labels: dict[str, str], cpu_millis: int, memory_mib: int, *, gpus: int = 0, **spec: Any
 ) -> Raw:
     requests = {"cpu": f"{cpu_millis}m", "memory": f"{memory_mib}Mi"}
@@ -118,7 +118,7 @@ def _template(
     return {"metadata": {"labels": labels}, "spec": {"containers": [container], **spec}}
 
 
-def _spread(key: str, labels: dict[str, str], *, hard: bool = True) -> Raw:
+def spread_over(key: str, labels: dict[str, str], *, hard: bool = True) -> Raw:
     return {
         "maxSkew": 1,
         "topologyKey": key,
@@ -127,11 +127,11 @@ def _spread(key: str, labels: dict[str, str], *, hard: bool = True) -> Raw:
     }
 
 
-def _term(key: str, labels: dict[str, str]) -> Raw:
+def term_of(key: str, labels: dict[str, str]) -> Raw:
     return {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
 
 
-def _required(kind: str, term: Raw) -> Raw:
+def required(kind: str, term: Raw) -> Raw:
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
@@ -149,7 +149,7 @@ def plain(family: str, count: int, seed: int) -> Problem:
         elif where not in ("", "any"):
             spec["nodeSelector"] = {keys.INSTANCE_GPU_NAME: where.lower()}
         name = f"class{number}"
-        template = _template({"app": name}, cpu, memory, gpus=gpus, **spec)
+        template = pod_template({"app": name}, cpu, memory, gpus=gpus, **spec)
         found.append(Workload(name=name, replicas=replicas, template=template))
     which = {"constr": "both", "gpumix": "gpu"}.get(family, "usual")
     arch = needs(keys.ARCH, "In", "amd64", "arm64") if family == "constr" else AMD64
@@ -173,21 +173,21 @@ def topo(
         return {key: rng.choice(_LETTERS)}
 
     def add(labels: dict[str, str], **spec: Any) -> None:
-        template = _template(labels, rng.choice(_CPUS), rng.choice(_MEMORIES_MIB), **spec)
+        template = pod_template(labels, rng.choice(_CPUS), rng.choice(_MEMORIES_MIB), **spec)
         groups[repr(template)].append(template)
 
     for _ in range(count - 4 * fifth):
         add(letter("my-label"))
     for key in (keys.ZONE, keys.HOSTNAME):
         for _ in range(fifth):
-            spread = _spread(key, letter("my-label"))
+            spread = spread_over(key, letter("my-label"))
             add(letter("my-label"), topologySpreadConstraints=[spread])
     for _ in range(fifth):
         alike = letter("my-affinity")
-        add(alike, affinity=_required("podAffinity", _term(keys.ZONE, alike)))
+        add(alike, affinity=required("podAffinity", term_of(keys.ZONE, alike)))
     apart = {"app": "nginx"}
     for _ in range(fifth):
-        add(apart, affinity=_required("podAntiAffinity", _term(keys.HOSTNAME, apart)))
+        add(apart, affinity=required("podAntiAffinity", term_of(keys.HOSTNAME, apart)))
     return Problem(
         name=name,
         workloads=tuple(
@@ -205,8 +205,8 @@ def spread(name: str, count: int, seed: int) -> Problem:
     rows = packed.classes_of(packed.skew(count, seed))
     for number, ((cpu, memory, _, _), replicas) in enumerate(rows):
         labels = {"app": f"app{number}"}
-        rules = [_spread(key, labels, hard=name == "spread") for key in _SPREAD_KEYS[name]]
-        template = _template(labels, cpu, memory, topologySpreadConstraints=rules)
+        rules = [spread_over(key, labels, hard=name == "spread") for key in _SPREAD_KEYS[name]]
+        template = pod_template(labels, cpu, memory, topologySpreadConstraints=rules)
         found.append(Workload(name=f"app{number}", replicas=replicas, template=template))
     return Problem(
         name=name,
@@ -223,7 +223,7 @@ def apart_if_possible(name: str, count: int, seed: int) -> Problem:
     preferred = "preferredDuringSchedulingIgnoredDuringExecution"
     near = {"matchExpressions": [needs(keys.ZONE, "In", THREE_ZONES[0])]}
     terms = [
-        {"weight": weight, "podAffinityTerm": _term(key, labels)}
+        {"weight": weight, "podAffinityTerm": term_of(key, labels)}
         for weight, key in ((10, keys.ZONE), (1, keys.HOSTNAME))
     ]
     affinity = {
@@ -231,7 +231,7 @@ def apart_if_possible(name: str, count: int, seed: int) -> Problem:
         "podAntiAffinity": {preferred: terms},
     }
     size = (rng.choice(_CPUS), rng.choice(_MEMORIES_MIB))
-    template = _template(labels, *size, affinity=affinity)
+    template = pod_template(labels, *size, affinity=affinity)
     return Problem(
         name=name,
         workloads=(Workload(name="choosy", replicas=count, template=template),),

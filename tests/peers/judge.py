@@ -87,9 +87,9 @@ def _wrong_machine(
             keys.ZONE: option.zone,
             keys.CAPACITY_TYPE: option.capacity_type.value,
         }
-        if not all(_accepts(need, labels) for need in problem.requirements):
+        if not all(accepts(need, labels) for need in problem.requirements):
             yield "options that the pool does not allow"
-        if not all(_selected(pod, labels) for pod in pods):
+        if not all(selected(pod, labels) for pod in pods):
             yield "options that a pod does not select"
 
 
@@ -99,7 +99,7 @@ def _requests(template: Raw) -> Resources:
     return Resources.total((*map(Resources.parse, amounts), Resources(((PODS, 1),))))
 
 
-def _accepts(need: Raw, labels: Mapping[str, str]) -> bool:
+def accepts(need: Raw, labels: Mapping[str, str]) -> bool:
     value, values = labels.get(need["key"]), need.get("values", [])
     match need["operator"]:
         case "In":
@@ -117,7 +117,7 @@ def _accepts(need: Raw, labels: Mapping[str, str]) -> bool:
     raise AssertionError(f"unknown operator {need['operator']}")
 
 
-def _selected(template: Raw, labels: Mapping[str, str]) -> bool:
+def selected(template: Raw, labels: Mapping[str, str]) -> bool:
     wanted: Mapping[str, str] = template["spec"].get("nodeSelector", {})
     return all(labels.get(key) == value for key, value in wanted.items())
 
@@ -254,7 +254,7 @@ def _broken_distance(term: Raw, pod: _Stood, pods: _Pods) -> str:
 def _preferences(pod: _Stood, pods: _Pods) -> Iterator[bool]:
     for entry in pod.terms("nodeAffinity", _PREFERRED):
         labels = {keys.ZONE: pod.zone}
-        yield all(_accepts(need, labels) for need in entry["preference"]["matchExpressions"])
+        yield all(accepts(need, labels) for need in entry["preference"]["matchExpressions"])
     for kind, wanted in (("podAffinity", True), ("podAntiAffinity", False)):
         for entry in pod.terms(kind, _PREFERRED):
             term = entry["podAffinityTerm"]

@@ -74,7 +74,7 @@ class Problem:
         return {
             "preferencePolicy": self.preference_policy,
             "pool": pool,
-            "types": [_type(instance_type) for instance_type in self.instance_types],
+            "types": [type_for_karpenter(instance_type) for instance_type in self.instance_types],
             "workloads": [
                 {"name": entry.name, "replicas": entry.replicas, "template": entry.template}
                 for entry in self.workloads
@@ -98,12 +98,13 @@ class Problem:
         }
         documents = [Document(where="pool", raw=pool)]
         documents += [
-            Document(where=workload.name, raw=_deployment(workload)) for workload in self.workloads
+            Document(where=workload.name, raw=deployment(workload)) for workload in self.workloads
         ]
         return read_snapshot(documents, catalog).snapshot
 
 
-def _deployment(workload: Workload) -> Raw:
+def deployment(workload: Workload) -> Raw:
+    """Return the Deployment of a workload."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -116,7 +117,8 @@ def _deployment(workload: Workload) -> Raw:
     }
 
 
-def _type(instance_type: InstanceType) -> Raw:
+def type_for_karpenter(instance_type: InstanceType) -> Raw:
+    """Return an instance type as the Go program reads it."""
     size = instance_type.labels.get(keys.INSTANCE_SIZE, "")
     accelerated = keys.INSTANCE_GPU_NAME in instance_type.labels
     return {

@@ -39,7 +39,7 @@ def build_karpenter() -> Path:
 
 def ask_karpenter(program: Path, problem: Problem, repetitions: int = 1) -> tuple[Answer, ...]:
     """Return what Karpenter decides, each time with other UIDs: they break its ties."""
-    said = _run(program, "decide", problem.for_karpenter(), "--repetitions", repetitions)
+    said = run(program, "decide", problem.for_karpenter(), "--repetitions", repetitions)
     return tuple(_karpenter(decision) for decision in said["decisions"])
 
 
@@ -48,7 +48,7 @@ def stream_karpenter(
 ) -> Answer:
     """Return the machines once all pods have arrived, so many at a time; CPU time of one batch."""
     asked = {**problem.for_karpenter(), "arrivals": arrivals}
-    said = _run(program, "stream", asked, "--batch", batch)
+    said = run(program, "stream", asked, "--batch", batch)
     return replace(_karpenter(said), cpu_millis=said["cpuMillis"] / said["batches"])
 
 
@@ -70,7 +70,7 @@ def consolidate_karpenter(
         }
         for machine in standing
     ]
-    said = _run(program, "consolidate", {**problem.for_karpenter(), "standing": machines})
+    said = run(program, "consolidate", {**problem.for_karpenter(), "standing": machines})
     changes = (
         Change(moved=change["moved"], price_micros_per_hour=change["priceMicros"])
         for change in said["changes"]
@@ -78,7 +78,8 @@ def consolidate_karpenter(
     return Consolidated(answer=_karpenter({"leftOut": {}, **said}), changes=tuple(changes))
 
 
-def _run(program: Path, command: str, asked: Raw, *flags: str | int) -> Any:
+def run(program: Path, command: str, asked: Raw, *flags: str | int) -> Any:
+    """Return what the Go program answers to a problem."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "problem.json"
         path.write_text(json.dumps(asked, separators=(",", ":")), encoding="utf-8")

@@ -38,7 +38,7 @@ func consolidate(problem Problem, seed int64) Consolidated {
 		byName[pod.Name] = pod
 	}
 	for _, node := range problem.Standing {
-		name := s.launch(node.Options[0])
+		name := s.launch(s.pools[0], nil, node.Options[0])
 		for _, pod := range node.Pods {
 			s.place(name, byName[pod])
 		}

@@ -61,7 +61,8 @@ func decide(
 	began := cpuTime()
 	limited, cancel := context.WithTimeout(ctx, solveLimit)
 	defer cancel()
-	results, err := solve(limited, pools, types, cluster, nil, kube, pods)
+	byPool := map[string][]*cloudprovider.InstanceType{problem.Pool.Name: types}
+	results, err := solve(limited, pools, byPool, cluster, nil, kube, pods)
 	took := cpuTime() - began
 	results = results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes)
 	made := Decision{
@@ -88,13 +89,9 @@ func decide(
 
 // solve asks the scheduler as Karpenter's provisioner does. The nodes are those that stand.
 func solve(
-	ctx context.Context, pools []*v1.NodePool, types []*cloudprovider.InstanceType,
+	ctx context.Context, pools []*v1.NodePool, byPool map[string][]*cloudprovider.InstanceType,
 	cluster *state.Cluster, nodes state.StateNodes, kube client.Client, pods []*corev1.Pod,
 ) (scheduling.Results, error) {
-	byPool := map[string][]*cloudprovider.InstanceType{}
-	for _, pool := range pools {
-		byPool[pool.Name] = append([]*cloudprovider.InstanceType{}, types...)
-	}
 	// One worker was faster than five when both were measured.
 	chosen := []scheduling.Options{
 		scheduling.DisableReservedCapacityFallback, scheduling.NumConcurrentReconciles(1),

@@ -3,6 +3,7 @@
 //
 //	karpenter decide PROBLEM --repetitions 5  for all pods at once, each time with other UIDs
 //	karpenter stream PROBLEM --batch 30       for 30 pods at a time, as they arrive
+//	karpenter pools PROBLEM                   for each workload alone, with NodePools as published
 //	karpenter consolidate PROBLEM             about running nodes, until it finds nothing to change
 package main
 
@@ -22,24 +23,25 @@ import (
 func main() {
 	log.SetLogger(logging.NopLogger)
 	if len(os.Args) < 3 {
-		fail(fmt.Errorf("usage: karpenter decide|stream|consolidate PROBLEM [flags]"))
+		fail(fmt.Errorf("usage: karpenter decide|stream|pools|consolidate PROBLEM [flags]"))
 	}
 	flags := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
 	repetitions := flags.Int("repetitions", 1, "decide so often, each time with other UIDs")
 	batch := flags.Int("batch", 1, "pods that arrive at a time")
 	seed := flags.Int64("seed", 1, "draws the UIDs of the pods")
 	check(flags.Parse(os.Args[3:]))
-	problem := readProblem(os.Args[2])
 	var answer any
 	switch os.Args[1] {
 	case "decide":
-		answer = decideOften(problem, *seed, *repetitions)
+		answer = decideOften(readProblem[Problem](os.Args[2]), *seed, *repetitions)
 	case "stream":
-		answer = stream(problem, *seed, *batch)
+		answer = stream(readProblem[Problem](os.Args[2]), *seed, *batch)
+	case "pools":
+		answer = decidePools(readProblem[PoolsProblem](os.Args[2]), *seed)
 	case "consolidate":
-		answer = consolidate(problem, *seed)
+		answer = consolidate(readProblem[Problem](os.Args[2]), *seed)
 	default:
-		fail(fmt.Errorf("%s: use decide, stream or consolidate", os.Args[1]))
+		fail(fmt.Errorf("%s: use decide, stream, pools or consolidate", os.Args[1]))
 	}
 	check(json.NewEncoder(os.Stdout).Encode(answer))
 }

@@ -57,10 +57,10 @@ type Workload struct {
 	Template corev1.PodTemplateSpec `json:"template"`
 }
 
-func readProblem(path string) Problem {
+func readProblem[P any](path string) P {
 	text, err := os.ReadFile(path)
 	check(err)
-	var found Problem
+	var found P
 	check(json.Unmarshal(text, &found))
 	return found
 }

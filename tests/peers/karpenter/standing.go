@@ -28,11 +28,11 @@ import (
 // catalogue is the part of a cloud provider that decisions ask.
 type catalogue struct {
 	cloudprovider.CloudProvider
-	types []*cloudprovider.InstanceType
+	byPool map[string][]*cloudprovider.InstanceType
 }
 
-func (c catalogue) GetInstanceTypes(context.Context, *v1.NodePool) ([]*cloudprovider.InstanceType, error) {
-	return slices.Clone(c.types), nil
+func (c catalogue) GetInstanceTypes(_ context.Context, pool *v1.NodePool) ([]*cloudprovider.InstanceType, error) {
+	return slices.Clone(c.byPool[pool.Name]), nil
 }
 
 func (c catalogue) GetSupportedNodeClasses() []status.Object {
@@ -63,7 +63,6 @@ type standing struct {
 	cloud    catalogue
 	events   events.Recorder
 	pools    []*v1.NodePool
-	types    map[string]*cloudprovider.InstanceType
 	exotic   map[string]bool
 	machines map[string]*machine
 	launched int
@@ -79,15 +78,23 @@ func newStanding(problem Problem, listed bool) *standing {
 	pool.Spec.Disruption.ConsolidateAfter = v1.MustParseNillableDuration("0s")
 	pool.StatusConditions().SetTrue(v1.ConditionTypeValidationSucceeded)
 	pool.StatusConditions().SetTrue(v1.ConditionTypeNodeClassReady)
+	cloud := catalogue{byPool: map[string][]*cloudprovider.InstanceType{pool.Name: types}}
+	return newStandingOf(problem, cloud, []*v1.NodePool{pool}, exotic, listed)
+}
+
+// newStandingOf is a cluster of these pools; the problem gives the options only.
+func newStandingOf(
+	problem Problem, cloud catalogue, pools []*v1.NodePool, exotic map[string]bool, listed bool,
+) *standing {
 	s := &standing{
-		ctx: withOptions(problem), cloud: catalogue{types: types}, pools: []*v1.NodePool{pool}, exotic: exotic,
-		events: events.NewRecorder(&record.FakeRecorder{}), types: map[string]*cloudprovider.InstanceType{},
-		machines: map[string]*machine{}, listed: listed,
+		ctx: withOptions(problem), cloud: cloud, pools: pools, exotic: exotic, listed: listed,
+		events: events.NewRecorder(&record.FakeRecorder{}), machines: map[string]*machine{},
 	}
-	for _, t := range types {
-		s.types[t.Name] = t
+	objects := []client.Object{}
+	for _, pool := range pools {
+		objects = append(objects, pool)
 	}
-	s.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(pool).
+	s.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
 			return []string{o.(*corev1.Pod).Spec.NodeName}
 		}).
@@ -104,11 +111,11 @@ func newStanding(problem Problem, listed bool) *standing {
 	return s
 }
 
-// launch makes a node of an offering that is ready at once, with its NodeClaim; returns its name.
-func (s *standing) launch(option Option) string {
+// launch makes a node of an offering for a pool, ready at once, with its NodeClaim; returns its name.
+func (s *standing) launch(pool *v1.NodePool, asked map[string]string, option Option) string {
 	s.launched++
 	name := fmt.Sprintf("node-%06d", s.launched)
-	pool, kind := s.pools[0], s.types[option.InstanceType]
+	kind := s.kind(pool, option.InstanceType)
 	labels := map[string]string{
 		v1.NodePoolLabelKey: pool.Name, corev1.LabelHostname: name, corev1.LabelTopologyZone: option.Zone,
 		v1.CapacityTypeLabelKey: option.CapacityType, v1.NodeRegisteredLabelKey: "true",
@@ -119,10 +126,15 @@ func (s *standing) launch(option Option) string {
 			labels[key] = requirement.Any()
 		}
 	}
+	for key, value := range asked {
+		if _, has := labels[key]; !has {
+			labels[key] = value
+		}
+	}
 	meta := metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels, CreationTimestamp: metav1.Now()}
 	provider := "peers:///" + name
 	node := &corev1.Node{
-		ObjectMeta: meta, Spec: corev1.NodeSpec{ProviderID: provider},
+		ObjectMeta: meta, Spec: corev1.NodeSpec{ProviderID: provider, Taints: pool.Spec.Template.Spec.Taints},
 		Status: corev1.NodeStatus{
 			Capacity: kind.Capacity, Allocatable: kind.Allocatable(),
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -192,7 +204,15 @@ func (s *standing) delete(object client.Object) {
 
 // start launches what a NodeClaim asks for, and runs its pods there.
 func (s *standing) start(claim *scheduling.NodeClaim) {
-	s.place(s.launch(launched(claim, s.exotic).Options[0]), claim.Pods...)
+	options := launched(claim, s.exotic).Options
+	pool := s.pools[slices.IndexFunc(s.pools, func(p *v1.NodePool) bool { return p.Name == claim.NodePoolName })]
+	s.place(s.launch(pool, claim.ToNodeClaim().Labels, options[0]), claim.Pods...)
+}
+
+// kind is an instance type as a pool's EC2NodeClass makes it.
+func (s *standing) kind(pool *v1.NodePool, name string) *cloudprovider.InstanceType {
+	kinds := s.cloud.byPool[pool.Name]
+	return kinds[slices.IndexFunc(kinds, func(t *cloudprovider.InstanceType) bool { return t.Name == name })]
 }
 
 // priceMicros returns what all nodes cost in an hour, in millionths of a dollar.

@@ -41,7 +41,7 @@ func stream(problem Problem, seed int64, batch int) Stream {
 func (s *standing) provision(pods []*corev1.Pod, leftOut map[string]string) time.Duration {
 	began := cpuTime()
 	nodes := s.state.DeepCopyNodes().Active()
-	results, err := solve(s.ctx, s.pools, s.cloud.types, s.state, nodes, s.kube, pods)
+	results, err := solve(s.ctx, s.pools, s.cloud.byPool, s.state, nodes, s.kube, pods)
 	check(err)
 	took := cpuTime() - began
 	for _, node := range results.ExistingNodes {
