@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from infra.local.cluster_simulator.client import Client, Json
 from infra.local.cluster_simulator.informer import Informer, Key, key_of
-from infra.local.cluster_simulator.kinds import NODE, POD, Kind
+from infra.local.cluster_simulator.kinds import EVENT, NODE, POD, Kind
 
 
 class Actor(Protocol):
@@ -142,6 +142,31 @@ class World:
                 del self.pods_by_node[before]
         if new and after:
             self.pods_by_node.setdefault(after, {})[key_of(new)] = new
+
+
+def event_about(kind: Kind, obj: Json, component: str, name: str, **told: str) -> Json:
+    """Return a new Event about an object.
+
+    Args:
+        kind: The object's kind.
+        obj: What it is about.
+        component: Who tells it.
+        name: Of the Event, unlike that of any other of this object.
+        told: `type`, `reason` and `message`.
+    """
+    meta, now = obj["metadata"], stamp()
+    about = {"apiVersion": kind.api, "kind": kind.name}
+    about |= {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion")}
+    return EVENT.document(
+        {"name": f"{meta['name']}.{name}", "namespace": meta["namespace"]},
+        involvedObject=about,
+        source={"component": component},
+        reportingComponent=component,
+        firstTimestamp=now,
+        lastTimestamp=now,
+        count=1,
+        **told,
+    )
 
 
 def node_of(pod: Json) -> str:

@@ -7,6 +7,7 @@ window of scaling down; scaling up at most doubles, or adds four pods, at each l
 """
 
 import asyncio
+import uuid
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,12 +19,13 @@ from infra.local.cluster_simulator.controllers.workload import Workload
 from infra.local.cluster_simulator.kinds import (
     AUTOSCALER,
     DEPLOYMENT,
+    EVENT,
     REPLICA_SET,
     STATEFUL_SET,
     Kind,
 )
 from infra.local.cluster_simulator.rules.amounts import parse, pod_requests
-from infra.local.cluster_simulator.world import World, stamp
+from infra.local.cluster_simulator.world import World, event_about, stamp
 
 _TARGETS: Final[Mapping[tuple[str, str], Kind]] = {
     (kind.api, kind.name): kind for kind in (DEPLOYMENT, REPLICA_SET, STATEFUL_SET)
@@ -115,8 +117,16 @@ class Autoscalers(Workload):
                 content="application/merge-patch+json",
             )
             facts["lastScaleTime"] = stamp()
+            await self._announce(owner, desired, _why(measured, desired, current))
         await self._tell(owner, facts, ("ScalingActive", True, "ValidMetricFound"))
         return look_again
+
+    async def _announce(self, owner: Json, desired: int, why: str) -> None:
+        message = f"New size: {desired}; reason: {why}"
+        told = {"type": "Normal", "reason": "SuccessfulRescale", "message": message}
+        name = uuid.uuid4().hex[:16]
+        event = event_about(AUTOSCALER, owner, "horizontal-pod-autoscaler", name, **told)
+        await self.world.client.create(EVENT, event)
 
     async def _scale(self, path: str) -> Json | None:
         try:
@@ -184,6 +194,18 @@ class Autoscalers(Workload):
             able = condition("AbleToScale", holds=True, reason="ReadyForNewScale", old=owner)
             conditions.append(able)
         await self.world.replace_status(AUTOSCALER, owner, {**facts, "conditions": conditions})
+
+
+def _why(measured: Iterable[tuple[str, Json, Use]], desired: int, current: int) -> str:
+    name, target, use = max(measured, key=lambda metric: wanted(metric[1], metric[2], current))
+    advised = wanted(target, use, current)
+    if desired < current:
+        above = "Current number of replicas above Spec.MaxReplicas"
+        return "All metrics below target" if advised < current else above
+    if advised <= current:
+        return "Current number of replicas below Spec.MinReplicas"
+    percent = " utilization (percentage of request)" if "averageUtilization" in target else ""
+    return f"{name} resource{percent} above target"
 
 
 def _metric(name: str, use: Use) -> Json:

@@ -43,7 +43,14 @@ from infra.local.cluster_simulator.scheduler.node_usage import (
 from infra.local.cluster_simulator.scheduler.scoring import Score, score
 from infra.local.cluster_simulator.volumes import prebind
 from infra.local.cluster_simulator.workqueue import WorkQueue
-from infra.local.cluster_simulator.world import World, condition_of, is_terminating, node_of, stamp
+from infra.local.cluster_simulator.world import (
+    World,
+    condition_of,
+    event_about,
+    is_terminating,
+    node_of,
+    stamp,
+)
 
 _LOG = logging.getLogger(__name__)
 _DEBOUNCE_SECONDS: Final = 0.1
@@ -304,29 +311,16 @@ class Scheduler:
         Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/scheduler/schedule_one.go
         (handleSchedulingFailure), which leaves it to the recorder to count repetitions.
         """
-        meta, now, client = pod["metadata"], stamp(), self._world.client
-        sent = self._events.get(meta["uid"])
+        uid, client = pod["metadata"]["uid"], self._world.client
+        sent = self._events.get(uid)
         if sent is not None:
             sent["count"] += 1
-            change = {"message": message, "count": sent["count"], "lastTimestamp": now}
+            change = {"message": message, "count": sent["count"], "lastTimestamp": stamp()}
             await client.patch(EVENT, sent, change)
             return
-        about = {"apiVersion": "v1", "kind": "Pod"}
-        about |= {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion")}
-        named = {"name": f"{meta['name']}.{meta['uid'][:13]}", "namespace": meta["namespace"]}
-        event = EVENT.document(
-            named,
-            involvedObject=about,
-            reason="FailedScheduling",
-            message=message,
-            type="Warning",
-            source={"component": self._name},
-            reportingComponent=self._name,
-            firstTimestamp=now,
-            lastTimestamp=now,
-            count=1,
-        )
-        self._events[meta["uid"]] = await client.create(EVENT, event)
+        told = {"type": "Warning", "reason": "FailedScheduling", "message": message}
+        event = event_about(POD, pod, self._name, uid[:13], **told)
+        self._events[uid] = await client.create(EVENT, event)
 
 
 def _volume_reasons(pod: Json, room: Room, view: ClusterView) -> list[str]:

@@ -16,6 +16,7 @@ from tests.local.cluster_simulator.bench import (
     workload,
 )
 
+EVENTS = "/api/v1/namespaces/default/events"
 SCALERS = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 
 
@@ -56,6 +57,9 @@ def test_a_deployment_is_scaled_up_at_most_twofold_or_by_four_and_never_past_the
     status = bench.get(f"{SCALERS}/web")["status"]
     assert status["currentMetrics"][0]["resource"]["current"]["averageUtilization"] == 100
     assert is_true(bench.get(f"{SCALERS}/web"), "ScalingActive")
+    told = {event["message"] for event in bench.items(EVENTS) if event["type"] == "Normal"}
+    why = "cpu resource utilization (percentage of request) above target"
+    assert told == {f"New size: {size}; reason: {why}" for size in (5, 7)}
 
 
 def test_a_deployment_is_scaled_down_when_its_pods_have_been_idle_for_the_window(
