@@ -89,7 +89,8 @@ def load_catalog(text: str) -> Catalog:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _invalid("catalog", str(error), "is not JSON; `dovetail catalog` writes one") from error
+        remedy = "is not JSON; `dovetail catalog` writes one"
+        raise _invalid("catalog", str(error), remedy) from error
     half = unencodable(document) if escapes_surrogate(text) else None
     if half is not None:
         raise _invalid(*half, REMEDY)
