@@ -57,8 +57,7 @@ def is_left_behind(pod: Pod) -> bool:
 
 def grace_left(pod: Pod, ends_at: datetime, now: datetime) -> int:
     """Return the seconds that a pod on a node that ends then may take to end, at least one."""
-    left = max(1, int((ends_at - now).total_seconds()))
-    return min(left, _grace(pod))
+    return min(max(1, int((ends_at - now).total_seconds())), _grace(pod))
 
 
 def drain_step(

@@ -95,8 +95,7 @@ def fits_without(
         for pod in snapshot.bound
     )
     closed = dataclasses.replace(snapshot, bound=bound, provisioners=(), instance_types=())
-    plan = decide(without(closed, names), settings)
-    return not plan.unschedulable
+    return not decide(without(closed, names), settings).unschedulable
 
 
 def with_claims_of(

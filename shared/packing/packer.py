@@ -96,6 +96,7 @@ def _narrower(settings: PackingSettings) -> PackingSettings:
         fewer_nodes_permille=max(settings.fewer_nodes_permille, _DEFAULTS.fewer_nodes_permille),
         max_node_vcpus=_bounded(settings.max_node_vcpus, _DEFAULTS.max_node_vcpus),
         max_launch_groups=_bounded(settings.max_launch_groups, _DEFAULTS.max_launch_groups),
+        fewer_groups_permille=max(settings.fewer_groups_permille, _DEFAULTS.fewer_groups_permille),
     )
 
 

@@ -2,14 +2,17 @@
 
 The packer keeps to the number in each packing; nodes that came later, or were pinned to some zone,
 may go beyond it. Those whose pods can also run on what another node is to be bought as then take
-that node's list, the cheapest change first.
+that node's list, the cheapest change first, as long as all of them cost little.
 """
 
 import heapq
 from dataclasses import dataclass
+from typing import Final
 
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState
+
+_THOUSAND: Final = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +44,7 @@ class _List:
 
 
 def merge_launch_groups(plan_state: PlanState) -> None:
-    """Join lists of options until there are no more than the settings want, as far as possible."""
+    """Join lists of options until there are no more than the settings want, if it costs little."""
     most = plan_state.settings.max_launch_groups
     lists = _lists(plan_state)
     if not most or len(lists) <= most:
@@ -49,11 +52,15 @@ def merge_launch_groups(plan_state: PlanState) -> None:
     # What it costs more to give the nodes of one list another one, then both lists' numbers.
     queue = [step for number in lists if (step := _best(plan_state, lists, number)) is not None]
     heapq.heapify(queue)
+    left = plan_state.cost() * plan_state.settings.fewer_groups_permille // _THOUSAND
     while queue and len(lists) > most:
         step = heapq.heappop(queue)
-        _, number, target = step
+        cost, number, target = step
+        if cost > left:
+            break
         best = _best(plan_state, lists, number)
         if best == step:
+            left -= cost
             _adopt(plan_state, lists.pop(number), lists[target])
         elif best is not None:
             # What it was to be joined with is gone, or holds more by now.

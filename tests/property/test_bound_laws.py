@@ -22,7 +22,9 @@ from tests.property.test_packing_laws import QUICK, problems
 HASTY = PackingSettings(improve_iterations=2)
 OTHERS = (
     PackingSettings(max_node_vcpus=0, diversification_k_on_demand=1, diversification_k_spot=1),
-    PackingSettings(improve_iterations=0, max_node_vcpus=4, max_launch_groups=1),
+    PackingSettings(
+        improve_iterations=0, max_node_vcpus=4, max_launch_groups=1, fewer_groups_permille=900
+    ),
     PackingSettings(node_fee_micros_per_hour=100_000, leftover_value_percent=0),
 )
 

@@ -111,7 +111,12 @@ def problems(draw: st.DrawFn) -> PackingProblem:
                     PackingSettings(
                         max_node_vcpus=0, diversification_k_on_demand=1, diversification_k_spot=1
                     ),
-                    PackingSettings(max_node_vcpus=4, max_launch_groups=1, max_options=2),
+                    PackingSettings(
+                        max_node_vcpus=4,
+                        max_launch_groups=1,
+                        fewer_groups_permille=900,
+                        max_options=2,
+                    ),
                     PackingSettings(thorough=True, improve_iterations=5, small_batch_pods=0),
                 ]
             )

@@ -26,6 +26,7 @@ _SETTINGS: Final = {
     "option_price_ceiling_percent": (0, 50),
     "max_options": (1, 60),
     "max_launch_groups": (0, 1, 3),
+    "fewer_groups_permille": (0, 5, 10_000),
     "improve_iterations": (0, 5),
 }
 

@@ -10,11 +10,13 @@ from shared.packing.priced_problem import Planned, PricedProblem
 _NEVER: Final = 1 << 62
 
 
-def merge_kinds(priced: PricedProblem, plan: Sequence[Planned], most: int) -> list[Planned]:
+def merge_kinds(
+    priced: PricedProblem, plan: Sequence[Planned], most: int, more: int = _NEVER
+) -> list[Planned]:
     """Return the plan with at most `most` kinds, some nodes being larger than they need to be.
 
     The kind whose nodes cost least to move to the remaining kinds is removed, until few enough
-    are left or no node can move any more.
+    are left, no node can move any more, or the plan would cost more by over `more`.
     """
     used = sorted({entry.kind for entry in plan})
     costs = [_moves(priced, entry, used) for entry in plan]
@@ -32,7 +34,8 @@ def merge_kinds(priced: PricedProblem, plan: Sequence[Planned], most: int) -> li
             if best is None or (total, kind) < best:
                 best = (total, kind)
         assert best is not None
-        if best[0] >= _NEVER // 2:
+        more -= best[0]
+        if best[0] >= _NEVER // 2 or more < 0:
             break
         for position in range(len(plan)):
             if home[position] == best[1]:

@@ -27,6 +27,7 @@ _SMALL_PODS: Final = 2_000
 _CLOSE_MANY: Final = 1.009
 _FEW_CLASSES: Final = 80
 _CLOSE_COARSE: Final = 1.012
+_THOUSAND: Final = 1000
 _DEAR: Final = 1.03  # cost of few launch groups beyond which other sizes are looked for
 
 
@@ -98,16 +99,28 @@ def _few_kinds(
     *,
     again: bool,
 ) -> tuple[PricedProblem, list[Planned]]:
-    """Return a plan of few kinds where that is possible, and a ground of these alone."""
-    most = problem.settings.max_launch_groups
+    """Return a plan of few kinds where that costs little, and a ground of these alone."""
+    settings = problem.settings
+    most = settings.max_launch_groups
+    more = priced.cost(plan) * settings.fewer_groups_permille // _THOUSAND
+    fewest = _fewest_kinds(problem, priced, counts, plan, most, again=again)
+    if fewest[0].cost(fewest[1]) <= priced.cost(plan) + more:
+        return fewest
+    return _on_kinds(priced, counts, merge_kinds(priced, plan, most, more))
+
+
+def _fewest_kinds(
+    problem: PackingProblem,
+    priced: PricedProblem,
+    counts: Sequence[int],
+    plan: list[Planned],
+    most: int,
+    *,
+    again: bool,
+) -> tuple[PricedProblem, list[Planned]]:
+    """Return a plan of so many kinds at most where that is possible, whatever it costs."""
     merged = merge_kinds(priced, plan, most)
-    kept = sorted({entry.kind for entry in merged})
-    place = {kind: number for number, kind in enumerate(kept)}
-    smaller = _with_kinds(priced, counts, kept)
-    moved = [
-        Planned(kind=place[entry.kind], contents=entry.contents, copies=entry.copies)
-        for entry in merged
-    ]
+    smaller, moved = _on_kinds(priced, counts, merged)
     better = build(smaller, list(counts), Rules(), priced.cost(merged)) if again else None
     found = better or relocate(smaller, moved)
     if smaller.cost(found) > priced.cost(plan) * _DEAR:
@@ -129,6 +142,18 @@ def _refilled(
     plan = build(asked, some, Rules())
     assert plan is not None
     return _seated(priced, aggregated, plan, counts) if aggregated else plan
+
+
+def _on_kinds(
+    priced: PricedProblem, counts: Sequence[int], plan: Sequence[Planned]
+) -> tuple[PricedProblem, list[Planned]]:
+    """Return the ground of the kinds of a plan alone, and the plan on it."""
+    kept = sorted({entry.kind for entry in plan})
+    place = {kind: number for number, kind in enumerate(kept)}
+    return _with_kinds(priced, counts, kept), [
+        Planned(kind=place[entry.kind], contents=entry.contents, copies=entry.copies)
+        for entry in plan
+    ]
 
 
 def _with_kinds(priced: PricedProblem, counts: Sequence[int], kept: Sequence[int]) -> PricedProblem:

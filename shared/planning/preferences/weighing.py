@@ -1,7 +1,7 @@
 """Weighing: which preferences of pods are kept, by what that costs.
 
-The plan without any of them comes first. Then all are tried together, then each half of those that
-cost too much, the heaviest first.
+The plan without any of them comes first. Then all are tried together. Where that costs too much,
+those of pods whose share of the bill stays low are tried, then the others, and so on.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from shared.planning.work import OverBudgetError, Work
 from shared.scheduling.preferences import weight_of
 
 # Each try is a plan of its own.
-_MOST_TRIES: Final = 6
+_MOST_TRIES: Final = 4
 _MILLION: Final = 1_000_000
 
 
@@ -55,14 +55,17 @@ def weigh(plain: PlanState, solve: Solve, settings: PackingSettings, budget_step
         budget_steps: What all further tries together may cost.
     """
     weighing = _Weighing(plain, solve, settings.preference_price_percent, budget_steps)
-    todo: list[Sequence[Wish]] = [_wishes(plain)]
+    wishes = _wishes(plain)
+    todo: list[Sequence[Wish]] = [wishes] if wishes else []
     for _ in range(_MOST_TRIES):
         if not todo:
             break
         some = todo.pop()
-        if some and not weighing.accepts(some) and len(some) > 1:
-            half = (len(some) + 1) // 2
-            todo += [some[half:], some[:half]]
+        tried = weighing.try_with(some)
+        if tried is None:
+            break
+        if not weighing.accepts(tried, some) and len(some) > 1:
+            todo += reversed(weighing.parted(tried, some))
     kept, there = KeptCounter(weighing.best).count()
     rest = weighing.highest - weighing.best.cost() if kept < there else 0
     preferences = KeptPreferences(stated=there, kept=kept, rest_micros_per_hour=max(rest, 0))
@@ -105,25 +108,50 @@ class _Weighing:
         self._accepted: AbstractSet[Wish] = frozenset()
         self._left_steps = budget_steps
         self._percent = percent
-        self._prices = prices_of(plain)
+        self._worth = self._prices = prices_of(plain)
 
-    def accepts(self, some: Sequence[Wish]) -> bool:
-        """Return whether keeping these, too, costs little enough; if so, they are kept."""
+    def try_with(self, some: Sequence[Wish]) -> PlanState | None:
+        """Return the plan that keeps these, too; None if that takes more steps than are left."""
         work = Work(self._left_steps)
         try:
             tried = self._solve(work, weighed=self._accepted | set(some))
         except OverBudgetError:
-            self._left_steps = 0
-            return False
+            return None
         self._left_steps -= work.steps
         self.highest = max(self.highest, tried.cost())
-        worth = sum(self._prices[index] for index, _ in some)
+        return tried
+
+    def accepts(self, tried: PlanState, some: Sequence[Wish]) -> bool:
+        """Return whether keeping these, too, costs little enough; if so, they are kept."""
+        worth = sum(self._worth[index] for index, _ in some)
         more = tried.cost() - self.best.cost()
         if tried.left_over() > self.best.left_over() or 100 * more > self._percent * worth:
             return False
-        self.best = tried
+        self.best, self._prices = tried, prices_of(tried)
         self._accepted |= set(some)
         return True
+
+    def parted(
+        self, tried: PlanState, some: Sequence[Wish]
+    ) -> tuple[Sequence[Wish], Sequence[Wish]]:
+        """Return these in two parts, to be tried one after the other.
+
+        First the heaviest of each group. Of one for each group, first those of the groups that pay
+        little more in a plan that was refused; where that tells none apart, the heavier half.
+        """
+        heaviest = dict(reversed(some))
+        if len(heaviest) < len(some):
+            first = [wish for wish in some if heaviest[wish[0]] == wish[1]]
+        else:
+            prices = prices_of(tried)
+            first = [
+                (index, preference)
+                for index, preference in some
+                if 100 * (prices[index] - self._prices[index]) <= self._percent * self._worth[index]
+            ]
+        if not 0 < len(first) < len(some):
+            first = list(some[: (len(some) + 1) // 2])
+        return first, [wish for wish in some if wish not in first]
 
 
 def prices_of(plan_state: PlanState) -> list[int]:

@@ -11,6 +11,8 @@ from tests.unit.packing.packing_cases import (
     shape,
 )
 
+ONE_GROUP = replace(PLAIN, max_launch_groups=1, fewer_groups_permille=10_000)
+
 
 def test_options_are_of_one_capacity_type_with_the_other_as_fallback() -> None:
     shapes = (
@@ -65,16 +67,21 @@ def test_a_weight_makes_a_type_look_more_expensive() -> None:
 def test_few_launch_groups_cost_little_and_hold() -> None:
     classes = [pod(c, m, 7) for c in (300, 1100, 1900) for m in (0.5, 3, 15)]
     free = good(problem(classes, settings=replace(PLAIN, max_launch_groups=0)))
-    few = good(problem(classes, settings=replace(PLAIN, max_launch_groups=1)))
+    few = good(problem(classes, settings=ONE_GROUP))
     assert len({node.options for node in free.nodes}) > 1
     assert len({node.options for node in few.nodes}) == 1
     assert few.cost_micros_per_hour >= free.cost_micros_per_hour
+    # One group costs 5 % more: there are more groups if they may cost less than that.
+    for permille in (0, 5, 20):
+        some = good(problem(classes, settings=replace(ONE_GROUP, fewer_groups_permille=permille)))
+        assert len({node.options for node in some.nodes}) > 1
+        assert some.cost_micros_per_hour <= free.cost_micros_per_hour * (1 + permille / 1000)
 
 
 def test_launch_groups_that_cannot_merge_are_kept() -> None:
     shapes = (shape("amd", 90_000, cores=2, gib=8), shape("arm", 80_000, cores=2, gib=8))
     classes = [pod(1000, 2, 3), pod(900, 2, 3)]
-    settings = replace(PLAIN, max_launch_groups=1)
+    settings = ONE_GROUP
     asked = problem(classes, shapes=shapes, compatible=(1, 2), settings=settings)
     assert len({node.options for node in good(asked).nodes}) == 2
 

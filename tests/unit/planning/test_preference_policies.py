@@ -108,6 +108,18 @@ def test_what_costs_little_is_kept_beside_what_costs_too_much() -> None:
     assert plan.preferences.rest_micros_per_hour > 250_000
 
 
+def test_what_one_workload_would_pay_keeps_no_other_from_what_it_prefers() -> None:
+    large = {"cpu": 1500, "preferred_nodes": prefers((9, keys.INSTANCE_TYPE, "m5.2xlarge"))}
+    near = pod("n", cpu=1900, preferred_nodes=prefers((1, keys.ZONE, C)))
+    plan = decide(snapshot(pod("a", **large), near), under(WEIGH))
+    assert zones_of(plan)["n"] == C
+    assert plan.preferences.kept == 1
+    # Where both pay too much, the heavier is tried first.
+    other = pod("b", cpu=1400, preferred_nodes=prefers((1, keys.INSTANCE_TYPE, "m5.2xlarge")))
+    both = decide(snapshot(pod("a", **large), other), under(WEIGH))
+    assert kept(both) == (0, 2)
+
+
 def test_a_weighed_preference_leaves_no_pod_without_a_place() -> None:
     limited = provisioner(limits=Resources.of(cpu=2000))
     world = snapshot(

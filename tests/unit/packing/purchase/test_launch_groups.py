@@ -17,7 +17,9 @@ from tests.unit.packing.search.test_aggregate import ground_of, topology
 
 
 def groups_and_cost(pods: int, most: int) -> tuple[int, int]:
-    settings = replace(PLAIN, max_launch_groups=most, improve_iterations=0)
+    settings = replace(
+        PLAIN, max_launch_groups=most, fewer_groups_permille=10_000, improve_iterations=0
+    )
     made = good(topology(pods=pods, settings=settings))
     assert made.unplaced == ()
     return len({node.options for node in made.nodes}), made.cost_micros_per_hour

@@ -96,7 +96,8 @@ def test_pods_in_zones_and_slots_are_packed_close_to_the_bound_without_them() ->
 
 
 def test_few_launch_groups_hold_for_seated_pods_too() -> None:
-    asked = topology(pods=30, settings=replace(PLAIN, max_launch_groups=9))
+    few = replace(PLAIN, max_launch_groups=9, fewer_groups_permille=10_000)
+    asked = topology(pods=30, settings=few)
     assert len({node.options for node in good(asked).nodes}) <= 9
 
 
