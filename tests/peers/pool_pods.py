@@ -31,11 +31,16 @@ _ASKED: Final[Mapping[str, str]] = {
 }
 _OLDER_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 _OLDER_ARCH: Final = "beta.kubernetes.io/arch"
-_DEVICES: Final = {"nvidia.com/gpu": "NVIDIA GPU", "aws.amazon.com/neuron": "Neuron device"}
+_DEVICES: Final = {
+    "nvidia.com/gpu": "an NVIDIA GPU",
+    "aws.amazon.com/neuron": "a Neuron device",
+}
 _CPUS: Final = (100, 250, 500, 1000, 2000)
 _MEMORIES_MIB: Final = (128, 512, 1024, 4096)
 _MORE_THAN_ANY: Final = 2_000_000
 _HARD: Final = ("NoSchedule", "NoExecute")
+# Karpenter looks at every type of every NodePool for each decision.
+MOST_WORKLOADS: Final = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +56,10 @@ class Asked:
 
 
 def pods_for(pools: Sequence[Raw], types: Sequence[InstanceType], seed: int) -> list[Asked]:
-    """Return pods for NodePools, in an order that follows from them alone."""
+    """Return pods for NodePools, in an order that follows from them alone.
+
+    For many NodePools MOST_WORKLOADS of their workloads are drawn.
+    """
     sold = _sold(types)
     found: list[Asked] = []
     for number, pool in enumerate(pools):
@@ -69,7 +77,8 @@ def pods_for(pools: Sequence[Raw], types: Sequence[InstanceType], seed: int) -> 
             _select_own(template, name)
             workload = Workload(name=name, replicas=replicas, template=template)
             found.append(Asked(kind=kind, workload=workload))
-    return found
+    drawn = random.Random(seed).sample(range(len(found)), min(len(found), MOST_WORKLOADS))
+    return [found[number] for number in sorted(drawn)]
 
 
 def _sold(types: Iterable[InstanceType]) -> dict[str, list[str]]:
@@ -143,8 +152,8 @@ def _limits(pool: Raw, pinned: Callable[..., _Pods]) -> Iterator[_Pods]:
     yield pinned("no host together", 2, affinity=apart)
     together = required("podAffinity", term_of(keys.ZONE, {}))
     yield pinned("one zone together", 3, affinity=together)
-    for device, name in _DEVICES.items():
-        yield pinned(f"a {name}", size={device: "1"})
+    for device, kind in _DEVICES.items():
+        yield pinned(kind, size={device: "1"})
     yield pinned("a large disk", size={"ephemeral-storage": "30Gi"})
     yield pinned("more than any machine has", size={"cpu": _MORE_THAN_ANY})
     if "cpu" in pool["spec"].get("limits", {}):

@@ -19,7 +19,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
 from tests.peers.judge import accepts
 from tests.peers.pool_clusters import Cluster, clusters
-from tests.peers.pool_pods import Asked
+from tests.peers.pool_pods import MOST_WORKLOADS, Asked
 from tests.peers.problems import Raw
 from tests.peers.sides import run
 
@@ -29,9 +29,10 @@ _SAID: Final = """\
 Made by `make peers DIR=` with a folder of published manifests, {day}: the {pools} NodePools of the
 {files} files that Dovetail accepts, unchanged. Karpenter reads them with its own types and the
 defaults of its own definition. The pods follow from each NodePool: its requirements, labels, taints
-and limits. Each workload is decided for alone, until nothing more is launched. A pod differs when
-one side has no node for it, or a node of another NodePool, or one with other labels of those that
-it asks for, or when its workload is spread otherwise."""
+and limits; for a file of many NodePools {most} workloads are drawn. Each workload is decided for
+alone, until nothing more is launched. A pod differs when one side has no node for it, or a node of
+another NodePool, or one with other labels of those that it asks for, or when its workload is spread
+otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +298,7 @@ def section(
         _SAID.format(
             day=f"{datetime.now(UTC):%Y-%m-%d}",
             pools=sum(len(cluster.pools) for cluster in seen),
+            most=MOST_WORKLOADS,
             files=len({cluster.name.partition(" ")[0] for cluster in seen}),
         ),
         "",

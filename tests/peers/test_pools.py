@@ -9,7 +9,7 @@ import pytest
 from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
 from shared.model import labels as keys
 from tests.peers.pool_clusters import Cluster, clusters
-from tests.peers.pool_pods import Asked, pods_for
+from tests.peers.pool_pods import MOST_WORKLOADS, Asked, pods_for
 from tests.peers.pools import (
     OTHER_LABELS,
     OTHER_POOL,
@@ -92,7 +92,7 @@ def test_dovetail_decides_for_each_workload_alone_and_agrees_with_itself(tmp_pat
     assert by_kind["zone, named by the NodePool"] == (1, 0)
     assert by_kind["spread over zones"] == (4, 0)
     assert by_kind["a taint not tolerated"] == (0, 1)
-    assert by_kind["a NVIDIA GPU"] == (0, 1)
+    assert by_kind["an NVIDIA GPU"] == (0, 1)
     assert by_kind["more than the limit"] == (0, 1)
     text, too_much = section([cluster], found)
     assert "| spread over zones | 4 | 4 | 0 | 0 |" in text
@@ -104,6 +104,7 @@ def test_pods_follow_from_the_node_pool_and_the_seed(tmp_path: Path) -> None:
     types = cluster.catalog.instance_types
     assert pods_for(cluster.pools, types, 1) == list(cluster.asked)
     assert pods_for(cluster.pools, types, 2) != list(cluster.asked)
+    assert len(pods_for(cluster.pools * 9, types, 1)) == MOST_WORKLOADS
 
 
 NODE = {keys.NODE_POOL: "general", keys.ZONE: "eu-west-1a"}
