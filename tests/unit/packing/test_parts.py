@@ -63,13 +63,13 @@ def test_methods_that_turn_in_circles_are_stopped(monkeypatch: pytest.MonkeyPatc
 
 def test_a_column_that_helps_nothing_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = problem([pod(c, m, 400) for c in (300, 900) for m in (0.5, 3)])
-    monkeypatch.setattr(linear_program, "_good_column", lambda *_: (1.0, [(0, 0.0)], 0))
+    monkeypatch.setattr(linear_program, "_best_column", lambda *_: (1.0, [(0, 0.0)], 0))
     assert pack(asked).fallback == ""
 
 
 def test_surplus_enters_where_a_price_fell_below_zero() -> None:
-    usable: list[list[tuple[int, tuple[int, ...]]]] = [[(1, (0,)), (1, (1,))]]
-    found = linear_program._good_column(usable, [10], [3.0, -2.0], [1, 1], 0)
+    usable = linear_program.Usable([(0,), (1,)], [[(1, 0), (1, 1)]])
+    found = linear_program._best_column(usable, [10], [3.0, -2.0], [1, 1])
     assert found == (0.0, [(1, -1.0)], -1)
 
 
