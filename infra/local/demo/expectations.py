@@ -97,11 +97,13 @@ def _pods_on_known_nodes(situation: Situation, argument: Mapping[str, Any]) -> s
 
 
 def _pods_on_provisioner(situation: Situation, argument: Mapping[str, Any]) -> str:
-    owners = {node.name: node.labels.get(PROVISIONER) for node in situation.timeline.nodes.values()}
+    owners = {node.name: node.owner for node in situation.timeline.nodes.values()}
     for pod in situation.timeline.living_pods(_selected(argument)):
         owner = owners.get(pod.node)
         if owner != argument["provisioner"] and pod.node not in situation.known_nodes:
-            return f"{pod.name} is on a node of {owner}, expected {argument['provisioner']}"
+            return (
+                f"{pod.name} is on a node of {owner or 'none'}, expected {argument['provisioner']}"
+            )
     return ""
 
 
