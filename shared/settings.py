@@ -112,8 +112,8 @@ class ProvisionSettings(TimerSettings):
         binding_policy: `early` binds pods for which that is safe at once, `ready` binds when the
             node is Ready, `scheduler` leaves binding to kube-scheduler.
         max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius.
-        max_launch_groups: Most CreateFleet calls of one plan, if no more of them cost little; 0
-            for no limit.
+        max_launch_groups: Most CreateFleet calls of one plan, unless so few would raise its price
+            by over 0.5 %; 0 for no limit.
         fewer_nodes_permille: Of plans whose prices differ by so many thousandths at most, the one
             with fewer nodes is carried out.
         preference_price_percent: A preference of pods is kept if that costs at most this much

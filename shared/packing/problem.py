@@ -113,9 +113,8 @@ class PackingSettings:
             40, since EC2 throttles calls: at two a second, all are made within 20 s; 0 for no
             limit. Pods bound to types and zones of their own may need more at any price.
         fewer_groups_permille: What it may cost to have no more launch groups than that, in
-            thousandths of the price of a plan. Default 5: half a second for each call more is
-            worth that much, and 20 calls less cost up to 36 % where 250 workloads choose zones
-            and types.
+            thousandths of the price of a plan. Default 5. Each further call takes half a second;
+            20 calls less raised the price by 36 % where 250 workloads choose zones and types.
         improve_iterations: Tries of the improvement phase, which never raises the price of a plan.
             Default 60; a number of tries instead of a time keeps plans reproducible. Large
             batches get fewer, since each try costs more.

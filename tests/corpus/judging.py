@@ -21,7 +21,7 @@ from shared.manifests.fields import mapping, text
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError
 from shared.model.dialect import V1, V1ALPHA5
 
-_OTHER_CLASSES: Final = {
+OTHER_CLASSES: Final = {
     "apiVersion": V1.template_version,
     "kind": V1.template_kind,
     "spec": {
@@ -97,7 +97,7 @@ def _judged(
         return []
     try:
         if document.kind == V1.owner_kind and not is_foreign(raw):
-            known = {named_class(raw): _OTHER_CLASSES, **_right(classes)}
+            known = {named_class(raw): OTHER_CLASSES, **_right(classes)}
             return [*decode_node_pool(raw, known).warnings]
         if document.kind == V1ALPHA5.owner_kind:
             templates = {_named_template(raw): _OTHER_TEMPLATES}

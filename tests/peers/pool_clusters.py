@@ -1,14 +1,14 @@
 """NodePools of a folder, file by file, as both sides read them."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from functions.cli.offline.snapshot import read_snapshot
 from shared.catalog.reading import EMBEDDED_REGION, Catalog
+from shared.launching.node_objects import region_of
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign, named_class
 from shared.manifests.documents import Document, read_documents
 from shared.model import labels as keys
@@ -16,21 +16,9 @@ from shared.model.dialect import V1
 from shared.model.errors import InvalidManifestError
 from shared.model.snapshot import ClusterSnapshot
 from shared.scheduling.provisioner_offerings import as_configured
-from tests.corpus.judging import judge
+from tests.corpus.judging import OTHER_CLASSES, judge
 from tests.peers.pool_pods import Asked, pods_for
 from tests.peers.problems import Raw, deployment, type_for_karpenter
-
-_ZONE: Final = re.compile(r"([a-z]{2}(?:-[a-z]+)+-\d)[a-z]")
-_OTHER_CLASS: Final = {
-    "apiVersion": V1.template_version,
-    "kind": V1.template_kind,
-    "spec": {
-        "role": "nodes",
-        "amiSelectorTerms": [{"alias": "al2023@latest"}],
-        "subnetSelectorTerms": [{"tags": {"discovery": "x"}}],
-        "securityGroupSelectorTerms": [{"tags": {"discovery": "x"}}],
-    },
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +106,7 @@ def _cluster(
     needed = []
     for wanted in sorted({named_class(pool) for pool in pools}):
         known = classes.get(wanted, ())
-        made_up = {**_OTHER_CLASS, "metadata": {"name": wanted}}
+        made_up = {**OTHER_CLASSES, "metadata": {"name": wanted}}
         needed.append(known[min(number, len(known) - 1)] if known else made_up)
     return Cluster(
         name=name,
@@ -134,8 +122,8 @@ def _region(pools: Iterable[Raw]) -> str:
     for pool in pools:
         for need in pool["spec"]["template"]["spec"]["requirements"]:
             for value in need.get("values", ()) if need["key"] == keys.ZONE else ():
-                if found := _ZONE.fullmatch(value):
-                    return found[1]
+                if (found := region_of(value)) != value:
+                    return found
     return EMBEDDED_REGION
 
 

@@ -1,12 +1,12 @@
 """Provisioners and NodePools among manifest files, with what they name."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from shared.ami_families import refuse_wrong_user_data
 from shared.catalog.reading import Catalog
+from shared.launching.node_objects import region_of
 from shared.manifests.custom_resources.node_classes import read_node_class
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name, read_node_template
@@ -20,7 +20,6 @@ from shared.model.dialect import V1, V1ALPHA5
 from shared.model.provisioner import Provisioner
 from shared.planning.provisioner_checks import requirement_warnings
 
-_ZONE: Final = re.compile(r"([a-z]{2}(?:-[a-z]+)+-[0-9]+)[a-z]?")
 OWNERS: Final = (V1ALPHA5.owner_kind, V1.owner_kind)
 # Versions that are read as the one after them, with its defaults.
 _READ_AS: Final = {
@@ -123,10 +122,10 @@ def _notes(found: Iterable[Provisioner], catalog: Catalog) -> Iterator[str]:
 def _regions(found: Iterable[Provisioner]) -> set[str]:
     """Return the Regions that requirements ask for, by their name or that of a zone."""
     return {
-        match[1]
+        region_of(value)
         for provisioner in found
         for requirement in provisioner.requirements
         if requirement.key in {keys.ZONE, keys.REGION} and not requirement.complement
         for value in requirement.values
-        if (match := _ZONE.fullmatch(value))
+        if requirement.key == keys.REGION or region_of(value) != value
     }

@@ -151,7 +151,8 @@ class _Weighing:
             ]
         if not 0 < len(first) < len(some):
             first = list(some[: (len(some) + 1) // 2])
-        return first, [wish for wish in some if wish not in first]
+        chosen = set(first)
+        return first, [wish for wish in some if wish not in chosen]
 
 
 def prices_of(plan_state: PlanState) -> list[int]:
