@@ -15,7 +15,6 @@ from shared.model.ec2.instance_types import (
 )
 from shared.model.ec2.launches import (
     Instance,
-    IntentState,
     LaunchIntent,
     LaunchOption,
     PlannedNode,
@@ -330,7 +329,6 @@ def intent(**overrides: Any) -> LaunchIntent:
         "body_key": "body",
         "body_hash": "0" * 64,
         "reserved": Resources.of(cpu=2000),
-        "state": IntentState.OPEN,
         "created_at": NOW,
         **overrides,
     }

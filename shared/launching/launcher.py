@@ -120,8 +120,10 @@ class Launcher:
         )
         # The body first: a header without its body could not be resumed.
         self._ports.decisions.put(attempt.key, body.to_bytes())
-        self._ports.ledger.open_intent(self._lease.renew(), intent)
-        return self._carry_out(context, intent, body, anew=True)
+        asked = self.book.open(intent)
+        if asked is None:
+            return LaunchOutcome.LATER
+        return self._request(context, intent, asked, body, anew=True)
 
     def resume(self, context: LaunchContext, intent: LaunchIntent) -> LaunchOutcome:
         """Go on with an intent that an earlier invocation left open.
@@ -176,20 +178,34 @@ class Launcher:
         *,
         anew: bool = False,
     ) -> LaunchOutcome:
+        """Request an attempt from EC2 once there is a request token for it."""
+        ready = self.book.take_up(intent)
+        if ready is None:
+            return LaunchOutcome.LATER
+        return self._request(context, ready, ready, body, unsettled, anew=anew)
+
+    def _request(
+        self,
+        context: LaunchContext,
+        intent: LaunchIntent,
+        asked: LaunchIntent,
+        body: LaunchBody,
+        unsettled: datetime | None = None,
+        *,
+        anew: bool,
+    ) -> LaunchOutcome:
         """Request an attempt from EC2; request what it does not launch in another way.
 
         Args:
+            intent: As it is if this call launches nothing.
+            asked: As it stands written.
             anew: Whether this attempt cannot have been requested before.
             unsettled: Until when an earlier holder of the lease may still request this attempt:
                 before then, a refusal does not prove that nothing is launched for it.
         """
-        granted = self.book.with_token(intent)
-        if granted is None:
-            return LaunchOutcome.LATER
-        intent = asked = granted
         try:
             self._make_templates(body)
-            asked = self.book.about_to_ask(intent)
+            asked = self.book.about_to_ask(asked)
             answer = self._ask(body)
         except ThrottledError as error:
             # Nothing was launched by this call, so nothing has to be waited for but the throttle.
@@ -243,7 +259,7 @@ class Launcher:
 
     def _make_templates(self, body: LaunchBody) -> None:
         for name, data in sorted(body.templates.items()):
-            self._lease.renew()
+            self._lease.keep()
             self._ports.cloud.ensure_launch_template(name, data)
 
     def _ask(self, body: LaunchBody) -> FleetAnswer:
@@ -311,7 +327,7 @@ class Launcher:
         )
         if wait is not None:
             return self.book.postpone(next_intent, wait)
-        self._ports.ledger.change_intent(self._lease.renew(), next_intent)
+        self.book.change(next_intent)
         return self._carry_out(context, next_intent, next_body, anew=True)
 
     def _usable(self, context: LaunchContext) -> LaunchContext:

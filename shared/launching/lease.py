@@ -1,4 +1,4 @@
-"""The lease while we hold it: renewed before each call that changes the world."""
+"""The lease while we hold it: kept long enough for each call that changes the world."""
 
 from datetime import timedelta
 
@@ -21,6 +21,10 @@ class HeldLease:
         """The lease as last written."""
         return self._lease
 
+    def note(self, renewed: Lease) -> None:
+        """Keep the lease as another write has renewed it."""
+        self._lease = renewed
+
     def renew(self) -> Lease:
         """Push the expiry and return the lease.
 
@@ -33,8 +37,8 @@ class HeldLease:
     def keep(self) -> Lease:
         """Push the expiry if less than half of the lease is left, and return the lease.
 
-        For calls to the cluster and writes to the ledger, of which one invocation makes hundreds:
-        the half that is left is longer than any of them may take.
+        For calls to the cluster and writes to the ledger: the half that is left is longer than any
+        of them may take.
 
         Raises:
             ConflictError: If it has another holder now: stop, that one resumes from here.

@@ -26,7 +26,7 @@ from shared.node_lifecycle.node_waits import (
 from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.scheduling.binding import needs_scheduler
 from shared.snapshot.observed_allocatable import learn
-from shared.timers.heartbeats import drop_timer
+from shared.timers.heartbeats import timer_seen
 from shared.timers.timers import start_expiration
 
 _BUSY = "a quiet moment"
@@ -174,11 +174,9 @@ class Binding:
             EventRecorder(self._ports).record([event])
 
     def _complete(self, node: Node, slot: Slot | None) -> None:
-        """Keep the promise of the slot, and pass from registration to expiration."""
+        """Keep the promise of the slot, and see to the expiration; the registration timer ends."""
         if slot is not None:
             self._ports.ledger.drop_slot(slot)
-        name = self._ports.cluster.name
-        drop_timer(self._ports.ledger, name, node.uid, TimerKind.REGISTRATION)
         self._expire(node)
 
     def _startup_taints(self, node: Node) -> StartupTaints:
@@ -244,7 +242,9 @@ class Binding:
         )
 
     def _expire(self, node: Node) -> None:
-        """Start the expiration timer of a node whose maker could not; its name is taken once."""
+        """Start the expiration timer of a node whose maker could not."""
+        if timer_seen(self._ports.ledger, self._ports.cluster.name, node.uid, TimerKind.EXPIRATION):
+            return
         provisioners, _ = self._ports.cluster.provisioners()
         for provisioner in provisioners:
             if provisioner.owns(node):

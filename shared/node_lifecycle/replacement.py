@@ -87,8 +87,7 @@ class Replacement(Timer):
         state = replace(state, steps=steps)
         nodes = self._ports.cluster.nodes()
         old = _old(state, nodes)
-        for node in old:
-            self._heartbeat(node.uid)
+        self._ports.crew.each(lambda node: self._heartbeat(node.uid), old)
         if not old:
             # What is left may allow another change: no need to wait for the minute's look.
             self._ports.outbox.look(self._ports.cluster.name)
@@ -131,11 +130,10 @@ class Replacement(Timer):
         if any(self._is_early(node, owners[node.name], reason) for node in staying):
             return state.wait_again(_DRAIN_POLL)
         try:
-            held = [
-                look_first(self._ports, node, reason)
-                for node in staying
-                if not ignores_holds(node, owners[node.name], reason, now)
-            ]
+            held = self._ports.crew.each(
+                lambda node: look_first(self._ports, node, reason),
+                [n for n in staying if not ignores_holds(n, owners[n.name], reason, now)],
+            )
             if any(held):
                 if age > 2 * _PATIENCE:
                     return self._abandon(state, nodes, "pods hold it")
@@ -144,10 +142,10 @@ class Replacement(Timer):
             fitting = self._fits(staying)
             if fitting is None:
                 return self._abandon(state, nodes, "pods came that fit nowhere else")
-            cordoned = [
-                cordon_by_choice(self._ports, read_again(self._ports, node), reason)
-                for node in staying
-            ]
+            cordoned = self._ports.crew.each(
+                lambda node: cordon_by_choice(self._ports, read_again(self._ports, node), reason),
+                staying,
+            )
         except (ConflictError, NotFoundError):
             return state.wait_again(timedelta(seconds=1))
         if not self._pods_on(cordoned) <= fitting and self._fits(cordoned) is None:
@@ -170,21 +168,18 @@ class Replacement(Timer):
     ) -> TimerState:
         """Delete the old nodes, whose drain is another timer's; a blocked node is left alone."""
         reason, now = state.text("reason"), self._ports.clock.now()
-        outcomes = {
-            node: remove_by_choice(
+        outcomes = self._ports.crew.each(
+            lambda node: remove_by_choice(
                 self._ports,
                 node,
                 reason,
                 despite_holds=ignores_holds(node, owners[node.name], reason, now),
-            )
-            for node in staying
-        }
-        if Removal.CHANGED in outcomes.values():
+            ),
+            staying,
+        )
+        if Removal.CHANGED in outcomes:
             return state.wait_again(timedelta(seconds=1))
-        if (
-            Removal.BLOCKED in outcomes.values()
-            and self._ports.clock.now() - _since(state) > 2 * _PATIENCE
-        ):
+        if Removal.BLOCKED in outcomes and self._ports.clock.now() - _since(state) > 2 * _PATIENCE:
             return self._abandon(state, nodes, "pods hold it")
         return state.wait_again(_DRAIN_POLL)
 
@@ -211,7 +206,7 @@ class Replacement(Timer):
 
     def _pods_on(self, nodes: Sequence[Node]) -> frozenset[str]:
         """Return the uids of the pods that are on nodes now and have not ended."""
-        on_each = (self._ports.cluster.pods_on(node.name) for node in nodes)
+        on_each = self._ports.crew.each(self._ports.cluster.pods_on, [n.name for n in nodes])
         return frozenset(pod.uid for pods in on_each for pod in pods if not pod.is_terminal)
 
     def _is_launching(self, plan_id: str) -> bool:

@@ -85,6 +85,7 @@ class NodePorts:
 
     Attributes:
         brakes: What people have set for the whole cluster, as it is now.
+        crew: Works at several nodes at the same time, where it has threads.
     """
 
     cluster: NodeCluster
@@ -93,6 +94,7 @@ class NodePorts:
     outbox: Outbox
     clock: Clock
     brakes: Brakes = NO_BRAKES
+    crew: Crew = field(default_factory=Crew)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,6 @@ class ClusterPorts(NodePorts):
         metadata: What the attachment allows of the instance metadata service.
         preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
         rivals: Sees other autoscalers.
-        crew: Works at several nodes at the same time, where it has threads.
     """
 
     cluster: Cluster
@@ -118,7 +119,6 @@ class ClusterPorts(NodePorts):
     metadata: MetadataBound = UNBOUND
     preference_policy: PreferencePolicy = PreferencePolicy.WEIGH
     rivals: Rivals = field(default_factory=NoRivals)
-    crew: Crew = field(default_factory=Crew)
 
     def profile_of(self, template: NodeTemplate) -> str:
         """Return the instance profile of a template's machines, empty if its role has none."""

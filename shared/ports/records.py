@@ -20,7 +20,7 @@ class NodeLedger(Protocol):
     """
 
     def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
-        """Return the intents that are not done, sorted by plan, group."""
+        """Return the intents of a cluster, sorted by plan, group."""
         ...
 
     def abandoned(self, cluster: str, now: datetime) -> bool:
@@ -132,19 +132,29 @@ class Ledger(NodeLedger, Protocol):
         """
         ...
 
-    def open_intent(self, lease: Lease, intent: LaunchIntent) -> None:
-        """Write an intent down, once.
+    def open_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
+        """Write an intent down, once; return the lease, renewed by the same write.
 
         Raises:
-            ConflictError: If the lease was lost or that attempt is already written.
+            ConflictError: If the lease was lost or that intent is already written.
         """
         ...
 
-    def change_intent(self, lease: Lease, intent: LaunchIntent) -> None:
-        """Replace an intent's row (same plan, group; attempt, state or time changed).
+    def change_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
+        """Replace an intent (same plan, group; attempt or time changed), and renew the lease.
 
         Raises:
-            ConflictError: If the lease was lost.
+            ConflictError: If the lease was lost, or the intent is closed or at a later attempt.
+        """
+        ...
+
+    def close_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
+        """Remove an intent, whose reservation is free again, and renew the lease.
+
+        One that is gone is closed.
+
+        Raises:
+            ConflictError: If the lease was lost, or the intent is at a later attempt.
         """
         ...
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from shared.aws.ledger.decay import Refusal, TokenBucket, refused
 from shared.model.ec2.instance_types import OfferingKey
-from shared.model.ec2.launches import IntentState, LaunchIntent, Lease, Slot, slot_of
+from shared.model.ec2.launches import LaunchIntent, Lease, Slot, slot_of
 from shared.model.ec2.quotas import Quota, QuotaReached
 from shared.model.errors import ConflictError
 from shared.model.memo import Memo
@@ -47,6 +47,7 @@ class FakeLedger:
         self.calls: list[Call] = []
         self._errors: dict[str, list[Exception]] = {}
         self.intents: dict[tuple[str, str, int], LaunchIntent] = {}
+        self.closed: dict[tuple[str, str, int], LaunchIntent] = {}
         self.slot_values: dict[tuple[str, str], Slot] = {}
         self.instances: dict[str, str] = {}
         self.paired: dict[str, str] = {}
@@ -120,32 +121,42 @@ class FakeLedger:
 
     # --- intents and slots
 
-    def open_intent(self, lease: Lease, intent: LaunchIntent) -> None:
+    def open_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
         self._called("open_intent", intent)
         self._fence(lease)
         key = (intent.cluster, intent.plan_id, intent.group)
-        known = self.intents.get(key)
-        if known is not None and (
-            known.state is IntentState.DONE or known.attempt >= intent.attempt
-        ):
+        if key in self.intents:
             raise ConflictError(f"intent {key} stands written")
         self.intents[key] = intent
+        return self._renewed(lease, now)
 
-    def change_intent(self, lease: Lease, intent: LaunchIntent) -> None:
+    def change_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
         self._called("change_intent", intent)
         self._fence(lease)
         key = (intent.cluster, intent.plan_id, intent.group)
         known = self.intents.get(key)
-        if known is not None and known.attempt > intent.attempt:
-            raise ConflictError(f"intent {key}: a later attempt stands written")
+        if known is None or known.attempt > intent.attempt:
+            raise ConflictError(f"intent {key}: it is closed or at a later attempt")
         self.intents[key] = intent
+        return self._renewed(lease, now)
+
+    def close_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
+        self._called("close_intent", intent)
+        self._fence(lease)
+        key = (intent.cluster, intent.plan_id, intent.group)
+        known = self.intents.get(key)
+        if known is not None and known.attempt > intent.attempt:
+            raise ConflictError(f"intent {key}: it is at a later attempt")
+        self.intents.pop(key, None)
+        self.closed[key] = intent
+        return self._renewed(lease, now)
+
+    def _renewed(self, lease: Lease, now: datetime) -> Lease:
+        self._leases[lease.cluster].until = now + self._span
+        return replace(lease, expires_at=now + self._span)
 
     def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
-        found = [
-            intent
-            for intent in self.intents.values()
-            if intent.cluster == cluster and intent.state is IntentState.OPEN
-        ]
+        found = [intent for intent in self.intents.values() if intent.cluster == cluster]
         return tuple(sorted(found, key=lambda entry: (entry.plan_id, entry.group)))
 
     def fill_slot(self, lease: Lease, slot: Slot) -> bool:

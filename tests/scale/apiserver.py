@@ -1,7 +1,7 @@
 """The embedded API server with a large cluster in it, as a process of its own.
 
-Run as `python -m tests.scale.apiserver NODES [JOINING [WAITING]]`: prints its URL once the cluster
-is there, and ends with its standard input. Its CPU time is none of the functions'.
+Run as `python -m tests.scale.apiserver NODES JOINING WAITING PODS_OF_A_NODE`: prints its URL once
+the cluster is there, and ends with its standard input. Its CPU time is none of the functions'.
 """
 
 import subprocess
@@ -16,22 +16,21 @@ from tests.scale.manifests import PODS_OF_A_NODE, node, pod
 
 def main() -> None:
     """Serve a cluster of so many nodes, each with its pods."""
-    nodes, joining, waiting = (int(given) for given in (*sys.argv[1:], "0", "0")[:3])
     with EmbeddedKube() as kube:
-        _fill(kube.api, nodes, joining, waiting)
+        _fill(kube.api, *map(int, sys.argv[1:]))
         sys.stdout.write(f"{kube.url}\n")
         sys.stdout.flush()
         sys.stdin.read()
 
 
-def _fill(api: KubeApi, nodes: int, joining: int, waiting: int) -> None:
+def _fill(api: KubeApi, nodes: int, joining: int, waiting: int, pods_of_a_node: int) -> None:
     for number in range(nodes):
         _put(api, "nodes", node(number))
-        for place in range(PODS_OF_A_NODE):
-            _put(api, "pods", pod(number * PODS_OF_A_NODE + place, number))
+        for place in range(pods_of_a_node):
+            _put(api, "pods", pod(number * pods_of_a_node + place, number))
     for number in range(nodes, nodes + joining):
         _put(api, "nodes", node(number, joining=True))
-    first = nodes * PODS_OF_A_NODE
+    first = nodes * pods_of_a_node
     for number in range(first, first + waiting):
         _put(api, "pods", pod(number, None))
 
@@ -41,9 +40,11 @@ def _put(api: KubeApi, plural: str, manifest: dict[str, Any]) -> None:
 
 
 @contextmanager
-def large_cluster(nodes: int, joining: int = 0, waiting: int = 0) -> Iterator[str]:
+def large_cluster(
+    nodes: int, joining: int = 0, waiting: int = 0, pods_of_a_node: int = PODS_OF_A_NODE
+) -> Iterator[str]:
     """Serve such a cluster as long as the block lasts, and yield its URL."""
-    amounts = [str(amount) for amount in (nodes, joining, waiting)]
+    amounts = [str(amount) for amount in (nodes, joining, waiting, pods_of_a_node)]
     command = [sys.executable, "-m", "tests.scale.apiserver", *amounts]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -23,12 +23,14 @@ class Measured:
 
 
 def exponent(first: tuple[int, float], last: tuple[int, float]) -> float:
-    """Return how a value grows with the size: as the size to this power.
+    """Return how a value grows with the size: as the size to this power; 0 for one that is 0.
 
     Example:
         >>> exponent((10, 3.0), (1000, 300.0))
         1.0
     """
+    if not (first[1] and last[1]):
+        return 0.0
     return math.log(last[1] / first[1]) / math.log(last[0] / first[0])
 
 

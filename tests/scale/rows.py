@@ -11,15 +11,15 @@ from typing import Final
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import Slot
 from shared.model.resources import Resources
-from shared.ports import TimerKind
-from shared.timers.timers import start_registration
 from tests.scale import manifests
 from tests.scale.apiserver import large_cluster
 from tests.scale.burst import burst
+from tests.scale.consolidation import consolidation
 from tests.scale.decisions import decisions_of_an_hour
 from tests.scale.dump import dump
 from tests.scale.forwarder import forwarder
 from tests.scale.launches import beside, launches
+from tests.scale.life import life
 from tests.scale.memory import peak_mib
 from tests.scale.virtual import WAKE_WINDOW
 from tests.scale.world import LargeCluster
@@ -150,20 +150,6 @@ def joins(nodes: int) -> Values:
         }
 
 
-def life(_: int) -> Values:
-    """Follow one node from its launch to its end: what the ledger costs."""
-    with large_cluster(0) as url:
-        cluster = LargeCluster(url, "provision")
-        cluster.pods_arrive(1)
-        cluster.provision()
-        cluster.clock.sleep(timedelta(seconds=40))
-        cluster.provision()
-        (node,) = cluster.ports.cluster.nodes()
-        start_registration(cluster.ports, node, timedelta(minutes=5), cluster.clock.now())
-        assert cluster.outbox.timers_of(TimerKind.REGISTRATION)
-        return {"WCU": cluster.table.writes.total(), "RCU": cluster.table.reads.total()}
-
-
 def many_clusters(nodes: int) -> Values:
     """Sweep a hundred clusters of so many nodes: each has an invocation of its own."""
     values = sweep(nodes)
@@ -245,6 +231,18 @@ ROWS: Final[Mapping[str, Row]] = {
         bars={"all bound, s": (60, 150, 500), "longest invocation, s": 120},
         exponents={},
     ),
+    "consolidation": Row(
+        what="consolidation of so many half-empty nodes, for twenty minutes",
+        measure=consolidation,
+        sizes=(1_000, 10_000),
+        bars={
+            "seconds a node": 1.8,
+            "longest step of a replacement, s": 20,
+            "longest step of a drain, s": 20,
+            "nodes cordoned and not drained": 0,
+        },
+        exponents={},
+    ),
     "dump": Row(
         what="dovetail plan of a dump of so many pods",
         measure=dump,
@@ -278,10 +276,10 @@ ROWS: Final[Mapping[str, Row]] = {
         exponents={},
     ),
     "life": Row(
-        what="ledger of a node, from its launch to its Node",
+        what="ledger of each of so many nodes, one after the other, from launch to end",
         measure=life,
-        sizes=(1,),
-        bars={"WCU": 33},
-        exponents={},
+        sizes=(1, 100),
+        bars={"WCU of one": 33},
+        exponents={"WCU of one": 0.01},
     ),
 }

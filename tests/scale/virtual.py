@@ -102,6 +102,11 @@ class VirtualClock:
             self.now()
             self._waited += span
 
+    def become(self, memory_mib: int, moment: datetime) -> None:
+        """Count the time of another function from a moment on, be it past."""
+        self._waited, self._from = moment - START, time.process_time()
+        self._share = min(memory_mib / WHOLE_CORE_MIB, 1.0)
+
     def at(self, moment: datetime, action: Callable[[], None]) -> None:
         """Let something happen elsewhere at a time: it takes no time of this function."""
         heapq.heappush(self._alarms, (moment, len(self._alarms), action))
@@ -171,6 +176,12 @@ class TimedApi(KubeApi):
         super().__init__(url, pool, dict, timeout=timedelta(seconds=300), compress=True)
         self._clock = clock
         self.bindings: dict[str, datetime] = {}
+        self._evictions: list[str] = []
+
+    def evicted(self) -> list[str]:
+        """Return the paths of the pods that were evicted since this was last asked."""
+        found, self._evictions = self._evictions, []
+        return found
 
     def send(
         self,
@@ -193,6 +204,8 @@ class TimedApi(KubeApi):
         reply = super().send(method, path, **given)
         if path.endswith("/binding") and reply.ok:
             self.bindings[path] = self._clock.latest()
+        if path.endswith("/eviction") and reply.ok:
+            self._evictions.append(path.removesuffix("/eviction"))
         return reply
 
     def stream(self, path: str, query: Query, read_seconds: float) -> Stream:

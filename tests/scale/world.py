@@ -1,5 +1,6 @@
 """One large cluster: functions' real handlers and adapters, services with a price and a wait."""
 
+import dataclasses
 import itertools
 import json
 import logging
@@ -47,8 +48,20 @@ from tests.scale.virtual import (
 )
 
 # Of functions, as deployed; a test compares them.
-MEMORY_MIB: Final = {"provision": 1024, "bind": 512, "sweep": 512, "replacement": 1024}
-TIMEOUT_SECONDS: Final = {"provision": 120, "bind": 60, "sweep": 60, "replacement": 60}
+MEMORY_MIB: Final = {
+    "provision": 1024,
+    "bind": 512,
+    "sweep": 512,
+    "replacement": 1024,
+    "termination": 512,
+}
+TIMEOUT_SECONDS: Final = {
+    "provision": 120,
+    "bind": 60,
+    "sweep": 60,
+    "replacement": 60,
+    "termination": 60,
+}
 _DEFINITIONS: Final = Path(__file__).parents[2] / "infra" / "cluster"
 _CORE: Final = "/api/v1/namespaces/default/pods"
 
@@ -78,7 +91,8 @@ class LargeCluster:
 
     def __init__(self, url: str, function: str, copies: Mapping[str, bytes] | None = None) -> None:
         logger.setLevel(logging.CRITICAL)
-        self._timeout = timedelta(seconds=TIMEOUT_SECONDS[function])
+        self._function = function
+        self._url = url
         self.clock = VirtualClock(MEMORY_MIB[function])
         self.api = connect_endpoint(url, "", lambda: "token")
         self.table = CountedTable(self.clock.rows)
@@ -88,14 +102,8 @@ class LargeCluster:
         session: Any = self.table
         self.timed_api = TimedApi(url, self.clock)
         self.copies = TimedCopies(self.clock, copies or {})
-        cluster = KubeCluster(
-            manifests.CLUSTER,
-            self.timed_api,
-            now=self.clock.now,
-            shelf_of=shelves(self.copies, cluster=manifests.CLUSTER, server=url),
-        )
         self.ports = ClusterPorts(
-            cluster=cluster,
+            cluster=self._reader(),
             cloud=self.cloud,
             catalog=FakeCatalog.embedded(zones=manifests.ZONES),
             ledger=DynamoLedger(session, table="ledger", clock=self.clock),
@@ -109,6 +117,18 @@ class LargeCluster:
         self._ids = itertools.count(1)
         self._pods = itertools.count(10_000_000)
         self._define()
+
+    def _reader(self) -> KubeCluster:
+        return KubeCluster(
+            manifests.CLUSTER,
+            self.timed_api,
+            now=self.clock.now,
+            shelf_of=shelves(self.copies, cluster=manifests.CLUSTER, server=self._url),
+        )
+
+    def of_another_function(self) -> ClusterPorts:
+        """Return ports like these of a process that has read nothing yet."""
+        return dataclasses.replace(self.ports, cluster=self._reader())
 
     # --- what is there
 
@@ -154,6 +174,16 @@ class LargeCluster:
             reply = self.api.send("PATCH", path, body=body, content_type=MERGE_PATCH)
             assert reply.ok, reply
 
+    def pod_runs(self, node: str) -> None:
+        """Let another pod run on a node."""
+        manifest = manifests.pod(next(self._pods), 0)
+        manifest["spec"]["nodeName"] = node
+        self._post(_CORE, manifest)
+        path = f"{_CORE}/{manifest['metadata']['name']}/status"
+        body = {"status": manifest["status"]}
+        reply = self.api.send("PATCH", path, body=body, content_type=MERGE_PATCH)
+        assert reply.ok, reply
+
     def kubelets_report(self, nodes: range) -> None:
         """Let kubelets write the status of their nodes, as they do every five minutes."""
         for number in nodes:
@@ -167,6 +197,12 @@ class LargeCluster:
     def provision(self) -> Spent:
         """Let the queue wake provision once."""
         message = json.dumps(encode(wake(Kind.POD_PENDING, manifests.CLUSTER, self.clock.now())))
+        event = {"Records": [{"messageId": "m", "body": message}]}
+        return self._called(provision, self._provisioning, event)
+
+    def look(self) -> Spent:
+        """Let the queue wake provision to look over all nodes."""
+        message = json.dumps(encode(wake(Kind.LOOK, manifests.CLUSTER, self.clock.now())))
         event = {"Records": [{"messageId": "m", "body": message}]}
         return self._called(provision, self._provisioning, event)
 
@@ -191,14 +227,20 @@ class LargeCluster:
         )
 
     def _called(self, module: Any, service: Callable[[], Any], event: dict[str, Any]) -> Spent:
-        ends = self.clock.now() + self._timeout
+        return self.call(self._function, module, service, event)[1]
+
+    def call(
+        self, function: str, module: Any, service: Callable[[], Any], event: dict[str, Any]
+    ) -> tuple[Any, Spent]:
+        """Return what a function's handler answers, and what that took."""
+        ends = self.clock.now() + timedelta(seconds=TIMEOUT_SECONDS[function])
         runtime = _Runtime(service, ends)
         context: LambdaContext = Context(lambda: ends - self.clock.now())  # type: ignore[assignment]
         kept, module.load_runtime = module.load_runtime, lambda: runtime
         try:
             self.clock.begin()
-            module.handler(event, context)
-            return self.clock.spent()
+            answer = module.handler(event, context)
+            return answer, self.clock.spent()
         finally:
             module.load_runtime = kept
 

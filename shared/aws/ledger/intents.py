@@ -1,79 +1,74 @@
-"""Launch intents: written before EC2 is asked, out of sight when done."""
+"""Launch intents: written before EC2 is asked, removed when nothing of them is left to do."""
 
+import dataclasses
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from shared.aws.ledger import rows
 from shared.aws.ledger.lease import Leases
 from shared.aws.ledger.table import Condition, absent
-from shared.model.ec2.launches import IntentState, LaunchIntent, Lease
+from shared.model.ec2.launches import LaunchIntent, Lease
 from shared.model.errors import ConflictError
 
 
 class Intents(Leases):
     """The part of the ledger that says what EC2 may have been asked for."""
 
-    def open_intent(self, lease: Lease, intent: LaunchIntent) -> None:
-        """Write an intent down, once.
+    def open_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
+        """Write an intent down, once; return the lease, renewed by the same write.
+
+        No write of it can come late, after it was closed, and open it again: the SDK gives all
+        tries of a transaction the same token, and DynamoDB takes a token once in ten minutes.
+        Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+        (2026-11-26).
 
         Raises:
-            ConflictError: If the lease was lost or that attempt is already written.
+            ConflictError: If the lease was lost or that intent is already written.
         """
-        now = self._table.now()
-        new = absent(now)
-        higher = Condition(
-            text=f"({new.text} OR #attempt < :attempt)",
-            names=(*new.names, "attempt"),
-            values={**new.values, "attempt": intent.attempt},
-        )
-        held, unwritten, unfinished = self._table.transact(
-            [
-                self._fence(lease),
-                {"Update": self._table.update(rows.intent_key(intent), self._row(intent), higher)},
-                {"ConditionCheck": self._table.check(rows.done_key(intent), new)},
-            ]
-        )
-        if not held:
-            raise _lost(lease)
-        if not (unwritten and unfinished):
-            raise ConflictError(
-                f"intent {intent.plan_id}/{intent.group}: attempt {intent.attempt} stands written"
-            )
+        return self._write(lease, intent, absent(now), now)
 
-    def change_intent(self, lease: Lease, intent: LaunchIntent) -> None:
-        """Replace an intent's row (same plan, group; attempt, state or time changed).
+    def change_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
+        """Replace an intent (same plan, group; attempt or time changed), and renew the lease.
 
         Raises:
-            ConflictError: If the lease was lost, or a later attempt stands written.
+            ConflictError: If the lease was lost, or the intent is closed or at a later attempt.
         """
-        absent_now = absent(self._table.now())
-        not_later = Condition(
-            text=f"({absent_now.text} OR #attempt <= :attempt)",
-            names=(*absent_now.names, "attempt"),
-            values={**absent_now.values, "attempt": intent.attempt},
-        )
-        is_open = intent.state is IntentState.OPEN
-        here, there = rows.intent_key(intent), rows.done_key(intent)
-        if not is_open:
-            here, there = there, here
-        held, *fitting = self._table.transact(
-            [
-                self._fence(lease),
-                {"Update": self._table.update(here, self._row(intent), not_later)},
-                {"Delete": self._table.delete(there, not_later)},
-            ]
-        )
-        if not held:
-            raise _lost(lease)
-        if not all(fitting):
+        return self._write(lease, intent, _up_to(intent), now)
+
+    def close_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
+        """Remove an intent, whose reservation is free again, and renew the lease.
+
+        One that is gone is closed.
+
+        Raises:
+            ConflictError: If the lease was lost, or the intent is at a later attempt.
+        """
+        here = _up_to(intent)
+        gone_or_here = dataclasses.replace(here, text=f"(attribute_not_exists(pk) OR {here.text})")
+        removal = self._table.delete(rows.intent_key(intent), gone_or_here)
+        return self._fenced(lease, intent, {"Delete": removal}, now)
+
+    def _write(
+        self, lease: Lease, intent: LaunchIntent, condition: Condition, now: datetime
+    ) -> Lease:
+        row = {**rows.intent_row(intent), "expires_at": rows.seconds(now + rows.KEEP_INTENT)}
+        update = self._table.update(rows.intent_key(intent), row, condition)
+        return self._fenced(lease, intent, {"Update": update}, now)
+
+    def _fenced(
+        self, lease: Lease, intent: LaunchIntent, write: Mapping[str, Any], now: datetime
+    ) -> Lease:
+        renewed = self._with_fence(lease, write, now)
+        if renewed is None:
             raise ConflictError(
-                f"intent {intent.plan_id}/{intent.group}: a later attempt than "
-                f"{intent.attempt} stands written"
+                f"intent {intent.plan_id}/{intent.group}: attempt {intent.attempt} stands or over"
             )
-
-    def _row(self, intent: LaunchIntent) -> dict[str, Any]:
-        kept = self._table.now() + rows.KEEP_INTENT
-        return {**rows.intent_row(intent), "expires_at": rows.seconds(kept)}
+        return renewed
 
 
-def _lost(lease: Lease) -> ConflictError:
-    return ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
+def _up_to(intent: LaunchIntent) -> Condition:
+    """Return the condition that an intent is there, and at no later attempt."""
+    return Condition(
+        text="#attempt <= :attempt", names=("attempt",), values={"attempt": intent.attempt}
+    )

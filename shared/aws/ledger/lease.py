@@ -1,5 +1,6 @@
 """The lease of a cluster: one conditional write for each step of its life."""
 
+import dataclasses
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -84,12 +85,8 @@ class Leases:
             ConflictError: If the lease has another holder or was released.
         """
         until = now + self._lease_span
-        fields = {
-            "until": rows.millis(until),
-            "expires_at": rows.seconds(now + rows.KEEP_LEASE),
-        }
         key = rows.cluster_key(lease.cluster, rows.LEASE)
-        written = self._table.write(key, fields, self._ours(lease))
+        written = self._table.write(key, _pushed(now, until), self._ours(lease))
         if not written.done or written.row is None:
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
         return Lease(
@@ -138,6 +135,27 @@ class Leases:
         """Return the item of a transaction that holds a stale holder's writes back."""
         key = rows.cluster_key(lease.cluster, rows.LEASE)
         return {"ConditionCheck": self._table.check(key, self._ours(lease))}
+
+    def _with_fence(self, lease: Lease, write: Mapping[str, Any], now: datetime) -> Lease | None:
+        """Write one row and renew the lease in one transaction.
+
+        Returns:
+            The renewed lease; None when the write's own condition does not hold.
+
+        Raises:
+            ConflictError: If the lease has another holder or was released.
+        """
+        until = now + self._lease_span
+        key = rows.cluster_key(lease.cluster, rows.LEASE)
+        renewal = self._table.update(key, _pushed(now, until), self._ours(lease))
+        held, fitting = self._table.transact([{"Update": renewal}, write])
+        if not held:
+            raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
+        return dataclasses.replace(lease, expires_at=until) if fitting else None
+
+
+def _pushed(now: datetime, until: datetime) -> dict[str, int]:
+    return {"until": rows.millis(until), "expires_at": rows.seconds(now + rows.KEEP_LEASE)}
 
 
 def _is_ours(lease: Lease, row: Mapping[str, Any] | None) -> bool:

@@ -1,7 +1,6 @@
 """The ledger in DynamoDB: one table for all clusters of account and Region.
 
-`cluster#<name>` / `lease`, `intent#<plan>#<group>`, `done#<plan>#<group>`,
-`slot#<plan>#<group>#<n>`, `memo#<name>`;
+`cluster#<name>` / `lease`, `intent#<plan>#<group>`, `slot#<plan>#<group>#<n>`, `memo#<name>`;
 `instance#<id>` / `instance`;
 `account#<region>` / `bucket#<api>`, `offering#<type>#<zone>#<capacity type>`. Every row has
 `version`, `schema` and `expires_at`.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import IntentState, LaunchIntent, PodRef, Slot
+from shared.model.ec2.launches import LaunchIntent, PodRef, Slot
 from shared.model.ec2.quotas import Quota
 from shared.model.resources import Resources
 
@@ -23,7 +23,6 @@ SCHEMA: Final = 1
 LEASE: Final = "lease"
 INSTANCE: Final = "instance"
 INTENT: Final = "intent#"
-DONE: Final = "done#"
 SLOT: Final = "slot#"
 OFFERING: Final = "offering#"
 QUOTA: Final = "quota#"
@@ -62,13 +61,8 @@ def instance_key(instance_id: str) -> Key:
 
 
 def intent_key(intent: LaunchIntent) -> Key:
-    """Return the key of an open intent."""
+    """Return the key of an intent."""
     return cluster_key(intent.cluster, f"{INTENT}{intent.plan_id}#{intent.group}")
-
-
-def done_key(intent: LaunchIntent) -> Key:
-    """Return the key under which a done intent is kept, out of the way of the open ones."""
-    return cluster_key(intent.cluster, f"{DONE}{intent.plan_id}#{intent.group}")
 
 
 def slot_key(slot: Slot) -> Key:
@@ -125,7 +119,6 @@ def intent_row(intent: LaunchIntent) -> dict[str, Any]:
         "body_hash": intent.body_hash,
         "reserved": dict(intent.reserved.items),
         "reserved_price_micros_per_hour": intent.reserved_price_micros_per_hour,
-        "state": intent.state.value,
         "not_before": _millis_or_none(intent.not_before),
         "token_at": _millis_or_none(intent.token_at),
         "asked_at": _millis_or_none(intent.asked_at),
@@ -146,7 +139,6 @@ def intent_of(row: Mapping[str, Any]) -> LaunchIntent:
         body_hash=row["body_hash"],
         reserved=Resources.from_mapping(row["reserved"]),
         reserved_price_micros_per_hour=row.get("reserved_price_micros_per_hour", 0),
-        state=IntentState(row["state"]),
         not_before=_moment_or_none(row["not_before"]),
         token_at=_moment_or_none(row.get("token_at")),
         asked_at=_moment_or_none(row.get("asked_at")),

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.resources import Resources
@@ -84,16 +83,12 @@ class PlannedNode:
         return dearest((*self.options, *self.fallback))
 
 
-class IntentState(StrEnum):
-    """How far a launch intent has come."""
-
-    OPEN = "open"  # EC2 may or may not have been asked
-    DONE = "done"  # every slot has its instance, or was abandoned
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchIntent:
     """A launch decided and written down before EC2 is asked: one CreateFleet, many nodes.
+
+    The ledger keeps it until every slot has its instance or was abandoned: until then EC2 may
+    or may not have been asked.
 
     Attributes:
         group: Number of the launch group in its plan.
@@ -101,7 +96,7 @@ class LaunchIntent:
         count: Nodes asked for in this attempt.
         body_key: Where the exact request stands.
         body_hash: SHA-256 of the body, hex.
-        reserved: Capacity taken from the provisioner's limits until the intent is done.
+        reserved: Capacity taken from the provisioner's limits.
         reserved_price_micros_per_hour: Likewise the most that all its nodes may cost.
         not_before: Earliest time of the next call, after a throttle; None for at once.
         token_at: When the request token that it waits for may be used, None when it has none.
@@ -118,7 +113,6 @@ class LaunchIntent:
     body_hash: str
     reserved: Resources
     reserved_price_micros_per_hour: int = 0
-    state: IntentState = IntentState.OPEN
     not_before: datetime | None = None
     token_at: datetime | None = None
     asked_at: datetime | None = None

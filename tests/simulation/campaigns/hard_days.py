@@ -211,9 +211,7 @@ def burst(nodes: int = 1000) -> Burst:
     )
     world = World(scene, CallFaults.only((), 0))
     left = run(world, 410, until_quiet=900)
-    groups = {
-        (intent.cluster, intent.plan_id, intent.group) for intent in world.ledger.intents.values()
-    }
+    groups = {*world.ledger.intents, *world.ledger.closed}
     return Burst(
         machines=len(world.region.machines),
         launch_groups=len(groups),

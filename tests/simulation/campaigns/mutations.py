@@ -15,7 +15,7 @@ from shared.kube.kept.state import KeptState
 from shared.launching import fleet_request, insufficient_capacity, launcher, node_objects, slots
 from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind
-from shared.model.ec2.launches import FleetInstance, Instance, IntentState, Lease, Slot
+from shared.model.ec2.launches import FleetInstance, Instance, Lease, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
@@ -77,7 +77,7 @@ def _intent_after_call() -> contextlib.AbstractContextManager[object, bool | Non
             return original(self, process, site, cluster, found, args, more)
 
         method = site.method
-        if method in ("open_intent", "change_intent") and args[1].state is IntentState.OPEN:
+        if method in ("open_intent", "change_intent"):
             kept.setdefault(id(process), []).append(go_on)
             return None
         if method == "create_fleet":

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import IntentState, LaunchIntent, Lease
+from shared.model.ec2.launches import LaunchIntent, Lease
 from shared.model.errors import NotFoundError, RetryableError
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody
 from tests.simulation.aws.machines import Machine
@@ -17,7 +17,7 @@ from tests.simulation.schedule.kernel import Killed, Process
 if TYPE_CHECKING:
     from tests.simulation.schedule.world import World
 
-FENCED: Final = frozenset({"open_intent", "change_intent", "fill_slots"})
+FENCED: Final = frozenset({"open_intent", "change_intent", "close_intent", "fill_slots"})
 # The calls of provision that are watched: before they are carried out, and their answers.
 LAUNCHING: Final = FENCED | {"release", "create_fleet"}
 MESSAGES: Final = frozenset({"wake", "look"})
@@ -159,9 +159,7 @@ class LaunchLaws:
         if process.napped:
             return
         if intent is None or intent.attempt < int(tags[keys.TAG_ATTEMPT]):
-            fail("intent", f"{plan}/{group}: EC2 is asked before that is written down")
-        if intent.state is not IntentState.OPEN:
-            fail("intent", f"{plan}/{group}: EC2 is asked although it is done")
+            fail("intent", f"{plan}/{group}: EC2 is asked and no open intent says so")
         row = self._world.ledger._leases.get(cluster)
         now = self._world.kernel.now()
         if lease is None or row is None or row.token != lease.token or row.until + _SKEW < now:

@@ -10,7 +10,6 @@ from shared.doctor.doctor import Doctoring
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.ec2.launches import IntentState
 from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.ports import Subnet
 from shared.timers.heartbeats import note_forwarder
@@ -25,7 +24,7 @@ from tests.unit.brakes.refusing import (
     with_profile,
     without_profile,
 )
-from tests.unit.launching.launches import ANY_WAY, apart, states
+from tests.unit.launching.launches import ANY_WAY, apart, intents
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 
 
@@ -302,7 +301,7 @@ def test_transient_error_is_retried() -> None:
     refuse(world, code="InternalError")
     world.provision()
     assert world.outbox.wakes == [(NAME, 2 * SECOND)]
-    assert states(world) == [IntentState.OPEN]
+    assert intents(world) == (1, 0)
     world.advance(2 * SECOND)
     world.provision()
     assert world.outbox.wakes[-1] == (NAME, 4 * SECOND)
@@ -355,7 +354,7 @@ def test_open_launch_of_a_refused_provisioner_is_abandoned() -> None:
     without_profile(world, "gone")
     world.cloud.throttle_next("ensure_launch_template")
     world.provision()
-    assert states(world) == [IntentState.OPEN]
+    assert intents(world) == (1, 0)
     world.cluster.add(pod("small"))
     other = World(with_profile("default", "gone"), pod("small"))
     without_profile(other, "gone")
@@ -365,7 +364,7 @@ def test_open_launch_of_a_refused_provisioner_is_abandoned() -> None:
     world.advance(3 * SECOND)
     world.provision()
     assert world.cloud.fleets == []
-    assert states(world) == [IntentState.DONE]
+    assert intents(world) == (0, 1)
 
 
 def raising(error: Exception) -> Callable[..., Any]:

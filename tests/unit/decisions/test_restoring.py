@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shared.decisions.record import to_plain
 from shared.decisions.restoring import RestoreError, restore
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, OfferingKey
-from shared.model.ec2.launches import IntentState, LaunchIntent, Slot
+from shared.model.ec2.launches import LaunchIntent, Slot
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -20,7 +20,6 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import BOUNDS, PackingSettings
 from shared.planning.decide import decide
-from tests import builders as make
 from tests.property import strategies as some
 
 st.register_type_strategy(
@@ -153,4 +152,3 @@ def test_resources_are_refused_in_a_form_that_the_model_never_has(items: list[An
 def test_enumerations_come_back_as_themselves() -> None:
     key = OfferingKey(instance_type="a", zone="b", capacity_type=CapacityType.SPOT)
     assert restore(OfferingKey, plain(key)).capacity_type is CapacityType.SPOT
-    assert restore(LaunchIntent, plain(make.intent())).state is IntentState.OPEN

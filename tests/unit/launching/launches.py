@@ -4,7 +4,6 @@ from typing import Any
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.ec2.launches import IntentState
 from shared.model.kubernetes.pods import Pod
 from tests.builders import ZONES, needs, offering, pods, provisioner
 from tests.unit.worlds import SECOND, World
@@ -22,8 +21,9 @@ def two_nodes(**changes: Any) -> World:
     return World(provisioner(**changes), *apart(2))
 
 
-def states(world: World) -> list[IntentState]:
-    return [intent.state for intent in world.ledger.intents.values()]
+def intents(world: World) -> tuple[int, int]:
+    """Return how many intents are open, and how many were closed."""
+    return len(world.ledger.intents), len(world.ledger.closed)
 
 
 def open_intent(world: World) -> None:

@@ -8,11 +8,10 @@ import pytest
 
 from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
-from shared.model.ec2.launches import IntentState
 from shared.model.errors import ThrottledError, UnauthorizedError, UnavailableError
 from shared.model.provisioner import NodeTemplate
 from tests.builders import ZONES, needs, offering, pod, provisioner
-from tests.unit.launching.launches import ANY_WAY, SPOT, apart, states, two_nodes
+from tests.unit.launching.launches import ANY_WAY, SPOT, apart, intents, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 
 
@@ -103,7 +102,7 @@ def test_a_throttle_postpones_the_intent_and_sends_a_wake(delay: timedelta | Non
     wait = delay or timedelta(seconds=2)
     assert report.nodes_launched == 0
     assert world.outbox.wakes == [(NAME, wait)]
-    assert states(world) == [IntentState.OPEN]
+    assert intents(world) == (1, 0)
     # Early wakes do not ask before it is time, nor plan the same pods again.
     assert world.provision().plans == ()
     assert len(world.cloud.called("create_fleet")) == 1
@@ -164,7 +163,7 @@ def test_machines_of_a_lost_answer_are_adopted_by_tag(shown: timedelta, *, forge
     world.cloud.forgets_tokens = forgets and shown < timedelta(seconds=10)
     world.cloud.lose_next_answer()
     world.provision()
-    assert states(world) == [IntentState.OPEN]
+    assert intents(world) == (1, 0)
     world.advance(10 * SECOND)
     world.provision_until_quiet()
     assert len(world.alive) == 2
@@ -180,19 +179,19 @@ def test_a_slot_that_is_gone_since_its_node_is_complete_is_not_filled_again(coun
     for slot in world.ledger.slots(NAME):
         world.ledger.drop_slot(slot)
     # The last slot was written, the answer to that was lost, and bind was quick.
-    for key, intent in world.ledger.intents.items():
-        world.ledger.intents[key] = replace(intent, state=IntentState.OPEN)
+    world.ledger.intents |= world.ledger.closed
+    world.ledger.closed.clear()
     world.advance(11 * SECOND)
     world.provision()
     assert len(world.alive) == count
-    assert states(world) == [IntentState.DONE]
+    assert intents(world) == (0, 1)
 
 
 def test_a_launch_that_was_refused_for_good_frees_its_pods_and_names_the_provisioner() -> None:
     world = two_nodes()
     world.cloud.fail_next("create_fleet", UnauthorizedError("no right to launch"))
     world.provision()
-    assert states(world) == [IntentState.DONE]
+    assert intents(world) == (0, 1)
     reasons = [
         (kube_event.kind, kube_event.reason, kube_event.message)
         for kube_event in world.cluster.kube_events

@@ -11,11 +11,12 @@ from shared.launching.launcher import Launcher
 from shared.launching.lease import HeldLease
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.ec2.launches import FleetAnswer, IntentState, LaunchOption
+from shared.model.ec2.launches import FleetAnswer, LaunchOption
 from shared.model.errors import PermanentError
 from shared.node_templates.images import ImageTable
 from shared.snapshot.gather import gather
 from tests.builders import CATALOG, option, planned, pod, provisioner
+from tests.unit.launching.launches import intents
 from tests.unit.launching.test_fleet_request import AMD, context
 from tests.unit.worlds import NAME, World, instead
 
@@ -41,9 +42,7 @@ def test_a_fallback_that_cannot_be_asked_for_ends_the_launch() -> None:
     node = planned(pod(), options=(SPOT,), fallback=(option(name="x9.unknown"),))
     with pytest.raises(PermanentError, match=r"no subnet and image for x9\.unknown"):
         launcher(world).launch(launch_ground(world), "plan-1", 0, (node,))
-    (intent,) = world.ledger.intents.values()
-    assert intent.state == IntentState.DONE
-    assert not intent.reserved
+    assert intents(world) == (0, 1)
 
 
 def test_nothing_is_written_when_nothing_can_be_asked_for() -> None:
@@ -70,12 +69,10 @@ def test_the_intent_is_written_before_ec2_is_asked_and_reserves_the_largest_opti
     outcome = launcher(world).launch(launch_ground(world), "plan-1", 0, (node, node))
     assert outcome == LaunchOutcome.DONE
     (intent,) = seen[0].values()
-    assert intent.state == IntentState.OPEN
     assert intent.count == 2
     assert intent.reserved["cpu"] == 8000
     assert intent.body_key in world.decisions.documents
-    (intent,) = world.ledger.intents.values()
-    assert not intent.reserved
+    assert intents(world) == (0, 1)
 
 
 def test_machine_that_was_not_requested_is_not_adopted() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import IntentState
 from shared.model.errors import ConflictError, ThrottledError, UnavailableError
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
@@ -17,8 +16,8 @@ from tests.unit.launching.launches import (
     ANY_WAY,
     SPOT,
     apart,
+    intents,
     open_intent,
-    states,
     two_nodes,
     without_spot,
 )
@@ -81,7 +80,7 @@ def test_an_intent_of_a_provisioner_that_is_gone_is_ended_and_its_machines_adopt
     )
     world.advance(timedelta(minutes=6))
     world.provision_until_quiet()
-    assert states(world) == [IntentState.DONE]
+    assert intents(world) == (0, 1)
     assert len(world.ledger.slots(NAME)) == 1
     assert len(world.alive) == 1
 
@@ -92,7 +91,7 @@ def test_an_intent_whose_body_is_lost_is_ended() -> None:
     world.decisions.documents.clear()
     world.advance(world.policy.invocation)
     world.provision()
-    assert states(world)[0] == IntentState.DONE
+    assert not world.ledger.open_intents(NAME)
 
 
 def test_a_resumed_launch_asks_for_what_is_still_missing_with_the_same_options() -> None:
@@ -150,7 +149,7 @@ def test_a_body_that_was_written_and_never_opened_is_stepped_over() -> None:
     world.decisions.put(f"launches/{NAME}/plan-1/0-1.json", b"never opened")
     world.provision()
     assert len(world.alive) == 2
-    (intent,) = world.ledger.intents.values()
+    (intent,) = world.ledger.closed.values()
     assert intent.attempt == 2
     assert len({fleet["ClientToken"] for fleet in world.cloud.fleets}) == 2
 
@@ -163,7 +162,7 @@ def test_after_ten_bodies_that_were_never_opened_the_launch_begins_anew() -> Non
     assert report.plans == ("plan-1", "plan-2")
     assert {instance.tags[keys.TAG_PLAN] for instance in world.alive} == {"plan-2"}
     assert len(world.alive) == 2
-    assert states(world) == [IntentState.DONE] * 2
+    assert intents(world) == (0, 2)
 
 
 def scarce(trouble: str) -> World:

@@ -11,7 +11,7 @@ from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.ports import TimerKind
-from shared.timers.heartbeats import running_timers
+from shared.timers.heartbeats import drop_timer, running_timers
 from tests import builders as make
 from tests.builders import NOT_READY, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, World, instead
@@ -43,10 +43,20 @@ def test_nominated_pods_are_bound_before_the_taint_is_removed() -> None:
     )
 
 
-def test_registration_is_over_and_expiration_watches() -> None:
+def test_expiration_of_a_node_whose_maker_could_not_start_it_is_watched() -> None:
+    world = launched(pod(owner=JOB))
+    drop_timer(world.ledger, NAME, world.node.uid, TimerKind.EXPIRATION)
+    world.bind(world.node.name)
+    assert (world.node.uid, "expiration") in running_timers(world.ledger, NAME)
+
+
+def test_registration_timer_of_a_node_that_has_joined_is_left_to_end_by_itself() -> None:
     world = launched(pod(owner=JOB))
     world.bind(world.node.name)
-    assert set(running_timers(world.ledger, NAME)) == {(world.node.uid, "expiration")}
+    assert {kind for _, kind in running_timers(world.ledger, NAME)} == {
+        "registration",
+        "expiration",
+    }
 
 
 def test_what_only_kube_scheduler_can_place_is_left_to_it() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
-from shared.model.ec2.launches import FleetAnswer, IntentState
+from shared.model.ec2.launches import FleetAnswer
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy, PreferencePolicy
@@ -17,7 +17,7 @@ from shared.planning.offerings.picks import MOST_PICKS
 from shared.ports import NodeManifest, TimerKind
 from tests.builders import ZONES, affinity, needs, node, pod, pods, provisioner
 from tests.fakes.ledger import FakeLedger
-from tests.unit.launching.launches import states, two_nodes
+from tests.unit.launching.launches import intents, two_nodes
 from tests.unit.worlds import NAME, SECOND, World, instead
 
 
@@ -30,7 +30,7 @@ def test_pods_get_nodes_and_are_bound_early() -> None:
     assert len(world.alive) == 2
     assert set(world.bound.values()) == {instance.private_dns_name for instance in world.alive}
     assert len(set(world.bound.values())) == 2
-    assert states(world) == [IntentState.DONE]
+    assert intents(world) == (0, 1)
     assert not world.ledger.is_held(NAME)
     assert len(world.outbox.timers_of(TimerKind.REGISTRATION)) == 2
 

@@ -9,12 +9,12 @@ import pytest
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
-from shared.model.ec2.launches import IntentState, Lease
+from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError
 from shared.model.memo import Memo
 from shared.ports import Ledger
 from tests.contract.aws.values import intent, offering, slot
-from tests.fakes.clock import FakeClock
+from tests.fakes.clock import START, FakeClock
 from tests.fakes.ledger import FakeLedger
 
 CLUSTERS = ("one", "two")
@@ -47,12 +47,11 @@ def lease_step(dice: random.Random, clock: FakeClock, cluster: str) -> Step:
 
 
 def launch_step(dice: random.Random, cluster: str) -> Step:
-    what = dice.randint(0, 5)
+    what = dice.randint(0, 6)
     planned = intent(
         cluster=cluster,
         plan_id=f"p{dice.randint(1, 2)}",
         attempt=dice.randint(0, 2),
-        state=dice.choice(list(IntentState)),
     )
     filled = slot(cluster=cluster, number=dice.randint(0, 2), instance_id=f"i-{dice.randint(1, 3)}")
     old = some_lease(dice, cluster)
@@ -61,8 +60,9 @@ def launch_step(dice: random.Random, cluster: str) -> Step:
     def step(ledger: Ledger, held: list[Lease]) -> object:
         lease = held[-1] if held and not stale else old
         steps: tuple[Callable[[], object], ...] = (
-            lambda: ledger.open_intent(lease, replace(planned, state=IntentState.OPEN)),
-            lambda: ledger.change_intent(lease, planned),
+            lambda: ledger.open_intent(lease, planned, START),
+            lambda: ledger.change_intent(lease, planned, START),
+            lambda: ledger.close_intent(lease, planned, START),
             lambda: ledger.fill_slot(lease, filled),
             lambda: ledger.change_slot(replace(filled, node_name="n", bound=True)),
             lambda: ledger.drop_slot(filled),

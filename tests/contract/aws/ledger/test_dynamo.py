@@ -9,12 +9,12 @@ import pytest
 from shared.aws.ledger.dynamodb_values import from_attribute, from_item, to_attribute, to_item
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
-from shared.model.ec2.launches import IntentState, Lease
+from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError, ThrottledError, UnavailableError
 from shared.timers.heartbeats import note_forwarder, note_timer
 from tests.contract.aws.canned import canned
 from tests.contract.aws.values import intent, offering, slot
-from tests.fakes.clock import FakeClock
+from tests.fakes.clock import START, FakeClock
 
 HELD = (400, "ConditionalCheckFailedException")
 
@@ -38,9 +38,9 @@ def scan(aws: Session, table: str) -> list[dict[str, Any]]:
 def test_every_row_has_a_version_and_an_expiry(
     aws: Session, table: str, dynamo: DynamoLedger, lease: Lease, clock: FakeClock
 ) -> None:
-    dynamo.open_intent(lease, intent())
-    dynamo.open_intent(lease, intent(group=1))
-    dynamo.change_intent(lease, intent(group=1, state=IntentState.DONE))
+    dynamo.open_intent(lease, intent(), START)
+    dynamo.open_intent(lease, intent(group=1), START)
+    dynamo.close_intent(lease, intent(group=1), START)
     dynamo.fill_slot(lease, slot())
     dynamo.mark_unavailable([offering()], clock.now())
     dynamo.take_token("CreateFleet", clock.now())
@@ -50,7 +50,6 @@ def test_every_row_has_a_version_and_an_expiry(
     assert sorted((row["pk"], row["sk"]) for row in found) == [
         ("account#us-east-1", "bucket#CreateFleet"),
         ("account#us-east-1", "offering#m5.large#us-east-1a#spot"),
-        ("cluster#test", "done#p1#1"),
         ("cluster#test", "intent#p1#0"),
         ("cluster#test", "lease"),
         ("cluster#test", "memo#forwarder"),
@@ -66,7 +65,7 @@ def test_every_row_has_a_version_and_an_expiry(
 def test_a_row_whose_time_is_over_counts_as_gone(
     dynamo: DynamoLedger, lease: Lease, clock: FakeClock
 ) -> None:
-    dynamo.open_intent(lease, intent())
+    dynamo.open_intent(lease, intent(), START)
     dynamo.fill_slot(lease, slot())
     for _ in range(6):
         dynamo.take_token("CreateFleet", clock.now())
@@ -78,7 +77,7 @@ def test_a_row_whose_time_is_over_counts_as_gone(
     assert not dynamo.take_token("CreateFleet", clock.now())
     later = dynamo.acquire("test", "two", clock.now())
     assert later is not None
-    dynamo.open_intent(later, intent())
+    dynamo.open_intent(later, intent(), clock.now())
     assert dynamo.fill_slot(later, slot())
     dynamo.mark_unavailable([offering()], clock.now())
     assert dynamo.unavailable_offerings(clock.now()) == {offering()}

@@ -3,12 +3,11 @@ from datetime import timedelta
 
 import pytest
 
-from shared.model.ec2.launches import IntentState, Lease
+from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError
-from shared.model.resources import Resources
 from shared.ports import Ledger
 from tests.contract.aws.values import intent, slot
-from tests.fakes.clock import FakeClock
+from tests.fakes.clock import START, FakeClock
 
 
 @pytest.fixture
@@ -21,41 +20,43 @@ def lease(ledger: Ledger, clock: FakeClock) -> Lease:
 def test_an_intent_is_read_back_as_it_was_written(ledger: Ledger, lease: Lease) -> None:
     plain = intent()
     waiting = intent(group=1, not_before=plain.created_at + timedelta(milliseconds=1500))
-    ledger.open_intent(lease, waiting)
-    ledger.open_intent(lease, plain)
+    ledger.open_intent(lease, waiting, START)
+    ledger.open_intent(lease, plain, START)
     assert ledger.open_intents("test") == (plain, waiting)
 
 
 def test_an_intent_is_opened_once(ledger: Ledger, lease: Lease) -> None:
-    ledger.open_intent(lease, intent())
+    ledger.open_intent(lease, intent(), START)
     with pytest.raises(ConflictError):
-        ledger.open_intent(lease, intent(count=7))
+        ledger.open_intent(lease, intent(count=7), START)
     assert ledger.open_intents("test") == (intent(),)
 
 
-def test_a_done_intent_is_not_open_and_is_not_opened_again(ledger: Ledger, lease: Lease) -> None:
-    ledger.open_intent(lease, intent())
-    done = intent(state=IntentState.DONE, reserved=Resources())
-    ledger.change_intent(lease, done)
-    ledger.change_intent(lease, done)
+def test_a_closed_intent_is_gone_and_is_not_changed(ledger: Ledger, lease: Lease) -> None:
+    ledger.open_intent(lease, intent(), START)
+    ledger.close_intent(lease, intent(), START)
+    ledger.close_intent(lease, intent(), START)
     assert ledger.open_intents("test") == ()
     with pytest.raises(ConflictError):
-        ledger.open_intent(lease, intent())
+        ledger.change_intent(lease, intent(), START)
 
 
 def test_a_changed_intent_replaces_the_old_one(ledger: Ledger, lease: Lease) -> None:
-    ledger.open_intent(lease, intent(not_before=intent().created_at))
+    ledger.open_intent(lease, intent(not_before=intent().created_at), START)
     later = intent(attempt=1, count=1, body_key="other")
-    ledger.change_intent(lease, later)
+    ledger.change_intent(lease, later, START)
     assert ledger.open_intents("test") == (later,)
     with pytest.raises(ConflictError):
-        ledger.change_intent(lease, intent())
+        ledger.change_intent(lease, intent(), START)
+    with pytest.raises(ConflictError):
+        ledger.close_intent(lease, intent(), START)
+    assert ledger.open_intents("test") == (later,)
 
 
 def test_intents_are_sorted_by_plan_and_group_as_a_number(ledger: Ledger, lease: Lease) -> None:
     for group in (10, 2):
-        ledger.open_intent(lease, intent(group=group))
-    ledger.open_intent(lease, intent(plan_id="p0", group=11))
+        ledger.open_intent(lease, intent(group=group), START)
+    ledger.open_intent(lease, intent(plan_id="p0", group=11), START)
     found = [
         (open_intent.plan_id, open_intent.group) for open_intent in ledger.open_intents("test")
     ]

@@ -6,7 +6,7 @@ from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError
 from shared.ports import Ledger
 from tests.contract.aws.values import intent, slot
-from tests.fakes.clock import FakeClock
+from tests.fakes.clock import START, FakeClock
 
 SPAN = timedelta(seconds=50)
 
@@ -113,9 +113,9 @@ def test_a_stale_holder_writes_nothing(ledger: Ledger, clock: FakeClock) -> None
     clock.advance(SPAN * 2)
     acquired(ledger, clock, "two")
     with pytest.raises(ConflictError):
-        ledger.open_intent(stale, intent())
+        ledger.open_intent(stale, intent(), START)
     with pytest.raises(ConflictError):
-        ledger.change_intent(stale, intent())
+        ledger.change_intent(stale, intent(), START)
     with pytest.raises(ConflictError):
         ledger.fill_slot(stale, slot())
     assert ledger.open_intents("test") == ()
@@ -127,6 +127,6 @@ def test_a_lease_that_was_given_back_writes_nothing(ledger: Ledger, clock: FakeC
     lease = acquired(ledger, clock)
     ledger.release(lease)
     with pytest.raises(ConflictError):
-        ledger.open_intent(lease, intent())
+        ledger.open_intent(lease, intent(), START)
     with pytest.raises(ConflictError):
         ledger.fill_slot(lease, slot())

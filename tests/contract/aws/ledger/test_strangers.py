@@ -13,7 +13,7 @@ from shared.model.ec2.launches import Lease
 from shared.model.errors import PermanentError
 from shared.ports import Ledger
 from tests.contract.aws.values import intent, offering, slot
-from tests.fakes.clock import FakeClock
+from tests.fakes.clock import START, FakeClock
 
 LATER = 4_000_000_000
 
@@ -48,7 +48,7 @@ def test_foreign_rows_are_skipped_and_logged(
     clock: FakeClock,
     told: list[str],
 ) -> None:
-    dynamo.open_intent(lease, intent())
+    dynamo.open_intent(lease, intent(), START)
     dynamo.fill_slot(lease, slot())
     dynamo.mark_unavailable([offering()], clock.now())
     for sk in ("slot#zzz", "intent#zzz", "memo#zzz"):
@@ -86,7 +86,7 @@ def test_a_row_of_a_newer_schema_is_refused_with_what_to_do(
 def test_a_row_of_an_older_schema_is_read_with_what_it_lacks_filled_in(
     aws: Session, table: str, dynamo: DynamoLedger, lease: Lease
 ) -> None:
-    dynamo.open_intent(lease, intent())
+    dynamo.open_intent(lease, intent(), START)
     aws.client("dynamodb").update_item(
         TableName=table,
         Key=to_item({"pk": "cluster#test", "sk": "intent#p1#0"}),

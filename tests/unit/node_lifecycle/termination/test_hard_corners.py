@@ -11,7 +11,7 @@ from shared.launching.lease import HeldLease
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
-from shared.model.ec2.launches import IntentState, Lease
+from shared.model.ec2.launches import Lease
 from shared.model.errors import PermanentError, ThrottledError
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.interruption import Interruption
@@ -20,7 +20,7 @@ from shared.ports import NodeManifest, TimerKind
 from shared.snapshot.launch_body import LaunchBody
 from shared.timers.heartbeats import note_timer, running_timers
 from tests.builders import option, planned, pod, provisioner, slot, snapshot
-from tests.unit.launching.launches import apart, states, two_nodes
+from tests.unit.launching.launches import apart, intents, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 
 
@@ -39,7 +39,7 @@ def test_a_body_that_is_not_the_one_of_its_intent_ends_the_launch() -> None:
     world.ledger.intents[key] = replace(intent, body_hash="another")
     world.advance(world.policy.invocation + 20 * SECOND)
     world.provision()
-    assert states(world)[0] == IntentState.DONE
+    assert intent not in world.ledger.open_intents(NAME)
 
 
 def test_launch_that_cannot_continue_waits_until_ec2_shows_its_machines() -> None:
@@ -49,7 +49,7 @@ def test_launch_that_cannot_continue_waits_until_ec2_shows_its_machines() -> Non
     world.cloud.fail_next("image_ids", PermanentError("no"), PermanentError("no"))
     world.cluster.pods.clear()
     world.provision()
-    assert states(world) == [IntentState.OPEN]
+    assert intents(world) == (1, 0)
     world.advance(20 * SECOND)
     world.provision_until_quiet()
     assert len(world.ledger.slots(NAME)) == len(world.alive) == 2
