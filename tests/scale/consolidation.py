@@ -29,7 +29,7 @@ from tests.scale.world import MEMORY_MIB, LargeCluster
 # Of a node of ten pods.
 PODS: Final = 5
 _ROOM: Final = 11
-_LASTS: Final = timedelta(minutes=20)
+_LASTS: Final = timedelta(minutes=10)
 _MINUTE: Final = timedelta(minutes=1)
 _NODES: Final = "/api/v1/nodes"
 _PODS: Final = "/api/v1/namespaces/default/pods"
@@ -37,7 +37,7 @@ _OWNER: Final = "/apis/karpenter.sh/v1alpha5/provisioners/default"
 
 
 def consolidation(nodes: int) -> Mapping[str, float]:
-    """Consolidate a cluster of so many half-empty nodes for twenty minutes."""
+    """Consolidate a cluster of so many half-empty nodes for ten minutes."""
     with large_cluster(nodes, pods_of_a_node=PODS) as url:
         run = _Consolidation(url, nodes)
         run.play()
@@ -56,7 +56,7 @@ def consolidation(nodes: int) -> Mapping[str, float]:
 
 
 class _Consolidation:
-    """Twenty minutes of a cluster.
+    """Ten minutes of a cluster.
 
     Attributes:
         began: When the first look is due.

@@ -232,7 +232,7 @@ ROWS: Final[Mapping[str, Row]] = {
         exponents={},
     ),
     "consolidation": Row(
-        what="consolidation of so many half-empty nodes, for twenty minutes",
+        what="consolidation of so many half-empty nodes, for ten minutes",
         measure=consolidation,
         sizes=(1_000, 10_000),
         bars={
