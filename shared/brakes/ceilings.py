@@ -16,10 +16,9 @@ from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.volumes import is_attachable
-from shared.model.resources import PRICE, Resources, format_amount
+from shared.model.resources import NODES, PRICE, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot
 
-NODES: Final = "nodes"
 _DOLLAR: Final = 1_000_000
 _OURS: Final = frozenset({NODES, PRICE})
 

@@ -7,8 +7,9 @@ from typing import Final, Self
 from shared.model import quantity
 
 CPU: Final = "cpu"
-# In micros of a dollar. Ceilings count it as a limit; no machine shows it.
+# What ceilings count and no machine shows: its price in micros of a dollar, and that it is one.
 PRICE: Final = "price-per-hour"
+NODES: Final = "nodes"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"

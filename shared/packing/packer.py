@@ -1,9 +1,10 @@
 """From a problem to a checked plan."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from shared.model.resources import NODES, Resources
 from shared.packing.best_bound import LOOSE, close_bound, housed, quick_bound
 from shared.packing.bound.free_capacity import free_rooms
 from shared.packing.bound.resource_prices import find_prices
@@ -38,7 +39,11 @@ _MUCH: Final = 20_000
 # A node is worth so many times the part of its price that fewer nodes may cost more: with that,
 # plans come close to it when a sixth of the nodes goes.
 _FEE_PARTS: Final = 6
+# Prices of a node that each costs more where no more of them may be bought: the last leaves no
+# other node than the largest that pods fill.
+_RENTS: Final = (1, 4, 16)
 _DEFAULTS: Final = PackingSettings()
+_Bought = tuple[Packing, PricedProblem | None, int | None]
 _MANY_BINS: Final = 10
 _MANY_PODS: Final = 300  # to plan for fewer is quick, whether or not limits allow it
 
@@ -126,13 +131,7 @@ def plan(
     unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not fitting[k]]
     for k, _, _ in unplaced:
         counts[k] = 0
-    bought, priced, tight = _buy(problem, demand, kinds, best, counts, search_budget)
-    fee = _fee_for_fewer(problem, bought)
-    if fee and not search_budget.ended():
-        dearer = [kind._replace(planning_price=kind.planning_price + fee) for kind in kinds]
-        again = _buy(problem, demand, dearer, front(dearer, problem.limits), counts, search_budget)
-        if is_better(problem, again[0], bought):
-            bought, priced, tight = again
+    bought, priced, tight = _buy_well(problem, demand, kinds, best, counts, search_budget)
     packing = replace(
         bought,
         placements=placements,
@@ -167,6 +166,28 @@ def _fee_for_fewer(problem: PackingProblem, bought: Packing) -> int:
     if many < _LEAST_NODES or more < _LEAST_MORE or many * len(problem.classes) > _MUCH:
         return 0
     return more * _FEE_PARTS // many
+
+
+def _rents(problem: PackingProblem, bought: Packing) -> Iterator[Mapping[str, int]]:
+    """Yield what nodes of owners should cost more that may have no more of them than were bought.
+
+    Each of the few then holds more pods: those it leaves wait, or get more expensive nodes.
+    """
+    prices: dict[str, list[int]] = {}
+    for node in bought.nodes:
+        shape, pool = node.options[0]
+        owner = problem.shapes[shape].provisioner
+        price = problem.shapes[shape].pools[pool].price_micros_per_hour
+        prices.setdefault(owner, []).append(price)
+    means = {
+        owner: sum(some) // len(some)
+        for owner, some in prices.items()
+        if len(some) == problem.limits.get(owner, Resources())[NODES]
+    }
+    if not means or not (bought.unplaced or len(means) < len(prices)):
+        return
+    for times in _RENTS:
+        yield {owner: mean * times for owner, mean in means.items()}
 
 
 def is_better(problem: PackingProblem, again: Packing, before: Packing) -> bool:
@@ -207,6 +228,36 @@ def _place(
     return place_on_bins(problem, demand, counts, values)
 
 
+def _buy_well(
+    problem: PackingProblem,
+    demand: Demand,
+    kinds: Sequence[MachineKind],
+    best: Sequence[MachineKind],
+    counts: Sequence[int],
+    search_budget: SearchBudget,
+) -> _Bought:
+    """Return what `_buy` returns, also tried with prices at which fewer nodes are bought."""
+
+    def at_higher_prices(more: Mapping[str, int]) -> _Bought:
+        some = [
+            kind._replace(planning_price=kind.planning_price + more.get(kind.provisioner, 0))
+            for kind in kinds
+        ]
+        return _buy(problem, demand, some, front(some, problem.limits), counts, search_budget)
+
+    found = _buy(problem, demand, kinds, best, counts, search_budget)
+    fee = _fee_for_fewer(problem, found[0])
+    if fee and not search_budget.ended():
+        again = at_higher_prices(dict.fromkeys([kind.provisioner for kind in kinds], fee))
+        if is_better(problem, again[0], found[0]):
+            found = again
+    for rent in _rents(problem, found[0]):
+        if search_budget.ended():
+            break
+        found = min(found, at_higher_prices(rent), key=lambda bought: _left_out_and_cost(bought[0]))
+    return found
+
+
 def _buy(
     problem: PackingProblem,
     demand: Demand,
@@ -214,7 +265,7 @@ def _buy(
     best: Sequence[MachineKind],
     counts: Sequence[int],
     search_budget: SearchBudget,
-) -> tuple[Packing, PricedProblem | None, int | None]:
+) -> _Bought:
     """Return nodes for the pods, as far as the limits allow. Each class counted fits some kind.
 
     Also what the last nodes were planned with, and the lower bound for their pods, if it is known:

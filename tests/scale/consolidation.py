@@ -49,7 +49,7 @@ def consolidation(nodes: int) -> Mapping[str, float]:
             "longest step of a replacement, s": run.longest["replacement"],
             "longest step of a drain, s": run.longest["termination"],
             "changes at a time": run.most_at_once,
-            "changes given up": run.given_up,
+            "changes abandoned": run.abandoned,
             "nodes cordoned and not drained": run.forgotten(),
             "CPU s": run.cpu_seconds,
         }
@@ -64,7 +64,7 @@ class _Consolidation:
         removed: Nodes.
         longest: Seconds of the longest invocation, by function.
         most_at_once: Replacements that ran side by side.
-        given_up: Replacements that ended otherwise than with the removal of all their nodes.
+        abandoned: Replacements that ended otherwise than with the removal of all their nodes.
     """
 
     def __init__(self, url: str, nodes: int) -> None:
@@ -82,7 +82,7 @@ class _Consolidation:
         self._numbers = itertools.count()
         self._planned = self.began = self.last = cluster.clock.now() + 2 * _MINUTE
         self._running = self.most_at_once = 0
-        self.removed = self.given_up = 0
+        self.removed = self.abandoned = 0
         self.longest: dict[str, float] = defaultdict(float)
         self.cpu_seconds = 0.0
 
@@ -162,7 +162,7 @@ class _Consolidation:
                 return
             self._running -= 1
             if after["result"] != REPLACED_ALL:
-                self.given_up += 1
+                self.abandoned += 1
                 self._going -= {name for name, _ in after["remove"]}
 
         return step

@@ -16,11 +16,10 @@ from tests.scale.apiserver import large_cluster
 from tests.scale.burst import burst
 from tests.scale.consolidation import consolidation
 from tests.scale.decisions import decisions_of_an_hour
-from tests.scale.dump import dump
+from tests.scale.dump import dump, peak_mib
 from tests.scale.forwarder import forwarder
 from tests.scale.launches import beside, launches
 from tests.scale.life import life
-from tests.scale.memory import peak_mib
 from tests.scale.virtual import WAKE_WINDOW
 from tests.scale.world import LargeCluster
 

@@ -175,6 +175,30 @@ def test_a_second_provisioner_takes_what_the_first_may_not() -> None:
     assert made.unplaced == ()
 
 
+def test_where_the_number_of_nodes_is_limited_each_holds_what_leaves_the_fewest_pods() -> None:
+    shapes = (
+        shape("m.large", 96_000, cores=2, gib=8, nodes=1),
+        shape("m.xlarge", 250_000, cores=4, gib=16, nodes=1),
+    )
+    asked = problem([pod(1500, 2, 6)], shapes=shapes, limits={"default": amounts(nodes=2)})
+    made = good(asked)
+    assert names(asked, made) == ["m.xlarge"] * 2
+    assert made.unplaced == ((0, 2, LIMIT),)
+
+
+def test_limited_nodes_are_large_where_that_saves_more_on_those_of_another_owner() -> None:
+    shapes = (
+        shape("m.large", 20_000, cores=2, gib=8, nodes=1, provisioner="few"),
+        shape("m.xlarge", 50_000, cores=4, gib=16, nodes=1, provisioner="few"),
+        shape("m.large", 96_000, cores=2, gib=8, nodes=1, provisioner="many"),
+    )
+    asked = problem([pod(1500, 2, 6)], shapes=shapes, limits={"few": amounts(nodes=2)})
+    assert good(asked).cost_micros_per_hour == 2 * 50_000 + 2 * 96_000
+    cheap = (*shapes[:2], shape("m.large", 21_000, cores=2, gib=8, nodes=1, provisioner="many"))
+    asked = problem([pod(1500, 2, 6)], shapes=cheap, limits={"few": amounts(nodes=2)})
+    assert good(asked).cost_micros_per_hour == 2 * 20_000 + 4 * 21_000
+
+
 @pytest.mark.parametrize("room", [Resources((("cpu", 0),)), Resources((("cpu", -5),))])
 def test_an_exhausted_limit_admits_nothing(room: Resources) -> None:
     made = good(problem([pod(1000, 1, 2)], limits={"default": room}))
