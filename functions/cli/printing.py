@@ -12,6 +12,8 @@ from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import KeptPreferences, Plan
 from shared.planning.explanation import counted, dollars, gap
 
+# Beyond that a gap is rarely the packing's.
+_WIDE_GAP_PERCENT: Final = 10
 _TYPES_SHOWN: Final = 3
 _PODS_SHOWN: Final = 5
 _MOVES_SHOWN: Final = 20
@@ -110,6 +112,8 @@ def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
 def _table(planned: Planned) -> list[str]:
     plan = planned.plan
     lines = [_totals(plan), *settings_lines(planned)]
+    if plan.gap_percent > _WIDE_GAP_PERCENT:
+        lines.append("the bound leaves out limits, weights and kept preferences of owners and pods")
     if plan.remark:
         lines.append(f"a simpler plan was taken: {plan.remark}")
     if plan.preferences.stated:
