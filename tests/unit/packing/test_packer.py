@@ -186,6 +186,15 @@ def test_where_the_number_of_nodes_is_limited_each_holds_what_leaves_the_fewest_
     assert made.unplaced == ((0, 2, LIMIT),)
 
 
+def test_no_better_use_of_few_nodes_is_looked_for_when_time_is_up() -> None:
+    shapes = (
+        shape("m.large", 96_000, cores=2, gib=8, nodes=1),
+        shape("m.xlarge", 250_000, cores=4, gib=16, nodes=1),
+    )
+    asked = problem([pod(1500, 2, 6)], shapes=shapes, limits={"default": amounts(nodes=2)})
+    assert pack(asked, lambda: True).unplaced == ((0, 4, LIMIT),)
+
+
 def test_limited_nodes_are_large_where_that_saves_more_on_those_of_another_owner() -> None:
     shapes = (
         shape("m.large", 20_000, cores=2, gib=8, nodes=1, provisioner="few"),
