@@ -12,7 +12,7 @@ from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import KeptPreferences, Plan
 from shared.planning.explanation import counted, dollars, gap
 
-# Beyond that a gap is rarely the packing's.
+# Packing alone seldom leaves a wider gap.
 _WIDE_GAP_PERCENT: Final = 10
 _TYPES_SHOWN: Final = 3
 _PODS_SHOWN: Final = 5
@@ -113,7 +113,7 @@ def _table(planned: Planned) -> list[str]:
     plan = planned.plan
     lines = [_totals(plan), *settings_lines(planned)]
     if plan.gap_percent > _WIDE_GAP_PERCENT:
-        lines.append("the bound leaves out limits, weights and kept preferences of owners and pods")
+        lines.append("the lower bound ignores limits, weights and preferences")
     if plan.remark:
         lines.append(f"a simpler plan was taken: {plan.remark}")
     if plan.preferences.stated:

@@ -11,13 +11,16 @@ from tests.scale.world import MEMORY_MIB, TIMEOUT_SECONDS
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
 
 
+# What may well be none.
+FAILURES = ("changes abandoned", "nodes cordoned and not drained")
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_each_bar_is_one_of_a_value_that_is_measured(name: str) -> None:
     row = ROWS[name]
     values = row.measure(2)
     assert {*row.bars, *row.exponents} <= values.keys()
-    assert all(value >= 0 for value in values.values())
-    assert sum(value > 0 for value in values.values()) >= len(row.bars)
+    assert all(value > 0 for name, value in values.items() if name not in FAILURES)
 
 
 def test_functions_have_the_memory_and_the_time_that_they_are_deployed_with() -> None:

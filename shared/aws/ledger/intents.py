@@ -62,7 +62,8 @@ class Intents(Leases):
         renewed = self._with_fence(lease, write, now)
         if renewed is None:
             raise ConflictError(
-                f"intent {intent.plan_id}/{intent.group}: attempt {intent.attempt} stands or over"
+                f"intent {intent.plan_id}/{intent.group}: attempt {intent.attempt} cannot be "
+                "written, since the intent was opened, closed or tried again before"
             )
         return renewed
 

@@ -79,7 +79,7 @@ def _intent_after_call() -> contextlib.AbstractContextManager[object, bool | Non
         method = site.method
         if method in ("open_intent", "change_intent"):
             kept.setdefault(id(process), []).append(go_on)
-            return None
+            return args[0]
         if method == "create_fleet":
             answer = go_on()
             for write in kept.pop(id(process), ()):

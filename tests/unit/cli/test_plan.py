@@ -112,6 +112,16 @@ def test_the_table_names_nodes_price_bound_gap_and_lost_pods(
     assert "needs zone in [nowhere]" in told
 
 
+@pytest.mark.parametrize(("example", "times"), [("plan-node-pools", 1), ("inflate", 0)])
+def test_what_the_bound_ignores_is_said_where_the_gap_is_wide(
+    example: str, times: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = next(path for path in EXAMPLES if path.name == "inflate").with_name(example)
+    assert run("plan", "-f", str(folder)) == 0
+    told = capsys.readouterr().out
+    assert told.count("the lower bound ignores limits, weights and preferences") == times
+
+
 def test_the_table_says_how_many_preferences_are_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
