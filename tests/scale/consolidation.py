@@ -31,8 +31,6 @@ PODS: Final = 5
 _ROOM: Final = 11
 _LASTS: Final = timedelta(minutes=10)
 _MINUTE: Final = timedelta(minutes=1)
-_NODES: Final = "/api/v1/nodes"
-_PODS: Final = "/api/v1/namespaces/default/pods"
 _OWNER: Final = "/apis/karpenter.sh/v1alpha5/provisioners/default"
 
 
@@ -96,13 +94,12 @@ class _Consolidation:
 
     def forgotten(self) -> int:
         """Return how many nodes are cordoned although nothing drains them."""
-        reply = self._cluster.api.send("GET", _NODES)
-        cordoned = [
-            node["metadata"]["name"]
-            for node in reply.body["items"]
-            if node["spec"].get("unschedulable") and "deletionTimestamp" not in node["metadata"]
-        ]
-        return len(set(cordoned) - self._going)
+        cordoned = {
+            node.name
+            for node in self._cluster.ports.cluster.nodes()
+            if node.unschedulable and node.deletion_at is None
+        }
+        return len(cordoned - self._going)
 
     def _at(self, moment: datetime, action: Callable[[datetime], None]) -> None:
         heapq.heappush(self._due, (moment, next(self._numbers), action))
