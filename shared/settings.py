@@ -133,7 +133,7 @@ class ProvisionSettings(TimerSettings):
     lease_seconds: float = Field(default=50.0, gt=0, le=60)
     registration_seconds: float = Field(default=300.0, gt=0)
     binding_policy: Literal["early", "ready", "scheduler"] = "early"
-    max_node_vcpus: int = Field(default=64, ge=0)
+    max_node_vcpus: int = Field(default=96, ge=0)
     max_launch_groups: int = Field(default=40, ge=0)
     fewer_nodes_permille: int = Field(default=5, ge=0, le=1000)
     preference_price_percent: int = Field(default=10, ge=0)

@@ -20,7 +20,7 @@ _WITH_ENTRIES: Final = frozenset({"API", "API_AND_CONFIG_MAP"})
 _AGENT: Final = "eks-pod-identity-agent"
 _AGENT_RUNS: Final = frozenset({"ACTIVE", "BUILT_IN", "CREATING", "UPDATING"})
 # As large as the largest machine that is bought by default (max_node_vcpus).
-_FREE_VCPUS: Final = 64
+_FREE_VCPUS: Final = 96
 _ASKED_VCPUS: Final = 256
 # A node with the VPC network plugin takes an address for itself and one for each pod.
 _FREE_ADDRESSES: Final = 32

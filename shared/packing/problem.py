@@ -100,7 +100,7 @@ class PackingSettings:
         growth_percent: When a small batch comes to a cluster where other pods run, its node may be
             larger than it needs, if the room left suits the mix of pods that runs: its price may
             be higher by this percent of what those need. Default 1; 0 for no room beyond the need.
-        max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 64: costs
+        max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 96: costs
             less than 1 % and limits what one failure takes away; 0 for no cap.
         diversification_k_on_demand: Nodes are compared by the mean price of this many cheapest
             pools that could replace them. Default 1, the cheapest pool alone: on demand, pools
@@ -138,7 +138,7 @@ class PackingSettings:
     leftover_value_percent: int = 90
     small_batch_pods: int = 100
     growth_percent: int = 1
-    max_node_vcpus: int = 64
+    max_node_vcpus: int = 96
     diversification_k_on_demand: int = 1
     diversification_k_spot: int = 15
     option_price_ceiling_percent: int = 50

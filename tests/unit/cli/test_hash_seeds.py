@@ -54,7 +54,7 @@ def decision(seed: int) -> bytes:
         instance_types=tuple(types),
         seed=seed,
     )
-    settings = PackingSettings(max_node_vcpus=draw.choice((0, 2, 64)))
+    settings = PackingSettings(max_node_vcpus=draw.choice((0, 2, 96)))
     return compressed(decision_document(str(seed), snapshot, decide(snapshot, settings), settings))
 
 

@@ -244,7 +244,7 @@ def test_each_of_several_settings_is_reported_with_its_own_cost(
 ) -> None:
     file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=40))
     costs = {}
-    for name, cap in (("capped", "2"), ("free", "64")):
+    for name, cap in (("capped", "2"), ("free", "96")):
         code, document = planned(
             capsys, "-f", file, "--set", "diversification_k=2", "--set", f"max_node_vcpus={cap}"
         )
@@ -315,7 +315,7 @@ def test_help_lists_every_setting_with_its_default(capsys: pytest.CaptureFixture
         run("plan", "--help")
     assert stopped.value.code == 0
     told = capsys.readouterr().out
-    for line in ("max_node_vcpus=64", "diversification_k_spot=15", "type_weights=none"):
+    for line in ("max_node_vcpus=96", "diversification_k_spot=15", "type_weights=none"):
         assert line in told
     assert "in micro-dollars per hour" in told
     assert max(map(len, told.splitlines())) <= 100

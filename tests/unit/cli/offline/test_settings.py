@@ -17,7 +17,7 @@ def test_every_setting_is_explained_with_its_default() -> None:
     told = {key: (default, meaning) for key, default, meaning in explained()}
     assert set(told) == {field.name for field in dataclasses.fields(PackingSettings)}
     assert all(meaning for _, meaning in told.values())
-    assert told["max_node_vcpus"][0] == "64"
+    assert told["max_node_vcpus"][0] == "96"
     assert told["thorough"][0] == "false"
     assert "micro-dollars per hour" in told["node_fee_micros_per_hour"][1]
 
