@@ -1,7 +1,9 @@
 from dataclasses import replace
 
 from shared.model.ec2.instance_types import CapacityType
+from shared.packing.checker import check
 from shared.packing.packer import plan
+from shared.packing.problem import Packing, PackingSettings
 from tests.unit.packing.packing_cases import (
     PLAIN,
     amounts,
@@ -67,15 +69,22 @@ def test_a_weight_makes_a_type_look_more_expensive() -> None:
 
 def test_few_launch_groups_cost_little_and_hold() -> None:
     classes = [pod(c, m, 7) for c in (300, 1100, 1900) for m in (0.5, 3, 15)]
-    # Without the plan under the defaults, which each of them would have as a candidate.
-    free = plan(problem(classes, settings=replace(PLAIN, max_launch_groups=0)))
-    few = plan(problem(classes, settings=ONE_GROUP))
+
+    def planned(settings: PackingSettings) -> Packing:
+        # Without the plan under the defaults, which each of them would have as a candidate.
+        asked = problem(classes, settings=settings)
+        made = plan(asked)
+        assert check(asked, made) == ()
+        return made
+
+    free = planned(replace(PLAIN, max_launch_groups=0))
+    few = planned(ONE_GROUP)
     assert len({node.options for node in free.nodes}) > 1
     assert len({node.options for node in few.nodes}) == 1
     assert few.cost_micros_per_hour >= free.cost_micros_per_hour
     # One group costs 5 % more: there are more groups if they may cost less than that.
     for permille in (0, 5, 20):
-        some = plan(problem(classes, settings=replace(ONE_GROUP, fewer_groups_permille=permille)))
+        some = planned(replace(ONE_GROUP, fewer_groups_permille=permille))
         assert len({node.options for node in some.nodes}) > 1
         assert some.cost_micros_per_hour <= free.cost_micros_per_hour * (1 + permille / 1000)
 
