@@ -53,10 +53,10 @@ def pack(
 ) -> Packing:
     """Return the cheapest plan found, checked.
 
-    The same problem, seed included, gives the same plan. Settings that allow more nodes than the
-    defaults do, or mind their number less, never make it more expensive: the plan under the
-    defaults is a candidate. A plan the checker refuses is replaced by the simple packer's and says
-    so in `fallback`: that is a bug to report.
+    The same problem, seed included, gives the same plan. Settings that allow larger nodes, or
+    more kinds of them, than the defaults never make it more expensive: the plan within the limits
+    of the defaults is a candidate. A plan the checker refuses is replaced by the simple packer's
+    and says so in `fallback`: that is a bug to report.
 
     Args:
         problem: What to pack.
@@ -70,12 +70,10 @@ def pack(
     """
     search_budget = SearchBudget(out_of_time)
     packing = _in_parts(problem, search_budget, bounded=bounded)
-    narrower = _narrower(problem.settings)
-    if narrower != problem.settings and not search_budget.ended():
-        other = replace(problem, settings=narrower)
-        packing = min(
-            packing, _in_parts(other, search_budget, bounded=bounded), key=_left_out_and_cost
-        )
+    narrower = replace(problem, settings=_narrower(problem.settings))
+    if narrower != problem and not search_budget.ended() and _may_be_better(narrower, packing):
+        other = _in_parts(narrower, search_budget, bounded=bounded)
+        packing = min(packing, other, key=_left_out_and_cost)
     wrong = check(problem, packing)
     if not wrong:
         return packing
@@ -92,17 +90,35 @@ def _in_parts(problem: PackingProblem, search_budget: SearchBudget, *, bounded: 
 
 
 def _narrower(settings: PackingSettings) -> PackingSettings:
-    """Return the settings with no more freedom than the defaults leave."""
+    """Return the settings with nodes no larger, and of no more kinds, than the defaults allow."""
     return replace(
         settings,
-        node_fee_micros_per_hour=max(
-            settings.node_fee_micros_per_hour, _DEFAULTS.node_fee_micros_per_hour
-        ),
-        fewer_nodes_permille=max(settings.fewer_nodes_permille, _DEFAULTS.fewer_nodes_permille),
         max_node_vcpus=_bounded(settings.max_node_vcpus, _DEFAULTS.max_node_vcpus),
         max_launch_groups=_bounded(settings.max_launch_groups, _DEFAULTS.max_launch_groups),
         fewer_groups_permille=max(settings.fewer_groups_permille, _DEFAULTS.fewer_groups_permille),
     )
+
+
+def _may_be_better(problem: PackingProblem, packing: Packing) -> bool:
+    """Return whether a plan of a problem may leave fewer pods out than another, or cost less."""
+    cost = packing.cost_micros_per_hour
+    if packing.unplaced:
+        return True
+    if cost == packing.lower_bound_micros_per_hour:
+        return False
+    return cost > sum(_quick_bound(part.problem) for part in components(problem))
+
+
+def _quick_bound(problem: PackingProblem) -> int:
+    """Return what a plan that places all pods costs at least under the settings of the problem."""
+    demand = read_demand(problem)
+    amounts = amounts_of(problem.shapes, demand)
+    shapes = allowed_shapes(problem, demand, amounts)
+    kinds = find_kinds(problem, demand, shapes, amounts, problem.settings)
+    plain = front([kind._replace(planning_price=kind.price) for kind in kinds], {})
+    counts = housed([pod_class.count for pod_class in problem.classes], demand, plain)
+    worth = find_prices(demand, counts, plain, [kind.price for kind in plain])
+    return quick_bound(demand, plain, counts, worth, free_rooms(problem, demand, counts))
 
 
 def _bounded(most: int, usual: int) -> int:
