@@ -10,7 +10,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import App, Stack, Tags, Validations
+try:
+    from aws_cdk import App, Stack, Tags, Validations
+except ModuleNotFoundError as error:
+    raise SystemExit(f"dovetail: {error}; run `make setup` first") from None
 
 from infra.aws.bundling import BundlingError
 from infra.aws.cluster import Cluster

@@ -1,6 +1,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,18 @@ def test_the_partition_of_every_arn_comes_from_the_environment(
             if isinstance(text, str) and text.startswith("arn:") and text != "arn:"
         ]
         assert fixed == []
+
+
+def test_without_the_packages_one_line_says_what_to_do() -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "infra.aws.app"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "dovetail: No module named 'aws_cdk'; run `make setup` first\n"
 
 
 def test_the_command_in_cdk_json_synthesises_without_credentials(tmp_path: Path) -> None:
