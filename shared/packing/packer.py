@@ -54,8 +54,8 @@ def pack(
     """Return the cheapest plan found, checked.
 
     The same problem, seed included, gives the same plan. Settings that allow larger nodes, or
-    more kinds of them, than the defaults never make it more expensive: the plan within the limits
-    of the defaults is a candidate. A plan the checker refuses is replaced by the simple packer's
+    more kinds of them, than the defaults never make it more expensive: the plan under the defaults
+    is a candidate. A plan the checker refuses is replaced by the simple packer's
     and says so in `fallback`: that is a bug to report.
 
     Args:
@@ -71,7 +71,8 @@ def pack(
     search_budget = SearchBudget(out_of_time)
     packing = _in_parts(problem, search_budget, bounded=bounded)
     narrower = replace(problem, settings=_narrower(problem.settings))
-    if narrower != problem and not search_budget.ended() and _may_be_better(narrower, packing):
+    free = _limits(problem.settings) != _limits(narrower.settings)
+    if free and not search_budget.ended() and _may_be_better(narrower, packing):
         other = _in_parts(narrower, search_budget, bounded=bounded)
         packing = min(packing, other, key=_left_out_and_cost)
     wrong = check(problem, packing)
@@ -90,12 +91,24 @@ def _in_parts(problem: PackingProblem, search_budget: SearchBudget, *, bounded: 
 
 
 def _narrower(settings: PackingSettings) -> PackingSettings:
-    """Return the settings with nodes no larger, and of no more kinds, than the defaults allow."""
+    """Return the settings with no more freedom than the defaults leave."""
     return replace(
         settings,
+        node_fee_micros_per_hour=max(
+            settings.node_fee_micros_per_hour, _DEFAULTS.node_fee_micros_per_hour
+        ),
+        fewer_nodes_permille=max(settings.fewer_nodes_permille, _DEFAULTS.fewer_nodes_permille),
         max_node_vcpus=_bounded(settings.max_node_vcpus, _DEFAULTS.max_node_vcpus),
         max_launch_groups=_bounded(settings.max_launch_groups, _DEFAULTS.max_launch_groups),
         fewer_groups_permille=max(settings.fewer_groups_permille, _DEFAULTS.fewer_groups_permille),
+    )
+
+
+def _limits(settings: PackingSettings) -> tuple[int, int, int]:
+    return (
+        settings.max_node_vcpus,
+        settings.max_launch_groups,
+        settings.fewer_groups_permille,
     )
 
 

@@ -34,8 +34,8 @@ cpu, 320 MiB and 4 pods on each node.
   two without site-packages, the command as people start it.
 * **plain**: node size uncapped, by the cheapest pool alone (k = 1), no fee per node. **default**:
   at most 96 vCPUs a node, by the cheapest usable pool (spot: the mean of 15).
-  Under plain settings a plan with at most 96 vCPUs a node is made as well, unless a bound shows
-  that it costs no less; the cheaper of the two is taken, and *ms* is the time of both.
+  Under plain settings the plan under the default ones is made as well, unless a bound shows that it
+  costs no less; the cheaper of the two is taken, and *ms* is the time of both.
 * **batches of n**: the pods arrive in random order, n at a time; room that is left is used by those
   that come later. The packer is told what the pods that run take together. In batches of 100 and
   fewer (`small_batch_pods`) it fills free room with the pods that use up all it has, and may buy

@@ -263,7 +263,9 @@ def test_larger_nodes_of_more_kinds_never_make_a_plan_more_expensive(
     asked: PackingProblem,
 ) -> None:
     usual = replace(asked, settings=PackingSettings())
-    free = PackingSettings(max_node_vcpus=0, max_launch_groups=0)
+    free = PackingSettings(
+        max_node_vcpus=0, max_launch_groups=0, node_fee_micros_per_hour=0, fewer_nodes_permille=0
+    )
     before, after = pack(usual), pack(replace(asked, settings=free))
     assert _left_out(after) <= _left_out(before)
     if _left_out(after) == _left_out(before):
