@@ -12,7 +12,7 @@ from infra.local.kube.errors import ApiError, JsonObject, bad_request
 from infra.local.kube.kinds import Kinds, Resource
 from infra.local.kube.options import DeleteOptions, WriteOptions
 from infra.local.kube.schemas.messages import MEDIA_TYPE, decode
-from infra.local.kube.selectors import field_selector, label_selector
+from infra.local.kube.selectors import field_selector, label_selector, node_asked_for
 from infra.local.kube.simulated_pods import require_possible
 from infra.local.kube.store import Entry, Match
 
@@ -126,6 +126,10 @@ class Call:
         return lambda entry: (
             (labels is None or labels(entry.labels)) and (fields is None or fields(entry.fields))
         )
+
+    def node(self) -> str:
+        """Return the node whose pods are asked for alone, "" for none."""
+        return node_asked_for(self.query.get("fieldSelector", ""))
 
 
 def _everything(_: Entry) -> bool:

@@ -9,10 +9,11 @@ from infra.local.kube.kinds import Resource
 
 Test = Callable[[Mapping[str, str]], bool]
 
+NODE_NAME = "spec.nodeName"
 _ANY = ("metadata.name", "metadata.namespace")
 _FIELDS: dict[str, dict[str, str]] = {
     "Pod": {
-        "spec.nodeName": "",
+        NODE_NAME: "",
         "spec.restartPolicy": "",
         "spec.schedulerName": "",
         "spec.serviceAccountName": "",
@@ -152,6 +153,15 @@ def field_selector(resource: Resource, text: str) -> Test | None:
     if not wanted:
         return None
     return lambda fields: all((fields[path] == value) is equal for path, equal, value in wanted)
+
+
+def node_asked_for(text: str) -> str:
+    """Return the node whose pods a field selector asks for, "" where it asks for others, too."""
+    for part in _split(text):
+        match = _PAIR.match(part)
+        if match is not None and match[1] == NODE_NAME and match[2] != "!=":
+            return match[3]
+    return ""
 
 
 def matches_selector(selector: JsonObject | None, labels: Mapping[str, str]) -> bool:

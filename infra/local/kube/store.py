@@ -6,6 +6,7 @@ join of bytes and an event is two pieces of bytes put together.
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -14,7 +15,7 @@ import orjson
 
 from infra.local.kube.errors import JsonObject, expired
 from infra.local.kube.kinds import Resource
-from infra.local.kube.selectors import selectable_fields
+from infra.local.kube.selectors import NODE_NAME, selectable_fields
 
 LOG_LIMIT = 10_000
 """Events kept for each resource; twice as many before the older half is dropped."""
@@ -65,6 +66,8 @@ class Collection:
     Attributes:
         floor: A watch may start from this version or a later one.
         base: How many events were dropped from the front of the log.
+        by_node: Keys of the pods of each node: an API server keeps an index of `spec.nodeName`, too
+            (pkg/registry/core/pod/strategy.go, Indexers, 1.35).
         closed: The resource is served no more.
     """
 
@@ -73,6 +76,7 @@ class Collection:
     order: list[Key] = field(default_factory=list)
     log: list[Change] = field(default_factory=list)
     base: int = 0
+    by_node: dict[str, set[Key]] = field(default_factory=lambda: defaultdict(set))
     wakers: set[asyncio.Event] = field(default_factory=set)
     closed: bool = False
 
@@ -90,6 +94,28 @@ class Collection:
             self.floor = self.log[count - 1].version
             del self.log[:count]
             self.base += count
+
+    def place(self, entry: Entry, previous: Entry | None) -> None:
+        """Keep a state in the place of another."""
+        if previous is None:
+            insort(self.order, entry.key)
+        else:
+            self._off_its_node(previous)
+        self.entries[entry.key] = entry
+        if node := entry.fields.get(NODE_NAME):
+            self.by_node[node].add(entry.key)
+
+    def displace(self, entry: Entry) -> None:
+        """Forget an object."""
+        self._off_its_node(entry)
+        del self.entries[entry.key]
+        del self.order[bisect_left(self.order, entry.key)]
+
+    def _off_its_node(self, entry: Entry) -> None:
+        if node := entry.fields.get(NODE_NAME):
+            self.by_node[node].discard(entry.key)
+            if not self.by_node[node]:
+                del self.by_node[node]
 
     def position_after(self, version: int) -> int:
         """Return the place in the log of the first event later than a version.
@@ -132,6 +158,7 @@ class Store:
         match: Match,
         after: Key | None = None,
         most: int | None = None,
+        node: str = "",
     ) -> list[Entry]:
         """Return the matching objects in the order of their keys.
 
@@ -141,9 +168,10 @@ class Store:
             match: Test of the selectors.
             after: Only keys greater than this one.
             most: How many are looked for; None for all.
+            node: Only pods of this node; empty for all.
         """
         collection = self.collection(resource)
-        order = collection.order
+        order = sorted(collection.by_node.get(node, ())) if node else collection.order
         start = bisect_left(order, (namespace, "")) if namespace else 0
         end = bisect_left(order, (namespace + "\0", "")) if namespace else len(order)
         if after is not None:
@@ -163,9 +191,7 @@ class Store:
         self.version += 1
         entry = self.entry(resource, obj, self.version)
         collection = self.collection(resource)
-        if previous is None:
-            insort(collection.order, entry.key)
-        collection.entries[entry.key] = entry
+        collection.place(entry, previous)
         kind = "ADDED" if previous is None else "MODIFIED"
         collection.emit(Change(version=entry.version, type=kind, entry=entry, previous=previous))
         return entry
@@ -190,8 +216,7 @@ class Store:
         self.version += 1
         last = with_version(entry, self.version)
         collection = self.collection(resource)
-        del collection.entries[entry.key]
-        del collection.order[bisect_left(collection.order, entry.key)]
+        collection.displace(entry)
         change = Change(version=self.version, type="DELETED", entry=last, previous=entry)
         collection.emit(change)
         return last

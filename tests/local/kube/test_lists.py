@@ -51,6 +51,19 @@ def test_field_selectors(pods: Api, selector: str, names: list[str]) -> None:
     assert pods.get("/api/v1/pods", fieldSelector=selector).names == names
 
 
+def test_the_pods_of_a_node_are_those_bound_to_it_and_not_gone(pods: Api) -> None:
+    bound = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}}
+    pods.post(f"{PODS}/a/binding", {"apiVersion": "v1", "kind": "Binding", **bound})
+    pods.patch(f"{PODS}/a", {"metadata": {"labels": {"app": "z"}}})
+    first = pods.get(PODS, fieldSelector="spec.nodeName=n", limit=1)
+    token = first.body["metadata"]["continue"]
+    then = pods.get(PODS, fieldSelector="spec.nodeName=n", limit=1, continue_=token)
+    assert (first.names, then.names) == (["a"], ["b"])
+    pods.delete(f"{PODS}/b", gracePeriodSeconds=0)
+    assert pods.get(PODS, fieldSelector="spec.nodeName=n").names == ["a"]
+    assert pods.get(PODS, fieldSelector="spec.nodeName=n", labelSelector="app=x").names == []
+
+
 def test_a_selector_that_cannot_be_read_is_a_bad_request(api: Api) -> None:
     assert api.get(PODS, fieldSelector="spec.foo=x").status == 400
     assert api.get(PODS, labelSelector="a in b").status == 400

@@ -103,7 +103,9 @@ class Verbs:
         selects = bool({"labelSelector", "fieldSelector"} & call.query.keys())
         # What is left is counted only where it is told.
         most = limit + 1 if limit and selects else None
-        entries = self._store.select(call.resource, call.namespace, call.match(), after, most)
+        entries = self._store.select(
+            call.resource, call.namespace, call.match(), after, most, call.node()
+        )
         metadata: JsonObject = {"resourceVersion": str(version)}
         if limit and len(entries) > limit:
             metadata["continue"] = _token(version, entries[limit - 1].key)
