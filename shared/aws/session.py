@@ -12,6 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError
 
 from shared.aws.errors import translated
+from shared.ports.crew import AT_ONCE
 
 _MARGIN: Final = timedelta(minutes=5)
 _CONNECT_SECONDS: Final = 5.0
@@ -163,7 +164,7 @@ class Session:
             connect_timeout=min(_CONNECT_SECONDS, seconds / 2),
             read_timeout=seconds,
             retries={"total_max_attempts": self._attempts, "mode": "standard"},
-            max_pool_connections=10,
+            max_pool_connections=AT_ONCE + 1,
         )
         with translated(f"{service} client"):
             made = sdk.client(service, region_name=region, config=config)

@@ -1,10 +1,12 @@
 """Bounds of one answer: how long it may take in total, and how many bytes it may have.
 
 A time-out of a socket bounds each read alone, so that a server which sends a byte now and then
-keeps its caller for ever. Here a timer ends the connection.
+keeps its caller for ever. Here a watchdog ends the connection.
 """
 
 import contextlib
+import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.response import BaseHTTPResponse, HTTPResponse
 
 _CHUNK_BYTES: Final = 65_536
+_LEAST_SECONDS: Final = 0.001
 
 
 class TooLargeError(Exception):
@@ -23,6 +26,58 @@ class TooLargeError(Exception):
 
 class TooSlowError(OSError):
     """An answer takes longer than it may in total."""
+
+
+class _Watchdog:
+    """Ends what takes too long, from one thread for all of it.
+
+    A `threading.Timer` for each answer is a thread for each: that doubles what a call costs.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running: dict[int, tuple[float, Callable[[], None]]] = {}
+        self._numbers = itertools.count()
+        self._awake_at = math.inf
+        self._thread: threading.Thread | None = None
+
+    @contextlib.contextmanager
+    def ended_after(self, seconds: float, end: Callable[[], None]) -> Iterator[None]:
+        """Call `end` from another thread unless the block is left in time; its errors are dropped.
+
+        It is not called once the block is left: the connection may be of use to others then.
+        """
+        number, until = next(self._numbers), time.monotonic() + seconds
+        with self._changed:
+            self._running[number] = (until, end)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._watch, name="bounds", daemon=True)
+                self._thread.start()
+            elif until < self._awake_at:
+                self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running.pop(number, None)
+
+    def _watch(self) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                for number, (until, end) in list(self._running.items()):
+                    if until <= now:
+                        del self._running[number]
+                        # These say that the connection has ended by itself.
+                        with contextlib.suppress(ValueError, RuntimeError, OSError, AttributeError):
+                            end()
+                self._awake_at = min(
+                    [until for until, _ in self._running.values()], default=math.inf
+                )
+                self._changed.wait(None if self._awake_at == math.inf else self._awake_at - now)
+
+
+_WATCHDOG: Final = _Watchdog()
 
 
 class _BoundedConnection(HTTPConnection):
@@ -34,7 +89,7 @@ class _BoundedConnection(HTTPConnection):
         Raises:
             OSError: If they take longer than the time-out.
         """
-        with _ended_after(self.timeout, self._end):
+        with _WATCHDOG.ended_after(self.timeout or _LEAST_SECONDS, self._end):
             return super().getresponse()
 
     def _end(self) -> None:
@@ -70,7 +125,7 @@ def read_bounded(response: BaseHTTPResponse, *, until: float, most_bytes: int) -
     """
     parts: list[bytes] = []
     size_bytes = 0
-    with _ended_after(max(until - time.monotonic(), 0.001), response.shutdown):
+    with _WATCHDOG.ended_after(max(until - time.monotonic(), _LEAST_SECONDS), response.shutdown):
         while part := response.read1(_CHUNK_BYTES):
             size_bytes += len(part)
             if size_bytes > most_bytes:
@@ -80,21 +135,3 @@ def read_bounded(response: BaseHTTPResponse, *, until: float, most_bytes: int) -
     if time.monotonic() >= until:
         raise TooSlowError("the answer takes too long")
     return b"".join(parts)
-
-
-@contextlib.contextmanager
-def _ended_after(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` from another thread unless the block is left in time; its errors are dropped."""
-
-    def end_quietly() -> None:
-        # These say that the connection has ended by itself.
-        with contextlib.suppress(ValueError, RuntimeError, OSError, AttributeError):
-            end()
-
-    timer = threading.Timer(seconds or 0.001, end_quietly)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

@@ -14,9 +14,10 @@ from urllib3.util import create_urllib3_context
 from shared.kube.api import KubeApi
 from shared.kube.bounds import POOLS
 from shared.model.errors import PermanentError
+from shared.ports.crew import AT_ONCE
 
 TIMEOUT: Final = timedelta(seconds=20)
-_CONNECTIONS: Final = 10
+_CONNECTIONS: Final = AT_ONCE + 2  # of threads, and of the main one with a watch beside
 
 
 def connect_endpoint(

@@ -18,9 +18,9 @@ from shared.manifests.fields import Raw, mapping, text
 from shared.model.dialect import BY_KIND
 from shared.model.errors import AutoscalerError
 from shared.ports import KubernetesEvent, PastEvent
+from shared.ports.crew import AT_ONCE
 
 _COMPONENT: Final = "dovetail"
-_PARALLEL: Final = 8
 _MESSAGE_LENGTH: Final = 1024
 _API_VERSIONS: Final = {kind.value: found.owner_version for kind, found in BY_KIND.items()}
 _LOG: Final = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Happenings:
             for event, count in counts.items():
                 self._write(event, count)
             return
-        with ThreadPoolExecutor(min(_PARALLEL, len(counts))) as pool:
+        with ThreadPoolExecutor(min(AT_ONCE, len(counts))) as pool:
             list(pool.map(self._write, counts, counts.values()))
 
     def _write(self, other_event: KubernetesEvent, count: int) -> None:

@@ -37,6 +37,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.ports import KubernetesEvent, NodeChange, NodeManifest, PastEvent
 from shared.ports.cluster import EachPage, nothing
+from shared.ports.crew import AT_ONCE
 
 PODS_PATH: Final = "/api/v1/pods"
 NODES_PATH: Final = "/api/v1/nodes"
@@ -44,8 +45,6 @@ BUDGETS_PATH: Final = "/apis/policy/v1/poddisruptionbudgets"
 _NOT_TERMINAL: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-# Bindings asked for at the same time: a burst of hundreds is bound in about a second.
-_BINDERS = 8
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -197,7 +196,7 @@ class KubeNodes(KubeProvisioners):
         Raises:
             RetryableError: If one could not be asked for; all others were.
         """
-        with ThreadPoolExecutor(max_workers=_BINDERS) as pool:
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             asked = [pool.submit(self._bind_or_skip, pod, node) for pod, node in bindings]
         done = [future.result() for future in asked]
         return tuple(pod for (pod, _), bound in zip(bindings, done, strict=True) if bound)

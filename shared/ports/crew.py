@@ -1,10 +1,13 @@
 """Work that many things need alike."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+# Calls that wait side by side: see docs/decisions/0028-several-nodes-are-made-at-a-time.md.
+AT_ONCE: Final = 16
 
 
 class Crew:

@@ -1,7 +1,7 @@
 """One turn at planning for a cluster: its lease, its launches, the Nodes they become."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,14 +10,17 @@ from shared.events.recorder import EventRecorder
 from shared.launching.lease import HeldLease
 from shared.launching.node_objects import NodeMaker
 from shared.launching.plan import PlanLauncher
+from shared.model.ec2.launches import Slot
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
 from shared.ports import ClusterPorts, KubernetesEvent
 from shared.snapshot.gather import Gathered
 
-# Nodes are made for so long at least, though another plan is requested.
+# Nodes are made for so long at least, though another plan is requested; and for three times as
+# long as it took to read the cluster and to decide: many requests must not leave no time for it.
 _NODES: Final = timedelta(seconds=15)
+_TIMES_THE_PLAN: Final = 3
 
 
 class Turn:
@@ -71,15 +74,18 @@ class Turn:
         """
         return not self._held.renew().dirty
 
-    def make_nodes(self, gathered: Gathered) -> None:
+    def make_nodes(self, gathered: Gathered, slots: Sequence[Slot] | None = None) -> None:
         """Make the Nodes of launched machines, as far as EC2 shows them.
 
         To make thousands takes minutes. They are broken off before the end of the invocation, and
-        when another plan has been requested and they have had their time: a plan reads the whole
-        cluster, so that many requests would leave no time to make Nodes. The rest follows.
+        when another plan has been requested and they have had their time. The rest follows.
+
+        Args:
+            slots: As they were last read; None to read them now, since some were written.
         """
         snapshot = gathered.snapshot
-        slots = self._ports.ledger.slots(self._ports.cluster.name)
+        if slots is None:
+            slots = self._ports.ledger.slots(self._ports.cluster.name)
         if not any(not slot.node_name for slot in slots):
             return
         types = {
@@ -88,7 +94,7 @@ class Turn:
         }
         provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
         pending = {pod.uid: pod for pod in snapshot.pending}
-        if self._nodes.make(slots, provisioners, types, pending, goes_on=self._goes_on()):
+        if self._nodes.make(slots, provisioners, types, pending, goes_on=self._goes_on(snapshot)):
             self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe)
         deaths, self._nodes.deaths = self._nodes.deaths, []
         self.launches.buried(deaths, provisioners)
@@ -96,10 +102,11 @@ class Turn:
             self._nodes.started - {death.slot.provisioner for death in deaths}, gathered
         )
 
-    def _goes_on(self) -> Callable[[], bool]:
+    def _goes_on(self, snapshot: ClusterSnapshot) -> Callable[[], bool]:
         """Return what says, asked again and again from now on, whether Nodes are still made."""
         clock = self._ports.clock
-        enough = clock.now() + _NODES
+        now = clock.now()
+        enough = now + max(_NODES, _TIMES_THE_PLAN * (now - snapshot.taken_at))
 
         def goes_on() -> bool:
             wanted = self.keep_lease() or clock.now() < enough

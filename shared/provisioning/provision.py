@@ -179,7 +179,7 @@ class Provisioning:
             return report, True, look
         if turn.held_back not in ("", SHADOW):
             self._conditions.waiting(gathered.snapshot.pending)
-            turn.make_nodes(gathered)
+            turn.make_nodes(gathered, gathered.snapshot.slots)
             return report, False, False
         if turn.held_back and look:
             told = self._shadow_purchases.tell(gathered.snapshot, until)
@@ -196,7 +196,7 @@ class Provisioning:
         plan = decide(snapshot, settings)
         again = False
         if plan == Plan():
-            turn.make_nodes(gathered)
+            turn.make_nodes(gathered, gathered.snapshot.slots)
             if look:
                 report = self._ceilings(gathered.snapshot, (), report)
         else:
@@ -220,7 +220,7 @@ class Provisioning:
     ) -> tuple[ProvisionReport, bool]:
         if turn.held_back:
             self._only_tell(gathered.snapshot, plan)
-            turn.make_nodes(gathered)
+            turn.make_nodes(gathered, gathered.snapshot.slots)
             return report, False
         return self._apply(turn, gathered, plan_id, plan, report)
 
@@ -260,7 +260,8 @@ class Provisioning:
         nodes, over = affordable(snapshot, wanted, ports.brakes.ceiling)
         calls, refused = turn.launches.launcher.calls, len(turn.launches.verdicts.told)
         outcomes = turn.launches.launch(gathered, plan_id, nodes)
-        slots = ports.ledger.slots(ports.cluster.name) if outcomes else snapshot.slots
+        changed = outcomes or plan.placements
+        slots = ports.ledger.slots(ports.cluster.name) if changed else snapshot.slots
         filled = [slot for slot in slots if slot.plan_id == plan_id]
         pending = {pod.uid: pod for pod in snapshot.pending}
         report = dataclasses.replace(
@@ -269,7 +270,7 @@ class Provisioning:
             nodes_launched=report.nodes_launched + len(filled),
             nodes_over_ceiling=report.nodes_over_ceiling + len(over),
         )
-        turn.make_nodes(gathered)
+        turn.make_nodes(gathered, slots)
         # Deferred pods are planned for at once if this plan left fewer pods pending.
         resumed = bool(filled or plan.placements) and any(
             pod_left.later for pod_left in plan.unschedulable

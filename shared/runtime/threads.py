@@ -2,19 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from shared.ports.crew import Crew
+from shared.ports.crew import AT_ONCE, Crew
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-# As many as the adapters of API servers use, and fewer than the connections that clients keep.
-AT_ONCE: Final = 8
-
 
 class Threads(Crew):
-    """Does eight things at a time; the adapters may be used by several threads."""
+    """Does several things at a time; the adapters may be used by several threads."""
 
     def each(self, work: Callable[[T], R], things: Sequence[T]) -> list[R]:
         """Return what the work returns for each thing; raise the first error once all are over."""

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from shared.model.errors import ConflictError, UnavailableError
-from shared.runtime.threads import AT_ONCE, Threads
+from shared.ports.crew import AT_ONCE
+from shared.runtime.threads import Threads
 
 
 def test_as_many_wait_side_by_side_as_there_are_threads_and_answers_keep_their_order() -> None:

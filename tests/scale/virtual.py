@@ -18,7 +18,7 @@ import urllib3
 
 from shared.kube.api import JSON, Decode, KubeApi, Query, Reply, Stream
 from shared.kube.bounds import POOLS
-from shared.runtime.threads import AT_ONCE
+from shared.ports.crew import AT_ONCE
 from tests.fakes.clock import START
 from tests.fakes.cloud import FakeCloud
 from tests.fakes.copies import FakeCopies

@@ -73,6 +73,22 @@ def test_a_server_that_sends_a_byte_now_and_then_has_not_answered_in_time(
         api.get("/x")
 
 
+def test_a_short_bound_holds_beside_a_long_one_and_no_call_has_a_thread_of_its_own() -> None:
+    with dribbling(b"HTTP/1.1 200 OK\r\n", lambda number: b"X-%d: y\r\n" % (number % 90)) as api:
+        patient = connect_endpoint(api.url, "", lambda: "t", timeout=timedelta(seconds=30))
+
+        def ask() -> None:
+            with contextlib.suppress(UnavailableError):
+                patient.get("/x")
+
+        waiting = threading.Thread(target=ask, daemon=True)
+        waiting.start()
+        with pytest.raises(UnavailableError):
+            api.get("/x")
+        assert waiting.is_alive()
+        assert [thread.name for thread in threading.enumerate()].count("bounds") == 1
+
+
 def test_an_answer_is_read_up_to_its_bound_alone_also_when_it_is_packed() -> None:
     packed = gzip.compress(b" " * (50 * MOST_BYTES))
     answers = [
