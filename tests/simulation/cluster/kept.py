@@ -4,7 +4,7 @@ The code is the product's, from the feed on: copies are taken, followed, compare
 Lambda. The API server's part is a log of what happened; that of S3 is a dictionary.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -26,6 +26,8 @@ from tests.simulation.schedule.kernel import Kernel, Process
 
 # Of invocations, every fifth is the first of its process.
 _FIRST: Final = 5
+# An empty collection is listed each time; outside, each of less than a thousand objects.
+_SMALL: Final = 1
 # An API server remembers less than the five minutes of etcd where much happens.
 _REMEMBERED: Final = 100_000_000
 _CHANCES: Final = (
@@ -146,14 +148,18 @@ def _spoilt(document: bytes, kind: type[Any], action: Action) -> bytes:
 class KeepingProcess:
     """One process of a function: what it keeps of a cluster.
 
+    Args:
+        nodes: Of the cluster, as they are.
+
     Attributes:
         serves: Number of the invocation that it runs.
         wrong: Readings of each collection in a row that were not as the cluster is.
         drifted: Whether it went on from a copy that has drifted.
     """
 
-    def __init__(self, state: KeptState) -> None:
+    def __init__(self, state: KeptState, nodes: Sized) -> None:
         self.state = state
+        self._nodes = nodes
         self.serves = 0
         self.wrong = {"bound_pods": 0, "nodes": 0}
         self.drifted = False
@@ -161,12 +167,12 @@ class KeepingProcess:
     def reads(self, what: Literal["bound_pods", "nodes"], shown: tuple[T, ...]) -> tuple[T, ...]:
         """Return what a reading finds, and check it against what the API server shows.
 
-        A copy that has drifted is found when its node is looked at: once round all, or twice
-        as nodes come and go.
+        A copy that has drifted is found when its node is looked at: once round all nodes, or twice
+        as they come and go. Nodes without pods are looked at, too.
         """
         found: tuple[T, ...] = getattr(self.state, what)(nothing)
         self.wrong[what] = 0 if found == shown else self.wrong[what] + 1
-        most = 2 * len(shown) + 2 if self.drifted else 0
+        most = 2 * max(len(shown), len(self._nodes)) + 2 if self.drifted else 0
         if self.wrong[what] > most:
             kept, there = set(map(_version, found)), set(map(_version, shown))
             fail("copy", f"{what}: {sorted(kept ^ there)[:1]} for {self.wrong[what]} readings")
@@ -220,19 +226,19 @@ class Keeping:
                 ),
                 lambda pod: (pod.key, pod.uid),
                 now,
-                0,
+                _SMALL,
                 shelves("pods", Pod),
             ),
             KeptCopy(
                 LogFeed(self._kernel, nodes),
                 lambda node: node.name,
                 now,
-                0,
+                _SMALL,
                 shelves("nodes", Node),
             ),
             *self._looks,
         )
-        made = KeepingProcess(state)
+        made = KeepingProcess(state, nodes)
         return made
 
 
