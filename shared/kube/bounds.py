@@ -68,8 +68,9 @@ class _Watchdog:
                 for number, (until, end) in list(self._running.items()):
                     if until <= now:
                         del self._running[number]
-                        # These say that the connection has ended by itself.
-                        with contextlib.suppress(ValueError, RuntimeError, OSError, AttributeError):
+                        # Most say that the connection has ended by itself; in any case the others
+                        # must still be ended.
+                        with contextlib.suppress(Exception):
                             end()
                 self._awake_at = min(
                     [until for until, _ in self._running.values()], default=math.inf
