@@ -17,8 +17,8 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.ports import ClusterPorts, KubernetesEvent
 from shared.snapshot.gather import Gathered
 
-# Nodes are made for so long at least, though another plan is requested; and for three times as
-# long as it took to read the cluster and to decide: many requests must not leave no time for it.
+# When another plan is requested, Nodes are made for so long, or for so many times the time that
+# the plan took, whichever is longer: otherwise frequent requests would leave no time for Nodes.
 _NODES: Final = timedelta(seconds=15)
 _TIMES_THE_PLAN: Final = 3
 

@@ -128,7 +128,7 @@ class Call:
         )
 
     def node(self) -> str:
-        """Return the node whose pods are asked for alone, "" for none."""
+        """Return the node that the field selector requires of pods, "" if it requires none."""
         return node_asked_for(self.query.get("fieldSelector", ""))
 
 

@@ -156,7 +156,7 @@ def field_selector(resource: Resource, text: str) -> Test | None:
 
 
 def node_asked_for(text: str) -> str:
-    """Return the node whose pods a field selector asks for, "" where it asks for others, too."""
+    """Return the node that a field selector requires of pods, "" if it requires none."""
     for part in _split(text):
         match = _PAIR.match(part)
         if match is not None and match[1] == NODE_NAME and match[2] != "!=":
