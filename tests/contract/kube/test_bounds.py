@@ -75,7 +75,7 @@ def test_a_server_that_sends_a_byte_now_and_then_has_not_answered_in_time(
 
 def test_a_short_bound_holds_beside_a_long_one_and_no_call_has_a_thread_of_its_own() -> None:
     with dribbling(b"HTTP/1.1 200 OK\r\n", lambda number: b"X-%d: y\r\n" % (number % 90)) as api:
-        patient = connect_endpoint(api.url, "", lambda: "t", timeout=timedelta(seconds=30))
+        patient = connect_endpoint(api.url, "", lambda: "t", timeout=timedelta(seconds=10))
 
         def ask() -> None:
             with contextlib.suppress(UnavailableError):
@@ -83,10 +83,14 @@ def test_a_short_bound_holds_beside_a_long_one_and_no_call_has_a_thread_of_its_o
 
         waiting = threading.Thread(target=ask, daemon=True)
         waiting.start()
+        waiting.join(0.2)  # Whatever ends it sleeps now until the long bound.
         with pytest.raises(UnavailableError):
             api.get("/x")
         assert waiting.is_alive()
         assert [thread.name for thread in threading.enumerate()].count("bounds") == 1
+    # A call that is still under way would reach the server of another test.
+    waiting.join(5)
+    assert not waiting.is_alive()
 
 
 def test_an_answer_is_read_up_to_its_bound_alone_also_when_it_is_packed() -> None:
