@@ -87,6 +87,7 @@ def test_a_short_bound_holds_beside_a_long_one_and_no_call_has_a_thread_of_its_o
         waiting.join(0.2)  # Whatever ends it sleeps now until the long bound.
         with pytest.raises(UnavailableError):
             api.get("/x")
+        waiting.join(0.5)  # One that was ended with the short one is over by then.
         assert waiting.is_alive()
         assert [thread.name for thread in threading.enumerate()].count("bounds") == 1
     # A call that is still under way would reach the server of another test.
