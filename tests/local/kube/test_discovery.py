@@ -56,6 +56,30 @@ def test_openapi_names_patch_operations_and_merge_keys(api: Api) -> None:
     assert api.get("/openapi/v3/apis/absent/v1").status == 404
 
 
+def test_openapi_says_what_kinds_and_fields_are_for(api: Api) -> None:
+    schemas = {
+        name: api.get(f"/openapi/v3/{path}").body["components"]["schemas"][name]
+        for name, path in [
+            ("core.PodSpec", "api/v1"),
+            ("apps.Deployment", "apis/apps/v1"),
+            ("autoscaling.MetricSpec", "apis/autoscaling/v2"),
+            ("discovery.EndpointPort", "apis/discovery.k8s.io/v1"),
+        ]
+    }
+    pod = schemas["core.PodSpec"]["properties"]
+    assert "on the node relative to StartTime" in pod["activeDeadlineSeconds"]["description"]
+    # The client says nothing of fields that are objects: their type's text is shown.
+    deployment = schemas["apps.Deployment"]["properties"]
+    assert deployment["spec"]["description"].startswith("DeploymentSpec is the specification")
+    silent = {
+        f"{name}.{key}"
+        for name, schema in schemas.items()
+        for key, field in schema["properties"].items()
+        if not field.get("description")
+    }
+    assert silent == {"core.PodSpec.workloadRef"}
+
+
 def test_health_and_version_are_reported(api: Api) -> None:
     for path in ("/healthz", "/livez", "/readyz"):
         assert api.get(path).status == 200

@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 from aiohttp import web
+from kubernetes import client
 
 from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Kinds, Resource
@@ -45,12 +46,34 @@ def _schema(field: FieldType) -> JsonObject:
     return found
 
 
+def _described(name: str) -> tuple[str, dict[str, str]]:
+    """Return what Kubernetes says of a type and of its fields, as its client has it.
+
+    The client has no texts of fields that are objects: those get the text of their type.
+    """
+    group, *rest, kind = name.split(".")
+    version = (rest[0] if rest else "v2" if group == "autoscaling" else "v1").title()
+    for model in (version + kind, f"V1{kind}", f"{group.title()}{version}{kind}"):
+        if (found := getattr(client, model, None)) is not None:
+            texts = {
+                field.serialization_alias or key: field.description or ""
+                for key, field in found.model_fields.items()
+            }
+            return (found.__doc__ or "").partition("Attributes:")[0].strip(), texts
+    return "", {}
+
+
 def _collect(name: str, schemas: JsonObject) -> None:
     if name in schemas:
         return
     fields = types()[name]
+    said, of_fields = _described(name)
     properties = {key: _schema(field) for key, field in fields.items()}
-    schemas[name] = {"type": "object", "properties": properties}
+    for key, field in fields.items():
+        text = of_fields.get(key) or (_described(field.code)[0] if "." in field.code else "")
+        if text:
+            properties[key]["description"] = text
+    schemas[name] = {"type": "object", "description": said, "properties": properties}
     for field in fields.values():
         inner = field
         while inner.item is not None:
