@@ -14,7 +14,7 @@ from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
-from shared.model.resources import format_amount
+from shared.model.resources import Resources, format_amount
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.node_waits import (
     StartupTaints,
@@ -215,11 +215,14 @@ class Binding:
             return BindReport(node=node.name)
         closed = not (node.is_open or slot.opened)
         binds = self._policy.binding != BindingPolicy.SCHEDULER and closed
-        mine = [
-            pod
-            for pod in promised
-            if binds and not needs_scheduler(pod) and not lacks(node, pod, starting)
-        ]
+        mine = self._with_room(
+            node,
+            [
+                pod
+                for pod in promised
+                if binds and not needs_scheduler(pod) and not lacks(node, pod, starting)
+            ],
+        )
         if mine:
             if not self._ports.ledger.change_slot(slot):
                 return None
@@ -240,6 +243,24 @@ class Binding:
             pods_left_to_scheduler=0 if missing else len(left),
             pods_refused=len(mine) - bound,
         )
+
+    def _with_room(self, node: Node, pods: Sequence[Pod]) -> list[Pod]:
+        """Return those for which the node has room beside the pods that are on it now.
+
+        A plan promises room of a copy of the cluster, which may lack a pod, on a machine that may
+        turn out smaller. A kubelet refuses for good what does not fit; kube-scheduler finds it
+        another place.
+        """
+        if not pods:
+            return []
+        there = [pod for pod in self._ports.cluster.pods_on(node.name) if not pod.is_terminal]
+        room = node.allocatable - Resources.total(pod.scheduling.requests for pod in there)
+        fitting = []
+        for pod in pods:
+            if pod.scheduling.requests.fits(room):
+                fitting.append(pod)
+                room -= pod.scheduling.requests
+        return fitting
 
     def _expire(self, node: Node) -> None:
         """Start the expiration timer of a node whose maker could not."""

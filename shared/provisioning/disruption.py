@@ -157,7 +157,7 @@ class Disrupting:
             self._say(node, "Disrupted", _story(change))
         if kept:
             turn.launches.launch(gathered, plan_id, kept, replaces=",".join(change.remove))
-            turn.make_nodes(gathered)
+            turn.make_nodes(gathered, turn.slots(gathered.snapshot, launched=True))
         return Disrupted(cause=change.cause.value, nodes=len(remove), launched=bool(kept))
 
     def _look(self, disruption_input: DisruptionInput, evaluation_budget: EvaluationBudget) -> Look:

@@ -1,7 +1,7 @@
 """One turn at planning for a cluster: its lease, its launches, the Nodes they become."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -49,6 +49,7 @@ class Turn:
         self.launches = PlanLauncher(ports, held, policy)
         self.held_back = held_back
         self._until = until
+        self._plan_took = timedelta()
 
     @property
     def failed_attempts(self) -> int:
@@ -74,18 +75,37 @@ class Turn:
         """
         return not self._held.renew().dirty
 
-    def make_nodes(self, gathered: Gathered, slots: Sequence[Slot] | None = None) -> None:
+    def note_plan(self, snapshot: ClusterSnapshot) -> None:
+        """Note that the plan of a snapshot is made: Nodes have their time by what it took."""
+        self._plan_took = self._ports.clock.now() - snapshot.taken_at
+
+    def slots(self, snapshot: ClusterSnapshot, *, launched: bool) -> tuple[Slot, ...]:
+        """Return the slots as they are now; those of the snapshot where none can want a Node.
+
+        A launch writes slots even where it is not finished, and those whose Nodes are not made
+        are marked by others when EC2 takes the machine.
+
+        Args:
+            launched: Whether anything was launched or promised since the snapshot, or tried to.
+        """
+        known = snapshot.slots
+        if launched or snapshot.intents or any(not slot.node_name for slot in known):
+            return self._ports.ledger.slots(self._ports.cluster.name)
+        return known
+
+    def make_nodes(self, gathered: Gathered, slots: tuple[Slot, ...] | None = None) -> None:
         """Make the Nodes of launched machines, as far as EC2 shows them.
 
         To make thousands takes minutes. They are broken off before the end of the invocation, and
         when another plan has been requested and they have had their time. The rest follows.
 
         Args:
-            slots: As they were last read; None to read them now, since some were written.
+            slots: As they are now; None when this turn launched nothing since the snapshot but
+                what was under way.
         """
         snapshot = gathered.snapshot
         if slots is None:
-            slots = self._ports.ledger.slots(self._ports.cluster.name)
+            slots = self.slots(snapshot, launched=False)
         if not any(not slot.node_name for slot in slots):
             return
         types = {
@@ -94,7 +114,7 @@ class Turn:
         }
         provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
         pending = {pod.uid: pod for pod in snapshot.pending}
-        if self._nodes.make(slots, provisioners, types, pending, goes_on=self._goes_on(snapshot)):
+        if self._nodes.make(slots, provisioners, types, pending, goes_on=self._goes_on()):
             self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe)
         deaths, self._nodes.deaths = self._nodes.deaths, []
         self.launches.buried(deaths, provisioners)
@@ -102,11 +122,10 @@ class Turn:
             self._nodes.started - {death.slot.provisioner for death in deaths}, gathered
         )
 
-    def _goes_on(self, snapshot: ClusterSnapshot) -> Callable[[], bool]:
+    def _goes_on(self) -> Callable[[], bool]:
         """Return what says, asked again and again from now on, whether Nodes are still made."""
         clock = self._ports.clock
-        now = clock.now()
-        enough = now + max(_NODES, _TIMES_THE_PLAN * (now - snapshot.taken_at))
+        enough = clock.now() + max(_NODES, _TIMES_THE_PLAN * self._plan_took)
 
         def goes_on() -> bool:
             wanted = self.keep_lease() or clock.now() < enough

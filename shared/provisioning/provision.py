@@ -179,7 +179,7 @@ class Provisioning:
             return report, True, look
         if turn.held_back not in ("", SHADOW):
             self._conditions.waiting(gathered.snapshot.pending)
-            turn.make_nodes(gathered, gathered.snapshot.slots)
+            turn.make_nodes(gathered)
             return report, False, False
         if turn.held_back and look:
             told = self._shadow_purchases.tell(gathered.snapshot, until)
@@ -194,9 +194,10 @@ class Provisioning:
         if turn.failed_attempts:
             settings = dataclasses.replace(settings, option_price_ceiling_percent=_ANY_PRICE)
         plan = decide(snapshot, settings)
+        turn.note_plan(snapshot)
         again = False
         if plan == Plan():
-            turn.make_nodes(gathered, gathered.snapshot.slots)
+            turn.make_nodes(gathered)
             if look:
                 report = self._ceilings(gathered.snapshot, (), report)
         else:
@@ -220,7 +221,7 @@ class Provisioning:
     ) -> tuple[ProvisionReport, bool]:
         if turn.held_back:
             self._only_tell(gathered.snapshot, plan)
-            turn.make_nodes(gathered, gathered.snapshot.slots)
+            turn.make_nodes(gathered)
             return report, False
         return self._apply(turn, gathered, plan_id, plan, report)
 
@@ -260,8 +261,7 @@ class Provisioning:
         nodes, over = affordable(snapshot, wanted, ports.brakes.ceiling)
         calls, refused = turn.launches.launcher.calls, len(turn.launches.verdicts.told)
         outcomes = turn.launches.launch(gathered, plan_id, nodes)
-        changed = outcomes or plan.placements
-        slots = ports.ledger.slots(ports.cluster.name) if changed else snapshot.slots
+        slots = turn.slots(snapshot, launched=bool(nodes or plan.placements))
         filled = [slot for slot in slots if slot.plan_id == plan_id]
         pending = {pod.uid: pod for pod in snapshot.pending}
         report = dataclasses.replace(

@@ -31,8 +31,12 @@ def test_nodes_are_broken_off_before_the_invocation_ends_and_made_by_the_next() 
     assert len(world.cluster.node_values) == 90
 
 
-@pytest.mark.parametrize(("slowness", "before"), [(0, 91), (200, 81)])
-def test_request_for_another_plan_waits_some_time_for_nodes(slowness: int, before: int) -> None:
+@pytest.mark.parametrize(
+    ("slowness", "launch_seconds", "before"), [(0, 0, 91), (200, 0, 81), (200, 30, 81)]
+)
+def test_request_for_another_plan_waits_some_time_for_nodes(
+    slowness: int, launch_seconds: int, before: int
+) -> None:
     world = World(provisioner(), *apart(90))
     late = pod("late", cpu=1500, host_ports=(("0.0.0.0", "TCP", 80),))
     done: list[str] = []
@@ -48,6 +52,7 @@ def test_request_for_another_plan_waits_some_time_for_nodes(slowness: int, befor
 
     def create_fleet(request: Mapping[str, Any]) -> FleetAnswer:
         done.append("machines")
+        world.advance(timedelta(seconds=launch_seconds))
         return original[1](request)
 
     instead(world.cluster, "create_node", create_node)

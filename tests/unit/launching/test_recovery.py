@@ -154,6 +154,37 @@ def test_a_body_that_was_written_and_never_opened_is_stepped_over() -> None:
     assert len({fleet["ClientToken"] for fleet in world.cloud.fleets}) == 2
 
 
+def test_machines_of_a_launch_that_goes_on_later_become_nodes_at_once() -> None:
+    world = two_nodes()
+    open_intent(world)
+    world.cloud.end(world.alive[0].instance_id)
+    # EC2 shows one of two machines: the launch waits for the other, its Node for nothing.
+    world.provision()
+    assert intents(world) == (1, 0)
+    assert len(world.bound) == 1
+    assert world.node.instance_id == world.alive[0].instance_id
+
+
+def test_machines_of_a_launch_that_is_given_up_become_nodes_at_once() -> None:
+    either = needs(keys.ARCH, "In", "amd64", "arm64")
+    world = World(provisioner(requirements=either), *apart(2))
+    world.cloud.missing_images.add(
+        "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/arm64/standard/recommended/image_id"
+    )
+    world.cloud.run_out_of(
+        *(
+            offering(instance_type.name, option.zone, option.capacity_type)
+            for instance_type in world.catalog.instance_types()
+            if instance_type.labels[keys.ARCH] == "amd64"
+            for option in instance_type.offerings
+        )
+    )
+    world.cloud.run_out_of(offering("m5.large", ZONES[0], SPOT), left=1)
+    world.provision()
+    (machine,) = world.alive
+    assert (world.node.instance_id, len(world.bound)) == (machine.instance_id, 1)
+
+
 def test_after_ten_bodies_that_were_never_opened_the_launch_begins_anew() -> None:
     world = without_spot()
     for number in range(1, 11):

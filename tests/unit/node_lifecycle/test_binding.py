@@ -197,6 +197,18 @@ def test_pod_nominated_while_others_are_bound_is_bound_too(times: int, waits: st
     assert set(world.bound) == {"p", "late"}
 
 
+def test_pod_that_no_room_is_left_for_on_the_node_is_left_to_kube_scheduler() -> None:
+    world = launched(pod("fits", cpu=100, owner=JOB), pod("late", cpu=1500, owner=JOB))
+    ended = pod("ended", cpu=64_000, node_name=world.node.name, phase="Succeeded")
+    unknown = pod("unknown-to-the-plan", cpu=1500, node_name=world.node.name)
+    world.cluster.add(ended, unknown)
+    report = world.bind(world.node.name)
+    assert (report.pods_bound, report.pods_left_to_scheduler) == (1, 1)
+    assert "late" not in world.bound
+    assert "fits" in world.bound
+    assert world.node.is_initialized
+
+
 def test_a_node_without_a_slot_loses_its_taint_all_the_same() -> None:
     world = World(make.node(taints=(NOT_READY,)))
     assert world.bind("n1").initialized

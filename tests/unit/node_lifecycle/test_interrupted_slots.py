@@ -93,6 +93,20 @@ def test_node_that_is_being_made_as_its_machine_is_interrupted_is_drained() -> N
     assert "Interrupted" in {told.reason for told in world.cluster.kube_events}
 
 
+def test_machine_that_is_interrupted_while_a_plan_is_made_becomes_no_node() -> None:
+    world = launched_unseen(pod())
+    (taken,) = world.alive
+    provisioners = world.cluster.provisioners
+
+    def warned_meanwhile() -> Any:
+        warn(world, taken.instance_id)
+        return provisioners()
+
+    instead(world.cluster, "provisioners", warned_meanwhile)
+    world.provision()
+    assert taken.instance_id not in {node.instance_id for node in world.cluster.nodes()}
+
+
 def test_bind_opens_no_node_of_an_interrupted_machine() -> None:
     world = launched_unseen(pod())
     world.provision()
