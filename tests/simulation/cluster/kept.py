@@ -98,13 +98,13 @@ class Bucket:
     """Implements shared.ports.copies.Copies for all clusters; what is put there may go wrong.
 
     Attributes:
-        drifted: Keys of copies that are of their cluster and not as it is.
+        drifted: Copies that are not as their cluster is, wherever they lie.
     """
 
     faults: CallFaults
     kernel: Kernel
     documents: dict[str, bytes] = field(default_factory=dict)
-    drifted: set[str] = field(default_factory=set)
+    drifted: set[bytes] = field(default_factory=set)
 
     def get(self, key: str) -> bytes:
         if key not in self.documents:
@@ -117,14 +117,13 @@ class Bucket:
         action = self.faults.event(site, self.kernel.time, *_CHANCES)
         if action is Action.LOST:
             return
-        self.drifted.discard(key)
         if action is Action.FOREIGN:
             others = [at for at in self.documents if at != key and at.endswith(collection)]
             document = self.documents[max(others)] if others else document
         elif action is not None:
             document = _spoilt(document, _KINDS[collection], action)
             if action is Action.DRIFTED:
-                self.drifted.add(key)
+                self.drifted.add(document)
         self.documents[key] = document
 
 
@@ -251,11 +250,11 @@ class _Watched:
 
     def get(self, key: str) -> bytes:
         document = self._bucket.get(key)
-        if key in self._bucket.drifted:
+        if document in self._bucket.drifted:
             self._process().drifted = True
         return document
 
     def put(self, key: str, document: bytes) -> None:
-        self._bucket.put(key, document)
         if self._process().drifted:
-            self._bucket.drifted.add(key)
+            self._bucket.drifted.add(document)
+        self._bucket.put(key, document)
