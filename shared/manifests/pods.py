@@ -143,6 +143,8 @@ class PodDecoder:
             memory.clear()
 
     def _shared_labels(self, labels: dict[str, str]) -> dict[str, str]:
+        if len(self._labels) >= _CACHE_ENTRIES:
+            self._labels.clear()
         return self._labels.setdefault(tuple(sorted(labels.items())), labels)
 
 

@@ -38,8 +38,8 @@ ROLES: Final = {
     "forwarder": "The forwarder reads and changes nothing.",
     "launch": "provision makes nodes and binds pods, and deletes nothing.",
     "inside": (
-        "bind and the timers of emptiness, expiration, registration and replacement bind pods, "
-        "evict pods and delete nodes (a Node with Dovetail's finalizer stays until termination "
+        "bind and the timers of emptiness, expiration, registration and replacement bind pods "
+        "and delete nodes (a Node with Dovetail's finalizer stays until termination "
         "removes it). They make no node and delete no pod."
     ),
     "terminate": "termination, interrupt and sweep drain and remove nodes, and make none.",
@@ -51,28 +51,29 @@ def _acting(*verbs: str) -> dict[str, tuple[str, ...]]:
     return dict.fromkeys(("launch", "inside", "terminate"), verbs)
 
 
+# provision and sweep follow the pods and nodes of large clusters by a watch.
 RULES: Final = (
     Rule(
         resources="pods",
         verbs={
             "forwarder": _WATCH,
-            "launch": _READ,
+            "launch": _WATCH,
             "inside": _READ,
-            "terminate": ("delete", *_READ),
+            "terminate": ("delete", *_WATCH),
         },
     ),
     Rule(resources="pods/binding", verbs={"launch": ("create",), "inside": ("create",)}),
-    Rule(resources="pods/eviction", verbs={"inside": ("create",), "terminate": ("create",)}),
+    Rule(resources="pods/eviction", verbs={"terminate": ("create",)}),
     Rule(
         resources="nodes",
         verbs={
             "forwarder": _WATCH,
-            "launch": ("create", *_READ, "patch"),
+            "launch": ("create", *_WATCH, "patch"),
             "inside": ("delete", *_READ, "patch"),
-            "terminate": ("delete", *_READ, "patch"),
+            "terminate": ("delete", *_WATCH, "patch"),
         },
     ),
-    Rule(group="apps", resources="daemonsets", verbs=_acting("list")),
+    Rule(group="apps", resources="daemonsets", verbs={"launch": ("list",)}),
     Rule(
         group="node.k8s.io",
         resources="runtimeclasses",
@@ -131,7 +132,7 @@ RULES: Final = (
     Rule(
         group="coordination.k8s.io",
         resources="leases",
-        verbs=_acting("list"),
+        verbs={"launch": ("list",), "terminate": ("list",)},
         reason="A second autoscaler that runs holds a lease.",
     ),
     Rule(

@@ -22,6 +22,7 @@ from infra.local.kube.kinds import Kinds
 from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.kube.loopback import Loopback
 from infra.local.kube.objects.lifecycle import Lifecycle
+from infra.local.kube.roles import Access, Roles
 from infra.local.kube.simulated_pods import log_text
 from infra.local.kube.store import Store
 
@@ -40,7 +41,8 @@ class KubeApi:
         start_version: First resourceVersion; give a later one after a restart, so that watches
             of the former life are told to list again.
         tls: Serve HTTPS with this context; plain HTTP when None.
-        authenticator: Checks the callers; every caller is admitted when None.
+        authenticator: Checks the callers, whose roles decide what they may do; every caller is
+            admitted to everything when None.
         initializing_seconds: For so long after a definition was written, lists and watches of
             its resource are answered 429, until its watch cache is filled.
             Source: https://github.com/kubernetes/apiserver/blob/v0.35.4/pkg/storage/cacher/ready.go
@@ -65,6 +67,7 @@ class KubeApi:
         self._verbs = Verbs(self.lifecycle)
         self._initializing = timedelta(seconds=initializing_seconds)
         self._authenticator = authenticator
+        self._roles = Roles(self.store, self.kinds)
         self._server = Loopback(self._serve, port, tls)
 
     async def start(self) -> None:
@@ -110,7 +113,7 @@ class KubeApi:
             return openapi.empty_v2(request.headers.get("Accept", ""))
         if reviews.is_review(path):
             media, body = request.headers.get("Content-Type", ""), await _body(request)
-            return _json(201, reviews.review(request.method, path, media, body, user))
+            return _json(201, reviews.review(request.method, path, media, body, user, self._roles))
         if path.startswith("/openapi/v3"):
             return self._openapi(path)
         if path.count("/") <= 3 and (found := discovery.answer(self.kinds, path)):
@@ -119,7 +122,12 @@ class KubeApi:
             now = self.lifecycle.now()
             found = metrics.answer(self.kinds, self.store, path, request.query, now)
             return _json(200, orjson.dumps(found))
+        return await self._resource(request, user)
+
+    async def _resource(self, request: web.BaseRequest, user: User | None) -> web.StreamResponse:
         call = await self._call(request)
+        if user is not None:
+            self._roles.require(user, Access.of(call))
         self._require_initialized(call)
         if call.method == "GET" and not call.subresource and call.flag("watch"):
             return await watches.serve(request, self.store, call)

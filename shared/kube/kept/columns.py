@@ -74,7 +74,7 @@ def decode(kind: type[T], text: bytes) -> tuple[T, ...]:
     """
     try:
         amount, columns = _decoder(cast("Hashable", kind)).decode(text)
-    except DecodeError as error:
+    except (DecodeError, UnicodeDecodeError) as error:
         raise ColumnsError(f"{kind.__name__}: {error}") from error
     made = list(map(object.__new__, itertools.repeat(kind, amount)))
     for name, (table, places) in columns.items():

@@ -7,7 +7,7 @@ restored from a backup) or has another number of objects, where the watch cannot
 hour; a small one each time.
 
 Before each watch the version is asked that the server has now: the copy is up to date once that
-version has come, or nothing more comes.
+version has come, or a watch brings nothing.
 
 A copy is for decisions and never for a write: each write has a condition of its own, on the
 object's resourceVersion or on rows of the ledger.
@@ -21,7 +21,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from shared.kube.api import ExpiredError
 from shared.kube.kept.feed import Feed
 from shared.kube.kept.stored import MOST_AGE, Shelf, Stored
-from shared.model.errors import UnavailableError
+from shared.model.errors import UnauthorizedError, UnavailableError
 from shared.ports.cluster import EachPage, nothing
 
 # Fewer objects are listed in less time than it takes to know that a watch is silent.
@@ -157,10 +157,13 @@ class KeptCopy(Generic[T]):
         self._sorted, self._listed_at, self.followed = None, begun, False
 
     def _followed(self, each_page: EachPage) -> bool:
-        """Apply what happened since the copy was read; where it cannot be, drop the copy."""
+        """Apply what happened since the copy was read; where it cannot be, drop the copy.
+
+        A role of a former release may list and not watch.
+        """
         try:
             self._follow(each_page)
-        except (ExpiredError, UnavailableError) as error:
+        except (ExpiredError, UnauthorizedError, UnavailableError) as error:
             _LOG.info("read anew: %s", error)
             self.forget()
             return False
@@ -176,14 +179,23 @@ class KeptCopy(Generic[T]):
             raise ExpiredError(f"the server has {count} objects, the copy {len(self._known)}")
 
     def _catch_up(self, now: int, each_page: EachPage) -> None:
-        for count, change in enumerate(self._feed.since(self._version), start=1):
-            if change.value is not None:
-                self._apply(change.value, gone=change.gone)
-            self._version = max(self._version, change.version)
-            if count % _EACH == 0:
-                each_page()
-            if self._version >= now:
-                return
+        """Apply what happened up to a version; all has come once a watch brings nothing."""
+        begun, count = -1, 0
+        while begun < self._version < now:
+            begun = self._version
+            for change in self._feed.since(begun, again=count > 0):
+                if change.version > now:
+                    # Events come in order. Without this one the number of objects can be compared.
+                    self._version = now
+                    return
+                if change.value is not None:
+                    self._apply(change.value, gone=change.gone)
+                self._version = max(self._version, change.version)
+                count += 1
+                if count % _EACH == 0:
+                    each_page()
+                if self._version == now:
+                    return
 
     def _apply(self, value: T, *, gone: bool) -> None:
         self._sorted = None

@@ -19,6 +19,9 @@ from shared.ports.cluster import EachPage
 
 # A watch that is silent for so long has sent what had happened when it was asked for.
 QUIET_SECONDS: Final = 0.3
+# A pause in the midst of many events ends it, too. So it is asked for again, when what had happened
+# comes with the beginning of its answer.
+_QUIET_AGAIN_SECONDS: Final = 0.1
 # Where its answer does not even begin by then, the server ends the watch itself.
 _ENDED_SECONDS: Final = 1
 _PATIENT_SECONDS: Final = 15.0
@@ -59,8 +62,11 @@ class Feed(Protocol[T]):
         """
         ...
 
-    def since(self, version: int) -> Iterator[Change[T]]:
-        """Yield what happened after a version, in order, until nothing more comes.
+    def since(self, version: int, *, again: bool = False) -> Iterator[Change[T]]:
+        """Yield what happened after a version, in order, until nothing more comes for a while.
+
+        Args:
+            again: Whether it was asked for a moment ago, and something came.
 
         Raises:
             ExpiredError: If the server has forgotten the version.
@@ -140,14 +146,18 @@ class KubeFeed(Generic[T]):
         count = len(reply.body.get("items") or ()) + left if isinstance(left, int) else None
         return _number(metadata.get("resourceVersion")), count
 
-    def since(self, version: int) -> Iterator[Change[T]]:
+    def since(self, version: int, *, again: bool = False) -> Iterator[Change[T]]:
         """Yield what happened after a version, in order, until the watch is silent.
+
+        Args:
+            again: Whether it was asked for a moment ago, and something came.
 
         Raises:
             ExpiredError: If the server has forgotten the version.
             UnavailableError: If the watch cannot be read.
         """
-        stream, silence_ends = self._opened(version)
+        quiet_seconds = _QUIET_AGAIN_SECONDS if again else QUIET_SECONDS
+        stream, silence_ends = self._opened(version, quiet_seconds)
         try:
             for line in stream.lines():
                 yield self._change(line)
@@ -157,7 +167,7 @@ class KubeFeed(Generic[T]):
         finally:
             stream.close()
 
-    def _opened(self, version: int) -> tuple[Stream, bool]:
+    def _opened(self, version: int, quiet_seconds: float) -> tuple[Stream, bool]:
         """Return the watch, and whether it has sent all once it is silent."""
         query = [
             *self._query,
@@ -166,7 +176,7 @@ class KubeFeed(Generic[T]):
             ("resourceVersion", str(version)),
         ]
         try:
-            return self._api.stream(self._path, query, read_seconds=QUIET_SECONDS), True
+            return self._api.stream(self._path, query, read_seconds=quiet_seconds), True
         except UnavailableError:
             ended = [*query, ("timeoutSeconds", str(_ENDED_SECONDS))]
             return self._api.stream(self._path, ended, read_seconds=_PATIENT_SECONDS), False

@@ -172,7 +172,7 @@ def read(source: str, kind: type[T], document: bytes, now: datetime) -> Stored[T
     """
     try:
         found = _DECODER.decode(document)
-    except DecodeError as error:
+    except (DecodeError, UnicodeDecodeError) as error:
         raise UnusableError(f"it is no copy: {error}") from error
     head = found.head
     if not _is_of_form(head):

@@ -11,8 +11,11 @@ from infra.local.kube.server import EmbeddedKube
 from shared.kube.api import KubeApi, Query, Stream
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
+from shared.kube.kept.copy import KeptCopy
+from shared.kube.kept.feed import Change
 from shared.kube.kept.stored import MOST_AGE, form, shelves
-from shared.model.errors import ConflictError, UnavailableError
+from shared.model.errors import ConflictError, UnauthorizedError, UnavailableError
+from shared.model.kubernetes.nodes import Node
 from tests.fakes.copies import FakeCopies
 from tests.scale.manifests import node, node_name, pod
 
@@ -231,6 +234,14 @@ def flipped(large: Large) -> None:
     large.copies.change(changed)
 
 
+def flipped_in_a_name(large: Large) -> None:
+    def changed(document: bytes) -> bytes:
+        at = document.index(b" of c")
+        return document[:at] + bytes([document[at] ^ 0x80]) + document[at + 1 :]
+
+    large.copies.change(changed)
+
+
 def lost(large: Large) -> None:
     large.copies.documents.clear()
 
@@ -244,7 +255,9 @@ def away(large: Large) -> None:
     large.copies.error = UnavailableError("s3: 503")
 
 
-@pytest.mark.parametrize("happens", [of_another_version, torn, flipped, lost, forgotten, away])
+@pytest.mark.parametrize(
+    "happens", [of_another_version, torn, flipped, flipped_in_a_name, lost, forgotten, away]
+)
 def test_without_a_copy_that_can_be_used_all_is_listed(
     large: Large, happens: Callable[[Large], None]
 ) -> None:
@@ -291,6 +304,70 @@ def test_a_node_that_the_copy_lacks_is_missed_by_their_number(large: Large) -> N
     nodes._sorted = None
     assert len(large.cluster.nodes()) == NODES
     assert large.api.pages == 1
+
+
+def test_a_role_that_may_not_watch_lists(large: Large, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> Stream:
+        raise UnauthorizedError("watch /api/v1/pods: 403")
+
+    monkeypatch.setattr(large.api, "stream", refused)
+    bound(large)
+    assert large.same_as_a_list()
+    assert large.api.pages > 0
+
+
+class Busy:
+    """A feed of nodes whose next event comes before a reading ends, in answers of some events."""
+
+    def __init__(self, *, most: int) -> None:
+        self.nodes = {name: Node(name=name, uid=name) for name in ("a", "b", "c")}
+        self.log: list[Change[Node]] = []
+        self.version, self.lists, self.most = 10, 0, most
+
+    def write(self, name: str, *, gone: bool = False) -> None:
+        self.version += 1
+        value = Node(name=name, uid=name, resource_version=str(self.version))
+        if gone:
+            del self.nodes[name]
+        else:
+            self.nodes[name] = value
+        self.log.append(Change(self.version, value, gone))
+
+    def listed(self, _: Any) -> tuple[list[Node], int]:
+        self.lists += 1
+        return list(self.nodes.values()), self.version
+
+    def head(self) -> tuple[int, int]:
+        return self.version, len(self.nodes)
+
+    def since(self, version: int, *, again: bool = False) -> Iterator[Change[Node]]:
+        self.write("a")
+        found = [change for change in self.log if change.version > version]
+        yield from found[: self.most]
+
+
+def kept_of(feed: Busy) -> KeptCopy[Node]:
+    return KeptCopy(feed, lambda node: node.name, lambda: NOW, 1, None)
+
+
+def test_what_comes_after_a_pause_is_waited_for() -> None:
+    feed = Busy(most=1)
+    copy = kept_of(feed)
+    copy.read()
+    for name in ("d", "e", "f"):
+        feed.write(name)
+    assert [node.name for node in copy.read()] == ["a", "b", "c", "d", "e", "f"]
+    assert feed.lists == 1
+
+
+def test_a_lost_event_is_found_by_the_number_of_nodes_though_more_happens() -> None:
+    feed = Busy(most=9)
+    copy = kept_of(feed)
+    copy.read()
+    feed.write("b", gone=True)
+    feed.log.clear()
+    assert [node.name for node in copy.read()] == ["a", "c"]
+    assert feed.lists == 2
 
 
 def test_a_server_that_was_restored_from_a_backup_is_listed_anew(large: Large) -> None:

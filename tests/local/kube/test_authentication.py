@@ -131,7 +131,7 @@ def token(
 
 def status_for(kube: EmbeddedKube, bearer: str) -> int:
     client = Api(kube.url, token=bearer)
-    status = client.get(PODS).status
+    status = client.get("/api").status
     client.close()
     return status
 

@@ -81,7 +81,7 @@ class LogFeed(Generic[T]):
         # An API server does not count what a selector selects.
         return len(self._objects.log) + 1, len(self._objects) if self._counted else None
 
-    def since(self, version: int) -> Iterator[Change[T]]:
+    def since(self, version: int, *, again: bool = False) -> Iterator[Change[T]]:
         missed = self._objects.log[version - 1 :]
         if missed and missed[0][0] < self._kernel.time - _REMEMBERED:
             raise ExpiredError("the version is too old")

@@ -249,6 +249,10 @@ def test_the_decoders_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     for number in range(7):
         assert decoder.decode(pod(spec={"priority": number})).scheduling.priority == number
     assert len(decoder._by_content) <= 3
+    for number in range(7):
+        labels = {"job": str(number)}
+        assert decoder.decode(pod(labels=labels)).labels == labels
+    assert len(decoder._labels) <= 2
 
 
 def test_invalid_pod_is_read_as_far_as_possible() -> None:

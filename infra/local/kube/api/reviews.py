@@ -1,7 +1,4 @@
-"""Reviews of a caller's name and rights: `kubectl auth whoami` and `kubectl auth can-i`.
-
-The embedded server checks tokens and no roles, so every review says yes.
-"""
+"""Reviews of a caller's name and rights: `kubectl auth whoami` and `kubectl auth can-i`."""
 
 from typing import Final
 
@@ -10,6 +7,7 @@ import orjson
 from infra.local.kube.auth import User
 from infra.local.kube.calls import read_content
 from infra.local.kube.errors import ApiError, JsonObject, bad_request
+from infra.local.kube.roles import Access, Roles
 
 _AUTHORIZATION: Final = "authorization.k8s.io/v1"
 _AUTHENTICATION: Final = "authentication.k8s.io/v1"
@@ -26,12 +24,15 @@ def is_review(path: str) -> bool:
     return path in _KINDS
 
 
-def review(method: str, path: str, media: str, body: bytes, user: User | None) -> bytes:
+def review(
+    method: str, path: str, media: str, body: bytes, user: User | None, roles: Roles
+) -> bytes:
     """Return the reviewed object.
 
     Args:
         media: Content type of the body.
         user: The caller; None where the server admits every caller.
+        roles: Say what callers may do.
 
     Raises:
         ApiError: The body is no review of this kind, or the method is not POST.
@@ -44,19 +45,29 @@ def review(method: str, path: str, media: str, body: bytes, user: User | None) -
     if not isinstance(asked, dict) or asked.get("kind", kind) != kind:
         raise bad_request(f"the body of the request is no {kind}")
     version = path.removeprefix("/apis/").rpartition("/")[0]
-    status = _status(kind, user or _ADMIN)
+    status = _status(kind, asked.get("spec") or {}, user or _ADMIN, roles)
     return orjson.dumps({**asked, "kind": kind, "apiVersion": version, "status": status})
 
 
-def _status(kind: str, user: User) -> JsonObject:
+def _status(kind: str, spec: JsonObject, user: User, roles: Roles) -> JsonObject:
     if kind == "SelfSubjectReview":
         groups = [*user.groups, "system:authenticated"]
         return {"userInfo": {"username": user.name, "groups": list(dict.fromkeys(groups))}}
     if kind == "SelfSubjectAccessReview":
-        return {"allowed": True, "reason": "the local API server checks tokens, not roles"}
-    everything = ["*"]
-    return {
-        "resourceRules": [{"verbs": everything, "apiGroups": everything, "resources": everything}],
-        "nonResourceRules": [{"verbs": everything, "nonResourceURLs": everything}],
-        "incomplete": False,
+        attributes = spec.get("resourceAttributes")
+        return {"allowed": attributes is None or roles.allows(user, _access(attributes))}
+    return {"resourceRules": roles.of(user, spec.get("namespace") or ""), "incomplete": False} | {
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
     }
+
+
+def _access(attributes: JsonObject) -> Access:
+    subresource = attributes.get("subresource")
+    resource = attributes.get("resource", "")
+    return Access(
+        verb=attributes.get("verb", ""),
+        group=attributes.get("group", ""),
+        resource=f"{resource}/{subresource}" if subresource else resource,
+        namespace=attributes.get("namespace", ""),
+        name=attributes.get("name", ""),
+    )
