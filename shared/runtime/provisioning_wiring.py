@@ -17,10 +17,11 @@ from shared.kube.other_autoscalers import KubeRivals
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterEndpoint, ClusterPorts
+from shared.runtime.connections import AskEndpoint, Connections
 from shared.runtime.observability import count, logger
 from shared.runtime.threads import Threads
 from shared.runtime.wiring import Right, Wiring, foreign_row
-from shared.settings import FunctionSettings, ProvisionSettings
+from shared.settings import ClusterAttachment, FunctionSettings, ProvisionSettings
 
 _LEASE = timedelta(seconds=50)
 
@@ -30,7 +31,7 @@ class ProvisioningWiring(Wiring):
 
     def __init__(self, settings: FunctionSettings, right: Right) -> None:
         super().__init__(settings, right)
-        self._clusters: dict[str, ClusterPorts] = {}
+        self._clusters = Connections(self._connect_cluster)
 
     @functools.cached_property
     def catalog(self) -> BucketCatalog:
@@ -62,17 +63,15 @@ class ProvisioningWiring(Wiring):
             NotFoundError: If no such cluster is attached.
             UnavailableError: If the role is missing, until the cluster's stack is deployed again.
         """
-        if cluster not in self._clusters:
-            self._clusters[cluster] = self._connect_cluster(cluster)
-        return dataclasses.replace(self._clusters[cluster], brakes=self.registry.brakes(cluster))
+        ports = self._clusters.to(self.registry.one(cluster))
+        return dataclasses.replace(ports, brakes=self.registry.brakes(cluster))
 
-    def _connect_cluster(self, cluster: str) -> ClusterPorts:
-        attachment = self.registry.one(cluster)
-        role = self.role(attachment)
+    def _connect_cluster(self, attachment: ClusterAttachment) -> tuple[ClusterPorts, AskEndpoint]:
+        cluster, role = attachment.name, self.role(attachment)
         cloud = Ec2Cloud(self.session, cluster=cluster, role=role, clock=self.clock)
         endpoint = cloud.endpoint()
         api = self.api(endpoint, role)
-        return ClusterPorts(
+        ports = ClusterPorts(
             cluster=KubeCluster(
                 cluster, api, now=self.clock.now, shelf_of=self._shelf_of(endpoint)
             ),
@@ -93,6 +92,7 @@ class ProvisioningWiring(Wiring):
             crew=Threads(),
             rivals=KubeRivals(api, self.clock.now, self.settings.autoscaler_namespaces.split(",")),
         )
+        return ports, cloud.endpoint
 
     def _shelf_of(self, endpoint: ClusterEndpoint) -> ShelfOf:
         """Return where copies of pods and nodes lie; people's own commands read no copies.

@@ -16,6 +16,7 @@ from shared.kube.connection import connect_endpoint
 from shared.kube.nodes import KubeNodes
 from shared.model.errors import UnavailableError
 from shared.ports import ClusterEndpoint, NodePorts, TimerKind
+from shared.runtime.connections import AskEndpoint, Connections
 from shared.runtime.observability import count, logger
 from shared.runtime.system import SystemClock, function_name, region
 from shared.settings import (
@@ -51,7 +52,7 @@ class Wiring:
             api_timeout=timedelta(seconds=settings.api_timeout_seconds),
             name=function_name(),
         )
-        self._connected: dict[str, NodePorts] = {}
+        self._connections = Connections(self._connect)
 
     @functools.cached_property
     def registry(self) -> ClusterRegistry:
@@ -105,9 +106,8 @@ class Wiring:
             NotFoundError: If no such cluster is attached.
             UnavailableError: If the role is missing, until the cluster's stack is deployed again.
         """
-        if cluster not in self._connected:
-            self._connected[cluster] = self._connect(cluster)
-        return dataclasses.replace(self._connected[cluster], brakes=self.registry.brakes(cluster))
+        ports = self._connections.to(self.registry.one(cluster))
+        return dataclasses.replace(ports, brakes=self.registry.brakes(cluster))
 
     def role(self, attachment: ClusterAttachment) -> str:
         """Return the role of the process's right in a cluster, empty for the process's own.
@@ -135,17 +135,18 @@ class Wiring:
             timeout=timedelta(seconds=self.settings.api_timeout_seconds),
         )
 
-    def _connect(self, cluster: str) -> NodePorts:
-        role = self.role(self.registry.one(cluster))
+    def _connect(self, attachment: ClusterAttachment) -> tuple[NodePorts, AskEndpoint]:
+        cluster, role = attachment.name, self.role(attachment)
         cloud = Ec2Machines(self.session, cluster=cluster, role=role, clock=self.clock)
         api = self.api(cloud.endpoint(), role)
-        return NodePorts(
+        ports = NodePorts(
             cluster=KubeNodes(cluster, api, now=self.clock.now),
             cloud=cloud,
             ledger=self.ledger,
             outbox=self.outbox,
             clock=self.clock,
         )
+        return ports, cloud.endpoint
 
 
 def foreign_row(text: str) -> None:
