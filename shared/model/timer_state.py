@@ -39,7 +39,6 @@ class TimerState:
         released_micros_per_hour: What the machine that has ended cost.
         remove: Name and uid of each node that a replacement removes.
         new_nodes: How many nodes the plan launches.
-        phase: How far a replacement is.
         image_stopped: That the machine was the trial of a new image.
         other: Fields of other releases.
     """
@@ -64,7 +63,6 @@ class TimerState:
     reason: str | None = None
     remove: tuple[tuple[str, str], ...] | None = None
     new_nodes: int | None = None
-    phase: str | None = None
     image_stopped: bool | None = None
     other: Mapping[str, Any] = field(default_factory=dict, hash=False)
 

@@ -35,8 +35,6 @@ REPLACED: Final = "replaced"
 # The result of a replacement that removed all its nodes.
 REPLACED_ALL: Final = "replaced"
 _EXPIRATION: Final = "expiration"
-# Phase of the state; absent while the new nodes are awaited.
-_REMOVING: Final = "going"
 _POLL: Final = timedelta(seconds=5)
 _DRAIN_POLL: Final = timedelta(seconds=10)
 # A machine that has not joined in five minutes is terminated: no new node is to be expected.
@@ -102,8 +100,6 @@ class Replacement(Timer):
         known = {node.name: owner for node, owner in zip(staying, owners, strict=True) if owner}
         if len(known) < len(staying):
             return self._abandon(state, nodes, "held back")
-        if state.phase == _REMOVING:
-            return self._remove(state, nodes, staying, known)
         return self._wait(state, nodes, staying, known)
 
     def _wait(
@@ -113,7 +109,9 @@ class Replacement(Timer):
         staying: Sequence[Node],
         owners: Mapping[str, Provisioner],
     ) -> TimerState:
-        """Wait for the new nodes, and until no pod blocks the old; then cordon and look again.
+        """Wait for the new nodes, and until no pod blocks the old; then cordon, look again, remove.
+
+        What is not removed in this step is looked at as before in the next one.
 
         Nodes that expire by force are waited for until they have: then they go in any case.
         """
@@ -135,6 +133,7 @@ class Replacement(Timer):
                 [n for n in staying if not ignores_holds(n, owners[n.name], reason, now)],
             )
             if any(held):
+                self._ports.crew.each(lambda node: uncordon(self._ports, node), staying)
                 if age > 2 * _PATIENCE:
                     return self._abandon(state, nodes, "pods hold it")
                 return state.wait_again(_DRAIN_POLL)
@@ -150,7 +149,7 @@ class Replacement(Timer):
             return state.wait_again(timedelta(seconds=1))
         if not self._pods_on(cordoned) <= fitting and self._fits(cordoned) is None:
             return self._abandon(state, nodes, "pods came that fit nowhere else")
-        return self._remove(replace(state, phase=_REMOVING), nodes, cordoned, owners)
+        return self._remove(state, cordoned, owners)
 
     def _is_early(self, node: Node, owner: Provisioner, reason: str) -> bool:
         """Return whether a node expires by force, but has not yet."""
@@ -162,7 +161,6 @@ class Replacement(Timer):
     def _remove(
         self,
         state: TimerState,
-        nodes: Sequence[Node],
         staying: Sequence[Node],
         owners: Mapping[str, Provisioner],
     ) -> TimerState:
@@ -179,8 +177,6 @@ class Replacement(Timer):
         )
         if Removal.CHANGED in outcomes:
             return state.wait_again(timedelta(seconds=1))
-        if Removal.BLOCKED in outcomes and self._ports.clock.now() - _since(state) > 2 * _PATIENCE:
-            return self._abandon(state, nodes, "pods hold it")
         return state.wait_again(_DRAIN_POLL)
 
     def _fits(self, leaving: Sequence[Node]) -> frozenset[str] | None:
