@@ -39,6 +39,7 @@ class TimerState:
         released_micros_per_hour: What the machine that has ended cost.
         remove: Name and uid of each node that a replacement removes.
         new_nodes: How many nodes the plan launches.
+        registration_seconds: How long a new node may take to join.
         image_stopped: That the machine was the trial of a new image.
         other: Fields of other releases.
     """
@@ -63,6 +64,7 @@ class TimerState:
     reason: str | None = None
     remove: tuple[tuple[str, str], ...] | None = None
     new_nodes: int | None = None
+    registration_seconds: int | None = None
     image_stopped: bool | None = None
     other: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -116,6 +118,7 @@ _TYPES: Final = {
     "tried": int,
     "released_micros_per_hour": int,
     "new_nodes": int,
+    "registration_seconds": int,
     "wait_seconds": int,
     "drained": bool,
     "image_stopped": bool,

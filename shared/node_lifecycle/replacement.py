@@ -12,6 +12,7 @@ from shared.disruption.simulation import fits_without
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.kubernetes.nodes import Node
+from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.timer_state import TimerState, whole_seconds
@@ -37,14 +38,24 @@ REPLACED_ALL: Final = "replaced"
 _EXPIRATION: Final = "expiration"
 _POLL: Final = timedelta(seconds=5)
 _DRAIN_POLL: Final = timedelta(seconds=10)
-# A machine that has not joined in five minutes is terminated: no new node is to be expected.
-_PATIENCE: Final = timedelta(minutes=6)
-# Sooner when nothing is being launched for it: the launch came to nothing.
-_LAUNCHED_BY: Final = timedelta(minutes=1)
+# What a new node may take at most, where the state does not say.
+_USUAL: Final = LaunchPolicy()
+# A launch that brings no Node in this time is not waited for.
+_LAUNCHED_BY: Final = timedelta(minutes=6)
+# Sooner when nothing is being launched: the launch came to nothing.
+_LAUNCHING: Final = timedelta(minutes=1)
+# Pods may hold the old nodes for so long once the new ones are ready.
+_HELD_FOR: Final = timedelta(minutes=12)
 
 
 def start_replacement(
-    ports: NodePorts, plan_id: str, remove: Sequence[Node], new_nodes: int, cause: str
+    ports: NodePorts,
+    plan_id: str,
+    remove: Sequence[Node],
+    new_nodes: int,
+    cause: str,
+    *,
+    registration: timedelta,
 ) -> None:
     """Start the replacement of nodes, before anything is launched: its timer remembers it.
 
@@ -52,6 +63,7 @@ def start_replacement(
         remove: At least one.
         new_nodes: How many nodes the plan launches, which are waited for.
         cause: Of `shared.disruption.selection.Cause`.
+        registration: How long a machine may take to join.
     """
     now, name, first = ports.clock.now(), ports.cluster.name, remove[0]
     for node in remove:
@@ -67,6 +79,7 @@ def start_replacement(
             since=now.isoformat(),
             plan_id=plan_id,
             new_nodes=new_nodes,
+            registration_seconds=whole_seconds(registration),
             remove=tuple((node.name, node.uid) for node in remove),
             reason=cause,
             steps=0,
@@ -117,11 +130,9 @@ class Replacement(Timer):
         """
         plan_id, wanted = state.text("plan_id"), state.new_nodes or 0
         fresh = [node for node in nodes if _is_of(node, plan_id) and node.deletion_at is None]
-        now = self._ports.clock.now()
-        age = now - _since(state)
+        now, since = self._ports.clock.now(), _since(state)
         if sum(1 for node in fresh if node.is_initialized) < wanted:
-            lost = age > _LAUNCHED_BY and len(fresh) < wanted and not self._is_launching(plan_id)
-            if lost or age > _PATIENCE:
+            if self._is_overdue(state, fresh):
                 return self._abandon(state, nodes, "new nodes did not come")
             return state.wait_again(_POLL)
         reason = state.text("reason")
@@ -134,7 +145,8 @@ class Replacement(Timer):
             )
             if any(held):
                 self._ports.crew.each(lambda node: uncordon(self._ports, node), staying)
-                if age > 2 * _PATIENCE:
+                ready = max((since, *(node.ready_changed_at or since for node in fresh)))
+                if now - ready > _HELD_FOR:
                     return self._abandon(state, nodes, "pods hold it")
                 return state.wait_again(_DRAIN_POLL)
             # First: to read a large cluster may take this function's time, and a cordon would stay.
@@ -150,6 +162,24 @@ class Replacement(Timer):
         if not self._pods_on(cordoned) <= fitting and self._fits(cordoned) is None:
             return self._abandon(state, nodes, "pods came that fit nowhere else")
         return self._remove(state, cordoned, owners)
+
+    def _is_overdue(self, state: TimerState, fresh: Sequence[Node]) -> bool:
+        """Return whether a new node is not to be expected, or takes longer than nodes may.
+
+        One that does not join in time is removed by another timer, and is missing then.
+        """
+        now, since = self._ports.clock.now(), _since(state)
+        if len(fresh) < (state.new_nodes or 0):
+            age = now - since
+            lost = age > _LAUNCHING and not self._is_launching(state.text("plan_id"))
+            return lost or age > _LAUNCHED_BY
+        seconds = state.registration_seconds
+        joins = _USUAL.registration if seconds is None else timedelta(seconds=seconds)
+        return any(
+            now - (node.created_at or since) > node.joins_within(joins) + _USUAL.initialization
+            for node in fresh
+            if not node.is_initialized
+        )
 
     def _is_early(self, node: Node, owner: Provisioner, reason: str) -> bool:
         """Return whether a node expires by force, but has not yet."""

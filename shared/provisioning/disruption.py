@@ -87,11 +87,13 @@ class Disrupting:
         ports: ClusterPorts,
         settings: DisruptionSettings,
         packing: PackingSettings,
+        registration: timedelta,
         writer: DecisionWriter,
     ) -> None:
         self._ports = ports
         self._settings = settings
         self._packing = packing
+        self._registration = registration
         self._writer = writer
         self._recorder = EventRecorder(ports)
 
@@ -152,7 +154,14 @@ class Disrupting:
         if budgeted and not take_permits(self._ports, permits, budgeted, self._ports.clock.now()):
             # A timer removes a node at this moment: what budgets leave is counted again.
             return Disrupted()
-        start_replacement(self._ports, plan_id, remove, len(kept), change.cause.value)
+        start_replacement(
+            self._ports,
+            plan_id,
+            remove,
+            len(kept),
+            change.cause.value,
+            registration=self._registration,
+        )
         for node in remove:
             self._say(node, "Disrupted", _story(change))
         if kept:

@@ -91,7 +91,9 @@ def test_expiration_takes_steps(use: Use) -> None:
 
 def test_replacement_takes_steps(use: Use) -> None:
     world = World(provisioner(), node())
-    start_replacement(world.ports, "plan-1", [world.node], 0, "consolidation")
+    start_replacement(
+        world.ports, "plan-1", [world.node], 0, "consolidation", registration=5 * MINUTE
+    )
     use("replacement", Runtime(Replacement, test=world))
     (timer,) = world.outbox.timers_of(TimerKind.REPLACEMENT)
     state = replacement(dict(timer.payload), CONTEXT)

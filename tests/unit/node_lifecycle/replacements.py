@@ -34,11 +34,12 @@ def step(world: World, state: dict[str, Any]) -> dict[str, Any]:
     return Replacement(world.ports).step(state)
 
 
-def joined(world: World) -> Node:
+def joined(world: World, **changes: Any) -> Node:
     """Let the new node's kubelet speak, and bind complete it."""
     (fresh,) = (other_node for other_node in world.cluster.nodes() if other_node.name != "big")
     shape = SHAPES[fresh.labels[keys.INSTANCE_TYPE]]
-    world.kubelet_joins(fresh.name, capacity=shape.capacity, allocatable=shape.allocatable)
+    room = {"capacity": shape.capacity, "allocatable": shape.allocatable}
+    world.kubelet_joins(fresh.name, **{**room, **changes})
     world.bind(fresh.name)
     return world.cluster.node_values[fresh.name]
 

@@ -11,10 +11,11 @@ from shared.model.brakes import Brakes
 from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.node_lifecycle.replacement import REPLACED, Replacement, start_replacement
 from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
-from tests.builders import budget, node_of, pod, provisioner, selector
+from tests.builders import budget, instance_type, node_of, pod, provisioner, selector
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
     half_empty,
@@ -80,7 +81,10 @@ def test_new_nodes_that_do_not_come_leave_everything_as_it_was() -> None:
     world = half_empty()
     world.provision(look=True)
     state = state_of(world)
-    world.advance(6 * MINUTE + SECOND)
+    world.advance(10 * MINUTE)
+    state = step(world, state)
+    assert state["next"] == "wait"
+    world.advance(SECOND)
     state = step(world, state)
     assert (state["next"], state["result"]) == ("done", "new nodes did not come")
     assert not world.cluster.node_values["big"].unschedulable
@@ -90,11 +94,83 @@ def test_new_nodes_that_do_not_come_leave_everything_as_it_was() -> None:
 
 def test_launch_without_instances_is_abandoned_after_a_minute() -> None:
     world = half_empty()
-    start_replacement(world.ports, "plan-x", [world.node], 1, "consolidation")
+    start_replacement(
+        world.ports, "plan-x", [world.node], 1, "consolidation", registration=5 * MINUTE
+    )
     state = step(world, state_of(world))
     assert state["next"] == "wait"
     world.advance(MINUTE + SECOND)
     assert step(world, state)["result"] == "new nodes did not come"
+
+
+def test_a_launch_that_brings_no_node_is_not_waited_for() -> None:
+    world = half_empty()
+    world.cloud.delays.shown = HOUR
+    world.provision(look=True)
+    state = state_of(world)
+    world.advance(6 * MINUTE)
+    state = step(world, state)
+    assert state["next"] == "wait"
+    world.advance(SECOND)
+    assert step(world, state)["result"] == "new nodes did not come"
+
+
+def test_bare_metal_is_waited_for_until_it_has_joined() -> None:
+    metal = instance_type("m5.metal", price=4_608_000)
+    world = World(
+        provisioner(ttl_until_expired=HOUR),
+        node_of("big", metal),
+        pod("a", node_name="big", cpu=1000),
+        types=(metal,),
+    )
+    world.advance(HOUR)
+    world.provision(look=True)
+    state = state_of(world)
+    (new,) = (node for node in world.cluster.nodes() if node.name != "big")
+    for minutes in (7, 17):
+        world.advance(minutes * MINUTE)
+        state = step(world, state)
+        assert state["next"] == "wait"
+    assert world.cluster.node_values["big"].deletion_at is None
+    world.kubelet_joins(
+        new.name,
+        capacity=metal.capacity,
+        allocatable=metal.allocatable,
+        ready_changed_at=world.clock.now(),
+    )
+    world.bind(new.name)
+    # The pods that hold it now have not held it since the change began.
+    world.cluster.add(budget())
+    state = step(world, state)
+    assert state["next"] == "wait"
+    world.cluster.budgets.clear()
+    step(world, state)
+    assert world.cluster.node_values["big"].deletion_at is not None
+
+
+def test_a_startup_taint_that_goes_late_is_waited_for() -> None:
+    starting = Taint(key="example.com/agent", effect=Effect.NO_SCHEDULE)
+    world = half_empty()
+    world.cluster.add(provisioner(consolidation=True, startup_taints=(starting,)))
+    world.provision(look=True)
+    state = state_of(world)
+    world.advance(MINUTE)
+    fresh = joined(world, taints=(starting,))
+    assert not fresh.is_initialized
+    world.advance(7 * MINUTE)
+    state = step(world, state)
+    assert state["next"] == "wait"
+    assert joined(world, taints=()).is_initialized
+    step(world, state)
+    assert world.cluster.node_values["big"].deletion_at is not None
+
+
+def test_a_longer_time_to_join_is_waited_for() -> None:
+    world = half_empty()
+    world.policy = replace(world.policy, registration=15 * MINUTE)
+    world.provision(look=True)
+    world.advance(14 * MINUTE)
+    assert step(world, state_of(world))["next"] == "wait"
 
 
 def test_pods_that_hold_a_node_are_waited_for_and_then_it_is_left_alone() -> None:

@@ -188,7 +188,9 @@ def test_two_changes_wait_each_for_its_own_node() -> None:
         stand(there, name)
         there.cluster.add(pod(f"of-{name}", node_name=name))
         old = there.cluster.node_values[name]
-        start_replacement(there.ports, f"plan-{name}", [old], 1, "consolidation")
+        start_replacement(
+            there.ports, f"plan-{name}", [old], 1, "consolidation", registration=5 * MINUTE
+        )
     for number, ready in ((1, True), (2, None)):
         slot = {keys.SLOT: f"plan-old{number}/0"}
         stand(there, f"new{number}", annotations=slot, ready=ready)
