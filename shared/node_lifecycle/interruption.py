@@ -57,9 +57,15 @@ class NodeIndex:
         self._offerings: dict[str, OfferingKey] = {}
         self._looked_at: datetime | None = None
 
-    def find(self, ports: NodePorts, instance_id: str) -> Node | None:
-        """Return the node of an instance as it is now, None when there is none."""
-        if instance_id not in self._names:
+    def find(self, ports: NodePorts, instance_id: str, node_name: str = "") -> Node | None:
+        """Return the node of an instance as it is now, None when there is none.
+
+        Args:
+            node_name: Of its node, if that is known.
+        """
+        if node_name:
+            self._names[instance_id] = node_name
+        elif instance_id not in self._names:
             listed = ports.cluster.nodes()
             self._names = {node.instance_id: node.name for node in listed if node.instance_id}
         name = self._names.get(instance_id)
@@ -113,7 +119,7 @@ class Interruption:
         raise ConflictError(f"the slot of {instance_id} changes too fast: the notice comes again")
 
     def _run(self, notice: Notice, instance_id: str) -> InterruptReport | None:
-        """Return what came of it, None when its slot was changed meanwhile."""
+        """Return what came of it, None when its Node was made meanwhile, or may have been."""
         node = self._index.find(self._ports, instance_id)
         if node is None or not node.is_ours:
             action = self._without_node(notice, instance_id)
@@ -198,7 +204,7 @@ class Interruption:
         """A machine that ends before it is a node: its pods are planned again.
 
         Returns:
-            None when its slot was changed meanwhile: its Node may exist now.
+            None when its Node was made meanwhile, or may have been.
         """
         if notice.kind not in (NoticeKind.STATE_CHANGE, NoticeKind.SPOT_INTERRUPTION):
             return "ignored"
@@ -211,8 +217,11 @@ class Interruption:
         if notice.state in _STOPPED:
             # It will never join, and its disks are paid for.
             self._ports.cloud.terminate([instance_id])
-        if slot is None or slot.node_name:
+        if slot is None:
             return "ignored"
+        if slot.node_name:
+            made = self._index.find(self._ports, instance_id, slot.node_name)
+            return "ignored" if made is None or not made.is_ours else None
         if notice.kind == NoticeKind.SPOT_INTERRUPTION and slot.interrupted_at is None:
             note(self._ports, Fact.INTERRUPTED, [slot.offering])
             if not mark_interrupted(self._ports, slot):

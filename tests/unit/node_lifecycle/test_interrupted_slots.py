@@ -9,6 +9,7 @@ from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.errors import ConflictError
+from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.resources import Resources
 from shared.node_lifecycle.interruption import Interruption
@@ -91,6 +92,26 @@ def test_node_that_is_being_made_as_its_machine_is_interrupted_is_drained() -> N
     assert node.annotations[keys.DRAIN_DEADLINE] == deadline
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
     assert "Interrupted" in {told.reason for told in world.cluster.kube_events}
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_node_that_was_made_since_the_nodes_were_listed_is_drained(*, ours: bool) -> None:
+    world = launched_unseen(pod())
+    (taken,) = world.alive
+    nodes = world.cluster.nodes
+
+    def made_meanwhile() -> tuple[Node, ...]:
+        listed = nodes()
+        instead(world.cluster, "nodes", nodes)
+        world.provision()
+        if not ours:
+            world.cluster.add(replace(world.node, finalizers=(), resource_version=""))
+        return listed
+
+    instead(world.cluster, "nodes", made_meanwhile)
+    assert warn(world, taken.instance_id) == ("drained" if ours else "ignored")
+    assert (world.node.deletion_at is not None) is ours
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == int(ours)
 
 
 def test_machine_that_is_interrupted_while_a_plan_is_made_becomes_no_node() -> None:
