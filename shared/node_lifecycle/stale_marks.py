@@ -11,7 +11,7 @@ from shared.node_lifecycle.node_deletion import VOLUNTARY
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.voluntary_removal import uncordon
 from shared.ports import NodeChange, NodePorts, TimerKind
-from shared.timers.heartbeats import running_timers, timer_seen
+from shared.timers.heartbeats import timer_seen
 
 # A timer that acts is heard of more often than this.
 _SILENT: Final = timedelta(minutes=3)
@@ -22,29 +22,27 @@ _UNMARK: Final = NodeChange(set_annotations={keys.REPLACES: None})
 Heard = Mapping[tuple[str, str], datetime]
 
 
-def take_back(ports: NodePorts, nodes: Sequence[Node], now: datetime) -> int:
-    """Remove marks that no timer acts on any more; return from how many nodes.
+def take_back(
+    ports: NodePorts, node: Node, uids: Mapping[str, str], heard: Heard, now: datetime
+) -> int:
+    """Remove the mark of a node that no timer acts on any more; return 1 if it had one, else 0.
 
     Such a mark is a cordon of Dovetail's whose timer fell silent, or the mark of a node launched
     to replace others when none of those is being replaced: it would never count as empty.
+
+    Args:
+        uids: Of the cluster's nodes, by name.
+        heard: When timers were last heard of.
     """
-    marked = [
-        node for node in nodes if node.is_ours and node.deletion_at is None and _is_marked(node)
-    ]
-    if not marked:
+    if not node.is_ours or node.deletion_at is not None:
         return 0
-    heard = running_timers(ports.ledger, ports.cluster.name)
-    uids = {node.name: node.uid for node in nodes}
-    found = 0
-    for node in marked:
-        if _is_cordoned(node) and not _is_heard(heard, node.uid, _ACTING, now):
-            uncordon(ports, node)
-            found += 1
-        elif _is_replacement(node, now) and not _is_awaited(
-            heard, (uids.get(name, "") for name in _replaced(node)), now
-        ):
-            found += _unmark(ports, node)
-    return found
+    if _is_cordoned(node) and not _is_heard(heard, node.uid, _ACTING, now):
+        uncordon(ports, node)
+        return 1
+    if not _is_replacement(node, now):
+        return 0
+    old = (uids.get(name, "") for name in _replaced(node))
+    return 0 if _is_awaited(heard, old, now) else _unmark(ports, node)
 
 
 def unmarked(ports: NodePorts, node: Node, now: datetime) -> Node:
@@ -67,10 +65,6 @@ def unmarked(ports: NodePorts, node: Node, now: datetime) -> Node:
     if _is_awaited(heard, uids, now):
         return node
     return change_node(ports, node, _UNMARK)
-
-
-def _is_marked(node: Node) -> bool:
-    return keys.REPLACES in node.annotations or _is_cordoned(node)
 
 
 def _is_cordoned(node: Node) -> bool:

@@ -20,6 +20,7 @@ from shared.node_lifecycle.stale_marks import take_back
 from shared.ports import ClusterPorts
 from shared.provisioning.shadow_purchases import has_purchases
 from shared.scheduling.existing_nodes import nominated
+from shared.sweep.node_by_node import NodeByNode
 from shared.sweep.pool_status import write_pool_statuses
 from shared.sweep.timer_recovery import start_missing_timers
 from shared.timers.heartbeats import drop_timer, running_timers
@@ -55,6 +56,7 @@ class SweepReport:
     """Findings by kind, for logs and metrics.
 
     Attributes:
+        refused_nodes: Nodes for which something was refused that had to be done.
         held_back: 1 when a brake forbids to act on what was found.
         pods_waiting: That nothing is planned for yet; what is seen, not a finding.
         longest_wait_seconds: Of the oldest of them.
@@ -68,6 +70,7 @@ class SweepReport:
     unbound_nodes: int = 0
     unused_templates: int = 0
     stale_timers: int = 0
+    refused_nodes: int = 0
     held_back: int = 0
     pods_waiting: int = 0
     longest_wait_seconds: int = 0
@@ -114,17 +117,25 @@ class Sweep:
         looks = wants_look(nodes, owners, now, drift=self._policy.drift)
         if compares or looks or shown_ceilings(shown):
             ports.outbox.look(ports.cluster.name)
+        node_by_node = NodeByNode()
         report = SweepReport(
             overdue_pods=overdue,
             unfinished_launches=unfinished,
             orphaned_instances=0 if held else self._orphans(nodes, slots, instances, now),
-            nodes_without_instance=0 if held else self._lost(nodes, instances, now),
+            nodes_without_instance=0 if held else self._lost(nodes, instances, node_by_node, now),
             missing_timers=start_missing_timers(
-                ports, nodes, slots, owners, bound, registration=self._policy.registration
+                ports,
+                nodes,
+                slots,
+                owners,
+                bound,
+                node_by_node=node_by_node,
+                registration=self._policy.registration,
             ),
             unbound_nodes=self._unbound(nodes, slots),
             unused_templates=0 if held else self._templates(now),
-            stale_timers=self._stale_timers(nodes, instances, now) + take_back(ports, nodes, now),
+            stale_timers=self._stale_timers(nodes, instances, node_by_node, now),
+            refused_nodes=len(node_by_node.refused),
             held_back=int(held),
             pods_waiting=len(waits),
             longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
@@ -133,17 +144,24 @@ class Sweep:
         return report
 
     def _stale_timers(
-        self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime
+        self,
+        nodes: tuple[Node, ...],
+        instances: tuple[Instance, ...],
+        node_by_node: NodeByNode,
+        now: datetime,
     ) -> int:
-        """Remove rows of timers whose node or machine is gone: nothing else would."""
+        """Remove rows of timers whose node or machine is gone, and marks that timers left."""
         known = {node.uid for node in nodes} | {instance.instance_id for instance in instances}
-        found = 0
-        for (uid, kind), last in sorted(running_timers(self._ports.ledger, self._name).items()):
+        heard, found = running_timers(self._ports.ledger, self._name), 0
+        for (uid, kind), last in sorted(heard.items()):
             age = _REPLACED_AGE if kind == REPLACED else self._policy.timer_age
             if uid not in known and now - last > age:
                 found += 1
                 drop_timer(self._ports.ledger, self._name, uid, kind)
-        return found
+        uids = {node.name: node.uid for node in nodes}
+        return found + node_by_node.each(
+            lambda node: take_back(self._ports, node, uids, heard, now), nodes
+        )
 
     def _waits(self, slots: tuple[Slot, ...], now: datetime) -> tuple[timedelta, ...]:
         """Return how long each pod has waited that nothing is planned for."""
@@ -215,7 +233,13 @@ class Sweep:
             return False
         return node.is_ours or instance_id in alive
 
-    def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:
+    def _lost(
+        self,
+        nodes: tuple[Node, ...],
+        instances: tuple[Instance, ...],
+        node_by_node: NodeByNode,
+        now: datetime,
+    ) -> int:
         """Remove Dovetail's Nodes whose machine EC2 no longer has or that no longer runs."""
         alive = {instance.instance_id for instance in instances if instance.is_alive}
         missing = [
@@ -233,16 +257,14 @@ class Sweep:
         # Asked by id once more: lists lag behind.
         shown = self._ports.cloud.instances([node.instance_id for node in missing])
         alive = {instance.instance_id for instance in shown if instance.is_alive}
-        found = 0
-        for node in missing:
-            if node.instance_id in alive:
-                continue
-            found += 1
-            # One that was written to since it was read is looked at again in a minute.
-            remove(self._ports, node, NoticeKind.STATE_CHANGE.value)
-        if found:
+        lost = [node for node in missing if node.instance_id not in alive]
+        # One that was written to since it was read is looked at again in a minute.
+        node_by_node.each(
+            lambda node: remove(self._ports, node, NoticeKind.STATE_CHANGE.value), lost
+        )
+        if lost:
             self._ports.outbox.look(self._name)
-        return found
+        return len(lost)
 
     def _unbound(self, nodes: tuple[Node, ...], slots: tuple[Slot, ...]) -> int:
         """Wake bind for nodes that are Ready and not initialized, or that still have a slot."""

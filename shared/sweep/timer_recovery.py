@@ -13,6 +13,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner, owner_among
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodePorts, TimerKind
+from shared.sweep.node_by_node import NodeByNode
 from shared.timers.heartbeats import running_timers
 from shared.timers.timers import (
     LONG_SILENT,
@@ -27,37 +28,39 @@ _PATIENCE: Final = timedelta(seconds=20)
 _LATE: Final = timedelta(seconds=10)
 
 
-def start_missing_timers(
+def start_missing_timers(  # noqa: PLR0913 -- two of them by keyword
     ports: NodePorts,
     nodes: Sequence[Node],
     slots: Sequence[Slot],
     owners: Mapping[str, Provisioner],
     bound: Sequence[Pod],
     *,
+    node_by_node: NodeByNode,
     registration: timedelta,
 ) -> int:
-    """Start the missing timers of Dovetail's nodes; return how many were started."""
+    """Start the missing timers of Dovetail's nodes, drains first; return how many were started."""
     running, read_at = running_timers(ports.ledger, ports.cluster.name), ports.clock.now()
     empty = _empty_nodes(nodes, slots, bound)
-    missing = 0
-    for node in nodes:
-        if not node.is_ours:
-            continue
+
+    def start(node: Node) -> int:
         if node.deletion_at is not None:
             last = running.get((node.uid, TimerKind.TERMINATION))
-            missing += keep_termination(
-                ports, node, last, read_at, _PATIENCE, running=lambda: running
-            )
-        elif not (node.is_open or node.has_joined):
-            missing += _registration(ports, node, running, registration)
-        elif (owner := owner_among(node, owners)) is not None:
-            missing += _expiration(ports, node, running, owner)
-            if node.name in empty:
-                missing += _emptiness(ports, node, running, owner)
-            elif keys.EMPTINESS_TIMESTAMP in node.annotations:
-                # It is used again: its next emptiness has a stamp of its own.
-                Emptiness(ports).begin(node.name)
-    return missing
+            return keep_termination(ports, node, last, read_at, _PATIENCE, running=lambda: running)
+        if not (node.is_open or node.has_joined):
+            return _registration(ports, node, running, registration)
+        owner = owner_among(node, owners)
+        if owner is None:
+            return 0
+        missing = _expiration(ports, node, running, owner)
+        if node.name in empty:
+            return missing + _emptiness(ports, node, running, owner)
+        if keys.EMPTINESS_TIMESTAMP in node.annotations:
+            # It is used again: its next emptiness has a stamp of its own.
+            Emptiness(ports).begin(node.name)
+        return missing
+
+    ours = [node for node in nodes if node.is_ours]
+    return node_by_node.each(start, sorted(ours, key=lambda node: node.deletion_at is None))
 
 
 def _registration(

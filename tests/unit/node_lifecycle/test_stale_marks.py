@@ -10,7 +10,7 @@ from shared.model.errors import ConflictError
 from shared.node_lifecycle.replacement import REPLACED
 from shared.node_lifecycle.stale_marks import take_back
 from shared.ports import TimerKind
-from shared.timers.heartbeats import note_timer
+from shared.timers.heartbeats import note_timer, running_timers
 from tests.builders import NOW, node
 from tests.unit.worlds import MINUTE, NAME, World
 
@@ -19,7 +19,10 @@ MARKED: dict[str, Any] = {"annotations": {keys.REPLACES: "old,older"}}
 
 
 def healed(world: World) -> int:
-    return take_back(world.ports, world.cluster.nodes(), world.clock.now())
+    nodes, heard = world.cluster.nodes(), running_timers(world.ledger, NAME)
+    uids = {node.name: node.uid for node in nodes}
+    now = world.clock.now()
+    return sum(take_back(world.ports, node, uids, heard, now) for node in nodes)
 
 
 def test_stale_cordon_of_dovetail_is_undone() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
-from shared.model.errors import ConflictError
+from shared.model.errors import CertificateError, ConflictError, UnauthorizedError
+from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeChange, TimerKind
@@ -25,7 +26,7 @@ from tests.builders import (
     ref,
     slot,
 )
-from tests.unit.worlds import MINUTE, NAME, SECOND, World
+from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 
 
 def machine(instance_id: str, **tags: str) -> Instance:
@@ -196,6 +197,60 @@ def test_a_lost_node_that_changes_does_not_stop_the_sweep() -> None:
     report = world.sweep()
     assert (report.nodes_without_instance, report.overdue_pods) == (1, 1)
     assert world.cluster.node_values["lost"].deletion_at is None
+
+
+def test_a_node_whose_changes_are_refused_does_not_keep_the_others() -> None:
+    stale: dict[str, Any] = {
+        "unschedulable": True,
+        "annotations": {keys.REMOVAL_REASON: "drift"},
+    }
+    names = ("empty-1", "empty-2", "lost-1", "lost-2")
+    world = settled(
+        *map(node, names),
+        node("stale-1", **stale),
+        node("stale-2", **stale),
+        node("z", deletion_at=NOW),
+        pod("on-1", node_name="stale-1"),
+        pod("on-2", node_name="stale-2"),
+        owner=provisioner(ttl_after_empty=30 * SECOND),
+    )
+    for name in ("empty-1", "empty-2", "stale-1", "stale-2", "z"):
+        world.cloud.add(machine(f"i-{name}"))
+    world.advance(10 * MINUTE)
+    original = world.cluster.change_node
+
+    def change_node(read: Node, change: NodeChange) -> Node:
+        if read.name.endswith("-1"):
+            raise UnauthorizedError(f"change node {read.name}: 403 denied by a webhook")
+        return original(read, change)
+
+    instead(world.cluster, "change_node", change_node)
+    report = world.sweep()
+    assert (report.nodes_without_instance, report.stale_timers, report.refused_nodes) == (2, 1, 3)
+    assert world.cluster.node_values["lost-2"].deletion_at is not None
+    assert not world.cluster.node_values["stale-2"].unschedulable
+    started = [(timer.kind, timer.payload["node"]) for timer in world.outbox.timers]
+    assert (TimerKind.TERMINATION, "z") in started
+    assert (TimerKind.EMPTINESS, "empty-2") in started
+
+
+def test_a_certificate_that_is_not_valid_ends_the_sweep() -> None:
+    world = settled()
+    world.cluster.add(node("lost"))
+    world.advance(10 * MINUTE)
+    world.cluster.fail_next("change_node", CertificateError("expired"))
+    with pytest.raises(CertificateError):
+        world.sweep()
+
+
+def test_drains_are_started_first() -> None:
+    world = settled(owner=provisioner(ttl_after_empty=30 * SECOND))
+    world.cluster.add(node("a"), node("z", deletion_at=NOW))
+    for name in ("a", "z"):
+        world.cloud.add(machine(f"i-{name}"))
+    world.sweep()
+    kinds = [timer.kind for timer in world.outbox.timers]
+    assert kinds == [TimerKind.TERMINATION, TimerKind.EMPTINESS]
 
 
 def test_ready_nodes_that_are_not_initialized_wake_bind() -> None:

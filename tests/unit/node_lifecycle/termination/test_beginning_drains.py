@@ -9,6 +9,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeChange, TimerKind
+from shared.sweep.node_by_node import NodeByNode
 from shared.sweep.timer_recovery import start_missing_timers
 from shared.timers.heartbeats import note_timer, running_timers
 from tests.builders import NOT_READY, NOW, node, pod, provisioner
@@ -140,7 +141,15 @@ def test_a_sweep_that_takes_its_time_starts_no_second_drain() -> None:
     instead(world.cluster, "change_node", slow)
     owners = {"default": owner}
     nodes = world.cluster.nodes()
-    start_missing_timers(world.ports, nodes, (), owners, (), registration=300 * SECOND)
+    start_missing_timers(
+        world.ports,
+        nodes,
+        (),
+        owners,
+        (),
+        node_by_node=NodeByNode(),
+        registration=300 * SECOND,
+    )
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
 
 
