@@ -4,11 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+
+# Pods wait up to 10 s for kube-scheduler's next try, so a new node has its pods only then.
+_AT_ONCE: Final = timedelta(seconds=20)
 
 
 class EmptinessStep(StrEnum):
@@ -50,6 +54,11 @@ def empty_since(node: Node) -> datetime | None:
     return stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
 
 
+def stays_empty(ttl: timedelta) -> timedelta:
+    """Return for how long a node is empty before it is removed, with a ttl of zero as well."""
+    return ttl or _AT_ONCE
+
+
 def decide_emptiness(
     node: Node,
     pods: Iterable[Pod],
@@ -66,9 +75,9 @@ def decide_emptiness(
     stays = held or node.deletion_at is not None or not (node.is_ours and node.is_open)
     if ttl is None or stays or not is_empty(node, pods, slot):
         return EmptinessDecision(step=EmptinessStep.FORGET)
-    since = empty_since(node)
+    since, span = empty_since(node), stays_empty(ttl)
     if since is None or since > now:
-        return EmptinessDecision(step=EmptinessStep.STAMP, wait=ttl)
-    if now < (due := since + ttl):
+        return EmptinessDecision(step=EmptinessStep.STAMP, wait=span)
+    if now < (due := since + span):
         return EmptinessDecision(step=EmptinessStep.WAIT, wait=due - now)
     return EmptinessDecision(step=EmptinessStep.REMOVE)

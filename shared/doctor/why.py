@@ -10,7 +10,7 @@ from shared.brakes.runaway import MOST_TRIALS, runaways
 from shared.brakes.trials import recent_trials
 from shared.decisions.documents import MissingBaseError
 from shared.decisions.replay import load_decision
-from shared.disruption.emptiness import empty_since
+from shared.disruption.emptiness import empty_since, stays_empty
 from shared.disruption.expiration import life_of
 from shared.events.node_events import CONSOLE, cause_of, counted, described, machine_of
 from shared.model import labels as keys
@@ -292,9 +292,10 @@ class Why:
         written: Mapping[str, str] = node.annotations
         since, ttl = empty_since(node), owner.ttl_after_empty if owner is not None else None
         if since is not None:
-            end = (
-                f", and is removed at {since + ttl:%H:%M:%S} UTC unless a pod comes" if ttl else ""
-            )
+            end = ""
+            if ttl is not None:
+                due = since + stays_empty(ttl)
+                end = f", and is removed at {due:%H:%M:%S} UTC unless a pod comes"
             yield f"is empty since {since:%H:%M:%S} UTC{end}"
         if keys.DISRUPTION_BLOCKED in written:
             yield f"is kept, though it should go: {written[keys.DISRUPTION_BLOCKED]}"

@@ -74,10 +74,7 @@ class Emptiness(NodeTimer):
             stamp = now.replace(microsecond=0).isoformat()
             change = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: stamp})
             node = self._write(node, change)
-            decision = self._decide(node, owner)
-            if decision.step == EmptinessStep.WAIT:
-                ttl = decision.wait + (now - (empty_since(node) or now))
-                EventRecorder(self._ports).record_each(empty(node, ttl))
+            EventRecorder(self._ports).record_each(empty(node, decision.wait))
         wait = decision.wait
         if decision.step == EmptinessStep.REMOVE:
             result = self._remove(node, owner)

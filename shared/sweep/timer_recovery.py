@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.emptiness import empty_since, is_empty
+from shared.disruption.emptiness import empty_since, is_empty, stays_empty
 from shared.disruption.expiration import life_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
@@ -103,7 +103,7 @@ def _emptiness(
     if ttl is None or owner.paused or owner.shadow or ports.brakes.holds:
         return 0
     since = empty_since(node)
-    if last is not None and not _overdue(last, since, ttl, now, late=_LATE):
+    if last is not None and not _overdue(last, since, stays_empty(ttl), now, late=_LATE):
         return 0
     Emptiness(ports).begin(node.name)
     return 1

@@ -84,7 +84,14 @@ def test_an_empty_node_is_stamped_waited_for_and_removed() -> None:
     wait = EmptinessDecision(step=EmptinessStep.WAIT, wait=timedelta(seconds=20))
     assert decide(stamped(timedelta(seconds=10))) == wait
     assert decide(stamped(TTL)) == EmptinessDecision(step=EmptinessStep.REMOVE)
-    assert decide(stamped(timedelta(0)), ttl=timedelta(0)).step == EmptinessStep.REMOVE
+
+
+def test_a_ttl_of_zero_leaves_kube_scheduler_the_time_to_bind_pods() -> None:
+    least, zero = timedelta(seconds=20), timedelta(0)
+    assert decide(node(), ttl=zero) == EmptinessDecision(step=EmptinessStep.STAMP, wait=least)
+    wait = EmptinessDecision(step=EmptinessStep.WAIT, wait=timedelta(seconds=1))
+    assert decide(stamped(timedelta(seconds=19)), ttl=zero) == wait
+    assert decide(stamped(least), ttl=zero).step == EmptinessStep.REMOVE
 
 
 def test_a_stamp_from_the_future_is_written_anew() -> None:

@@ -226,6 +226,9 @@ def test_a_node_that_runs_says_what_is_to_become_of_it() -> None:
         "EC2 expects to interrupt it, since 2026-01-01T00:00:00+00:00",
         "expires at 2026-01-31 00:00 UTC",
     )
+    at_once = of_node(World(provisioner(ttl_after_empty=0 * SECOND), empty)).history[1]
+    assert at_once.endswith(", and is removed at 00:00:20 UTC unless a pod comes")
+    assert of_node(World(provisioner(), empty)).history[1] == "is empty since 00:00:00 UTC"
     assert of_node(World(provisioner(), running())).history[1:] == ()
     cordoned = replace(empty, unschedulable=True)
     answer = of_node(World(cordoned, pod(node_name="n1")))

@@ -7,6 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError
 from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
@@ -43,6 +44,25 @@ def test_a_node_that_is_not_empty_or_not_to_be_removed_gets_no_timer(
     assert begin(world) == outcome
     assert world.outbox.timers == []
     assert world.cluster.calls == []
+
+
+def test_a_new_node_waits_for_the_pod_that_kube_scheduler_binds_to_it() -> None:
+    agent = Taint(key="example.com/agent", effect=Effect.NO_SCHEDULE)
+    world = World(provisioner(ttl_after_empty=0 * SECOND, startup_taints=(agent,)), pod("a"))
+    world.provision_until_quiet()
+    name = world.node.name
+    world.kubelet_joins(name, taints=(agent,))
+    world.bind(name)
+    world.kubelet_joins(name, taints=())
+    assert world.bind(name).initialized
+    emptiness = Emptiness(world.ports)
+    assert emptiness.begin(name) == "timer started"
+    world.advance(10 * SECOND)
+    assert emptiness.begin(name) == "timer started"
+    assert world.sweep().missing_timers == 0
+    world.cluster.add(pod("a", node_name=name))
+    assert emptiness.begin(name) == "not empty"
+    assert world.node.deletion_at is None
 
 
 def test_a_node_that_stays_empty_is_removed_and_drained() -> None:
