@@ -64,7 +64,7 @@ class ControlPlane(Stack):
         alarms = Alarms(self, "Alarms", topic_arn=config.alarm_topic)
         alarms.watch_queues(self._queues)
         if config.clusters:
-            alarms.watch_heartbeat(delivery.heartbeat)
+            alarms.watch_heartbeat()
         alarms.watch_functions(functions)
         alarms.watch_sweep(functions["sweep"])
         alarms.watch_catalogue()

@@ -12,6 +12,10 @@ from typing import Final
 from aws_cdk import ArnFormat, Aws, Stack
 
 BUS: Final = "dovetail"
+# The metrics of a rule are found by its name; `Ref` of a rule on a custom bus is `<bus>|<name>`.
+# Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-rule.html
+# (Return values, 2026-11).
+HEARTBEAT_RULE: Final = "dovetail-heartbeat"
 # What forwarders may say; a test compares it with the messages.
 FORWARDED: Final = (
     "heartbeat",

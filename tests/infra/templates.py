@@ -107,7 +107,19 @@ class Template:
             return PSEUDO[name]
         if self.raw["Resources"][name]["Type"] == "AWS::SQS::Queue":
             return f"https://sqs.eu-west-1.amazonaws.com/123456789012/{name}"
-        return self._names[name]
+        bus = self._bus(name)
+        return f"{bus}|{self._names[name]}" if bus else self._names[name]
+
+    def _bus(self, name: str) -> str:
+        """Return the bus of a rule, empty for the default bus and for what is no rule.
+
+        Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-rule.html
+        (Return values, 2026-11).
+        """
+        resource = self.raw["Resources"][name]
+        if resource["Type"] != "AWS::Events::Rule":
+            return ""
+        return str(self.resolve(resource["Properties"].get("EventBusName", "")))
 
     def _attribute(self, logical_id: str, attribute: str) -> str:
         if attribute != "Arn":

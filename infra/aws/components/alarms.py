@@ -11,7 +11,6 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_stepfunctions as stepfunctions
@@ -19,7 +18,7 @@ from constructs import Construct
 
 from infra.aws.components.queues import Queues
 from infra.aws.metrics import named
-from infra.aws.names import BUS, METRICS_NAMESPACE, Timer, construct_name
+from infra.aws.names import BUS, HEARTBEAT_RULE, METRICS_NAMESPACE, Timer, construct_name
 
 MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
@@ -122,7 +121,7 @@ class Alarms(Construct):
             evaluation_periods=1,
         )
 
-    def watch_heartbeat(self, rule: events.IRule) -> None:
+    def watch_heartbeat(self) -> None:
         """Add an alarm for three consecutive missing heartbeats of all forwarders."""
         self._alarms.add_when_silent(
             "HeartbeatMissing",
@@ -131,7 +130,7 @@ class Alarms(Construct):
             metric=cloudwatch.Metric(
                 namespace="AWS/Events",
                 metric_name="MatchedEvents",
-                dimensions_map={"EventBusName": BUS, "RuleName": rule.rule_name},
+                dimensions_map={"EventBusName": BUS, "RuleName": HEARTBEAT_RULE},
                 statistic="Sum",
                 period=FIVE_MINUTES,
             ),

@@ -9,7 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.aws.components.queues import Queues
-from infra.aws.names import BUS
+from infra.aws.names import BUS, HEARTBEAT_RULE
 
 # One of these for each cluster; whose it is, functions compare with what the message says.
 SOURCES = events.Match.prefix("dovetail.")
@@ -20,7 +20,6 @@ class Delivery(Construct):
 
     Attributes:
         bus: The bus the forwarders send to.
-        heartbeat: The rule whose silence means that a forwarder is silent.
     """
 
     def __init__(
@@ -41,8 +40,13 @@ class Delivery(Construct):
         self._to_function("NodeEmpty", "emptiness", _ours("node-empty"), bus=self.bus)
         self._to_function("NodeReady", "bind", _ours("node-ready"), bus=self.bus)
         self._to_function("NodeDeleted", "termination", _ours("node-deleted"), bus=self.bus)
-        self.heartbeat = self._to_function(
-            "Heartbeat", "sweep", _ours("heartbeat"), bus=self.bus, retries=0
+        self._to_function(
+            "Heartbeat",
+            "sweep",
+            _ours("heartbeat"),
+            bus=self.bus,
+            rule_name=HEARTBEAT_RULE,
+            retries=0,
         )
         self._interruption_rules()
         self._on_schedule("EveryMinute", "sweep", Duration.minutes(1))
@@ -135,11 +139,13 @@ class Delivery(Construct):
         pattern: events.EventPattern,
         *,
         bus: events.IEventBus | None = None,
+        rule_name: str | None = None,
         retries: int = 185,
-    ) -> events.Rule:
-        return events.Rule(
+    ) -> None:
+        events.Rule(
             self,
             construct_id,
+            rule_name=rule_name,
             description=f"Wakes {name}",
             event_bus=bus,
             event_pattern=pattern,

@@ -286,4 +286,18 @@ def test_silence_of_the_forwarder_rings(control_plane: Template) -> None:
     assert alarm["ComparisonOperator"] == "LessThanThreshold"
     assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/Events", "MatchedEvents")
     assert dimensions["EventBusName"] == "dovetail"
-    assert dimensions["RuleName"].startswith("DeliveryHeartbeat")
+    (rule,) = [
+        rule
+        for rule in control_plane.of("AWS::Events::Rule")
+        if rule.properties.get("Name") == dimensions["RuleName"]
+    ]
+    assert rule.properties["EventPattern"]["detail-type"] == ["heartbeat"]
+
+
+def test_no_alarm_watches_the_id_of_a_rule_where_its_name_belongs(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> None:
+    for template in (control_plane, *clusters.values()):
+        for name, alarm in _alarms(template).items():
+            for dimension in alarm.properties.get("Dimensions", ()):
+                assert "|" not in dimension["Value"], name
