@@ -6,7 +6,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.bind.runtime import load_runtime
 from shared.messages.wake import decode
-from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
+from shared.runtime.observability import (
+    logger,
+    metrics,
+    serve_each,
+    sets_invalid_events_aside,
+    tell,
+)
 
 
 @logger.inject_lambda_context
@@ -16,8 +22,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Serve one `node-ready` event; every node of it is looked at anew."""
     message = decode(event)
     service = load_runtime().service(message.cluster)
-    for node in message.wake.objects:
-        report = service.run(node.name)
+
+    def serve(node: str) -> None:
+        report = service.run(node)
         tell(
             message.cluster,
             {
@@ -35,3 +42,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
             pods_bound=report.pods_bound,
             request=context.aws_request_id,
         )
+
+    serve_each(event, (node.name for node in message.wake.objects), serve)

@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.emptiness.runtime import load_runtime
 from shared.messages.wake import decode
 from shared.model.timer_state import text_of
-from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
+from shared.runtime.observability import logger, metrics, serve_each, sets_invalid_events_aside
 
 
 @logger.inject_lambda_context
@@ -22,13 +22,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return state
     message = decode(event)
     service = load_runtime().service(message.cluster)
-    for node in message.wake.objects:
-        outcome = service.begin(node.name)
+
+    def serve(node: str) -> None:
+        outcome = service.begin(node)
         logger.info(
             "emptiness reported",
             cluster=message.cluster,
-            node=node.name,
+            node=node,
             outcome=outcome,
             request=context.aws_request_id,
         )
+
+    serve_each(event, (node.name for node in message.wake.objects), serve)
     return {}

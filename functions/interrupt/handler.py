@@ -7,7 +7,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.interrupt.runtime import load_runtime
 from shared.messages.notices import decode_notice
 from shared.runtime.collecting import collects_afterwards
-from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
+from shared.runtime.observability import (
+    logger,
+    metrics,
+    serve_each,
+    sets_invalid_events_aside,
+    tell,
+)
 
 
 @collects_afterwards
@@ -18,10 +24,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Serve one event of EC2 or AWS Health; machines that are not ours are left alone."""
     notice = decode_notice(event)
     runtime = load_runtime()
-    for instance_id in notice.instance_ids:
+
+    def serve(instance_id: str) -> None:
         cluster = runtime.cluster_of(instance_id)
         if cluster is None:
-            continue
+            return
         report = runtime.service(cluster).run(notice, instance_id)
         tell(cluster, {"Interruptions": int(report.interrupted)})
         logger.info(
@@ -33,3 +40,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
             action=report.action,
             request=context.aws_request_id,
         )
+
+    serve_each(event, notice.instance_ids, serve)

@@ -7,7 +7,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.termination.runtime import load_runtime
 from shared.messages.wake import decode
 from shared.model.timer_state import text_of
-from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
+from shared.runtime.observability import (
+    logger,
+    metrics,
+    serve_each,
+    sets_invalid_events_aside,
+    tell,
+)
 
 
 @logger.inject_lambda_context
@@ -33,13 +39,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return state
     message = decode(event)
     service = load_runtime().service(message.cluster)
-    for node in message.wake.objects:
-        outcome = service.begin(node.name)
+
+    def serve(node: str) -> None:
+        outcome = service.begin(node)
         logger.info(
             "node deleted",
             cluster=message.cluster,
-            node=node.name,
+            node=node,
             outcome=outcome,
             request=context.aws_request_id,
         )
+
+    serve_each(event, (node.name for node in message.wake.objects), serve)
     return {}

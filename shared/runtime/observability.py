@@ -10,14 +10,14 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import EphemeralMetrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.model.errors import InvalidMessageError, NotAttachedError
+from shared.model.errors import InvalidMessageError, NotAttachedError, PermanentError
 from shared.runtime.dead_letters import dead_letter
 
 NAMESPACE = "Dovetail"
@@ -96,8 +96,46 @@ def sets_invalid_events_aside(handler: Handler) -> Handler:
             if "detail-type" not in event:
                 raise
             logger.exception("event put aside", reason=str(error))
-            count("DeadLetters", 1)
-            dead_letter(json.dumps(event, default=str), str(error))
+            _put_aside(event, str(error))
             return None
 
     return wrapped
+
+
+def serve_each(
+    event: Mapping[str, Any], names: Iterable[str], serve: Callable[[str], None]
+) -> None:
+    """Serve each node or instance of an event, whatever becomes of the others.
+
+    What fails for good goes to the dead letters once nothing else is left to repeat: the event,
+    with the names of those it could not be served for.
+
+    Args:
+        event: As it came.
+        names: Of what it is about.
+        serve: Serves one of them; may be called again for each of them.
+
+    Raises:
+        Exception: The first error that is not permanent, after all were tried: the event must
+            come again.
+    """
+    again: list[Exception] = []
+    for_good: list[str] = []
+    for name in names:
+        try:
+            serve(name)
+        except PermanentError as error:
+            logger.exception("cannot be served", object=name, error=str(error))
+            for_good.append(f"{name}: {error}")
+        except Exception as error:  # noqa: BLE001 - raised below: the others are served first
+            logger.warning("not served", object=name, error=str(error))
+            again.append(error)
+    if again:
+        raise again[0]
+    if for_good:
+        _put_aside(event, "; ".join(for_good))
+
+
+def _put_aside(event: Mapping[str, Any], reason: str) -> None:
+    count("DeadLetters", 1)
+    dead_letter(json.dumps(event, default=str), reason)
