@@ -188,8 +188,8 @@ class Bill:
             ),
             Line(
                 name="metrics of a quiet cluster",
-                dollars=PRICES["custom_metric"] * (1 + 2 / 24),
-                how="heartbeats all the time, the catalogue in two hours a day",
+                dollars=PRICES["custom_metric"] * (2 + 2 / 24),
+                how="heartbeats and sweeps all the time, the catalogue in two hours a day",
             ),
             Line(name="logs", dollars=logs * PRICES["log_gb"], how=f"{logs:.2f} GB"),
         )

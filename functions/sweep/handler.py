@@ -8,7 +8,13 @@ from functions.sweep.runtime import Runtime, load_runtime
 from shared.messages.wake import SCHEDULE, Kind, decode
 from shared.model.errors import AutoscalerError, NotAttachedError, NotInstalledError
 from shared.runtime.collecting import collects_afterwards
-from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
+from shared.runtime.observability import (
+    count,
+    logger,
+    metrics,
+    sets_invalid_events_aside,
+    tell,
+)
 from shared.runtime.reports import report_sweep
 
 
@@ -40,6 +46,7 @@ def _sweep_all(runtime: Runtime, context: LambdaContext) -> None:
             runtime.sweep_alone(cluster)
         except AutoscalerError as error:
             _failed(cluster, error, context.aws_request_id)
+    count("SweepRounds", 1)
 
 
 def _sweep(runtime: Runtime, cluster: str, context: LambdaContext) -> None:

@@ -66,7 +66,7 @@ class ControlPlane(Stack):
         if config.clusters:
             alarms.watch_heartbeat()
         alarms.watch_functions(functions)
-        alarms.watch_sweep(functions["sweep"])
+        alarms.watch_sweep()
         alarms.watch_catalogue()
         alarms.watch_ledger(self._ledger.table)
         alarms.watch_timers(machines)

@@ -270,6 +270,11 @@ METRICS: Final = (
         action="forwarder silence: look at the Deployment dovetail-forwarder of that cluster",
     ),
     MetricPlan(
+        name="SweepRounds",
+        service="sweep",
+        action="fewer than one a minute: look whether the rule that starts sweep is enabled",
+    ),
+    MetricPlan(
         name="DeadLetters",
         service="provision",
         action="an invalid message was set aside: read it in the queue, then redrive or delete it",

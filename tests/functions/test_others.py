@@ -139,6 +139,19 @@ def test_the_schedule_gives_each_cluster_a_sweep_of_its_own(
     assert told(capsys) == [("b", [1], None)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "rounds"),
+    [({"source": "aws.events"}, 1), (event(Kind.SWEEP), 0), (event(Kind.HEARTBEAT), 0)],
+    ids=["schedule", "one cluster", "heartbeat"],
+)
+def test_only_the_schedule_counts_as_a_round_of_sweep(
+    use: Use, capsys: pytest.CaptureFixture[str], asked: dict[str, Any], rounds: int
+) -> None:
+    use("sweep", Runtime(lambda ports: Sweep(ports, SweepPolicy()), test=World()))
+    sweep(asked, CONTEXT)
+    assert capsys.readouterr().out.count('"SweepRounds":') == rounds
+
+
 def test_sweep_looks_over_one_cluster(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
     late = World(provisioner(), pod())
     late.advance(2 * MINUTE)
@@ -159,7 +172,7 @@ def test_a_sweep_that_fails_is_counted(use: Use, capsys: pytest.CaptureFixture[s
 def told(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, Any, Any]]:
     """Return cluster, failures and findings of each line of metrics."""
     out = capsys.readouterr().out
-    metrics = [json.loads(line) for line in out.splitlines() if '"_aws"' in line]
+    metrics = [json.loads(line) for line in out.splitlines() if '"Cluster":' in line]
     return [(m["Cluster"], m.get("SweepFailures"), m.get("SweepFindings")) for m in metrics]
 
 

@@ -17,7 +17,7 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.aws.components.queues import Queues
-from infra.aws.metrics import named
+from infra.aws.metrics import metric, named
 from infra.aws.names import BUS, HEARTBEAT_RULE, METRICS_NAMESPACE, Timer, construct_name
 
 MINUTE = Duration.minutes(1)
@@ -172,13 +172,16 @@ class Alarms(Construct):
             datapoints_to_alarm=2,
         )
 
-    def watch_sweep(self, sweep: lambda_.IFunction) -> None:
-        """Add an alarm for a sweep that does not run: it acts on everything that events missed."""
+    def watch_sweep(self) -> None:
+        """Add an alarm for a sweep that does not run: it acts on everything that events missed.
+
+        Heartbeats also invoke the function, so its invocations do not show it.
+        """
         self._alarms.add_when_silent(
             "SweepMissing",
-            "Function sweep has not run for 10 minutes",
+            "Function sweep has not looked over the clusters for 10 minutes",
             page="lambda-outage",
-            metric=sweep.metric_invocations(period=FIVE_MINUTES, statistic="Sum"),
+            metric=metric(named("SweepRounds")),
             periods=2,
         )
 

@@ -294,6 +294,18 @@ def test_silence_of_the_forwarder_rings(control_plane: Template) -> None:
     assert rule.properties["EventPattern"]["detail-type"] == ["heartbeat"]
 
 
+def test_a_sweep_that_does_not_run_rings_whatever_the_forwarders_send(
+    control_plane: Template,
+) -> None:
+    alarm = _alarms(control_plane)["SweepMissing"].properties
+    dimensions = {dimension["Name"]: dimension["Value"] for dimension in alarm["Dimensions"]}
+
+    assert alarm["TreatMissingData"] == "breaching"
+    assert alarm["ComparisonOperator"] == "LessThanThreshold"
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("Dovetail", "SweepRounds")
+    assert dimensions == {"service": "sweep"}
+
+
 def test_no_alarm_watches_the_id_of_a_rule_where_its_name_belongs(
     control_plane: Template, clusters: Mapping[str, Template]
 ) -> None:
