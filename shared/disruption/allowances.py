@@ -28,13 +28,14 @@ class Allowances:
     """How many nodes may still be disrupted now.
 
     Attributes:
-        left: By owner and reason, None for a reason that no budget names; absent where no budget
-            limits it.
+        left: By owner and reason, None for one that no budget names; absent where none limits it.
+        owners: Names of those with budgets of their own, be it an empty list.
     """
 
     left: Mapping[tuple[str, DisruptionReason | None], int] = field(
         default_factory=dict, hash=False
     )
+    owners: frozenset[str] = frozenset()
 
     def within(
         self,
@@ -45,15 +46,14 @@ class Allowances:
         """Return the first candidates, in their order, that may be disrupted together.
 
         Args:
-            others: Most nodes of the owners that no budget limits, all together; None for any
-                number.
+            others: Most nodes of owners without budgets, all together; None for any number.
         """
         used: dict[str, int] = {}
         found = []
         for candidate in candidates:
             owner = candidate.node.provisioner
             most, key = self.left.get((owner, reason)), owner
-            if most is None:
+            if owner not in self.owners:
                 most, key = others, ""
             if most is None or used.get(key, 0) < most:
                 used[key] = used.get(key, 0) + 1
@@ -74,12 +74,13 @@ def allowances(
         going: Uids of nodes that are about to be removed.
     """
     found = {}
-    for owner in owners:
+    own = [owner for owner in owners if owner.budgets is not None]
+    for owner in own:
         for reason in (None, *DisruptionReason):
             left = disruptions_left(owner, nodes, reason, now, going)
             if left is not None:
                 found[owner.name, reason] = left
-    return Allowances(left=found)
+    return Allowances(left=found, owners=frozenset(owner.name for owner in own))
 
 
 def disruptions_left(

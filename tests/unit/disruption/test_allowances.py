@@ -140,6 +140,18 @@ def test_empty_nodes_go_within_the_budget_for_empty_ones() -> None:
     assert (found.method, found.remove) == (Method.EMPTY, ("n0", "n1"))
 
 
+def test_an_owner_with_an_empty_list_of_budgets_has_no_limit() -> None:
+    """Nor has one for a reason that none of its budgets names, now or at all."""
+    asleep = NodeBudget(nodes=1, schedule="0 0 30 6 *", duration=HOUR)
+    of_drift = NodeBudget(nodes=1, reasons=(DRIFTED,))
+    removed = []
+    for budgets in ((), (of_drift,), (asleep,), (NodeBudget(nodes=15),), None):
+        pool = provisioner(budgets=budgets, consolidation=True)
+        found = looked(cluster(*some(20), provisioners=(pool,)), budget_percent=10).change
+        removed.append(0 if found is None else len(found.remove))
+    assert removed == [20, 20, 20, 15, 2]
+
+
 def test_an_empty_node_that_its_budget_holds_is_not_removed_as_underused() -> None:
     budgets = (NodeBudget(nodes=0, reasons=(EMPTY,)),)
     used = [on(f"n{number}") for number in (1, 2)]
