@@ -1,24 +1,22 @@
 """Consolidation: fewer or cheaper nodes for the same pods."""
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.disruption.allowances import NO_BUDGETS, Allowances
 from shared.disruption.candidates import Candidate, find_candidates
+from shared.disruption.option_prices import within_price
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import simulate
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.node_budgets import DisruptionReason
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.scheduling.flexibility import may_be_asked_for, price_of_enough
 
 
 class Method(StrEnum):
@@ -166,8 +164,6 @@ class _Search:
         self._settings = settings
         self._packing = packing
         self._go_on = go_on
-        self._types = {known.name: known for known in snapshot.instance_types}
-        self._least_values = {owner.name: owner.least_values for owner in snapshot.provisioners}
         self._known: dict[frozenset[str], _Change | None] = {}
 
     @property
@@ -222,10 +218,8 @@ class _Search:
                 saving_micros_per_hour=price,
             )
             return _Change(group=group, change=change, hoped_micros_per_hour=price)
-        kept = _affordable(plan, most, self._settings, self._price_of_enough)
+        kept = within_price(plan, most, self._settings, self._snapshot)
         if kept is None or not self._spot_is_wide_enough(group, kept):
-            return None
-        if not all(map(self._is_flexible, kept.nodes)):
             return None
         change = Consolidation(
             method=Method.REPLACE,
@@ -249,15 +243,6 @@ class _Search:
             for node in plan.nodes
             if node.options[0].offering.capacity_type == CapacityType.SPOT
         )
-
-    def _price_of_enough(self, node: PlannedNode) -> int:
-        least = self._least_values.get(node.provisioner, {})
-        return price_of_enough(least, node.options, node.labels, self._types)
-
-    def _is_flexible(self, node: PlannedNode) -> bool:
-        """Return whether the options that save enough still offer enough values of labels."""
-        least = self._least_values.get(node.provisioner, {})
-        return may_be_asked_for(least, node.options, node.labels, self._types)
 
 
 def _loses_less_than(best: _Change, fewer: _Change, worth: int) -> bool:
@@ -305,44 +290,6 @@ def _used_share(candidate: Candidate) -> int:
             used = sum(pod.scheduling.requests[name] for pod in candidate.pods)
             shares.append(1000 * used // allocatable)
     return max(shares)
-
-
-def _affordable(
-    plan: Plan,
-    most_micros_per_hour: int,
-    settings: DisruptionSettings,
-    price_of_enough: Callable[[PlannedNode], int],
-) -> Plan | None:
-    """Return the plan with only options that keep its cost at most this, None when there are none.
-
-    What is left between the plan's cost and the ceiling is shared by its nodes by their prices.
-    An option must also be so near the cheapest that the next look would not replace it again; on
-    spot, where EC2 takes a deep pool and not the cheapest, the few cheapest pools stay as well.
-
-    Args:
-        price_of_enough: Up to which price a node's options are needed, since their owner asks for
-            a least number of values.
-    """
-    cost = plan.cost_micros_per_hour
-    slack = most_micros_per_hour - cost
-    if slack < 0:
-        return None
-    nodes = []
-    for node in plan.nodes:
-        price = node.price_micros_per_hour
-        near = max(price + settings.required_saving(price) - 1, price_of_enough(node))
-        if node.options[0].offering.capacity_type == CapacityType.SPOT:
-            enough = node.options[: settings.spot_pools][-1].price_micros_per_hour
-            near = max(near, enough)
-        nodes.append(_limited(node, min(near, price + slack * price // max(cost, 1))))
-    return dataclasses.replace(plan, nodes=tuple(nodes))
-
-
-def _limited(node: PlannedNode, ceiling: int) -> PlannedNode:
-    def keep(options: Sequence[LaunchOption]) -> tuple[LaunchOption, ...]:
-        return tuple(option for option in options if option.price_micros_per_hour <= ceiling)
-
-    return dataclasses.replace(node, options=keep(node.options), fallback=keep(node.fallback))
 
 
 def _capacity_type(candidate: Candidate) -> str:

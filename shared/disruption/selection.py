@@ -12,6 +12,7 @@ from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.consolidation import Method, consolidate
 from shared.disruption.drift import drift_of
 from shared.disruption.evaluation_due import ignores_holds, is_forced, replaced_in
+from shared.disruption.option_prices import within_price
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import by_price, simulate
 from shared.model import labels as keys
@@ -359,9 +360,11 @@ def _replaced(
     plan = simulate(disruption_input.snapshot, names, disruption_input.packing)
     if plan is None:
         return None
-    price = sum(candidate.price_micros_per_hour for candidate in group)
-    most = price + disruption_input.settings.rebalance_micros_per_hour
-    if cause == Cause.REBALANCE and plan.cost_micros_per_hour > most:
-        return None
+    if cause == Cause.REBALANCE:
+        price = sum(candidate.price_micros_per_hour for candidate in group)
+        most = price + disruption_input.settings.rebalance_micros_per_hour
+        plan = within_price(plan, most, disruption_input.settings, disruption_input.snapshot)
+        if plan is None:
+            return None
     method = Method.REPLACE if plan.nodes else Method.DELETE
     return DisruptionCommand(cause=cause, method=method, remove=names, plan=plan, why=why)

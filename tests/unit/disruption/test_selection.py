@@ -15,9 +15,19 @@ from shared.disruption.simulation import fits_without
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.nodes import Node
-from tests.builders import NOW, budget, node_of, pod, pods, provisioner
+from tests.builders import (
+    CATALOG,
+    GIB,
+    NOW,
+    budget,
+    instance_type,
+    node_of,
+    pod,
+    pods,
+    provisioner,
+)
 from tests.unit.disruption import clusters
-from tests.unit.disruption.clusters import AGED, HOUR, LATER, PACKING, looked, on
+from tests.unit.disruption.clusters import AGED, HOUR, LATER, PACKING, changed, looked, on
 
 cluster = partial(clusters.cluster, provisioners=(AGED,))
 
@@ -105,6 +115,20 @@ def test_a_recommendation_is_followed_at_no_price_where_others_have_room() -> No
     found = looked(seen).change
     assert found is not None
     assert found.method == Method.DELETE
+
+
+def test_no_option_of_a_rebalanced_node_costs_more_than_the_setting_allows() -> None:
+    types = (*CATALOG, instance_type("r5.large", memory=16 * GIB, price=126_000))
+    taken = node_of("a", annotations=RECOMMENDED, labels=SPOT)
+    seen = cluster(
+        taken, bound=(on("a", cpu=900),), provisioners=(clusters.SPOT_ONLY,), instance_types=types
+    )
+    dearest = []
+    for more in (0, 2, 10_001):
+        plan = changed(seen, rebalance_micros_per_hour=more).plan
+        dearest.append([planned.dearest_micros_per_hour for planned in plan.nodes])
+    # A machine of this type costs 32,000 in the first zone and one more in each further zone.
+    assert dearest == [[32_000], [32_002], [42_001]]
 
 
 def test_consolidation_comes_last_and_within_its_budget() -> None:
