@@ -18,6 +18,7 @@ from shared.disruption.simulation import by_price, simulate
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner, owner_among
@@ -241,34 +242,62 @@ def as_simulated(disruption_input: DisruptionInput, cause: Cause) -> DisruptionI
     return dataclasses.replace(disruption_input, snapshot=seen, packing=packing)
 
 
-def _due(disruption_input: DisruptionInput, cause: Cause) -> dict[str, tuple[datetime, str]]:
-    """Return nodes a cause wants replaced: since when, and why, for people."""
+def _due(
+    disruption_input: DisruptionInput, cause: Cause
+) -> tuple[dict[str, tuple[datetime, str]], dict[str, str]]:
+    """Return the nodes a cause wants replaced, and which of them their annotation keeps.
+
+    Returns:
+        By name since when and why, for people; and by name what forbids it.
+    """
     snapshot = disruption_input.snapshot
     owners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
-    now, images, keep = snapshot.taken_at, disruption_input.images, keys.DO_NOT_DISRUPT
     found: dict[str, tuple[datetime, str]] = {}
+    held: dict[str, str] = {}
     for node in snapshot.nodes:
         owner = owner_among(node, owners)
         if not node.is_ours or owner is None or node.deletion_at is not None:
             continue
-        born = node.created_at or now
-        if cause == Cause.REBALANCE:
-            if keys.REBALANCE_RECOMMENDED in node.annotations:
-                found[node.name] = (born, "EC2 recommends to leave it")
-        elif cause == Cause.EXPIRATION:
-            left = replaced_in(node, owner, now)
-            if left is not None and left <= timedelta(0):
-                how = "will soon be" if left > -owner.replaced_ahead else "is"
-                text = f"it {how} older than {owner.dialect.expiry_field}"
-                found[node.name] = (now + left, text)
-        elif disruption_input.settings.drift and node.annotations.get(keep) != "true":
-            image = images.of_instance.get(node.instance_id, "")
-            current = images.current.get(owner.name, ())
-            unsold = node.uid in disruption_input.unsold
-            text = drift_of(node, owner, image, current, unsold=unsold)
-            if text:
-                found[node.name] = (born, text)
-    return found
+        since, text = _wanted(disruption_input, cause, node, owner)
+        if text and _is_kept(node, owner, cause, snapshot.taken_at):
+            held[node.name] = f"its annotation {keys.DO_NOT_DISRUPT} forbids it"
+        elif text:
+            found[node.name] = (since, text)
+    return found, held
+
+
+def _wanted(
+    disruption_input: DisruptionInput, cause: Cause, node: Node, owner: Provisioner
+) -> tuple[datetime, str]:
+    """Return since when and why a cause wants a node replaced, no reason where it does not."""
+    now, images = disruption_input.snapshot.taken_at, disruption_input.images
+    since, text = node.created_at or now, ""
+    if cause == Cause.REBALANCE:
+        if keys.REBALANCE_RECOMMENDED in node.annotations:
+            text = "EC2 recommends to leave it"
+    elif cause == Cause.EXPIRATION:
+        left = replaced_in(node, owner, now)
+        if left is not None and left <= timedelta(0):
+            how = "will soon be" if left > -owner.replaced_ahead else "is"
+            since, text = now + left, f"it {how} older than {owner.dialect.expiry_field}"
+    elif disruption_input.settings.drift:
+        image = images.of_instance.get(node.instance_id, "")
+        current = images.current.get(owner.name, ())
+        unsold = node.uid in disruption_input.unsold
+        text = drift_of(node, owner, image, current, unsold=unsold)
+    return since, text
+
+
+def _is_kept(node: Node, owner: Provisioner, cause: Cause, now: datetime) -> bool:
+    """Return whether do-not-disrupt on a node keeps it from a change.
+
+    It does not delay an expiration. Where a lowered expireAfter alone wants the node replaced, it
+    does: in Karpenter such a node has drifted, and lives by the age of its launch.
+    """
+    expires = not owner.dialect.expires_by_force or is_forced(node, owner, now)
+    if cause == Cause.EXPIRATION and expires:
+        return False
+    return bool(keys.held_by(node.annotations, (keys.DO_NOT_DISRUPT,)))
 
 
 def _one_by_one(
@@ -278,9 +307,9 @@ def _one_by_one(
 
     A node whose pods would not fit elsewhere is skipped.
     """
-    due = _due(disruption_input, cause)
+    due, held = _due(disruption_input, cause)
     if not due:
-        return None, {}
+        return None, held
     snapshot, settings = disruption_input.snapshot, disruption_input.settings
     owners = {owner.name: owner for owner in snapshot.provisioners}
     found, refused = find_candidates(
@@ -298,7 +327,7 @@ def _one_by_one(
         ],
         resting=disruption_input.pace.running | disruption_input.pace.rested,
     )
-    held = {name: text for name, text in refused.items() if name in due}
+    held.update((name, text) for name, text in refused.items() if name in due)
     ready = sorted(
         (candidate for candidate in found if candidate.node.name in due),
         key=lambda candidate: (due[candidate.node.name][0], candidate.node.name),

@@ -153,6 +153,17 @@ def test_nodes_that_may_live_longer_are_replaced_one_by_one_unless_a_pod_holds_t
     assert (found.remove, found.why) == (("b",), "it is older than expireAfter")
 
 
+def test_a_lowered_age_replaces_no_node_that_is_not_to_be_disrupted() -> None:
+    """An age that it had from its launch does."""
+    owner = pool(ttl_until_expired=MINUTE)
+    kept = of_pool("a", annotations={keys.EXPIRE_AFTER: "8640000", **KEPT})
+    found = looked(cluster(kept, bound=(on("a"),), provisioners=(owner,)))
+    forbids = {"a": "its annotation karpenter.sh/do-not-disrupt forbids it"}
+    assert (found.change, found.held) == (None, forbids)
+    due = of_pool("a", annotations=KEPT)
+    assert looked(cluster(due, bound=(on("a"),), provisioners=(pool(),))).change is not None
+
+
 @pytest.mark.parametrize(
     ("written", "forced"),
     [

@@ -131,6 +131,20 @@ def test_no_option_of_a_rebalanced_node_costs_more_than_the_setting_allows() -> 
     assert dearest == [[32_000], [32_002], [42_001]]
 
 
+def test_a_node_that_is_not_to_be_disrupted_is_not_left_for_a_recommendation() -> None:
+    kept = {keys.DO_NOT_DISRUPT: "true"}
+    forbids = {"a": "its annotation karpenter.sh/do-not-disrupt forbids it"}
+    taken = node_of("a", annotations={**RECOMMENDED, **kept})
+    for pods_on in ((on("a"),), ()):
+        found = looked(cluster(taken, bound=pods_on, provisioners=(provisioner(),)))
+        assert (found.change, found.held) == (None, forbids)
+    drifted = node_of("a", annotations={keys.PROVISIONER_HASH: "of another time", **kept})
+    found = looked(cluster(drifted, bound=(on("a"),), provisioners=(provisioner(),)), drift=True)
+    assert (found.change, found.held) == (None, forbids)
+    # A Provisioner's node expires all the same.
+    assert looked(cluster(node_of("a", annotations=kept), bound=(on("a"),))).change is not None
+
+
 def test_consolidation_comes_last_and_within_its_budget() -> None:
     both = provisioner(consolidation=True, ttl_until_expired=HOUR)
     seen = cluster(node_of("a"), node_of("b"), bound=(on("a"), on("b")), provisioners=(both,))
