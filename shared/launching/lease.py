@@ -9,12 +9,16 @@ from shared.ports import Clock, Ledger
 class HeldLease:
     """A lease that is pushed on before each mutating call, so that no call outlives it."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, lease: Lease) -> None:
-        """Hold a lease that was just acquired."""
+    def __init__(self, ledger: Ledger, clock: Clock, lease: Lease, span: timedelta) -> None:
+        """Hold a lease.
+
+        Args:
+            span: Its length when it is renewed.
+        """
         self._ledger = ledger
         self._clock = clock
         self._lease = lease
-        self._span = lease.expires_at - clock.now()
+        self._span = span
 
     @property
     def value(self) -> Lease:

@@ -102,8 +102,10 @@ class Provisioning:
         lease = ledger.acquire(name, holder, clock.now())
         if lease is None:
             return ProvisionReport(leading=False)
-        held = HeldLease(ledger, clock, lease)
+        held = HeldLease(ledger, clock, lease, self._policy.lease)
         try:
+            # To take it over from one that was killed may have taken long.
+            held.keep()
             return self._rounds(held, deadline, look=look)
         except AutoscalerError:
             # The next invocation can start at once, without waiting for the lease to expire.

@@ -144,12 +144,12 @@ class CountedTable:
 
 
 def _updated(asked: Mapping[str, Any], before: Item | None) -> Item:
-    """Return a row after `SET #a = :b, … ADD #c :d`."""
+    """Return a row after `SET #a = :b, … ADD #c :d`, or after `ADD #c :d` alone."""
     row = {**asked["Key"], **(before or {})}
-    sets, _, adds = asked["UpdateExpression"].removeprefix("SET ").partition(" ADD ")
+    sets, _, adds = asked["UpdateExpression"].rpartition("ADD ")
     names, values = asked["ExpressionAttributeNames"], asked["ExpressionAttributeValues"]
-    for part in sets.split(", "):
-        name, _, value = part.partition(" = ")
+    for part in sets.removeprefix("SET ").split(", ") if sets else ():
+        name, _, value = part.strip().partition(" = ")
         row[names[name]] = values[value]
     for part in adds.split(", "):
         name, value = part.split(" ")

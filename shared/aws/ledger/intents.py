@@ -59,8 +59,8 @@ class Intents(Leases):
     def _fenced(
         self, lease: Lease, intent: LaunchIntent, write: Mapping[str, Any], now: datetime
     ) -> Lease:
-        renewed = self._with_fence(lease, write, now)
-        if renewed is None:
+        renewed, (fits,) = self._with_fence(lease, [write], now)
+        if not fits:
             raise ConflictError(
                 f"intent {intent.plan_id}/{intent.group}: attempt {intent.attempt} cannot be "
                 "written, since the intent was opened, closed or tried again before"

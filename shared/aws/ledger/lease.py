@@ -1,7 +1,7 @@
 """The lease of a cluster: one conditional write for each step of its life."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -29,10 +29,12 @@ class Leases:
         plan once more. When it was released in between, try again.
 
         A lease that expired may have a holder that is frozen and writes late. What it read of slots
-        is outdated here, so that it promises no pod that is planned for once more.
+        is outdated here, so that it promises no pod that is planned for once more. That takes
+        seconds where thousands of machines are in flight, and the lease is renewed with it.
 
         Raises:
             ConflictError: If it changed hands again and again.
+            ThrottledError: If the table did not take the outdating for long.
             PermanentError: If the row of its key is not one that Dovetail wrote.
         """
         key = rows.cluster_key(cluster, rows.LEASE)
@@ -53,9 +55,9 @@ class Leases:
             taken = self._table.write(key, fields, takeable, count="token")
             if taken.done and taken.row is not None:
                 token = taken.row["token"]
-                if token != taken.row.get("released", 0) + 1:
-                    self._outdate_slots(cluster)
-                return Lease(cluster=cluster, holder=holder, token=token, expires_at=until)
+                lease = Lease(cluster=cluster, holder=holder, token=token, expires_at=until)
+                released = token == taken.row.get("released", 0) + 1
+                return lease if released else self._outdate_slots(lease)
             if taken.row is None:
                 continue
             if "token" not in taken.row:
@@ -116,10 +118,17 @@ class Leases:
             return True
         return not self._table.write(key, {"dirty": False}, ours).done
 
-    def _outdate_slots(self, cluster: str) -> None:
+    def _outdate_slots(self, lease: Lease) -> Lease:
         """Let the version of each slot grow: no write by an older reading of it is taken.
 
         The part of the ledger that knows the rows of slots does this.
+
+        Returns:
+            The lease, renewed where there were slots.
+
+        Raises:
+            ConflictError: If the lease was lost.
+            ThrottledError: If the table did not take it for long.
         """
         raise NotImplementedError
 
@@ -136,11 +145,14 @@ class Leases:
         key = rows.cluster_key(lease.cluster, rows.LEASE)
         return {"ConditionCheck": self._table.check(key, self._ours(lease))}
 
-    def _with_fence(self, lease: Lease, write: Mapping[str, Any], now: datetime) -> Lease | None:
-        """Write one row and renew the lease in one transaction.
+    def _with_fence(
+        self, lease: Lease, writes: Sequence[Mapping[str, Any]], now: datetime
+    ) -> tuple[Lease, tuple[bool, ...]]:
+        """Write rows and renew the lease in one transaction, all or nothing.
 
         Returns:
-            The renewed lease; None when the write's own condition does not hold.
+            The lease, renewed if everything was written; for each write whether its own condition
+            holds.
 
         Raises:
             ConflictError: If the lease has another holder or was released.
@@ -148,10 +160,11 @@ class Leases:
         until = now + self._lease_span
         key = rows.cluster_key(lease.cluster, rows.LEASE)
         renewal = self._table.update(key, _pushed(now, until), self._ours(lease))
-        held, fitting = self._table.transact([{"Update": renewal}, write])
+        held, *fitting = self._table.transact([{"Update": renewal}, *writes])
         if not held:
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
-        return dataclasses.replace(lease, expires_at=until) if fitting else None
+        renewed = dataclasses.replace(lease, expires_at=until) if all(fitting) else lease
+        return renewed, tuple(fitting)
 
 
 def _pushed(now: datetime, until: datetime) -> dict[str, int]:

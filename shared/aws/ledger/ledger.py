@@ -6,25 +6,37 @@
 `version`, `schema` and `expires_at`.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.aws.ledger import rows
 from shared.aws.ledger.account import Account
+from shared.aws.ledger.dynamodb_values import to_attribute
 from shared.aws.ledger.intents import Intents
 from shared.aws.ledger.node_ledger import DynamoNodeLedger, same_pair
-from shared.aws.ledger.table import absent, say_nothing
+from shared.aws.ledger.table import Condition, absent, say_nothing
 from shared.aws.session import Session
 from shared.model.ec2.launches import Lease, Slot
-from shared.model.errors import ConflictError
+from shared.model.errors import ConflictError, ThrottledError
 from shared.ports import Clock
 
-# A transaction has at most 100 items and 4 MB; one item is the check of the lease.
+# A transaction has at most 100 items and 4 MB; one item is the lease, a slot is up to two.
 # Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 # (2026-11-25).
-_MOST_PAIRS: Final = 49
+_MOST_SLOTS: Final = 49
 _MOST_BYTES: Final = 3_000_000
+# A cluster's rows are one partition, which takes 1,000 write units a second: what is outdated of
+# thousands of slots waits so long each time it is throttled, and a part of them so often.
+_PAUSE: Final = timedelta(seconds=1)
+_PAUSES: Final = 8
+_HERE: Final = Condition(text="attribute_exists(pk)")
+_GROWTH: Final = {
+    "UpdateExpression": "ADD #version :one",
+    "ExpressionAttributeNames": {"#version": "version"},
+    "ExpressionAttributeValues": {":one": to_attribute(1)},
+}
 
 
 class DynamoLedger(DynamoNodeLedger, Intents, Account):
@@ -52,6 +64,7 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
         per_second: float = 2.0,
     ) -> None:
         super().__init__(session, table=table, clock=clock, notice=notice)
+        self._clock = clock
         self._lease_span = lease_span
         self._burst = burst
         self._per_second = per_second
@@ -115,9 +128,26 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
         size = sum(len(str(update["ExpressionAttributeValues"])) for update in updates)
         return size, tuple({"Update": update} for update in updates)
 
-    def _outdate_slots(self, cluster: str) -> None:
-        for slot in self.slots(cluster):
-            self.change_slot(slot)
+    def _outdate_slots(self, lease: Lease) -> Lease:
+        sizes = {slot.name: len(str(rows.slot_row(slot))) for slot in self.slots(lease.cluster)}
+        for names in _parts(sizes):
+            part = list(names)
+            while part:
+                lease, here = self._outdate(lease, part)
+                # Where one is gone nothing was written: once more, without it.
+                part = [] if all(here) else list(itertools.compress(part, here))
+        return lease
+
+    def _outdate(self, lease: Lease, names: Sequence[str]) -> tuple[Lease, tuple[bool, ...]]:
+        """Let versions of slots grow, all or none; return the lease, and which slots there are."""
+        keys = [rows.named_slot_key(lease.cluster, name) for name in names]
+        growths = [{"Update": {**self._table.check(key, _HERE), **_GROWTH}} for key in keys]
+        for _ in range(_PAUSES):
+            try:
+                return self._with_fence(lease, growths, self._table.now())
+            except ThrottledError:
+                self._clock.sleep(_PAUSE)
+        return self._with_fence(lease, growths, self._table.now())
 
     def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:
         """Remove a slot; its instance's row stays until the instance is gone.
@@ -150,7 +180,7 @@ def _parts(sizes: Mapping[str, int]) -> Iterator[Sequence[str]]:
     part: list[str] = []
     held = 0
     for name, size in sizes.items():
-        if part and (len(part) == _MOST_PAIRS or held + size > _MOST_BYTES):
+        if part and (len(part) == _MOST_SLOTS or held + size > _MOST_BYTES):
             yield part
             part, held = [], 0
         part.append(name)

@@ -26,7 +26,9 @@ SPOT = option(30_000, capacity_type=CapacityType.SPOT)
 def launcher(world: World) -> Launcher:
     lease = world.ledger.acquire(NAME, "me", world.clock.now())
     assert lease is not None
-    return Launcher(world.ports, HeldLease(world.ledger, world.clock, lease), world.policy)
+    return Launcher(
+        world.ports, HeldLease(world.ledger, world.clock, lease, world.policy.lease), world.policy
+    )
 
 
 def launch_ground(world: World, **changes: Any) -> LaunchContext:

@@ -1,14 +1,14 @@
 """Provisioning, round by round: pods that wait get nodes."""
 
 import dataclasses
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
-from shared.model.ec2.launches import FleetAnswer
+from shared.model.ec2.launches import FleetAnswer, Lease
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy, PreferencePolicy
@@ -73,6 +73,24 @@ def test_invocation_without_the_lease_leaves_a_mark_and_ends() -> None:
     assert not report.leading
     assert world.ledger.is_dirty(NAME)
     assert world.alive == []
+
+
+@pytest.mark.parametrize(("took", "next_call"), [(10, "change_memo"), (30, "renew")])
+def test_a_lease_whose_first_half_is_gone_when_it_is_had_is_renewed_at_once(
+    took: int, next_call: str
+) -> None:
+    world = two_nodes()
+    acquire = world.ledger.acquire
+
+    def slow(cluster: str, holder: str, now: datetime) -> Lease | None:
+        lease = acquire(cluster, holder, now)
+        world.advance(took * SECOND)
+        return lease
+
+    instead(world.ledger, "acquire", slow)
+    world.provision()
+    methods = [call.method for call in world.ledger.calls]
+    assert methods[methods.index("acquire") + 1] == next_call
 
 
 def test_a_mark_left_meanwhile_makes_one_more_round() -> None:

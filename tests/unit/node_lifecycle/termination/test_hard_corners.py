@@ -173,7 +173,7 @@ def test_the_lease_is_kept_by_a_write_only_when_half_of_it_is_over() -> None:
     world = World()
     lease = world.ledger.acquire(NAME, "me", world.clock.now())
     assert isinstance(lease, Lease)
-    held = HeldLease(world.ledger, world.clock, lease)
+    held = HeldLease(world.ledger, world.clock, lease, world.policy.lease)
     held.keep()
     assert world.ledger.written("renew") == []
     world.advance(timedelta(seconds=26))
