@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, KubernetesEvent, NodeChange, Severity, TimerKind
 from shared.provisioning.evaluation_budget import EvaluationBudget
 from shared.provisioning.planning_session import Turn
+from shared.provisioning.sightings import Sightings, sighted
 from shared.snapshot.gather import Gathered
 from shared.snapshot.volumes import with_volumes
 from shared.timers.heartbeats import running_timers
@@ -51,11 +53,10 @@ from shared.timers.removal_permits import permitted, read_permits, take_permits
 # What consolidation saw when it last found nothing to do, and for how long that is not tried again.
 _FRUITLESS: Final = "fruitless-look"
 _LOOK_AGAIN: Final = timedelta(minutes=5)
-# The pods of nodes at the last look, and how long that is kept.
-_PODS_SEEN: Final = "pods-seen"
-_KEEP_SEEN: Final = timedelta(days=30)
-# Nodes that the catalogue lacks, and since when.
-_UNSOLD: Final = "unsold-nodes"
+# The pods of nodes at the last look.
+_PODS_SEEN: Final = "pods-seen-since"
+# Nodes that the catalogue lacks.
+_UNSOLD: Final = "unsold-since"
 # Nodes that one look writes a new hash on: each is a call to the API server.
 _MOST_STAMPED: Final = 50
 # A look that was broken off is tried again at once with half of the tries, but not with fewer.
@@ -185,28 +186,18 @@ class Disrupting:
 
     def _restless(self, snapshot: ClusterSnapshot) -> frozenset[str]:
         """Return the nodes whose pods have just changed, and remember what was seen of them."""
-        name, now = self._ports.cluster.name, snapshot.taken_at
-        memo = self._ports.ledger.memo(name, _PODS_SEEN)
-        before = {uid: (str(digest), str(since)) for uid, (digest, since) in memo.value.items()}
-        seen = pods_seen(snapshot, before)
-        if seen != before:
-            value = {uid: list(entry) for uid, entry in seen.items()}
-            self._ports.ledger.change_memo(
-                name, dataclasses.replace(memo, value=value), now + _KEEP_SEEN
-            )
-        return restless(snapshot, seen)
+        see = functools.partial(pods_seen, snapshot)
+        return restless(snapshot, sighted(self._ports.ledger, _PODS_SEEN, snapshot, see))
 
     def _unsold(self, snapshot: ClusterSnapshot) -> frozenset[str]:
         """Return the nodes that are what EC2 has not sold for long, and remember since when."""
-        name, now = self._ports.cluster.name, snapshot.taken_at
-        memo = self._ports.ledger.memo(name, _UNSOLD)
-        before = {uid: str(since) for uid, since in memo.value.items()}
-        seen = unsold_since(snapshot, before)
-        if seen != before:
-            self._ports.ledger.change_memo(
-                name, dataclasses.replace(memo, value=seen), now + _KEEP_SEEN
-            )
-        return long_unsold(seen, now)
+
+        def see(before: Sightings) -> Sightings:
+            known = {uid: since for uid, (_, since) in before.items()}
+            return {uid: ("", since) for uid, since in unsold_since(snapshot, known).items()}
+
+        seen = sighted(self._ports.ledger, _UNSOLD, snapshot, see)
+        return long_unsold({uid: since for uid, (_, since) in seen.items()}, snapshot.taken_at)
 
     def _stamp_anew(self, snapshot: ClusterSnapshot) -> None:
         """Write the hash of this release on nodes of another, so that none drifts for that."""

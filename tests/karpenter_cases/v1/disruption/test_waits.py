@@ -106,7 +106,7 @@ def leaving(there: World) -> list[str]:
 
 def written(there: World) -> int:
     """Return how often the cluster's ledger row of pods was written."""
-    return there.ledger.memo("test", "pods-seen").version
+    return there.ledger.memo("test", "pods-seen-since").version
 
 
 def test_several_events_are_written_once_and_those_of_daemonsets_never() -> None:
