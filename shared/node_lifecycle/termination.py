@@ -166,13 +166,15 @@ class Termination(Timer):
         refused = self._ask_to_leave(step, ends_at, now)
         held |= refused
         self._say_blocked(node, held, now)
-        if step.delete and not step.waiting and len(refused) == len(step.delete):
+        is_forced = deadline is not None and now >= deadline
+        if is_forced and not step.waiting and len(refused) == len(step.delete):
             # The deadline is hard: pods that the API server refuses to delete end with the machine.
             tell_refused(self._ports, node, refused)
             seen, wait = self._machines.look(node.instance_id, end=True, node=node)
             return self._end_machine(node, seen, state, wait, clean=False)
         # Who left just now comes back elsewhere soon, and the budget allows the next.
-        if not held or step.waiting or len(refused) < len(step.evict):
+        asked = len(step.delete) + len(step.evict)
+        if not held or step.waiting or len(refused) < asked:
             return _unblocked(state).wait_again(_POLL)
         tried = state.tried or 0
         wait = min(_POLL * 2**tried, _LONGEST_POLL)

@@ -28,6 +28,11 @@ def stepped(world: World) -> dict[str, Any]:
     return step(world, world.outbox.timers_of(TimerKind.TERMINATION)[-1].payload)
 
 
+def machine_of(world: World) -> str:
+    (seen,) = world.cloud.instances(["i-n1"])
+    return seen.state
+
+
 def test_the_end_is_written_on_the_node_once_and_told() -> None:
     world = ending(pod("a", node_name="n1", annotations=KEPT))
     stepped(world)
@@ -65,8 +70,40 @@ def test_the_machine_ends_then_though_pods_are_left() -> None:
     stepped(world)
     world.advance(HOUR)
     stepped(world)
-    assert [value.state for value in world.cloud.instances(["i-n1"])] == ["terminated"]
+    assert machine_of(world) == "terminated"
     assert world.node.deletion_at is not None
+
+
+def test_an_eviction_that_a_budget_refuses_takes_no_grace_period_from_others() -> None:
+    held = pod("a", node_name="n1", annotations=KEPT, grace_period_seconds=1800)
+    world = ending(held, pod("b", node_name="n1", grace_period_seconds=30))
+    world.cluster.budgeted.add("default/b")
+    stepped(world)
+    world.advance(30 * MINUTE)
+    assert stepped(world)["wait_seconds"] == 2
+    assert world.cluster.called("delete_pod") == ["default/a"]
+    assert world.cluster.pods["default/a"].deletion_at == NOW + HOUR
+    assert machine_of(world) == "running"
+    assert world.messages("DeletionRefused") == []
+    world.advance(30 * MINUTE)
+    stepped(world)
+    assert machine_of(world) == "terminated"
+
+
+def test_a_deletion_that_is_refused_ends_no_machine_before_its_time() -> None:
+    world = ending(pod("a", node_name="n1", annotations=KEPT, grace_period_seconds=1800))
+    world.cluster.undeletable.add("default/a")
+    stepped(world)
+    world.advance(30 * MINUTE)
+    world.cluster.add(pod("b", node_name="n1", grace_period_seconds=300))
+    assert stepped(world)["wait_seconds"] == 2, "b leaves"
+    world.cluster.kubelets_stop_pods()
+    state = stepped(world)
+    assert (machine_of(world), state["blocked"]) == ("running", 1)
+    assert world.messages("DeletionRefused") == []
+    world.advance(30 * MINUTE)
+    stepped(world)
+    assert machine_of(world) == "terminated"
 
 
 def test_a_pod_that_may_not_be_disrupted_is_not_evicted_from_a_node_that_a_user_deletes() -> None:
