@@ -34,6 +34,7 @@ class TimerState:
         blocked: How many pods held the drain back at its last step.
         tried: How often a refused drain was tried.
         volumes_since: When waiting for volumes to be detached began.
+        undeleted_since: Since when calls that delete pods past the drain's deadline fail.
         freed_since: When the pods of a machine that does not run were first deleted.
         drained: That nothing was left to evict, and that this was recorded.
         released_micros_per_hour: What the machine that has ended cost.
@@ -57,6 +58,7 @@ class TimerState:
     blocked: int | None = None
     tried: int | None = None
     volumes_since: str | None = None
+    undeleted_since: str | None = None
     freed_since: str | None = None
     drained: bool | None = None
     released_micros_per_hour: int | None = None
@@ -96,10 +98,8 @@ class TimerState:
             InvalidMessageError: If it is no time.
         """
         written = getattr(self, name)
-        if written is None:
-            return None
         try:
-            return datetime.fromisoformat(written)
+            return None if written is None else datetime.fromisoformat(written)
         except ValueError as error:
             raise InvalidMessageError(f"{name}: {written!r}: expected a time") from error
 
@@ -160,9 +160,7 @@ def _read(raw: Mapping[str, Any], name: str) -> Any:
     value = raw[name]
     if name == "remove":
         return _pairs(value)
-    kind = _TYPES.get(name)
-    if kind is None:
-        return text_of(raw, name)
+    kind = _TYPES.get(name, str)
     if type(value) is not kind:
         raise InvalidMessageError(f"{name}: {value!r}: expected {kind.__name__}")
     return value

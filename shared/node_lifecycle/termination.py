@@ -5,8 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.drain import DrainStep, drain_step, grace_left, is_left_behind
-from shared.disruption.eviction_blockers import budgets_of
+from shared.disruption.drain import drain_step, is_left_behind
 from shared.events.node_events import (
     cordoned,
     drained,
@@ -19,11 +18,8 @@ from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.errors import (
     AutoscalerError,
-    CertificateError,
     ConflictError,
-    EvictionRefusedError,
     NotFoundError,
-    PermanentError,
     RetryableError,
 )
 from shared.model.kubernetes.nodes import Node
@@ -31,12 +27,12 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import owner_among
 from shared.model.timer_state import TimerState
 from shared.node_lifecycle.force_deletion import (
-    LONGEST_REASON,
     delete_orphaned_pods,
     free_node,
     tell_refused,
 )
 from shared.node_lifecycle.instance_terminator import Ending, Seen
+from shared.node_lifecycle.leaving import Asked, ask_to_leave
 from shared.node_lifecycle.node_deletion import deadline_of, end_of, is_voluntary
 from shared.node_lifecycle.node_editor import change_node, cordon_for_removal
 from shared.node_lifecycle.node_timer import CONTINUED, MAX_STEPS, Timer
@@ -56,6 +52,9 @@ _VOLUMES_TOLD: Final = timedelta(seconds=30)
 _VOLUMES_WAIT: Final = timedelta(minutes=6)
 # While the API server is away and a deadline has passed, its return is looked for this often.
 _UNSEEN_POLL: Final = timedelta(seconds=30)
+# Past a deadline, for how long calls to the API server may fail before the machine ends all the
+# same: an API server that is updated, or a webhook whose pod moves, answers again within minutes.
+_FAILS_FOR: Final = timedelta(minutes=5)
 # In how many first steps the node's owner is read, for how long the drain may last.
 _OWNER_READS: Final = 2
 # A step that waits longer records beforehand when the next one comes.
@@ -163,18 +162,18 @@ class Termination(Timer):
             since = state.volumes_since or now.isoformat()
             return replace(_unblocked(state), volumes_since=since).wait_again(_POLL)
         held = {pod: pod.hold_at(now).partition("/")[2] for pod in step.blocked_by}
-        refused = self._ask_to_leave(step, ends_at, now)
-        held |= refused
+        asked = ask_to_leave(self._ports, step, ends_at, now)
+        if deadline is None or now < deadline:
+            asked.raise_if_all_failed()
+        else:
+            since = state.undeleted_since or now.isoformat()
+            state = replace(state, undeleted_since=since if asked.failed else None)
+            if not step.waiting and not asked.leaving:
+                return self._end_by_force(node, asked, state)
+        held |= asked.staying
         self._say_blocked(node, held, now)
-        is_forced = deadline is not None and now >= deadline
-        if is_forced and not step.waiting and len(refused) == len(step.delete):
-            # The deadline is hard: pods that the API server refuses to delete end with the machine.
-            tell_refused(self._ports, node, refused)
-            seen, wait = self._machines.look(node.instance_id, end=True, node=node)
-            return self._end_machine(node, seen, state, wait, clean=False)
         # Who left just now comes back elsewhere soon, and the budget allows the next.
-        asked = len(step.delete) + len(step.evict)
-        if not held or step.waiting or len(refused) < asked:
+        if not held or step.waiting or asked.leaving:
             return _unblocked(state).wait_again(_POLL)
         tried = state.tried or 0
         wait = min(_POLL * 2**tried, _LONGEST_POLL)
@@ -242,6 +241,18 @@ class Termination(Timer):
             return self._remove_finalizer(node, state)
         return _unblocked(state).wait_again(wait)
 
+    def _end_by_force(self, node: Node, asked: Asked, state: TimerState) -> TimerState:
+        """End the machine with pods that the API server does not delete: the deadline is hard.
+
+        A deletion that failed may succeed soon. Nothing is written until then: that may fail, too.
+        """
+        since = state.time("undeleted_since")
+        if since is not None and self._ports.clock.now() - since < _FAILS_FOR:
+            return _unblocked(state).wait_again(_LONGEST_POLL)
+        seen, wait = self._machines.look(node.instance_id, end=True, node=node)
+        tell_refused(self._ports, node, asked.staying)
+        return self._end_machine(node, seen, state, wait, clean=False)
+
     def _runs_pods(self, node: Node) -> bool:
         """Return whether pods are on a node now that do not end with its machine.
 
@@ -287,35 +298,6 @@ class Termination(Timer):
         change_node(self._ports, node, _without_finalizer)
         self._recorder.record_each(terminated(node))
         return self._end(replace(state, released_micros_per_hour=price_of(node)), "terminated")
-
-    def _ask_to_leave(
-        self, step: DrainStep, ends_at: datetime | None, now: datetime
-    ) -> dict[Pod, str]:
-        """Evict, or delete past the deadline; return the pods that stay, and what holds them.
-
-        What is refused for one pod, by a budget or an admission policy, must not keep the others.
-        """
-        cluster, budgeted, refused = self._ports.cluster, [], {}
-
-        def delete(pod: Pod) -> None:
-            cluster.delete_pod(pod, None if ends_at is None else grace_left(pod, ends_at, now))
-
-        ways = ((step.evict, cluster.evict), (step.delete, delete))
-        for pod, leave in ((pod, way) for pods, way in ways for pod in pods):
-            try:
-                leave(pod)
-            except EvictionRefusedError:
-                budgeted.append(pod)
-            except CertificateError:
-                raise
-            except PermanentError as error:
-                refused[pod] = str(error)[:LONGEST_REASON]
-        return {**self._budgets_of(budgeted), **refused}
-
-    def _budgets_of(self, refused: Sequence[Pod]) -> dict[Pod, str]:
-        """Return the budgets that hold pods back, for people."""
-        budgets = self._ports.cluster.disruption_budgets() if refused else ()
-        return {pod: budgets_of(pod, budgets) for pod in refused}
 
     def _say_blocked(self, node: Node, held: Mapping[Pod, str], now: datetime) -> None:
         """Write on the node what holds its drain and since when; take it back when nothing does."""

@@ -85,7 +85,7 @@ class NodePorts:
 
     Attributes:
         brakes: What people have set for the whole cluster, as it is now.
-        crew: Works at several nodes at the same time, where it has threads.
+        crew: Works at several nodes or pods at the same time, where it has threads.
     """
 
     cluster: NodeCluster

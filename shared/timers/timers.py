@@ -170,11 +170,10 @@ def resume_termination(
 def terminate_orphan(ports: NodePorts, instance_id: str) -> None:
     """Start the termination of a machine without a Node, unless it is under way."""
     now = ports.clock.now()
-    uid, kind = instance_id, TimerKind.TERMINATION
-    last = timer_seen(ports.ledger, ports.cluster.name, uid, kind)
+    last = timer_seen(ports.ledger, ports.cluster.name, instance_id, TimerKind.TERMINATION)
     if last is not None and now - last < LONG_SILENT:
         return
-    resume_termination(ports, "", uid, uid, since=now.isoformat(), now=now)
+    resume_termination(ports, "", instance_id, instance_id, since=now.isoformat(), now=now)
 
 
 def _start(ports: NodePorts, kind: TimerKind, node: Node, since: datetime, wait: timedelta) -> None:
