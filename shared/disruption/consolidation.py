@@ -8,7 +8,7 @@ from shared.disruption.allowances import NO_BUDGETS, Allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.option_prices import within_price
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import simulate
+from shared.disruption.simulation import simulate, with_drained
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -160,7 +160,7 @@ class _Search:
         packing: PackingSettings,
         go_on: Callable[[], bool],
     ) -> None:
-        self._snapshot = snapshot
+        self._snapshot = with_drained(snapshot)
         self._settings = settings
         self._packing = packing
         self._go_on = go_on

@@ -14,7 +14,7 @@ from shared.disruption.drift import drift_of
 from shared.disruption.evaluation_due import ignores_holds, is_forced, replaced_in
 from shared.disruption.option_prices import within_price
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import by_price, simulate
+from shared.disruption.simulation import by_price, simulate, with_drained
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -134,8 +134,8 @@ def look(
 ) -> Look:
     """Return what to change now, if anything.
 
-    While nodes of an earlier change still take pods, nothing new is begun: both would count on
-    the same room. The same scene always gives the same answer.
+    Until the nodes of an earlier change are being deleted, nothing new is begun; then the room that
+    their pods need is left to them. The same scene always gives the same answer.
 
     Args:
         consolidating: False when consolidation found nothing in the very same scene before.
@@ -245,11 +245,7 @@ def as_simulated(disruption_input: DisruptionInput, cause: Cause) -> DisruptionI
 def _due(
     disruption_input: DisruptionInput, cause: Cause
 ) -> tuple[dict[str, tuple[datetime, str]], dict[str, str]]:
-    """Return the nodes a cause wants replaced, and which of them their annotation keeps.
-
-    Returns:
-        By name since when and why, for people; and by name what forbids it.
-    """
+    """Return the nodes a cause wants replaced: since when and why, or what forbids it, by name."""
     snapshot = disruption_input.snapshot
     owners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
     found: dict[str, tuple[datetime, str]] = {}
@@ -363,6 +359,8 @@ def _one_by_one(
     )[:_MOST_TOGETHER]
     tries = [together] if len(together) > 1 else []
     tries += [(entry,) for entry in allowed]
+    if tries:
+        disruption_input = dataclasses.replace(disruption_input, snapshot=with_drained(snapshot))
     for group in tries[: settings.max_simulations]:
         if not go_on():
             break

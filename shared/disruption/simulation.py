@@ -4,8 +4,10 @@ import dataclasses
 from collections.abc import Callable, Collection
 from typing import Final
 
+from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.volumes import RESOLVED
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
@@ -58,6 +60,63 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
     )
 
 
+def with_drained(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return the snapshot in which pods of nodes that are being deleted are where they find room.
+
+    The room that they need on other nodes is theirs though a drain has only begun, and a change of
+    the node that has it must find them another. A drain may last for ever, as under a
+    PodDisruptionBudget: so a pod that no node has room for now stays where it is, holds up no
+    change, and nothing is bought for it. A node that was bought to replace others has room for
+    their pods alone, which fill it first. Pods whose volumes are not resolved stay, too.
+    """
+    going = {node.name for node in snapshot.nodes if node.is_ours and node.deletion_at is not None}
+    if not going:
+        return snapshot
+    bought = {
+        node.name: going.intersection(node.annotations[keys.REPLACES].split(","))
+        for node in snapshot.nodes
+        if keys.REPLACES in node.annotations
+    }
+    replaced = frozenset[str]().union(*bought.values())
+    if replaced:
+        own = {name for name, served in bought.items() if served}
+        snapshot = _settled(snapshot, replaced, own)
+    free = {node.name for node in snapshot.nodes if not node.unschedulable}
+    return _settled(snapshot, going, free - bought.keys())
+
+
+def _settled(
+    snapshot: ClusterSnapshot, leaving: Collection[str], free: Collection[str]
+) -> ClusterSnapshot:
+    """Return the snapshot in which pods of nodes that leave are on free nodes that hold them."""
+    closed = dataclasses.replace(
+        snapshot,
+        nodes=tuple(
+            dataclasses.replace(node, unschedulable=node.name not in free)
+            if node.unschedulable == (node.name in free)
+            else node
+            for node in snapshot.nodes
+        ),
+        provisioners=(),
+        instance_types=(),
+        # The same answer when the change is planned and when it is checked again.
+        seed=0,
+    )
+    asked = without(closed, leaving)
+    known = tuple(pod for pod in asked.pending if pod.scheduling.claims in ((), RESOLVED))
+    plan = decide(dataclasses.replace(asked, pending=known))
+    places = {ref.uid: found.node for found in plan.placements for ref in found.pods}
+    return dataclasses.replace(
+        snapshot,
+        bound=tuple(
+            dataclasses.replace(pod, node_name=places[pod.uid], deletion_at=None)
+            if pod.uid in places
+            else pod
+            for pod in snapshot.bound
+        ),
+    )
+
+
 def by_price(packing: PackingSettings) -> PackingSettings:
     """Return the settings by which consolidation compares spot nodes: by the price to be paid.
 
@@ -74,7 +133,11 @@ def by_price(packing: PackingSettings) -> PackingSettings:
 def simulate(
     snapshot: ClusterSnapshot, names: Collection[str], settings: PackingSettings
 ) -> Plan | None:
-    """Return the plan for the pods of some nodes without these, None when a pod finds no place."""
+    """Return the plan for the pods of some nodes without these, None when a pod finds no place.
+
+    Args:
+        snapshot: As `with_drained` returns it.
+    """
     # The pods are not new ones: no node is to be larger than they need.
     settings = dataclasses.replace(settings, growth_percent=0, fewer_nodes_permille=0)
     plan = decide(without(snapshot, names), settings)
@@ -86,7 +149,8 @@ def fits_without(
 ) -> bool:
     """Return whether the pods of some nodes find places on the others, with nothing bought.
 
-    Volumes are left out: where they are was asked when the change was planned.
+    The room that pods of nodes that are being deleted need is left to these. Volumes are left out:
+    where they are was asked when the change was planned.
     """
     bound = tuple(
         dataclasses.replace(pod, scheduling=dataclasses.replace(pod.scheduling, claims=()))
@@ -95,7 +159,7 @@ def fits_without(
         for pod in snapshot.bound
     )
     closed = dataclasses.replace(snapshot, bound=bound, provisioners=(), instance_types=())
-    return not decide(without(closed, names), settings).unschedulable
+    return not decide(without(with_drained(closed), names), settings).unschedulable
 
 
 def with_claims_of(

@@ -25,7 +25,7 @@ from shared.disruption.selection import (
     look,
 )
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import simulate, with_claims_of, without
+from shared.disruption.simulation import simulate, with_claims_of, with_drained, without
 from shared.events.node_events import MOST_PODS, event_on
 from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
@@ -251,7 +251,8 @@ class Disrupting:
     ) -> None:
         """Write down what was simulated, so that it can be decided again, and what came of it."""
         seen = as_simulated(disruption_input, change.cause)
-        plan = simulate(seen.snapshot, change.remove, seen.packing) or change.plan
+        snapshot = with_drained(seen.snapshot)
+        plan = simulate(snapshot, change.remove, seen.packing) or change.plan
         why: Mapping[str, Any] = {
             "cause": change.cause.value,
             "method": change.method.value,
@@ -261,7 +262,7 @@ class Disrupting:
         self._writer.write(
             self._ports.decisions,
             plan_id,
-            without(seen.snapshot, change.remove),
+            without(snapshot, change.remove),
             plan,
             seen.packing,
             why,

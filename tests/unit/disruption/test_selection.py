@@ -72,7 +72,7 @@ def test_while_a_change_is_under_way_no_other_is_begun() -> None:
     assert (
         looked(seen, OngoingChanges(running=frozenset({"uid-a"}))).reason == "a change is under way"
     )
-    # One that is being drained needs no more room.
+    # Of one that is being deleted the pods alone count.
     going = cluster(node_of("a", deletion_at=NOW), node_of("b"), bound=(on("a"), on("b")))
     assert looked(going, OngoingChanges(running=frozenset({"uid-a"}))).change is not None
 

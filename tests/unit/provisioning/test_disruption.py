@@ -113,6 +113,20 @@ def test_the_decision_is_written_down_with_its_reason() -> None:
     }
 
 
+def test_the_decision_counts_the_pods_that_a_drain_brings() -> None:
+    world = expired()
+    world.cluster.add(
+        node_of("going", deletion_at=world.clock.now(), unschedulable=True),
+        pod("c", node_name="going"),
+    )
+    world.provision(look=True)
+    (document,) = (value for key, value in world.decisions.documents.items() if key.endswith(".gz"))
+    decision = load_decision(document)
+    assert decision.is_identical(decision.again())
+    assert [len(planned_node.pods) for planned_node in decision.plan.nodes] == [2]
+    assert decision.change["remove"] == ["big"]
+
+
 def test_a_ceiling_that_has_no_room_for_both_holds_the_replacement() -> None:
     world = half_empty()
     world.cluster.add(provisioner(consolidation=True, ceiling=Ceiling(max_nodes=1)))
