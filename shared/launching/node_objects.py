@@ -124,6 +124,9 @@ class NodeMaker:
                 if given_up:
                     self._ports.ledger.drop_slot(slot, self._lease.keep())
             elif instance is None or not (instance.is_running and instance.private_dns_name):
+                owner = _owner_of(slot, provisioners)
+                if instance is not None:
+                    self._give_up_late(slot, instance, owner, instance_types, pending)
                 look_again += 1
             else:
                 running.append((slot, instance))
@@ -149,6 +152,23 @@ class NodeMaker:
         done += made
         self._wake_bind([node for _, node in made])
         return look_again
+
+    def _give_up_late(
+        self,
+        slot: Slot,
+        instance: Instance,
+        owner: Provisioner | None,
+        instance_types: Mapping[str, InstanceType],
+        pending: Mapping[str, Pod],
+    ) -> None:
+        """Free the pods of a machine that does not become a node in time; sweep terminates it."""
+        node = _without_object(slot, instance, owner, instance_types)
+        waited = self._ports.clock.now() - slot.launched_at
+        if waited <= node.joins_within(self._policy.registration):
+            return
+        waiting = tuple(pending[ref.uid] for ref in slot.pods if ref.uid in pending)
+        self.deaths.append(Death(slot=slot, instance=instance, node=node, waiting=waiting))
+        self._ports.ledger.drop_slot(slot, self._lease.keep())
 
     def _make_node(
         self,
@@ -336,6 +356,23 @@ def node_manifest(
         owner=owner,
         capacity=slot.capacity.only(PLAIN),
         allocatable=slot.allocatable.only(PLAIN),
+    )
+
+
+def _without_object(
+    slot: Slot,
+    instance: Instance,
+    owner: Provisioner | None,
+    instance_types: Mapping[str, InstanceType],
+) -> Node:
+    """Return a machine as the node that it would become, which the API server does not have."""
+    manifest = node_manifest(slot, instance, owner, instance_types)
+    return Node(
+        name=manifest.name,
+        uid="",
+        labels=manifest.labels,
+        annotations=manifest.annotations,
+        provider_id=manifest.provider_id,
     )
 
 

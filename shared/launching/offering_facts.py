@@ -8,7 +8,7 @@
 | interrupted | EC2, of an instance whose offering it shows | the account |
 | about to be interrupted | the same, half as long | the account |
 | died pending | EC2, for another reason than capacity | the cluster |
-| never joined | inferred: the machine runs | the cluster |
+| never joined | inferred: the machine runs, or never came to | the cluster |
 | quota reached | EC2, if it is clear of which quota | the account |
 
 A launch template of the user's may name a placement group, a tenancy or a capacity reservation, and

@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Final
 
 from shared.brakes.refusals import RefusalBook
+from shared.brakes.runaway import note_failure, subjects_of
+from shared.brakes.trials import recent_trials
 from shared.disruption.drift import shape_hash
 from shared.events.node_events import MOST_PODS, event_on
 from shared.events.provisioner_conditions import (
@@ -14,30 +16,38 @@ from shared.events.provisioner_conditions import (
     refused_by_ec2,
 )
 from shared.events.recorder import EventRecorder
+from shared.launching.ami_canary import ImageRollout
 from shared.launching.insufficient_capacity import Verdict
 from shared.launching.offering_facts import Fact, note
+from shared.launching.registration_health import note_registration
 from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind, described, is_known, kind_of_ending
-from shared.model.ec2.launches import FleetError, Instance, Slot
+from shared.model.ec2.launches import FleetError, Instance, Slot, Trial
 from shared.model.ec2.refusals import STEPS, UNSUPPORTED, Refusals
 from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts, KubernetesEvent, Site
 from shared.snapshot.gather import Gathered
 
 _DIED: Final = "DiedPending"
+_NEVER_JOINED: Final = "NeverJoined"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A machine that ended before it was a node.
+    """A machine that ended before it was a node, or did not become one in time.
 
     Attributes:
         instance: As EC2 shows it; None when EC2 never showed it.
+        node: What one would have been that EC2 has not ended, None for one that it has.
+        waiting: The pods that waited for that one.
     """
 
     slot: Slot
     instance: Instance | None
+    node: Node | None = None
+    waiting: tuple[Pod, ...] = ()
 
 
 class LaunchVerdicts:
@@ -102,7 +112,7 @@ class LaunchVerdicts:
     def of_deaths(
         self, deaths: Sequence[Death], owners: Mapping[str, tuple[Provisioner, Site]]
     ) -> None:
-        """Act on machines that ended while pending.
+        """Act on machines that ended while pending, or did not become nodes in time.
 
         A client error means that the request was wrong: its Provisioner is refused. Want of
         capacity is EC2's own and shared. Whatever else it was stays with this cluster.
@@ -110,6 +120,9 @@ class LaunchVerdicts:
         refused: dict[str, tuple[FleetError, list[Slot]]] = {}
         for death in deaths:
             slot, instance = death.slot, death.instance
+            if death.node is not None:
+                self._never_joined(slot, death.node, death.waiting)
+                continue
             reason = instance.state_reason if instance is not None else ""
             kind = kind_of_ending(reason)
             if kind == ErrorKind.REFUSAL and instance is not None and slot.provisioner in owners:
@@ -126,6 +139,20 @@ class LaunchVerdicts:
             self._refused(owner, self._book.refused(owner, site, error, options))
             self._record(owner, [error])
         self._recorder.record(_died(deaths, owners))
+
+    def _never_joined(self, slot: Slot, node: Node, waiting: Sequence[Pod]) -> None:
+        """Count a machine as one that never joined: against pods, owner, image and offering."""
+        ledger, name = self._ports.ledger, self._ports.cluster.name
+        failed = Trial(
+            plan_id=slot.plan_id,
+            launched_at=slot.launched_at,
+            subjects=frozenset(subject for pod in waiting for subject in subjects_of(pod)),
+            provisioners=frozenset({slot.provisioner}),
+        )
+        note_failure(ledger, name, failed, recent_trials(ledger, name, self._ports.clock.now()))
+        note_registration(self._ports, node, joined=False)
+        ImageRollout(self._ports).failed(node)
+        note(self._ports, Fact.NEVER_JOINED, [slot.offering])
 
     def of_start(self, owner: Provisioner, site: Site) -> None:
         """Act on a machine that runs, where others died before."""
@@ -167,20 +194,26 @@ def _died(
         if instance is None:
             continue
         offering = slot.offering
-        reason = FleetError(code=instance.state_reason, message=instance.state_message)
-        why = (
-            described(reason)
-            if kind_of_ending(reason.code) == ErrorKind.REFUSAL
-            else _plain(reason)
-        )
+        kind = _DIED if death.node is None else _NEVER_JOINED
         text = (
             f"{slot.instance_id} ({offering.instance_type}, {offering.zone}, "
-            f"{offering.capacity_type.value}) ended before it joined: {why}"
+            f"{offering.capacity_type.value}) {_end(instance, late=death.node is not None)}"
         )
         if slot.provisioner in owners:
-            events.append(event_on(owners[slot.provisioner][0], _DIED, text))
+            events.append(event_on(owners[slot.provisioner][0], kind, text))
         events += [event_on(ref, "FailedProvisioning", text) for ref in slot.pods]
     return events[:MOST_PODS]
+
+
+def _end(instance: Instance, *, late: bool) -> str:
+    """Return how a machine ended that is no node, as the end of a sentence."""
+    if late and instance.is_running:
+        return "has no private DNS name and is terminated: enable DNS hostnames of the VPC"
+    if late:
+        return "never ran and is terminated"
+    reason = FleetError(code=instance.state_reason, message=instance.state_message)
+    refused = kind_of_ending(reason.code) == ErrorKind.REFUSAL
+    return f"ended before it joined: {described(reason) if refused else _plain(reason)}"
 
 
 def _plain(reason: FleetError) -> str:
