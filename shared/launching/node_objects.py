@@ -9,6 +9,7 @@ from shared.disruption.drift import expiry_stamp, stamp_of
 from shared.events.group_events import launched_group
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
+from shared.launching.early_binding import may_bind
 from shared.launching.lease import HeldLease
 from shared.launching.verdicts import Death
 from shared.model import labels as keys
@@ -23,17 +24,26 @@ from shared.model.errors import (
 )
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.provisioner import Provisioner
 from shared.model.resources import PLAIN
 from shared.node_templates.images import node_taints
 from shared.ports import ClusterPorts, NodeChange, NodeManifest
-from shared.scheduling.binding import binds_early
 from shared.timers.timers import start_expiration, start_registration
 
 # The Nodes made before the time and the lease are looked at: about two seconds of work.
 _PART: Final = 80
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _NoNode:
+    """That a machine becomes no node: its slot is dropped.
+
+    Attributes:
+        why: Empty where the drain of its Node terminates it.
+    """
+
+    why: str = ""
 
 
 class NodeMaker:
@@ -107,6 +117,41 @@ class NodeMaker:
         pending: Mapping[str, Pod],
         done: list[tuple[Slot, Node]],
     ) -> int:
+        running, look_again = self._running(slots, shown, provisioners, instance_types, pending)
+
+        def make(one: tuple[Slot, Instance]) -> Node | _NoNode | None:
+            return self._make_node(*one, _owner_of(one[0], provisioners), instance_types)
+
+        outcomes = list(zip(running, self._ports.crew.each(make, running), strict=True))
+        made = [(slot, node) for (slot, _), node in outcomes if isinstance(node, Node)]
+        look_again += len(running) - len(made)
+        self.started |= {slot.provisioner for slot, _ in made}
+        left = self._bind_early(made, pending)
+
+        def complete(one: tuple[Slot, Node]) -> None:
+            slot, node = one
+            self._lease.keep()
+            self._start_timers(node, _owner_of(slot, provisioners))
+            self._write_down(slot, node, left[slot.name])
+
+        self._ports.crew.each(complete, made)
+        done += made
+        self._wake_bind([node for _, node in made])
+        # One after the other: each write checks the lease, and pods of good nodes come first.
+        for (slot, _), outcome in outcomes:
+            if isinstance(outcome, _NoNode):
+                self._drop(slot, _owner_of(slot, provisioners), outcome)
+        return look_again
+
+    def _running(
+        self,
+        slots: Sequence[Slot],
+        shown: Mapping[str, Instance],
+        provisioners: Mapping[str, Provisioner],
+        instance_types: Mapping[str, InstanceType],
+        pending: Mapping[str, Pod],
+    ) -> tuple[list[tuple[Slot, Instance]], int]:
+        """Return the machines that run, and how many of the others ask for another look."""
         now = self._ports.clock.now()
         look_again = 0
         running: list[tuple[Slot, Instance]] = []
@@ -130,28 +175,7 @@ class NodeMaker:
                 look_again += 1
             else:
                 running.append((slot, instance))
-
-        def make(one: tuple[Slot, Instance]) -> Node | None:
-            return self._make_node(*one, _owner_of(one[0], provisioners), instance_types)
-
-        nodes = self._ports.crew.each(make, running)
-        made = [
-            (slot, node) for (slot, _), node in zip(running, nodes, strict=True) if node is not None
-        ]
-        look_again += len(running) - len(made)
-        self.started |= {slot.provisioner for slot, _ in made}
-        left = self._bind_early(made, pending)
-
-        def complete(one: tuple[Slot, Node]) -> None:
-            slot, node = one
-            self._lease.keep()
-            self._start_timers(node, _owner_of(slot, provisioners))
-            self._write_down(slot, node, left[slot.name])
-
-        self._ports.crew.each(complete, made)
-        done += made
-        self._wake_bind([node for _, node in made])
-        return look_again
+        return running, look_again
 
     def _give_up_late(
         self,
@@ -164,11 +188,10 @@ class NodeMaker:
         """Free the pods of a machine that does not become a node in time; sweep terminates it."""
         node = _without_object(slot, instance, owner, instance_types)
         waited = self._ports.clock.now() - slot.launched_at
-        if waited <= node.joins_within(self._policy.registration):
-            return
-        waiting = tuple(pending[ref.uid] for ref in slot.pods if ref.uid in pending)
-        self.deaths.append(Death(slot=slot, instance=instance, node=node, waiting=waiting))
-        self._ports.ledger.drop_slot(slot, self._lease.keep())
+        if waited > node.joins_within(self._policy.registration):
+            waiting = tuple(pending[ref.uid] for ref in slot.pods if ref.uid in pending)
+            self.deaths.append(Death(slot=slot, instance=instance, node=node, waiting=waiting))
+            self._ports.ledger.drop_slot(slot, self._lease.keep())
 
     def _make_node(
         self,
@@ -176,8 +199,8 @@ class NodeMaker:
         instance: Instance,
         owner: Provisioner | None,
         instance_types: Mapping[str, InstanceType],
-    ) -> Node | None:
-        """Make the Node of one machine; None when another look is needed, or it is refused."""
+    ) -> Node | _NoNode | None:
+        """Make the Node of one machine; None when another look is needed."""
         manifest = node_manifest(slot, instance, owner, instance_types)
         self._lease.keep()
         try:
@@ -185,28 +208,26 @@ class NodeMaker:
         except (UnauthorizedError, CertificateError):
             raise
         except PermanentError as error:
-            self._refused(slot, owner, error)
-            return None
+            return _NoNode(why=str(error))
         if node.deletion_at is not None:
-            self._leave(slot, node)
-            return None
+            return self._left(slot, node)
         if node.provider_id and node.instance_id != slot.instance_id:
-            self._collides(slot, owner, node)
-            return None
+            return self._collided(slot, node)
         try:
             return self._repair(node, manifest, owner)
         except (ConflictError, NotFoundError):
             # Its kubelet writes at the same time, or it was deleted: it is made again.
             return None
 
-    def _refused(self, slot: Slot, owner: Provisioner | None, error: PermanentError) -> None:
-        """Free the pods of a machine whose Node the API server refuses; sweep terminates it."""
+    def _drop(self, slot: Slot, owner: Provisioner | None, outcome: _NoNode) -> None:
+        """Free the pods of a machine that becomes no node; sweep terminates a refused one."""
         self._ports.ledger.drop_slot(slot, self._lease.keep())
-        text = f"the Node of {slot.instance_id} is refused, it is terminated: {error}"
-        named = owner or Provisioner(name=slot.provisioner)
-        EventRecorder(self._ports).record([event_on(named, "NodeRefused", text)])
+        if outcome.why:
+            text = f"the Node of {slot.instance_id} is refused, it is terminated: {outcome.why}"
+            named = owner or Provisioner(name=slot.provisioner)
+            EventRecorder(self._ports).record([event_on(named, "NodeRefused", text)])
 
-    def _collides(self, slot: Slot, owner: Provisioner | None, node: Node) -> None:
+    def _collided(self, slot: Slot, node: Node) -> _NoNode | None:
         """Do not change the Node of another instance that has the name of a new one.
 
         A Node of Dovetail is deleted once its terminated instance, whose address was reused, is
@@ -215,17 +236,16 @@ class NodeMaker:
         """
         waited = self._ports.clock.now() - slot.launched_at
         if not node.is_ours or waited > self._policy.registration:
-            text = f"node {node.name} is of another instance, {node.provider_id}"
-            self._refused(slot, owner, PermanentError(text))
+            return _NoNode(why=f"node {node.name} is of another instance, {node.provider_id}")
+        return None
 
-    def _leave(self, slot: Slot, node: Node) -> None:
+    def _left(self, slot: Slot, node: Node) -> _NoNode | None:
         """Do not change a Node that is being deleted; no pod is bound to it, as it may never run.
 
         The drain of a Node of Dovetail terminates the machine as well, so that its pods can be
         planned again. Any other accepts no finalizer any more: once it is gone it is made again.
         """
-        if node.is_ours and node.instance_id == slot.instance_id:
-            self._ports.ledger.drop_slot(slot, self._lease.keep())
+        return _NoNode() if node.is_ours and node.instance_id == slot.instance_id else None
 
     def _start_timers(self, node: Node, owner: Provisioner | None) -> None:
         now = self._ports.clock.now()
@@ -275,7 +295,7 @@ class NodeMaker:
                 pod = pending.get(ref.uid)
                 if pod is None:
                     continue
-                if early and _may_bind(pod, node):
+                if early and may_bind(pod, node):
                     bindings.append((pod, node.name))
                 else:
                     left[slot.name].append(ref)
@@ -302,26 +322,6 @@ def _owner_of(slot: Slot, owners: Mapping[str, Provisioner]) -> Provisioner | No
     owner = owners.get(slot.provisioner)
     named = owner is not None and slot.labels.get(owner.owner_label) == owner.name
     return owner if named else None
-
-
-def _may_bind(pod: Pod, node: Node) -> bool:
-    """Return whether a pod may be bound before the node is ready: safe, and no startup taint.
-
-    On bare metal none may: the pods would be deleted as not ready before the kubelet joins.
-    """
-    if node.is_bare_metal or binds_early(pod):
-        return False
-    tolerations = pod.scheduling.tolerations
-    return (
-        first_untolerated((taint for taint in node.taints if not _is_starting(taint)), tolerations)
-        is None
-    )
-
-
-def _is_starting(taint: Taint) -> bool:
-    """Return whether a taint goes while a node starts, and evicts no pod until then."""
-    evicts = taint.key in keys.CLOSING_TAINTS and taint.effect == Effect.NO_EXECUTE
-    return keys.is_ephemeral(taint.key) and not evicts
 
 
 def node_manifest(
