@@ -17,6 +17,7 @@ from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_timer import MAX_STEPS, SOON, NodeTimer
 from shared.node_lifecycle.voluntary_removal import Removal, remove_by_choice
 from shared.ports import TimerKind
+from shared.timers.removal_permits import may_remove
 
 # While it waits for its turn; sweep restarts a timer that is silent for two minutes.
 _TURN: Final = timedelta(minutes=1)
@@ -31,8 +32,8 @@ class Expiration(NodeTimer):
     def _act(self, node: Node, state: TimerState) -> TimerState:
         """Apply the ttl as it is in the Provisioner now.
 
-        Where the dialect says so, a node is removed by force. Else an empty node is removed at
-        once. One that is used is replaced first, which provision
+        Where the dialect says so, a node is removed by force. Else an empty node is removed as
+        soon as its owner's budgets allow that. One that is used is replaced first, which provision
         decides: the first step after its time asks for that, later steps wait for it.
         """
         owner = owner_among(node, self._acting_owners())
@@ -46,8 +47,9 @@ class Expiration(NodeTimer):
         if left > timedelta(0):
             return state.wait_again(left)
         slot = self._slot_of(node)
-        if not is_empty(node, self._ports.cluster.pods_on(node.name), slot):
-            return self._wait_for_replacement(node, state)
+        empty = is_empty(node, self._ports.cluster.pods_on(node.name), slot)
+        if not empty or not may_remove(self._ports, owner, node, None):
+            return self._wait_for_turn(node, state)
 
         def still_empty(pods: Sequence[Pod]) -> bool:
             return is_empty(node, pods, slot)
@@ -67,7 +69,7 @@ class Expiration(NodeTimer):
             return state.wait_again(left - owner.replaced_ahead)
         forced = forced_in(node, owner, self._ports.clock.now())
         if forced is None or forced > max(left, timedelta(0)):
-            return self._wait_for_replacement(node, state)
+            return self._wait_for_turn(node, state)
         if left > timedelta(0):
             if not state.steps:
                 self._ports.outbox.look(self._ports.cluster.name)
@@ -77,7 +79,7 @@ class Expiration(NodeTimer):
             return state.wait_again(SOON)
         return self._finish_and_forget(state, "removed")
 
-    def _wait_for_replacement(self, node: Node, state: TimerState) -> TimerState:
+    def _wait_for_turn(self, node: Node, state: TimerState) -> TimerState:
         steps = (state.steps or 0) + 1
         if steps == 1:
             self._ports.outbox.look(self._ports.cluster.name)

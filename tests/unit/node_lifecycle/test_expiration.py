@@ -8,6 +8,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.model.kubernetes.pods import Owner
+from shared.model.node_budgets import NodeBudget
 from shared.model.resources import Resources
 from shared.model.timer_state import whole_seconds
 from shared.node_lifecycle.expiration import Expiration
@@ -28,7 +29,7 @@ from tests.builders import (
     slot,
 )
 from tests.unit.node_lifecycle.termination import drains
-from tests.unit.worlds import NAME, SECOND, World, moving_in
+from tests.unit.worlds import MINUTE, NAME, SECOND, World, moving_in
 
 HOUR = timedelta(hours=1)
 STATE = {"cluster": NAME, "node": "n1", "uid": "uid-n1", "since": NOW.isoformat()}
@@ -71,6 +72,23 @@ def test_a_timer_that_waits_for_very_long_leaves_the_rest_to_another() -> None:
     ended = Expiration(world.ports).step({**STATE, "steps": 1499})
     assert (ended["next"], ended["result"]) == ("done", "due for long")
     assert running_timers(world.ledger, NAME).keys() == {("uid-n1", "expiration")}
+
+
+def test_empty_nodes_that_expire_stay_within_the_disruption_budgets() -> None:
+    owner = provisioner(ttl_until_expired=HOUR, budgets=(NodeBudget(nodes=1),))
+    joined = {"labels": {**node().labels, keys.INITIALIZED: "true"}}
+    world = World(owner, node("n1", **joined), node("n2", **joined))
+    world.advance(HOUR)
+    assert expire(world)["result"] == "removed"
+    second = {**STATE, "node": "n2", "uid": "uid-n2"}
+    state = Expiration(world.ports).step(second)
+    assert (state["next"], state["wait_seconds"], state["steps"]) == ("wait", 60, 1)
+    assert world.cluster.node_values["n2"].deletion_at is None
+    assert ("uid-n2", TimerKind.EXPIRATION) in running_timers(world.ledger, NAME)
+    del world.cluster.node_values["n1"]
+    world.advance(3 * MINUTE)
+    assert Expiration(world.ports).step(state)["result"] == "removed"
+    assert world.node.deletion_at is not None
 
 
 def test_pod_bound_at_the_last_moment_keeps_the_node_until_it_is_replaced() -> None:
