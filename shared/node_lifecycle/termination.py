@@ -27,12 +27,13 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import owner_among
 from shared.model.timer_state import TimerState
 from shared.node_lifecycle.force_deletion import (
+    Asked,
+    ask_to_leave,
     delete_orphaned_pods,
     free_node,
     tell_refused,
 )
 from shared.node_lifecycle.instance_terminator import Ending, Seen
-from shared.node_lifecycle.leaving import Asked, ask_to_leave
 from shared.node_lifecycle.node_deletion import deadline_of, end_of, is_voluntary
 from shared.node_lifecycle.node_editor import change_node, cordon_for_removal
 from shared.node_lifecycle.node_timer import CONTINUED, MAX_STEPS, Timer
