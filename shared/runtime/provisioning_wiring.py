@@ -17,10 +17,9 @@ from shared.kube.other_autoscalers import KubeRivals
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterEndpoint, ClusterPorts
-from shared.runtime.connections import AskEndpoint, Connections
 from shared.runtime.observability import count, logger
 from shared.runtime.threads import Threads
-from shared.runtime.wiring import Right, Wiring, foreign_row
+from shared.runtime.wiring import AskEndpoint, Connections, Right, Wiring, foreign_row
 from shared.settings import ClusterAttachment, FunctionSettings, ProvisionSettings
 
 _LEASE = timedelta(seconds=50)

@@ -1,9 +1,14 @@
-"""The adapters of a process that acts on nodes: which adapter implements which port."""
+"""The adapters of a process that acts on nodes: which adapter implements which port.
+
+The ports of a cluster are kept as long as they lead to the same cluster.
+"""
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
 
 from shared.aws.clusters import ClusterRegistry
 from shared.aws.ec2.machines import Ec2Machines
@@ -14,9 +19,8 @@ from shared.aws.session import Session
 from shared.kube.api import KubeApi
 from shared.kube.connection import connect_endpoint
 from shared.kube.nodes import KubeNodes
-from shared.model.errors import UnavailableError
+from shared.model.errors import AutoscalerError, UnavailableError
 from shared.ports import ClusterEndpoint, NodePorts, TimerKind
-from shared.runtime.connections import AskEndpoint, Connections
 from shared.runtime.observability import count, logger
 from shared.runtime.system import SystemClock, function_name, region
 from shared.settings import (
@@ -25,6 +29,48 @@ from shared.settings import (
     SweepSettings,
     TimerSettings,
 )
+
+P = TypeVar("P")
+AskEndpoint = Callable[[], ClusterEndpoint]
+
+
+class _Connection(NamedTuple, Generic[P]):
+    attachment: ClusterAttachment
+    endpoint: ClusterEndpoint
+    ask: AskEndpoint
+    ports: P
+
+
+class Connections(Generic[P]):
+    """Ports by cluster; made anew where its attachment or its endpoint is another one.
+
+    Args:
+        connect: Makes the ports of a cluster; returns with them what asks EKS for its endpoint.
+    """
+
+    def __init__(self, connect: Callable[[ClusterAttachment], tuple[P, AskEndpoint]]) -> None:
+        self._connect = connect
+        self._known: dict[str, _Connection[P]] = {}
+
+    def to(self, attachment: ClusterAttachment) -> P:
+        """Return the ports of an attached cluster.
+
+        Raises:
+            AutoscalerError: What connecting raises.
+        """
+        known = self._known.get(attachment.name)
+        if known is None or known.attachment != attachment or _leads_elsewhere(known):
+            ports, ask = self._connect(attachment)
+            known = self._known[attachment.name] = _Connection(attachment, ask(), ask, ports)
+        return known.ports
+
+
+def _leads_elsewhere(known: _Connection[P]) -> bool:
+    """Return whether the cluster has been made anew; where EKS does not say, it has not."""
+    try:
+        return known.ask() != known.endpoint
+    except AutoscalerError:
+        return False
 
 
 class Right(StrEnum):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from shared.model.errors import ThrottledError
 from shared.ports import ClusterEndpoint
-from shared.runtime.connections import AskEndpoint, Connections
+from shared.runtime.wiring import AskEndpoint, Connections
 from shared.settings import ClusterAttachment
 from tests.fakes.cloud import FakeCloud
 
