@@ -11,7 +11,7 @@ from shared.disruption.evaluation_due import wants_look
 from shared.events.provisioner_conditions import SHOWN, shown_ceilings, shown_hold, shown_unusable
 from shared.messages.notices import NoticeKind
 from shared.model import labels as keys
-from shared.model.ec2.launches import Instance, Slot
+from shared.model.ec2.launches import Instance, LaunchIntent, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
 from shared.node_lifecycle.node_deletion import remove
@@ -96,6 +96,9 @@ class Sweep:
             RetryableError: If the cluster or AWS cannot be read now: the next minute will.
         """
         ports, now = self._ports, self._ports.clock.now()
+        # First: machines of a launch that ends while the rest is read may have no slot in it, and
+        # those of one that begins are young.
+        intents = ports.ledger.open_intents(ports.cluster.name)
         slots = ports.ledger.slots(ports.cluster.name)
         nodes = ports.cluster.nodes()
         instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
@@ -108,7 +111,7 @@ class Sweep:
             write_pool_statuses(ports, nodes, provisioners, unusable)
         waits = self._waits(slots, now)
         overdue = sum(1 for wait in waits if wait > self._policy.pending_grace)
-        unfinished = self._unfinished(slots, now)
+        unfinished = self._unfinished(slots, intents, now)
         shown = ports.ledger.memo(self._name, SHOWN)
         if overdue or unfinished or rivals or _is_outdated(shown, hold_of(ports, rivals), now):
             ports.outbox.wake(ports.cluster.name, timedelta(0))
@@ -121,7 +124,7 @@ class Sweep:
         report = SweepReport(
             overdue_pods=overdue,
             unfinished_launches=unfinished,
-            orphaned_instances=0 if held else self._orphans(nodes, slots, instances, now),
+            orphaned_instances=0 if held else self._orphans(nodes, slots, instances, intents, now),
             nodes_without_instance=0 if held else self._lost(nodes, instances, node_by_node, now),
             missing_timers=start_missing_timers(
                 ports,
@@ -172,18 +175,19 @@ class Sweep:
             if pod.is_provisionable and pod.uid not in placed and pod.created_at is not None
         )
 
-    def _unfinished(self, slots: tuple[Slot, ...], now: datetime) -> int:
-        name = self._ports.cluster.name
-        intents = self._ports.ledger.open_intents(name)
+    def _unfinished(
+        self, slots: tuple[Slot, ...], intents: tuple[LaunchIntent, ...], now: datetime
+    ) -> int:
         due = sum(1 for intent in intents if intent.not_before is None or intent.not_before <= now)
         waiting = sum(1 for slot in slots if not slot.node_name)
-        return due + waiting + (1 if self._ports.ledger.abandoned(name, now) else 0)
+        return due + waiting + (1 if self._ports.ledger.abandoned(self._name, now) else 0)
 
     def _orphans(
         self,
         nodes: tuple[Node, ...],
         slots: tuple[Slot, ...],
         instances: tuple[Instance, ...],
+        intents: tuple[LaunchIntent, ...],
         now: datetime,
     ) -> int:
         """End instances that are tagged ours and that neither a Node nor a slot knows.
@@ -199,9 +203,7 @@ class Sweep:
         standing = {node.instance_id for node in nodes if node.is_ours or node.instance_id in alive}
         left = {slot.instance_id: slot for slot in slots if slot.node_name}
         known = standing | {slot.instance_id for slot in slots if not slot.node_name}
-        launching = {
-            open_intent.plan_id for open_intent in self._ports.ledger.open_intents(self._name)
-        }
+        launching = {intent.plan_id for intent in intents}
         found = 0
         for instance in instances:
             young = (

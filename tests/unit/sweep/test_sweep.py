@@ -1,5 +1,6 @@
 """Sweep: whatever events missed is found within a minute, and found only once."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,7 +9,12 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
-from shared.model.errors import CertificateError, ConflictError, UnauthorizedError
+from shared.model.errors import (
+    CertificateError,
+    ConflictError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.termination import Termination
@@ -26,6 +32,7 @@ from tests.builders import (
     ref,
     slot,
 )
+from tests.unit.launching.launches import open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 
 
@@ -133,6 +140,28 @@ def test_a_stopped_machine_is_not_kept_by_a_node_that_only_its_kubelet_made(
     world.cloud.add(replace(machine("i-n2"), state=state))
     world.advance(100 * SECOND)
     assert world.sweep().orphaned_instances == terminated
+
+
+def test_machines_of_a_launch_that_ends_while_sweep_looks_are_no_orphans() -> None:
+    world = two_nodes()
+    open_intent(world)
+    world.advance(2 * MINUTE)
+    read = world.cloud.tagged_instances
+
+    def tagged_instances(tags: Mapping[str, str]) -> tuple[Instance, ...]:
+        found = read(tags)
+        instead(world.cloud, "tagged_instances", read)
+        # Provision adopts both, closes the intent and has not made their Nodes yet.
+        world.cluster.fail_next("create_node", UnavailableError("not yet"))
+        with pytest.raises(UnavailableError):
+            world.provision()
+        assert len(world.ledger.slots(NAME)) == 2
+        assert world.cluster.nodes() == ()
+        return found
+
+    instead(world.cloud, "tagged_instances", tagged_instances)
+    assert world.sweep().orphaned_instances == 0
+    assert world.ledger.intents == {}
 
 
 def test_the_end_of_an_orphan_that_fell_silent_is_started_again() -> None:
