@@ -321,7 +321,6 @@ class Launcher:
             reserved=largest((*options, *later)).times(len(missing)),
             reserved_price_micros_per_hour=dearest((*options, *later)) * len(missing),
             not_before=None,
-            token_at=None,
             asked_at=None,
             created_at=self._ports.clock.now(),
         )

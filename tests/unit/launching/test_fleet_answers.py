@@ -143,6 +143,22 @@ def test_a_cluster_waits_for_one_token_at_a_time_and_need_not_ask_for_it_again()
     ]
 
 
+def test_a_launch_that_waited_long_for_its_token_uses_it() -> None:
+    world = World(provisioner(), pod())
+    for _ in range(5):
+        world.ledger.take_token("CreateFleet", world.clock.now())
+    world.provision()
+    ((key, intent),) = world.ledger.intents.items()
+    # It had waited for the turns of others before.
+    old = replace(intent, created_at=intent.created_at - 6 * MINUTE)
+    world.ledger.intents[key] = old
+    asked = len(world.ledger.written("take_token"))
+    world.advance(timedelta(milliseconds=500))
+    world.provision()
+    assert len(world.alive) == 1
+    assert len(world.ledger.written("take_token")) == asked
+
+
 def test_a_token_that_was_not_used_in_time_is_asked_for_anew() -> None:
     world = two_nodes()
     for _ in range(5):
