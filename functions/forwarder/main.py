@@ -39,6 +39,7 @@ class Parts(Protocol):
         view: Callable[[Any], Any],
         changed: Callable[[Any, Any], None],
         synced: Callable[[], None],
+        served: Callable[[], None],
     ) -> Watch:
         """Return a watch of a collection, not yet started."""
         ...
@@ -72,7 +73,13 @@ class Forwarder:
         self._last_turn = now()
         self._began = now()
         self._watches = [
-            parts.watch(collection, view, self._changed, self._synced_of(collection))
+            parts.watch(
+                collection,
+                view,
+                self._changed,
+                self._synced_of(collection),
+                self._served_of(collection),
+            )
             for collection, view in (
                 (Collection.PODS, view_pod),
                 (Collection.NODES, view_node),
@@ -91,13 +98,14 @@ class Forwarder:
         )
 
     def is_ready(self) -> bool:
-        """Return whether all collections have been read."""
-        return self._observer.is_synced
+        """Return whether all collections have been read and the API server still serves them."""
+        with self._lock:
+            return self._observer.is_current(self._now())
 
     def metrics(self) -> str:
         """Return what Prometheus reads."""
         with self._lock:
-            return exposition(self._observer, self._outgoing)
+            return exposition(self._observer, self._outgoing, self._now())
 
     def run(self) -> bool:
         """Work until `stop`; return whether it ended because of `stop` alone."""
@@ -156,6 +164,13 @@ class Forwarder:
                 )
 
         return synced
+
+    def _served_of(self, collection: Collection) -> Callable[[], None]:
+        def served() -> None:
+            with self._lock:
+                self._observer.served(collection, self._now())
+
+        return served
 
     def _say(self, announcements: list[Announcement], now: datetime) -> None:
         if announcements:

@@ -8,6 +8,7 @@ Source: https://prometheus.io/docs/instrumenting/exposition_formats/ (2026-11), 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -37,12 +38,13 @@ class _State(StrEnum):
     TERMINATING = "terminating"
 
 
-def exposition(observer: Observer, outgoing: Outgoing) -> str:
+def exposition(observer: Observer, outgoing: Outgoing, now: datetime) -> str:
     """Return all metrics as text. Nodes are Dovetail's, by the Provisioner or NodePool they are of.
 
     Args:
         observer: What was seen in the cluster.
         outgoing: What was sent.
+        now: The current time.
     """
     nodes = observer.nodes
     return "".join(
@@ -70,8 +72,8 @@ def exposition(observer: Observer, outgoing: Outgoing) -> str:
             (
                 "dovetail_forwarder_synced",
                 _Kind.GAUGE,
-                "1 once pods, nodes, Provisioners and NodePools have all been read.",
-                _single(observer.is_synced),
+                "1 while pods, nodes, Provisioners and NodePools have all been read and still are.",
+                _single(observer.is_current(now)),
             ),
             (
                 "dovetail_forwarder_objects_unsent",

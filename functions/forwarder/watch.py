@@ -11,6 +11,8 @@ from shared.messages.wake import Kind
 
 REPEAT_AFTER: Final = timedelta(seconds=60)
 HEARTBEAT_EVERY: Final = timedelta(minutes=5)
+# A watch lives for up to seven minutes, and a new one begins it again.
+STALE_AFTER: Final = timedelta(minutes=10)
 
 
 class Collection(StrEnum):
@@ -50,6 +52,7 @@ class Observer:
 
     def __init__(self) -> None:
         self._missing = set(Collection)
+        self._served: dict[Collection, datetime] = {}
         self._waiting: dict[str, tuple[datetime, Ref]] = {}
         self._nodes: dict[str, NodeView] = {}
         self._provisioners: dict[str, ProvisionerView] = {}
@@ -61,6 +64,13 @@ class Observer:
     def is_synced(self) -> bool:
         """Whether all collections are complete."""
         return not self._missing
+
+    def is_current(self, now: datetime) -> bool:
+        """Return whether all collections are complete, and each was served in the last 10 minutes.
+
+        It is false where a right is missing or was removed, or each list and watch fails.
+        """
+        return self.is_synced and now - min(self._served.values()) < STALE_AFTER
 
     @property
     def waiting_pods(self) -> int:
@@ -92,9 +102,14 @@ class Observer:
                 found = list(self._provisioner(_provisioner(old), _provisioner(new)))
         return found if self.is_synced else []
 
+    def served(self, collection: Collection, now: datetime) -> None:
+        """Note that the API server has served a list or a watch of a collection."""
+        self._served[collection] = now
+
     def synced(self, collection: Collection, now: datetime) -> list[Announcement]:
         """Note that a collection is complete; return what to say if it was the last one."""
         self._missing.discard(collection)
+        self.served(collection, now)
         if self._missing:
             return []
         for uid, (_, ref) in self._waiting.items():
@@ -111,12 +126,13 @@ class Observer:
 
     def tick(self, now: datetime) -> list[Announcement]:
         """Return what the time itself gives to say: the heartbeat, and what is still to be done."""
+        if not self.is_synced:
+            return []
         found = []
-        if self._next_heartbeat is None or now >= self._next_heartbeat:
+        is_due = self._next_heartbeat is None or now >= self._next_heartbeat
+        if is_due and self.is_current(now):
             self._next_heartbeat = now + HEARTBEAT_EVERY
             found.append(Announcement(Kind.HEARTBEAT, None))
-        if not self.is_synced:
-            return found
         due = []
         # Kept in the order of their time: an entry that is renewed goes to the end.
         for uid, (at, _) in self._waiting.items():

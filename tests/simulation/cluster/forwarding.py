@@ -111,6 +111,8 @@ class Forwarder:
     def _tick(self) -> None:
         self._kernel.after(_TICK, self._tick)
         if self._lives:
+            for collection in Collection:
+                self._observer.served(collection, self._kernel.now())
             self._say(self._observer.tick(self._kernel.now()))
 
     def _age(self) -> None:

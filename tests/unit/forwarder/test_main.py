@@ -11,8 +11,10 @@ import pytest
 from functions.forwarder import main as module
 from functions.forwarder.main import Forwarder
 from functions.forwarder.views import PodView
+from functions.forwarder.watch import STALE_AFTER
 from shared.messages.wake import Kind, Message
 from shared.model.errors import UnavailableError
+from tests.unit.forwarder.views import T0
 
 WAITING = PodView("shop", "p", "uid-p", "1", "", waits=True, counts=True)
 
@@ -43,8 +45,14 @@ class Bus:
 class StillWatch:
     """A watch that syncs at once and reports what the test hands it."""
 
-    def __init__(self, changed: Callable[[Any, Any], None], synced: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        changed: Callable[[Any, Any], None],
+        synced: Callable[[], None],
+        served: Callable[[], None],
+    ) -> None:
         self.changed = changed
+        self.served = served
         self._synced = synced
         self.is_alive = False
 
@@ -66,8 +74,9 @@ class Parts:
         view: Callable[[Any], Any],
         changed: Callable[[Any, Any], None],
         synced: Callable[[], None],
+        served: Callable[[], None],
     ) -> StillWatch:
-        self.watches[collection] = StillWatch(changed, synced)
+        self.watches[collection] = StillWatch(changed, synced, served)
         return self.watches[collection]
 
 
@@ -105,6 +114,23 @@ def test_a_change_is_heard_on_the_bus() -> None:
         bus.until(Kind.POD_PENDING)
     assert running.clean is True
     assert not running.forwarder.is_alive()
+
+
+def test_it_is_not_ready_while_a_collection_is_no_longer_served() -> None:
+    now = T0
+    forwarder = Forwarder("c1", Bus(), parts := Parts(), lambda: now)
+    assert not forwarder.is_ready()
+    for watch in parts.watches.values():
+        watch.start()
+    assert forwarder.is_ready()
+    now += STALE_AFTER
+    for collection in ("nodes", "nodepools", "provisioners"):
+        parts.watches[collection].served()
+    assert not forwarder.is_ready()
+    assert "dovetail_forwarder_synced 0" in forwarder.metrics()
+    parts.watches["pods"].served()
+    assert forwarder.is_ready()
+    assert "dovetail_forwarder_synced 1" in forwarder.metrics()
 
 
 def test_failed_publication_to_the_bus_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 
 from functions.forwarder.metrics import exposition
@@ -12,9 +13,11 @@ from tests.unit.forwarder.views import HELD, T0, Cluster, at, node, pod, provisi
 FOLDER = Path(__file__).parents[3] / "infra" / "cluster" / "prometheus"
 
 
-def samples(cluster: Cluster, outgoing: Outgoing | None = None) -> dict[str, float]:
+def samples(
+    cluster: Cluster, outgoing: Outgoing | None = None, now: datetime = T0
+) -> dict[str, float]:
     quiet = Outgoing("c1", lambda: 0.5)
-    text = exposition(cluster.observer, quiet if outgoing is None else outgoing)
+    text = exposition(cluster.observer, quiet if outgoing is None else outgoing, now)
     assert text.endswith("\n")
     return {
         name: float(value)
@@ -59,6 +62,7 @@ def test_waiting_pods_and_held_owners_are_shown() -> None:
     assert found["dovetail_pods_waiting"] == 1
     assert found['dovetail_owner_held{owner="default"}'] == 1
     assert found["dovetail_forwarder_synced"] == 1
+    assert samples(cluster, now=at(600))["dovetail_forwarder_synced"] == 0
     assert samples(Cluster(synced=False))["dovetail_forwarder_synced"] == 0
 
 
@@ -90,5 +94,5 @@ def test_the_dashboard_shows_each_metric_and_no_other() -> None:
         for target in panel["targets"]
         for name in re.findall(r"dovetail_\w+", target["expr"])
     }
-    text = exposition(Cluster().observer, Outgoing("c1", lambda: 0.5))
+    text = exposition(Cluster().observer, Outgoing("c1", lambda: 0.5), T0)
     assert asked == set(re.findall(r"^# TYPE (\S+) ", text, flags=re.MULTILINE))

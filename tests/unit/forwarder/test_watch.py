@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.forwarder.views import View, view_node, view_pod, view_provisioner
-from functions.forwarder.watch import Observer
+from functions.forwarder.watch import Collection
 from tests.unit.forwarder.views import (
     HELD,
     T0,
@@ -198,11 +198,38 @@ def test_a_provisioner_is_announced_when_it_changes() -> None:
     assert cluster.lose(provisioner()) == []
 
 
-def test_the_heartbeat_comes_at_once_and_every_five_minutes() -> None:
-    observer = Observer()
-    assert said(observer.tick(T0)) == [("heartbeat", "")]
+HEARTBEAT = [("heartbeat", "")]
+
+
+def test_the_heartbeat_comes_once_all_is_read_and_every_five_minutes() -> None:
+    observer = Cluster(synced=False).observer
+    for collection in Collection:
+        assert observer.tick(T0) == []
+        observer.synced(collection, T0)
+    assert said(observer.tick(T0)) == HEARTBEAT
     assert observer.tick(at(299)) == []
-    assert said(observer.tick(at(300))) == [("heartbeat", "")]
+    assert said(observer.tick(at(300))) == HEARTBEAT
+
+
+def test_no_heartbeat_is_sent_while_a_collection_was_never_read() -> None:
+    observer = Cluster(synced=False).observer
+    for collection in set(Collection) - {Collection.PODS}:
+        observer.synced(collection, T0)
+    assert [said(observer.tick(at(60 * minute))) for minute in range(61)] == [[]] * 61
+    assert not observer.is_current(T0)
+
+
+def test_no_heartbeat_is_sent_while_a_collection_is_no_longer_served_and_again_once_it_is() -> None:
+    cluster = Cluster()
+    for collection in set(Collection) - {Collection.PODS}:
+        cluster.observer.served(collection, at(599))
+    assert cluster.tick(300) == HEARTBEAT
+    assert cluster.observer.is_current(at(599))
+    assert not cluster.observer.is_current(at(600))
+    assert cluster.tick(600) == []
+    cluster.observer.served(Collection.PODS, at(700))
+    assert cluster.observer.is_current(at(700))
+    assert cluster.tick(700) == HEARTBEAT
 
 
 def test_nothing_is_announced_before_the_first_sync_and_then_everything_is() -> None:

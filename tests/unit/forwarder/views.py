@@ -89,12 +89,14 @@ HELD = ("karpenter.sh/not-ready",)
 
 
 class Cluster:
-    """An observer fed by name: hands over the old view of each object by itself."""
+    """An observer fed by name: hands over the old view of each object by itself.
+
+    Its first heartbeat is sent when it is synced.
+    """
 
     def __init__(self, *, synced: bool = True) -> None:
         self.observer = Observer()
         self._known: dict[str, View] = {}
-        self.observer.tick(T0)
         if synced:
             self.sync()
 
@@ -102,6 +104,7 @@ class Cluster:
         found: list[Announcement] = []
         for collection in Collection:
             found += self.observer.synced(collection, T0)
+        self.observer.tick(T0)
         return said(found)
 
     def see(self, view: View, now: datetime = T0) -> list[tuple[str, str]]:
