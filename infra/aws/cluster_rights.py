@@ -138,7 +138,8 @@ def launch_statements(
             resources=[
                 stack.format_arn(
                     service="ssm", account="", resource="parameter", resource_name="aws/service/*"
-                )
+                ),
+                *(arn for name, arn in config.image_parameters if name == cluster),
             ],
         ),
         _read(

@@ -30,6 +30,10 @@ _LAUNCH_RESOURCE: Final = re.compile(
     r"placement-group|security-group|snapshot|subnet)/[^*?/:]+$"
 )
 
+_IMAGE_PARAMETER: Final = re.compile(
+    r"^arn:[^:]+:ssm:[a-z0-9-]+:\d{12}:parameter/[\w.-]+(/[\w.-]+)*$", re.ASCII
+)
+
 _OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
 
 # Dollars with cents, as far as shared.settings.ClusterBrakes takes them.
@@ -53,6 +57,7 @@ _LAUNCH_RESOURCES: Final = (
         "capacity reservation, without wildcards"
     ),
 )
+_IMAGE_PARAMETERS: Final = ("ARN", "an SSM parameter that holds an AMI's id, without wildcards")
 _NODE_ROLES: Final = ("role", "the name of a role, without its path")
 _MIGRATORS: Final = ("ARN", "the role or user that runs dovetail migrate")
 
@@ -109,6 +114,8 @@ class Config:
         image_owners: Accounts, besides Amazon and this one, whose AMIs may be launched.
         launch_resources: (cluster, ARN) of subnets, security groups, snapshots and so on that the
             cluster's launches may use though they carry no tag of the cluster, sorted.
+        image_parameters: (cluster, ARN) of SSM parameters of the user's own that its EC2NodeClasses
+            may name (those of AWS need no mention), sorted.
         metadata_tokens: Whether machines must ask for a token at the metadata service (IMDSv2).
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
         preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
@@ -137,6 +144,7 @@ class Config:
     alarm_topic: str = ""
     image_owners: tuple[str, ...] = ()
     launch_resources: tuple[tuple[str, str], ...] = ()
+    image_parameters: tuple[tuple[str, str], ...] = ()
     metadata_tokens: Literal["required", "optional"] = "required"
     metadata_hop_limit: int = 2
     preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"
@@ -196,6 +204,9 @@ def read_config(get: Callable[[str], Any]) -> Config:
         image_owners=_owners(get("image_owners")),
         launch_resources=_by_cluster(
             get, "launch_resources", clusters, _LAUNCH_RESOURCE.match, *_LAUNCH_RESOURCES
+        ),
+        image_parameters=_by_cluster(
+            get, "image_parameters", clusters, _IMAGE_PARAMETER.match, *_IMAGE_PARAMETERS
         ),
         metadata_tokens=_choice(get, "metadata_tokens", "required", "optional"),
         metadata_hop_limit=_number(

@@ -21,7 +21,7 @@ from shared.aws.ttl_cache import Recall
 from shared.model.ec2.fleet_errors import ErrorKind, kind_of
 from shared.model.ec2.launches import FleetAnswer, FleetError
 from shared.model.ec2.selectors import Selector, SelectorTerm
-from shared.model.errors import NotFoundError
+from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Clock, MachineImage, Site, Subnet
 
@@ -173,7 +173,11 @@ class Ec2Cloud(Ec2Machines):
         """Return a term with the ids that its parameters hold; None if there are none."""
         if not term.parameters:
             return term
-        ids = tuple(sorted(set(self.image_ids(term.parameters).values())))
+        try:
+            ids = tuple(sorted(set(self.image_ids(term.parameters).values())))
+        except UnauthorizedError as error:
+            text = f"{error}; deploy with image_parameters=<cluster>:<ARN>"
+            raise UnauthorizedError(text, code=error.code, detail=error.detail) from error
         return replace(term, ids=ids, parameters=()) if ids else None
 
     def _zones_of(self, subnets: Sequence[str]) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from shared.settings import ProvisionSettings, TerminationSettings
 
 SNAPSHOT = "arn:aws:ec2:eu-west-1::snapshot/snap-0aaaaaaa"
 KEY_PAIR = "arn:aws:ec2:eu-west-1:123456789012:key-pair/operators"
+PARAMETER = "arn:aws:ssm:eu-west-1:123456789012:parameter/golden/al2023"
 MIGRATOR = "arn:aws:iam::123456789012:role/team/Admin"
 PROD = {"clusters": "prod", "max_price_per_hour": "prod:none"}
 RESOURCES = {
@@ -87,6 +88,7 @@ def test_every_choice_is_read() -> None:
         alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
         image_owners="210987654321",
         launch_resources=f"prod:{SNAPSHOT},prod:{KEY_PAIR}",
+        image_parameters=f"prod:{PARAMETER}",
         metadata_tokens="optional",
         metadata_hop_limit="1",
         preference_policy="Respect",
@@ -112,6 +114,7 @@ def test_every_choice_is_read() -> None:
         alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
         image_owners=("210987654321",),
         launch_resources=(("prod", KEY_PAIR), ("prod", SNAPSHOT)),
+        image_parameters=(("prod", PARAMETER),),
         metadata_tokens="optional",
         metadata_hop_limit=1,
         preference_policy="Respect",
@@ -144,6 +147,15 @@ def test_every_choice_is_read() -> None:
         (
             {**PROD, "launch_resources": "prod:arn:aws:ec2:eu-west-1::snapshot/*"},
             "launch_resources: 'prod:arn:aws:ec2:eu-west-1::snapshot/*': give <cluster>:<ARN>",
+        ),
+        ({"image_parameters": f"prod:{PARAMETER}"}, "image_parameters: 'prod:arn:aws:ssm:eu-we"),
+        (
+            {**PROD, "image_parameters": "prod:/golden/al2023"},
+            "image_parameters: 'prod:/golden/al2023': give <cluster>:<ARN>, a cluster of `cl",
+        ),
+        (
+            {**PROD, "image_parameters": f"prod:{PARAMETER}/*"},
+            f"image_parameters: 'prod:{PARAMETER}/*': give <cluster>:<ARN>",
         ),
         ({"cni_role": "mine"}, "cni_role: 'mine': give node or own"),
         ({"ssm": "yes"}, "ssm: 'yes': give off or on"),

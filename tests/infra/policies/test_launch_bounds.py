@@ -11,6 +11,7 @@ from tests.infra.templates import Template, cluster_stack, synthesized
 
 EC2 = f"arn:aws:ec2:{asked.REGION}:{asked.ACCOUNT}:"
 LISTED = f"{EC2}subnet/subnet-0listed"
+PARAMETER = f"arn:aws:ssm:{asked.REGION}:{asked.ACCOUNT}:parameter/golden/al2023"
 ACTIONS = ("ec2:CreateFleet", "ec2:RunInstances")
 USED = (
     f"{EC2}subnet/subnet-0a",
@@ -45,6 +46,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Grants:
         clusters="prod,staging",
         max_price_per_hour="prod:none,staging:none",
         launch_resources=f"prod:{LISTED}",
+        image_parameters=f"prod:{PARAMETER}",
         image_owners="999999999999",
         metadata_tokens="optional",
         metadata_hop_limit="1",
@@ -89,6 +91,21 @@ def test_what_is_listed_for_a_cluster_is_used_by_this_cluster_alone(
     assert chosen.allows(ask(action, LISTED, {}))
     assert not chosen.allows(ask(action, LISTED.replace("0listed", "0other"), {}))
     assert not chosen.allows(ask(action, LISTED, {}, "staging"))
+
+
+def test_an_image_is_found_by_a_parameter_that_is_listed_for_the_cluster_alone(
+    chosen: Grants, usual: Grants
+) -> None:
+    asks = "ssm:GetParameters"
+    public = f"arn:aws:ssm:{asked.REGION}::parameter/aws/service/eks/optimized-ami/1.33/image_id"
+
+    for grants in (chosen, usual):
+        assert grants.allows(ask(asks, public, {}))
+    assert chosen.allows(ask(asks, PARAMETER, {}))
+    assert not chosen.allows(ask(asks, f"{PARAMETER}/password", {}))
+    assert not chosen.allows(ask("ssm:PutParameter", PARAMETER, {}))
+    assert not chosen.allows(ask(asks, PARAMETER, {}, "staging"))
+    assert not usual.allows(ask(asks, PARAMETER, {}))
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -11,6 +11,7 @@ from shared.aws.ec2.cloud import Ec2Cloud
 from shared.aws.session import Session
 from shared.manifests.api.selector_map import image_selector_of
 from shared.model.ec2.selectors import SelectorTerm
+from shared.model.errors import UnauthorizedError
 from shared.ports import CloudProvider, MachineImage
 from tests.contract.aws.canned import canned
 from tests.contract.aws.places import TEMPLATE, Place, fleet_request, tag
@@ -98,6 +99,19 @@ def test_image_that_a_parameter_holds_is_found(aws: Session, clock: FakeClock) -
         (found,) = cloud.find_images((term, missing))
     assert found.image_id == "ami-7"
     assert "'ami-7'" in str(asked[0]["body"])
+
+
+def test_a_parameter_that_may_not_be_read_is_answered_with_the_remedy(
+    aws: Session, clock: FakeClock
+) -> None:
+    cloud = Ec2Cloud(aws, cluster=CLUSTER, role="", clock=clock)
+    remedy = "deploy with image_parameters=<cluster>:<ARN>$"
+    with (
+        canned(aws, "ssm", "GetParameters", (400, "AccessDeniedException")),
+        pytest.raises(UnauthorizedError, match=remedy) as refused,
+    ):
+        cloud.find_images((SelectorTerm(parameters=("/mine/ami",)),))
+    assert refused.value.code == "AccessDeniedException"
 
 
 def test_an_image_says_for_which_machines_it_is(gallery: Gallery) -> None:
