@@ -52,6 +52,7 @@ _OUR_ANNOTATIONS: Final = (
     keys.PRICE,
     keys.PROVISIONER_HASH,
     keys.SLOT,
+    keys.TERMINATION_GRACE_PERIOD,
 )
 # Why Karpenter would replace a machine, of what Dovetail compares by a hash; it looks itself for
 # the other reasons.
@@ -102,6 +103,7 @@ class Handover:
         kept_drift: Why Karpenter would replace it, as its kept NodeClaim says.
         kept_age: The age at which it expires by force, as its kept NodeClaim says; in the form of
             the annotation for it, empty when the NodeClaim does not say.
+        kept_grace: How long its drain may last, likewise.
         name_taken: Name of the NodeClaim it had, when another machine has that one now.
     """
 
@@ -116,6 +118,7 @@ class Handover:
     their_tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     kept_drift: str = ""
     kept_age: str = ""
+    kept_grace: str = ""
     name_taken: str = ""
 
     @property
@@ -255,6 +258,7 @@ def annotations_of_ours(seen: Handover, slot: Slot) -> dict[str, str | None]:
         keys.PROVISIONER_HASH: written or (shape_hash(seen.owner) if seen.owner else ""),
         keys.HASH_VERSION: HASH_VERSION,
         keys.EXPIRE_AFTER: seen.kept_age or None,
+        keys.TERMINATION_GRACE_PERIOD: seen.kept_grace or None,
     }
 
 

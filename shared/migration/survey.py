@@ -172,7 +172,8 @@ class Surveyor:
             and self._ports.ledger.cluster_of(node.instance_id) == cluster,
             their_tags=theirs,
             kept_drift=str(kept.get("drifted", "")),
-            kept_age=_age_in(kept),
+            kept_age=_span_in(kept, "expireAfter"),
+            kept_grace=_span_in(kept, "terminationGracePeriod"),
             name_taken=next((c.name for c in found.claims if c.name == kept.get("name")), ""),
         )
 
@@ -248,10 +249,10 @@ def _kept(node: Node) -> tuple[Mapping[str, Any], str]:
         return {}, str(error)
 
 
-def _age_in(kept: Mapping[str, Any]) -> str:
-    """Return at what age a kept NodeClaim expires, empty when it does not say."""
+def _span_in(kept: Mapping[str, Any], field: str) -> str:
+    """Return a span of a kept NodeClaim as an annotation has it, empty when it does not say."""
     try:
-        return written_age(read_span(kept["spec"]["expireAfter"]))
+        return written_age(read_span(kept["spec"][field]))
     except (KeyError, ValueError):
         return ""
 

@@ -26,6 +26,8 @@ PROVISIONER_HASH: Final = "karpenter.sh/provisioner-hash"
 HASH_VERSION: Final = "dovetail.dev/hash-version"
 # On a node that expires by force: the age at which it does, in seconds, or Never, as at its launch.
 EXPIRE_AFTER: Final = "dovetail.dev/expire-after"
+# On a node: how long its drain may last, in seconds, as at its launch; for when its owner is gone.
+TERMINATION_GRACE_PERIOD: Final = "dovetail.dev/termination-grace-period"
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
 NOT_READY_TAINT: Final = "karpenter.sh/not-ready"
 UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"

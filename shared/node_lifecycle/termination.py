@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.drain import drain_step, is_left_behind
+from shared.disruption.expiration import read_age
 from shared.events.node_events import (
     cordoned,
     drained,
@@ -56,7 +57,8 @@ _UNSEEN_POLL: Final = timedelta(seconds=30)
 # Past a deadline, for how long calls to the API server may fail before the machine ends all the
 # same: an API server that is updated, or a webhook whose pod moves, answers again within minutes.
 _FAILS_FOR: Final = timedelta(minutes=5)
-# In how many first steps the node's owner is read, for how long the drain may last.
+# In how many first steps the node's owner is read, for how long the drain may last; one that
+# cannot be read in these counts as gone.
 _OWNER_READS: Final = 2
 # A step that waits longer records beforehand when the next one comes.
 _LONG_WAIT: Final = timedelta(seconds=4)
@@ -185,17 +187,24 @@ class Termination(Timer):
         if cordon_for_removal(node) is not None:
             node = change_node(self._ports, node, cordon_for_removal)
             self._recorder.record_each(cordoned(node))
-        return self._with_end(node) if (state.steps or 0) <= _OWNER_READS else node
+        return node if end_of(node) is not None else self._with_end(node, state)
 
-    def _with_end(self, node: Node) -> Node:
+    def _with_end(self, node: Node, state: TimerState) -> Node:
+        """Return the node with the end that its owner gives it, or gave it at its launch."""
+        span = read_age(node.annotations.get(keys.TERMINATION_GRACE_PERIOD, ""))
+        begins = (state.steps or 0) <= _OWNER_READS
+        if not begins and span is None:
+            return node
         try:
             owners, _ = self._ports.cluster.provisioners()
         except AutoscalerError:
-            # The drain goes on: the next step may know how long it may last.
-            return node
+            if begins:
+                # The drain goes on: the next step may know how long it may last.
+                return node
+            owners = ()
         owner = owner_among(node, {owner.name: owner for owner in owners})
-        span = owner.termination_grace_period if owner is not None else None
-        if span is None or node.deletion_at is None or end_of(node) is not None:
+        span = owner.termination_grace_period if owner is not None else span
+        if span is None or node.deletion_at is None:
             return node
         ends_at = (node.deletion_at + span).isoformat(timespec="seconds")
         text = f"ends at {ends_at} at the latest, whatever is on it then"

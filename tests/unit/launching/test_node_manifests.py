@@ -1,10 +1,11 @@
 """The manifests of Nodes, and the Events about them."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from shared.disruption.drift import HASH_VERSION, shape_hash
+from shared.disruption.drift import HASH_VERSION, drift_of, shape_hash
 from shared.events.group_events import launched_group
 from shared.launching.node_objects import node_manifest, region_of
 from shared.model import labels as keys
@@ -83,3 +84,16 @@ def test_the_node_of_a_node_pool_carries_the_age_at_which_it_expires() -> None:
     owner = provisioner(kind=OwnerKind.NODE_POOL, ttl_until_expired=timedelta(hours=1))
     machine = Instance(instance_id="i-1", state="running", offering=offering())
     assert node_manifest(slot(), machine, owner, {}).annotations[keys.EXPIRE_AFTER] == "3600"
+
+
+def test_the_node_carries_how_long_its_drain_may_last() -> None:
+    machine = Instance(instance_id="i-1", state="running", offering=offering())
+    owner = provisioner(kind=OwnerKind.NODE_POOL, termination_grace_period=timedelta(minutes=5))
+    written = node_manifest(slot(), machine, owner, {}).annotations
+    assert written[keys.TERMINATION_GRACE_PERIOD] == "300"
+    changed = replace(owner, termination_grace_period=timedelta(minutes=6))
+    assert drift_of(node(annotations=written), changed) == ""
+    forever = replace(owner, termination_grace_period=None)
+    assert (
+        keys.TERMINATION_GRACE_PERIOD not in node_manifest(slot(), machine, forever, {}).annotations
+    )

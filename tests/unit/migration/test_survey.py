@@ -193,18 +193,25 @@ def test_an_adopted_node_drifts_when_its_pool_changes_and_stays_drifted_if_it_wa
 
 
 @pytest.mark.parametrize(
+    ("field", "annotation"),
+    [
+        ("expireAfter", keys.EXPIRE_AFTER),
+        ("terminationGracePeriod", keys.TERMINATION_GRACE_PERIOD),
+    ],
+)
+@pytest.mark.parametrize(
     ("said", "written"),
     [("720h", "2592000"), ("Never", "Never"), (None, None), ("soon", None)],
 )
-def test_an_adopted_node_expires_by_force_as_its_node_claim_said(
-    said: str | None, written: str | None
+def test_an_adopted_node_lives_and_ends_as_its_node_claim_said(
+    field: str, annotation: str, said: str | None, written: str | None
 ) -> None:
     found = ChangingHands()
-    found.karpenter.raws["general-n1"]["spec"]["expireAfter"] = said
+    found.karpenter.raws["general-n1"]["spec"][field] = said
     found.move(TAKE_OVER)
-    assert found.world.node.annotations.get(keys.EXPIRE_AFTER) == written
+    assert found.world.node.annotations.get(annotation) == written
     found.move(HAND_BACK)
-    assert keys.EXPIRE_AFTER not in found.world.node.annotations
+    assert annotation not in found.world.node.annotations
 
 
 def test_a_machine_of_an_unknown_type_is_taken_over_without_a_price() -> None:

@@ -3,13 +3,15 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from shared.model import labels as keys
-from shared.model.errors import UnavailableError
+from shared.model.errors import AutoscalerError, NotInstalledError, UnavailableError
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOW, instance, node, pod, provisioner
 from tests.unit.node_lifecycle.termination.drains import going, step
-from tests.unit.worlds import MINUTE, SECOND, World
+from tests.unit.worlds import MINUTE, SECOND, World, failing, instead
 
 HOUR = timedelta(hours=1)
 KEPT = {keys.DO_NOT_DISRUPT: "true"}
@@ -118,6 +120,49 @@ def test_a_drain_whose_owner_cannot_be_read_goes_on_and_is_told_its_end_later() 
     world.cluster.fail_next("provisioners", UnavailableError("away"))
     state = stepped(world)
     assert world.cluster.called("evict") == ["default/a"]
+    assert keys.TERMINATION_TIMESTAMP not in world.node.annotations
+    step(world, state)
+    assert keys.TERMINATION_TIMESTAMP in world.node.annotations
+
+
+def orphaned(**changes: Any) -> World:
+    """The same, its owner gone before it, as when a NodePool is deleted."""
+    world = ending(pod("a", node_name="n1", annotations=KEPT), **changes)
+    world.cluster.provisioner_values.clear()
+    return world
+
+
+def test_a_node_whose_owner_is_gone_ends_as_was_said_at_its_launch() -> None:
+    world = orphaned(annotations={keys.TERMINATION_GRACE_PERIOD: "1800"})
+    stepped(world)
+    written = world.node.annotations[keys.TERMINATION_TIMESTAMP]
+    assert written == (NOW + 30 * MINUTE).isoformat(timespec="seconds")
+    world.advance(30 * MINUTE)
+    stepped(world)
+    assert machine_of(world) == "terminated"
+    bare = orphaned()
+    stepped(bare)
+    assert keys.TERMINATION_TIMESTAMP not in bare.node.annotations
+
+
+@pytest.mark.parametrize("span", [None, 2 * HOUR])
+def test_what_the_owner_says_now_holds_and_not_what_it_said_at_the_launch(
+    span: timedelta | None,
+) -> None:
+    held = pod("a", node_name="n1", annotations=KEPT)
+    world = ending(held, span=span, annotations={keys.TERMINATION_GRACE_PERIOD: "60"})
+    state = stepped(world)
+    for _ in range(3):
+        state = step(world, state)
+    written = world.node.annotations.get(keys.TERMINATION_TIMESTAMP)
+    assert written == (span and (NOW + span).isoformat(timespec="seconds"))
+
+
+@pytest.mark.parametrize("error", [UnavailableError("away"), NotInstalledError("no NodePools")])
+def test_an_owner_that_cannot_be_read_for_long_counts_as_gone(error: AutoscalerError) -> None:
+    world = orphaned(annotations={keys.TERMINATION_GRACE_PERIOD: "1800"})
+    instead(world.cluster, "provisioners", failing(error))
+    state = step(world, stepped(world))
     assert keys.TERMINATION_TIMESTAMP not in world.node.annotations
     step(world, state)
     assert keys.TERMINATION_TIMESTAMP in world.node.annotations
