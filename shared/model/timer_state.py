@@ -34,6 +34,7 @@ class TimerState:
         blocked: How many pods held the drain back at its last step.
         tried: How often a refused drain was tried.
         volumes_since: When waiting for volumes to be detached began.
+        unread_since: Since when its node cannot be read past the drain's deadline.
         undeleted_since: Since when calls that delete pods past the drain's deadline fail.
         freed_since: When the pods of a machine that does not run were first deleted.
         drained: That nothing was left to evict, and that this was recorded.
@@ -58,6 +59,7 @@ class TimerState:
     blocked: int | None = None
     tried: int | None = None
     volumes_since: str | None = None
+    unread_since: str | None = None
     undeleted_since: str | None = None
     freed_since: str | None = None
     drained: bool | None = None

@@ -22,6 +22,7 @@ from shared.model.errors import (
     ConflictError,
     NotFoundError,
     RetryableError,
+    ThrottledError,
 )
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -113,12 +114,11 @@ class Termination(Timer):
         name = state.node
         try:
             node = self._ports.cluster.node(name) if name else None
-        except RetryableError:
+        except RetryableError as error:
             if not self._is_past_deadline(state):
                 raise
-            # Its pods cannot be read; past the users' deadline the machine ends all the same.
-            _, wait = self._machines.look(state.text("instance_id"), end=True)
-            return state.wait_again(max(wait, _UNSEEN_POLL))
+            return self._unread(state, error)
+        state = replace(state, unread_since=None)
         if node is None or node.uid != state.uid:
             return self._without_node(state)
         if not node.is_ours:
@@ -135,6 +135,20 @@ class Termination(Timer):
         except (ConflictError, NotFoundError):
             # It was deleted between two calls, or other controllers write to it.
             return state.wait_again(_POLL)
+
+    def _unread(self, state: TimerState, error: RetryableError) -> TimerState:
+        """End the machine of a node that cannot be read for minutes: its deadline has passed.
+
+        An API server that asks to slow down is there, and so is what it knows of pods.
+        """
+        if isinstance(error, ThrottledError):
+            return replace(state, unread_since=None).wait_again(error.delay or _LONGEST_POLL)
+        now = self._ports.clock.now()
+        since, wait = state.time("unread_since") or now, _UNSEEN_POLL
+        if now - since >= _FAILS_FOR:
+            _, wait = self._machines.look(state.text("instance_id"), end=True)
+        state = replace(state, unread_since=since.isoformat())
+        return state.wait_again(max(wait, _UNSEEN_POLL))
 
     def _with_node(self, node: Node, state: TimerState) -> TimerState:
         if not node.instance_id:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.model.errors import UnavailableError
+from shared.model.errors import AutoscalerError, ThrottledError, UnavailableError
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.registration import Registration
@@ -68,6 +68,12 @@ def test_past_the_deadline_the_machine_is_terminated_and_later_its_node() -> Non
     service = Termination(world.ports, 30 * MINUTE)
     state = service.step(STATE)
     assert (state["next"], state["wait_seconds"]) == ("wait", 30)
+    world.advance(5 * MINUTE - SECOND)
+    state = service.step(state)
+    assert len(world.alive) == 1
+    world.advance(SECOND)
+    state = service.step(state)
+    assert (state["next"], state["wait_seconds"]) == ("wait", 30)
     assert world.alive == []
     for _ in range(3):
         service.step(state)
@@ -77,6 +83,40 @@ def test_past_the_deadline_the_machine_is_terminated_and_later_its_node() -> Non
     assert service.step(state)["result"] == "terminated"
     assert world.cluster.node_values == {}
     assert world.cluster.pods == {}
+
+
+ALIVE: dict[str, AutoscalerError | None] = {
+    "answers": None,
+    "asks to slow down": ThrottledError("429", delay=7 * SECOND),
+    "does so without a time": ThrottledError("429"),
+}
+
+
+@pytest.mark.parametrize("answer", ALIVE.values(), ids=list(ALIVE))
+def test_past_the_deadline_pods_keep_their_grace_period_while_the_api_server_is_there(
+    answer: AutoscalerError | None,
+) -> None:
+    world = World(provisioner(), node(deletion_at=NOW))
+    world.cluster.add(pod(node_name="n1", grace_period_seconds=3600))
+    world.cloud.add(instance())
+    world.advance(30 * MINUTE)
+    service = Termination(world.ports, 30 * MINUTE)
+    state = service.step(STATE)
+    assert world.cluster.pods["default/a"].deletion_at is not None
+    for each in (UnavailableError("503"), answer, UnavailableError("503")):
+        if each is not None:
+            world.cluster.fail_next("node", each)
+        state = service.step(state)
+        assert state["wait_seconds"] == _wait_after(each)
+        world.advance(4 * MINUTE)
+    assert len(world.alive) == 1
+
+
+def _wait_after(error: AutoscalerError | None) -> int:
+    """Return the seconds after which a drain looks again at a node in its grace period."""
+    if isinstance(error, ThrottledError):
+        return 10 if error.delay is None else 7
+    return 2 if error is None else 30
 
 
 def test_on_return_all_is_reconciled() -> None:
