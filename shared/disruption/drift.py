@@ -44,10 +44,14 @@ def stamp_of(owner: Provisioner) -> dict[str, str]:
     return {keys.PROVISIONER_HASH: shape_hash(owner), keys.HASH_VERSION: HASH_VERSION}
 
 
-def expiry_stamp(owner: Provisioner) -> dict[str, str]:
-    """Return the annotations that say when a node launched now expires by force."""
-    forced = owner.dialect.expires_by_force
-    return {keys.EXPIRE_AFTER: written_age(owner.ttl_until_expired)} if forced else {}
+def end_stamp(owner: Provisioner) -> dict[str, str]:
+    """Return the annotations that say when a node launched now expires by force, and drains end."""
+    stamp = {}
+    if owner.dialect.expires_by_force:
+        stamp[keys.EXPIRE_AFTER] = written_age(owner.ttl_until_expired)
+    if owner.termination_grace_period is not None:
+        stamp[keys.TERMINATION_GRACE_PERIOD] = written_age(owner.termination_grace_period)
+    return stamp
 
 
 def written_age(age: timedelta | None) -> str:

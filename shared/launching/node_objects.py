@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from shared.disruption.drift import expiry_stamp, stamp_of, written_age
+from shared.disruption.drift import end_stamp, stamp_of
 from shared.events.group_events import launched_group
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
@@ -382,17 +382,11 @@ def _annotations(slot: Slot, instance: Instance, owner: Provisioner | None) -> d
         keys.IMAGE_ID: instance.image_id,
         keys.PRICE: str(slot.price_micros_per_hour or ""),
         keys.REPLACES: slot.replaces,
-        keys.TERMINATION_GRACE_PERIOD: _grace_period_of(owner),
     }
     written = {key: text for key, text in ours.items() if text}
     if owner is None:
         return written
-    return {**owner.annotations, **written, **stamp_of(owner), **expiry_stamp(owner)}
-
-
-def _grace_period_of(owner: Provisioner | None) -> str:
-    span = owner.termination_grace_period if owner is not None else None
-    return "" if span is None else written_age(span)
+    return {**owner.annotations, **written, **stamp_of(owner), **end_stamp(owner)}
 
 
 def region_of(zone: str) -> str:

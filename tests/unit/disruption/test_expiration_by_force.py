@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.drift import drift_of, expiry_stamp
+from shared.disruption.drift import drift_of, end_stamp
 from shared.disruption.evaluation_due import forced_in, replaced_in, wants_look
 from shared.disruption.expiration import expires_in
 from shared.disruption.selection import Cause
@@ -110,7 +110,7 @@ def test_nodes_that_live_for_minutes_are_replaced_a_quarter_of_that_ahead() -> N
 
 def test_a_lowered_age_holds_for_replacements_and_not_for_removals_by_force() -> None:
     now, owner = NOW + timedelta(days=2), pool(ttl_until_expired=timedelta(days=1))
-    node = of_pool("a", annotations=expiry_stamp(pool(ttl_until_expired=timedelta(days=30))))
+    node = of_pool("a", annotations=end_stamp(pool(ttl_until_expired=timedelta(days=30))))
     assert forced_in(node, owner, now) == timedelta(days=28)
     assert replaced_in(node, owner, now) == -timedelta(days=1) - 10 * MINUTE
     raised = pool(ttl_until_expired=timedelta(days=40))
@@ -183,6 +183,6 @@ def test_what_is_written_on_a_node_counts_where_it_is_an_age(
 
 
 def test_the_age_at_launch_is_written_for_nodes_that_expire_by_force() -> None:
-    assert expiry_stamp(pool(ttl_until_expired=MINUTE)) == {keys.EXPIRE_AFTER: "60"}
-    assert expiry_stamp(pool(ttl_until_expired=None)) == {keys.EXPIRE_AFTER: "Never"}
-    assert expiry_stamp(provisioner(ttl_until_expired=MINUTE)) == {}
+    assert end_stamp(pool(ttl_until_expired=MINUTE)) == {keys.EXPIRE_AFTER: "60"}
+    assert end_stamp(pool(ttl_until_expired=None)) == {keys.EXPIRE_AFTER: "Never"}
+    assert end_stamp(provisioner(ttl_until_expired=MINUTE)) == {}
