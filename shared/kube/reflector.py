@@ -78,10 +78,12 @@ class Reflector(Generic[T]):
         changed: Called with (old, new) for each change: old is None for a new object, new is None
             for one that is gone. Values that are equal are no change.
         synced: Called once, when the first list is complete.
+        served: Called each time that the API server has served a list or a watch, or has said that
+            a kind does not exist that need not.
         tuning: Page size, time and randomness.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- three of them by keyword
         self,
         api: KubeApi,
         path: str,
@@ -89,6 +91,7 @@ class Reflector(Generic[T]):
         changed: Callable[[T | None, T | None], None],
         *,
         synced: Callable[[], None] = lambda: None,
+        served: Callable[[], None] = lambda: None,
         tuning: Tuning = _DEFAULT,
     ) -> None:
         self._api = api
@@ -96,6 +99,7 @@ class Reflector(Generic[T]):
         self._project = project
         self._changed = changed
         self._report_synced = synced
+        self._report_served = served
         self._tuning = tuning
         self._stopped = threading.Event()
         self._pause = tuning.pause or self._stopped.wait
@@ -167,6 +171,7 @@ class Reflector(Generic[T]):
                 return
         self._keep_only(seen)
         self._version = pages.version
+        self._report_served()
 
     def _absent(self, error: NotFoundError) -> None:
         """Note that the cluster does not define the kind."""
@@ -176,6 +181,7 @@ class Reflector(Generic[T]):
             return
         self._keep_only(())
         self._delay = LONGEST_DELAY
+        self._report_served()
 
     def _keep_only(self, uids: Collection[str]) -> None:
         """Take away what a complete list does not name."""
@@ -200,6 +206,7 @@ class Reflector(Generic[T]):
             ("timeoutSeconds", str(seconds)),
         )
         stream = self._api.stream(self._path, query, read_seconds=seconds + 15.0)
+        self._report_served()
         fruitful = False
         try:
             if not self._opened(stream):

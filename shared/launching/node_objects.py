@@ -169,8 +169,8 @@ class NodeMaker:
                 if given_up:
                     self._ports.ledger.drop_slot(slot, self._lease.keep())
             elif instance is None or not (instance.is_running and instance.private_dns_name):
-                owner = _owner_of(slot, provisioners)
-                if instance is not None:
+                if instance is not None and given_up:
+                    owner = _owner_of(slot, provisioners)
                     self._give_up_late(slot, instance, owner, instance_types, pending)
                 look_again += 1
             else:

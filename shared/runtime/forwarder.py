@@ -8,13 +8,12 @@ from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from shared.aws.event_bus import EventBusPublisher
-from shared.kube.api import Decode, KubeApi, Stream
+from shared.kube.api import Decode, KubeApi
 from shared.kube.configured import connect_in_cluster, connect_kubeconfig
 from shared.kube.kept.decoding import NODES, PODS
 from shared.kube.nodes import NODES_PATH, PODS_PATH
 from shared.kube.provisioners import NODE_POOLS_PATH, PROVISIONERS_PATH
 from shared.kube.reflector import Reflector, Tuning
-from shared.model.errors import NotFoundError
 from shared.runtime.system import new_trace
 from shared.settings import ForwarderSettings
 
@@ -76,7 +75,7 @@ class ForwarderParts:
         tuning = Tuning(
             optional=collection in _OPTIONAL, decode=_DECODERS.get(collection, json.loads)
         )
-        return _Reflector(
+        return Reflector(
             self.api,
             PATHS[collection],
             view,
@@ -85,27 +84,6 @@ class ForwarderParts:
             served=served,
             tuning=tuning,
         )
-
-
-class _Reflector(Reflector[T]):
-    """A reflector that reports each time that the API server has served its collection."""
-
-    def __init__(self, *args: Any, served: Callable[[], None], **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._report_served = served
-
-    def _list(self) -> None:
-        super()._list()
-        self._report_served()
-
-    def _opened(self, stream: Stream) -> bool:
-        self._report_served()
-        return super()._opened(stream)
-
-    def _absent(self, error: NotFoundError) -> None:
-        super()._absent(error)
-        if self._tuning.optional:
-            self._report_served()
 
 
 def forwarder_parts(environment: Mapping[str, str] | None = None) -> ForwarderParts:
