@@ -9,7 +9,6 @@ from shared.disruption.drift import end_stamp, stamp_of
 from shared.events.group_events import launched_group
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
-from shared.launching.early_binding import may_bind
 from shared.launching.lease import HeldLease
 from shared.launching.verdicts import Death
 from shared.model import labels as keys
@@ -29,6 +28,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import PLAIN
 from shared.node_templates.images import node_taints
 from shared.ports import ClusterPorts, NodeChange, NodeManifest
+from shared.scheduling.binding import may_bind
 from shared.timers.timers import start_expiration, start_registration
 
 # The Nodes made before the time and the lease are looked at: about two seconds of work.
