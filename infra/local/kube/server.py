@@ -95,6 +95,7 @@ class KubeApi:
             user = None
             if self._authenticator is not None and request.path not in _HEALTH:
                 user = await self._authenticator.check(request.headers.get("Authorization", ""))
+                user = self._acting(user, request)
             return await self._route(request, user)
         except ApiError as error:
             return _json(error.code, orjson.dumps(error.status()), headers=_retry_after(error))
@@ -104,6 +105,18 @@ class KubeApi:
             _LOG.exception("%s %s failed", request.method, request.path_qs)
             defect = ApiError(500, "InternalError", "the embedded API server has a defect; see log")
             return _json(500, orjson.dumps(defect.status()))
+
+    def _acting(self, user: User, request: web.BaseRequest) -> User:
+        """Return who a caller asks to act as (`kubectl --as`), else the caller.
+
+        Raises:
+            ApiError: 403: the caller may not impersonate that user.
+        """
+        name = request.headers.get("Impersonate-User")
+        if name is None:
+            return user
+        self._roles.require(user, Access(verb="impersonate", group="", resource="users", name=name))
+        return User(name=name, groups=tuple(request.headers.getall("Impersonate-Group", ())))
 
     async def _route(self, request: web.BaseRequest, user: User | None) -> web.StreamResponse:
         path = request.path

@@ -127,6 +127,19 @@ def test_reviews_say_what_a_caller_may_do(clients: Clients) -> None:
     assert rule["resources"] == ["pods/log"]
 
 
+def test_the_administrator_may_act_as_another_user(clients: Clients) -> None:
+    bind(clients, {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]})
+    admin, ann = clients("admin"), clients("reader")
+    for client in (admin, ann):
+        client.headers["Impersonate-User"] = "ann"
+    assert admin.get(PODS).status == 200
+    assert admin.get(f"{PODS}/web").status == 403
+    refused = ann.get(PODS)
+    assert (refused.status, "cannot impersonate" in refused.body["message"]) == (403, True)
+    admin.headers |= {"Impersonate-User": "bob", "Impersonate-Group": "system:masters"}
+    assert admin.get(f"{PODS}/web").status == 404
+
+
 @pytest.mark.parametrize("role", ["forwarder", "launch", "terminate"])
 def test_who_keeps_copies_of_pods_and_nodes_may_follow_them(clients: Clients, role: str) -> None:
     admin = clients("admin")
