@@ -38,7 +38,23 @@ def foreign(tmp_path: Path) -> Iterator[EmbeddedKube]:
     path = tmp_path / "foreign.json"
     path.write_text(json.dumps({"admin_token": BEHIND}))
     with EmbeddedKube(authenticator=Authenticator(path)) as kube:
+        let_callers_read(Api(kube.url, token=BEHIND))
         yield kube
+
+
+def let_callers_read(admin: Api) -> None:
+    """Bind the callers that the proxy names to a role: the server behind it judges them by that."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    rule = {"verbs": ["list", "watch"], "apiGroups": [""], "resources": ["configmaps", "nodes"]}
+    binding = {
+        "metadata": {"name": "callers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "read"},
+        "subjects": [{"kind": "Group", "name": "planners"}, {"kind": "User", "name": "f"}],
+    }
+    role = {"metadata": {"name": "read"}, "rules": [rule]}
+    assert admin.post(f"{rbac}/clusterroles", role).status == 201
+    assert admin.post(f"{rbac}/clusterrolebindings", binding).status == 201
+    admin.close()
 
 
 @pytest.fixture
@@ -164,6 +180,8 @@ def test_the_process_serves_https_before_an_https_server(
     context = server_context(behind_tls)
     with EmbeddedKube(tls=context, authenticator=Authenticator(tokens)) as kube:
         authority = str(ca_file(behind_tls))
+        trusted = ssl.create_default_context(cafile=authority)
+        let_callers_read(Api(kube.url, token=BEHIND, context=trusted))
         config = kubeconfig(
             tmp_path / "config", kube.url, {"token": BEHIND}, **{"certificate-authority": authority}
         )
