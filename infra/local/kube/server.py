@@ -110,13 +110,17 @@ class KubeApi:
         """Return who a caller asks to act as (`kubectl --as`), else the caller.
 
         Raises:
-            ApiError: 403: the caller may not impersonate that user.
+            ApiError: 403: the caller may not impersonate that user or one of those groups.
         """
         name = request.headers.get("Impersonate-User")
         if name is None:
             return user
-        self._roles.require(user, Access(verb="impersonate", group="", resource="users", name=name))
-        return User(name=name, groups=tuple(request.headers.getall("Impersonate-Group", ())))
+        groups = tuple(request.headers.getall("Impersonate-Group", ()))
+        for resource, wanted in (("users", [name]), ("groups", groups)):
+            for each in wanted:
+                asked = Access(verb="impersonate", group="", resource=resource, name=each)
+                self._roles.require(user, asked)
+        return User(name=name, groups=groups)
 
     async def _route(self, request: web.BaseRequest, user: User | None) -> web.StreamResponse:
         path = request.path

@@ -46,6 +46,8 @@ _SHORTAGE: Final = _SHARED_SHORTAGE | {
     "InsufficientVolumeCapacity",
     # A type that a zone does not have as spot: karpenter-provider-aws issues 2243 and 6483.
     "InvalidFleetConfiguration",
+    # Of a capacity reservation that a launch template names: terraform-provider-aws issue 35745.
+    "ReservationCapacityExceeded",
     "SpotMaxPriceTooLow",
     "Unsupported",
 }

@@ -140,6 +140,13 @@ def test_the_administrator_may_act_as_another_user(clients: Clients) -> None:
     assert admin.get(f"{PODS}/web").status == 404
 
 
+def test_the_right_to_act_as_users_is_none_to_act_as_groups(clients: Clients) -> None:
+    ann = bind(clients, {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"]})
+    ann.headers |= {"Impersonate-User": "bob", "Impersonate-Group": "system:masters"}
+    refused = ann.get(PODS)
+    assert (refused.status, "cannot impersonate" in refused.body["message"]) == (403, True)
+
+
 @pytest.mark.parametrize("role", ["forwarder", "launch", "terminate"])
 def test_who_keeps_copies_of_pods_and_nodes_may_follow_them(clients: Clients, role: str) -> None:
     admin = clients("admin")

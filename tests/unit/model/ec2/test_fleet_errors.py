@@ -29,6 +29,7 @@ def error(code: str, message: str = "") -> FleetError:
         ("InsufficientInstanceCapacity", ErrorKind.SHORTAGE),
         ("UnfulfillableCapacity", ErrorKind.SHORTAGE),
         ("Unsupported", ErrorKind.SHORTAGE),
+        ("ReservationCapacityExceeded", ErrorKind.SHORTAGE),
         ("InsufficientFreeAddressesInSubnet", ErrorKind.SUBNET),
         ("InvalidSubnetID.NotFound", ErrorKind.SUBNET),
         ("VcpuLimitExceeded", ErrorKind.QUOTA),
