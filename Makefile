@@ -147,7 +147,7 @@ real-smoke: setup  ## Machines join and pods run on real Kubernetes components (
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync smoke-inflate smoke-others
 
 smoke-inflate:
-	@$(BIN)/pytest tests/real/test_smoke.py -k inflate
+	@$(BIN)/pytest tests/real/test_attach.py tests/real/test_smoke.py -k "attach or inflate"
 
 smoke-others:
 	@$(BIN)/pytest tests/real/test_smoke.py tests/real/test_joining.py -k "not inflate"

@@ -11,11 +11,13 @@ from functions.cli.asking import ask, refuse
 if TYPE_CHECKING:
     from shared.installation.progress import Progress
     from shared.installation.steps import Step
+    from shared.ports.objects import ObjectKey
     from shared.runtime.installing import InstallationRuntime, Reached
 
 DONE: Final = 0
 NOT_DONE: Final = 1
 _POLL: Final = timedelta(seconds=2)
+_GONE_WITHIN: Final = timedelta(minutes=3)
 Make = Callable[["Reached"], "InstallationRuntime"]
 _ATTACH: Final = """\
 Applies what Dovetail needs in a cluster: the definitions of its kinds, the rights of its functions,
@@ -40,7 +42,7 @@ Acts with your kubeconfig in the cluster and with your credentials in AWS.
 """
 _CODES: Final = """exit codes:
   0  done, or shown by --dry-run
-  1  not done: the forwarder is silent, Nodes exist, or you said no
+  1  not done: the forwarder is silent, Nodes exist, something stays, or you said no
   2  bad input, or AWS or the cluster cannot be reached: one line says what
 """
 
@@ -165,9 +167,39 @@ def _detach(runtime: "InstallationRuntime", arguments: argparse.Namespace) -> in
         return NOT_DONE
     if not _go_on("detach", runtime, steps, arguments):
         return DONE if arguments.dry_run else NOT_DONE
+    left = _gone(runtime, steps)
+    if left:
+        sys.stderr.write(
+            f"dovetail detach: {left[0]}{_more(left)} still there after "
+            f"{_GONE_WITHIN.total_seconds():.0f} s: kubectl get {left[0].kind.lower()} "
+            f"{left[0].name} -o yaml says in its status or finalizers what keeps it\n"
+        )
+        return NOT_DONE
     stack = f"DovetailCluster-{runtime.cluster.replace('_', '-')}"
     sys.stdout.write(f"detached; next, its stack: npx cdk destroy {stack}\n")
     return DONE
+
+
+def _gone(runtime: "InstallationRuntime", steps: "Sequence[Step]") -> "Sequence[ObjectKey]":
+    """Wait until what was deleted is gone; return what is there still."""
+    from shared.installation.steps import remaining  # noqa: PLC0415 -- not for --help
+
+    ends = runtime.clock.now() + _GONE_WITHIN
+    told = False
+    while left := remaining(runtime.objects, steps):
+        if runtime.clock.now() >= ends:
+            break
+        if not told:
+            told = True
+            sys.stdout.write(f"waiting until {left[0]}{_more(left)} gone\n")
+            sys.stdout.flush()
+        runtime.clock.sleep(_POLL)
+    return left
+
+
+def _more(keys: "Sequence[ObjectKey]") -> str:
+    """Return how many others there are beside the first, with the verb for all of them."""
+    return f" and {len(keys) - 1} more are" if len(keys) > 1 else " is"
 
 
 def _held(runtime: "InstallationRuntime") -> str:

@@ -51,6 +51,10 @@ class HelmOwnedError(PermanentError):
     """The objects belong to a Helm release, which would undo each change."""
 
 
+class BeingDeletedError(PermanentError):
+    """An object is on its way out: what is applied to it goes with it."""
+
+
 def attach_steps(objects: Objects, wanted: Sequence[Raw]) -> tuple[Step, ...]:
     """Return what attaching does, in its order; nothing is written.
 
@@ -62,9 +66,13 @@ def attach_steps(objects: Objects, wanted: Sequence[Raw]) -> tuple[Step, ...]:
 
     Raises:
         HelmOwnedError: Helm has installed the forwarder.
+        BeingDeletedError: An earlier detaching is not finished.
     """
     found = {ObjectKey.of(document): objects.find(ObjectKey.of(document)) for document in wanted}
     _refuse_helm(found[FORWARDER_KEY])
+    for key, there in found.items():
+        if there is not None and mapping(there.get("metadata")).get("deletionTimestamp"):
+            raise BeingDeletedError(f"{key}: is being deleted: run it again in a minute")
     others = sorted(
         key.name
         for key, there in found.items()
@@ -181,3 +189,12 @@ def carry_out(objects: Objects, steps: Sequence[Step], tell: Callable[[Step], No
             case _:
                 continue
         tell(step)
+
+
+def remaining(objects: Objects, steps: Sequence[Step]) -> tuple[ObjectKey, ...]:
+    """Return what the steps deleted and is there still, in their order.
+
+    Namespaces and definitions go once a controller has removed what is in them.
+    """
+    deleted = (step.key for step in steps if step.action is Action.DELETE)
+    return tuple(key for key in deleted if objects.find(key) is not None)

@@ -83,3 +83,43 @@ def test_detaching_is_refused_while_nodes_exist_unless_told_to(
     assert there.run("detach", "--yes", "--leave-nodes") == 0
     assert there.names("/api/v1/nodes") == ["n1"]
     assert NAMESPACE not in there.names("/api/v1/namespaces")
+
+
+def hold(there: There, name: str, finalizers: list[str]) -> None:
+    there.merge(f"{DEFINITIONS}/{name}", {"metadata": {"finalizers": finalizers}})
+
+
+def test_it_ends_once_what_was_deleted_is_gone(there: There, capsys: Captured) -> None:
+    there.run("attach", "--yes", "--wait", "0")
+    names = ["nodepools.karpenter.sh", "provisioners.karpenter.sh"]
+    for name in names:
+        hold(there, name, ["example.com/cleanup"])
+    there.clock.happens = [lambda name=name: hold(there, name, []) for name in names]  # type: ignore[misc]
+    capsys.readouterr()
+
+    assert there.run("detach", "--yes") == 0
+
+    told = capsys.readouterr().out
+    line = "waiting until CustomResourceDefinition nodepools.karpenter.sh and 1 more are gone\n"
+    assert told.count("waiting") == told.count(line) == 1
+    assert there.names(DEFINITIONS) == []
+
+
+def test_what_stays_is_named_and_nothing_is_attached_meanwhile(
+    there: There, capsys: Captured
+) -> None:
+    there.run("attach", "--yes", "--wait", "0")
+    hold(there, "nodepools.karpenter.sh", ["example.com/cleanup"])
+    capsys.readouterr()
+
+    assert there.run("detach", "--yes") == 1
+    assert capsys.readouterr().err == (
+        "dovetail detach: CustomResourceDefinition nodepools.karpenter.sh is still there after "
+        "180 s: kubectl get customresourcedefinition nodepools.karpenter.sh -o yaml says in its "
+        "status or finalizers what keeps it\n"
+    )
+    assert there.run("attach", "--yes", "--wait", "0") == 2
+    assert capsys.readouterr().err == (
+        "dovetail attach: CustomResourceDefinition nodepools.karpenter.sh: is being deleted: run "
+        "it again in a minute\n"
+    )
