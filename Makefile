@@ -147,10 +147,10 @@ real-smoke: setup  ## Machines join and pods run on real Kubernetes components (
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync smoke-inflate smoke-others
 
 smoke-inflate:
-	@$(BIN)/pytest tests/real/test_attach.py tests/real/test_smoke.py -k "attach or inflate"
+	@$(BIN)/pytest tests/real/test_smoke.py -k "attached or inflate"
 
 smoke-others:
-	@$(BIN)/pytest tests/real/test_smoke.py tests/real/test_joining.py -k "not inflate"
+	@$(BIN)/pytest tests/real/test_smoke.py tests/real/test_joining.py -k "not inflate and not attached"
 
 real-judges: setup  ## What kubelet, kubectl, cloud-init, bash and API server say of user data, documents and definitions
 	@$(BIN)/python -m tests.real --only-build
