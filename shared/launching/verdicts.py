@@ -6,8 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.brakes.refusals import RefusalBook
-from shared.brakes.runaway import note_failure, subjects_of
-from shared.brakes.trials import recent_trials
+from shared.brakes.runaway import subjects_of
 from shared.disruption.drift import shape_hash
 from shared.events.node_events import MOST_PODS, event_on
 from shared.events.provisioner_conditions import (
@@ -16,10 +15,9 @@ from shared.events.provisioner_conditions import (
     refused_by_ec2,
 )
 from shared.events.recorder import EventRecorder
-from shared.launching.ami_canary import ImageRollout
 from shared.launching.insufficient_capacity import Verdict
+from shared.launching.never_joined import note_never_joined
 from shared.launching.offering_facts import Fact, note
-from shared.launching.registration_health import note_registration
 from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind, described, is_known, kind_of_ending
 from shared.model.ec2.launches import FleetError, Instance, Slot, Trial
@@ -141,18 +139,13 @@ class LaunchVerdicts:
         self._recorder.record(_died(deaths, owners))
 
     def _never_joined(self, slot: Slot, node: Node, waiting: Sequence[Pod]) -> None:
-        """Count a machine as one that never joined: against pods, owner, image and offering."""
-        ledger, name = self._ports.ledger, self._ports.cluster.name
-        failed = Trial(
+        trial = Trial(
             plan_id=slot.plan_id,
             launched_at=slot.launched_at,
             subjects=frozenset(subject for pod in waiting for subject in subjects_of(pod)),
             provisioners=frozenset({slot.provisioner}),
         )
-        note_failure(ledger, name, failed, recent_trials(ledger, name, self._ports.clock.now()))
-        note_registration(self._ports, node, joined=False)
-        ImageRollout(self._ports).failed(node)
-        note(self._ports, Fact.NEVER_JOINED, [slot.offering])
+        note_never_joined(self._ports, node, slot.offering, trial)
 
     def of_start(self, owner: Provisioner, site: Site) -> None:
         """Act on a machine that runs, where others died before."""

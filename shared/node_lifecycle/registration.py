@@ -5,12 +5,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from shared.brakes.runaway import note_failure, plan_of, subjects_of
-from shared.brakes.trials import recent_trials
+from shared.brakes.runaway import plan_of, subjects_of
 from shared.events.node_events import CONSOLE, event_on
-from shared.launching.ami_canary import ImageRollout
-from shared.launching.offering_facts import Fact, note
-from shared.launching.registration_health import note_registration
+from shared.launching.never_joined import note_never_joined
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import Slot, Trial
@@ -66,17 +63,8 @@ class Registration(NodeTimer):
 
         The slot is dropped last: while it is there, this is not done.
         """
-        if failed is not None:
-            name, now = self._ports.cluster.name, self._ports.clock.now()
-            note_failure(
-                self._ports.ledger, name, failed, recent_trials(self._ports.ledger, name, now)
-            )
-        note_registration(self._ports, node, joined=False)
-        if ImageRollout(self._ports).failed(node):
+        if note_never_joined(self._ports, node, _offering_of(node), failed):
             state = replace(state, image_stopped=True)
-        offering = _offering_of(node)
-        if offering is not None:
-            note(self._ports, Fact.NEVER_JOINED, [offering])
         text = (
             f"{node.instance_id} did not join the cluster in time and is terminated; look for "
             f"'Unable to register node' in its kubelet's log: {CONSOLE} {node.instance_id}"
