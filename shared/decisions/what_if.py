@@ -13,6 +13,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.scheduling.provisioner_offerings import never_with_image
 
 _SECONDS_AN_HOUR: Final = 3600
 
@@ -95,7 +96,15 @@ def with_provisioners(
     known = {site.provisioner for site in snapshot.sites}
     zones = tuple(sorted({zone for site in snapshot.sites for zone in site.zones}))
     kept = [found for found in snapshot.provisioners if found.name not in given]
-    new = [ProvisionerSite(provisioner=name, zones=zones) for name in given if name not in known]
+    new = [
+        ProvisionerSite(
+            provisioner=owner.name,
+            zones=zones,
+            without_image=never_with_image(owner.template, snapshot.instance_types),
+        )
+        for owner in given.values()
+        if owner.name not in known
+    ]
     return replace(
         snapshot,
         provisioners=tuple(sorted((*kept, *provisioners), key=lambda found: found.name)),

@@ -19,8 +19,8 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
 from shared.model.policy import KarpenterWay
 from shared.model.provisioner import Provisioner
-from shared.node_templates.images import ImageTable
 from shared.ports import NodePorts
+from shared.snapshot.images import ImageTable
 
 IMAGES: Final = "images#"
 # Longer than a machine may take to register, its launch included.

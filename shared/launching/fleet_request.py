@@ -24,8 +24,9 @@ from shared.model.provisioner import (
     MetadataBound,
     Provisioner,
 )
-from shared.node_templates.images import ImageTable, kubelet_taints
+from shared.node_templates.taints import kubelet_taints
 from shared.ports import ClusterEndpoint, Site
+from shared.snapshot.images import ImageTable
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody
 
 _NAME_LENGTH: Final = 20

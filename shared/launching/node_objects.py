@@ -26,7 +26,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.provisioner import Provisioner
 from shared.model.resources import PLAIN
-from shared.node_templates.images import node_taints
+from shared.node_templates.taints import node_taints
 from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import may_bind
 from shared.timers.timers import start_expiration, start_registration

@@ -17,9 +17,9 @@ from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import PermanentError
 from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner
-from shared.node_templates.images import resolve_images
 from shared.ports import ClusterPorts, Site
 from shared.snapshot.gather import Gathered, site_of
+from shared.snapshot.images import resolve_images
 
 
 class PlanLauncher:

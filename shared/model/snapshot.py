@@ -22,6 +22,8 @@ class ProvisionerSite:
         refusal: Why EC2 is not asked for it now, for people; empty when it may be. There are no
             zones then.
         refused: Offerings that EC2 refuses to this Provisioner alone.
+        without_image: Instance types that no image of its template boots; empty when none is found
+            at all, or when that is not known.
     """
 
     provisioner: str
@@ -29,6 +31,7 @@ class ProvisionerSite:
     reason: str = ""
     refusal: str = ""
     refused: frozenset[OfferingKey] = frozenset()
+    without_image: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,16 +10,16 @@ from shared.model.ec2.selectors import Selector, SelectorTerm, describe_selector
 from shared.model.errors import PermanentError
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.snapshot import ProvisionerSite
-from shared.node_templates.images import (
+from shared.planning.provisioner_checks import launch_problem, requirement_warnings
+from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
+from shared.snapshot.gather import role_problem, site_of
+from shared.snapshot.images import (
     ACCELERATORS,
     ImageTable,
     accelerators_of_images,
     demanded_labels,
     resolve_images,
 )
-from shared.planning.provisioner_checks import launch_problem, requirement_warnings
-from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
-from shared.snapshot.gather import role_problem, site_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,27 +121,25 @@ def _resolve(
         nowhere = Site(subnets=(), security_groups=())
         return Resolved(site=nowhere, images=ImageTable(), problems=(str(error),))
     ended = "" if own_template or images.ids else _ended(owner, version)
-    bootable = [known for known in instance_types if own_template or images.of(known.name)]
     zones = tuple(sorted({subnet.zone for subnet in site.subnets}))
+    found = ProvisionerSite(
+        provisioner=owner.name, zones=zones, without_image=images.lacks(instance_types)
+    )
     return Resolved(
         site=site,
         images=images,
         accelerators=accelerators_of_images(owner.template, images, instance_types),
         problems=tuple(_problems(ports, owner, site, images, ended)),
         unsupported_alias=bool(ended),
-        offering_problem=_offering_problem(owner, zones, bootable, instance_types),
+        offering_problem=_offering_problem(owner, found, instance_types),
     )
 
 
 def _offering_problem(
-    owner: Provisioner,
-    zones: tuple[str, ...],
-    bootable: Sequence[InstanceType],
-    catalogue: Sequence[InstanceType],
+    owner: Provisioner, site: ProvisionerSite, catalogue: Sequence[InstanceType]
 ) -> str:
     """Return why no offering can be asked for, with what is probably misspelled; else empty."""
-    site = ProvisionerSite(provisioner=owner.name, zones=zones)
-    problem = launch_problem(owner, site, bootable)
+    problem = launch_problem(owner, site, catalogue)
     return "; ".join((problem, *requirement_warnings(owner, catalogue))) if problem else ""
 
 

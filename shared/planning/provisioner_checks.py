@@ -1,6 +1,7 @@
 """Whether a Provisioner's requirements can be met, and what in them is probably a mistake."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
@@ -62,6 +63,10 @@ def launch_problem(
     found = offers(provisioner, site, instance_types, ())
     if found:
         return inflexible(provisioner, found)
+    bootable = replace(site, without_image=frozenset())
+    if site.without_image and offers(provisioner, bootable, instance_types, ()):
+        left = "the instance types that its requirements leave"
+        return f"its images boot none of {left} in {_few(site.zones)}"
     return f"its requirements leave no instance type in {_few(site.zones)}"
 
 

@@ -115,7 +115,7 @@ class Explainer:
             return (
                 _volume(pod_class)
                 if _volumes_apart(every, pod_class)
-                else _missing_label(every, pod_class)
+                else _missing_label(every, pod_class) + self._no_image(provisioner, site, pod_class)
             )
         shared = [Resources(((name, 1),)) for _, name in pod_class.scheduling.shared]
         requests = Resources.total((pod_class.scheduling.requests, *shared))
@@ -130,6 +130,17 @@ class Explainer:
                 return taken
         sold_out = self._not_on_sale(provisioner, site, pod_class, requests)
         return sold_out or self._inflexible(provisioner, site, pod_class, requests)
+
+    def _no_image(
+        self, provisioner: Provisioner, site: ProvisionerSite, pod_class: PodClass
+    ) -> str:
+        """Return that a pod would accept types without an image; empty when it would not."""
+        if not site.without_image:
+            return ""
+        any_image = replace(site, without_image=frozenset())
+        every = self._of(provisioner, any_image, pod_class, available_only=False)
+        accepted = _accepting(every, pod_class)
+        return "; its images do not boot the types that would do" if accepted else ""
 
     def _inflexible(
         self,
@@ -208,7 +219,10 @@ class Explainer:
     ) -> list[ProvisionerOffering]:
         found: list[ProvisionerOffering] = []
         for chosen in label_choices(provisioner, accepted_terms(pod_class.scheduling)):
-            question = (provisioner.name, tuple(sorted(chosen.items())), available_only)
+            question = (
+                *(provisioner.name, tuple(sorted(chosen.items()))),
+                *(available_only, site.without_image),
+            )
             if question not in self._offers:
                 self._offers[question] = offers(
                     provisioner,

@@ -39,13 +39,13 @@ from shared.model.provisioner import owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.replacement import REPLACED, start_replacement
-from shared.node_templates.images import resolve_images
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, KubernetesEvent, NodeChange, Severity, TimerKind
 from shared.provisioning.evaluation_budget import EvaluationBudget
 from shared.provisioning.planning_session import Turn
 from shared.provisioning.sightings import Sightings, sighted
 from shared.snapshot.gather import Gathered
+from shared.snapshot.images import resolve_images
 from shared.snapshot.volumes import with_volumes
 from shared.timers.heartbeats import running_timers
 from shared.timers.removal_permits import permitted, read_permits, take_permits

@@ -12,6 +12,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.savings.pools import OF_ONE_NODE, Pool, PoolKind, capacity_type_of, pool_of
+from shared.scheduling.provisioner_offerings import never_with_image
 
 _OWNER_KINDS: Final = {
     PoolKind.NODE_POOL: OwnerKind.NODE_POOL,
@@ -63,12 +64,14 @@ def owners_of(
 
 
 def site_of(
-    pool: Pool, owner: Provisioner, nodes: Iterable[Node], snapshot: ClusterSnapshot
+    pool: Pool, owner: Provisioner, nodes: Sequence[Node], snapshot: ClusterSnapshot
 ) -> ProvisionerSite:
     """Return where a pool's nodes can be launched: in the zones in which the cluster has nodes.
 
-    A pool that is only shown by its nodes keeps to their zones by its requirements.
+    A pool that is only shown by its nodes keeps to their zones by its requirements. What its nodes
+    are has an image.
     """
+    shown = {node.labels.get(keys.INSTANCE_TYPE, "") for node in nodes}
     zones = {node.labels.get(keys.ZONE, "") for node in (*nodes, *snapshot.nodes)}
     known = {
         offering.zone
@@ -79,6 +82,7 @@ def site_of(
         provisioner=owner.name,
         zones=tuple(sorted(zones & known)),
         reason=f"{pool} has no node in a zone of the catalogue",
+        without_image=never_with_image(owner.template, snapshot.instance_types) - shown,
     )
 
 

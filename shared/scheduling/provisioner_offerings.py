@@ -11,7 +11,7 @@ from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, OfferingKey
 from shared.model.kubernetes.daemonsets import DaemonSet
-from shared.model.provisioner import KubeletConfiguration, Provisioner
+from shared.model.provisioner import KubeletConfiguration, NodeTemplate, Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.model.snapshot import ProvisionerSite
@@ -145,6 +145,8 @@ def _machines(
         out.setdefault(key.instance_type, set()).add((key.zone, key.capacity_type))
     found = []
     for instance_type in instance_types:
+        if instance_type.name in site.without_image:
+            continue
         if not _template_allows(of_type, {**instance_type.labels, **fixed}):
             continue
         to_be_had = places.difference(out.get(instance_type.name, ()))
@@ -156,6 +158,23 @@ def _machines(
         if offerings:
             found.append((as_configured(provisioner, instance_type), offerings))
     return found
+
+
+def never_with_image(
+    template: NodeTemplate, instance_types: Iterable[InstanceType]
+) -> frozenset[str]:
+    """Return the types that the images a template's family recommends never boot.
+
+    That is all that is known without EC2: which types an image of the user's own boots is not.
+    """
+    family = FAMILIES.get(template.image_family or template.ami_family)
+    if family is None or template.launch_template or template.ami_selector:
+        return frozenset()
+    return frozenset(
+        instance_type.name
+        for instance_type in instance_types
+        if instance_type.labels.get(keys.INSTANCE_FAMILY) in family.lacks
+    )
 
 
 def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> InstanceType:

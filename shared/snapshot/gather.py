@@ -2,16 +2,17 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, partial
 
 from shared.brakes.refusals import KnownRefusals, RefusalBook
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.ec2.quotas import beyond
 from shared.model.ec2.selectors import describe_selector, tagged
-from shared.model.errors import PermanentError
+from shared.model.errors import AutoscalerError, PermanentError
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
 from shared.model.resources import Resources
@@ -19,6 +20,7 @@ from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.ports import ClusterPorts, Site
 from shared.ports.cluster import EachPage, nothing
 from shared.snapshot.deployment import DOLLARS, deploy_command
+from shared.snapshot.images import resolve_images
 from shared.snapshot.launch_body import LaunchBody
 from shared.snapshot.observed_allocatable import LEARNED, with_learned
 from shared.snapshot.volumes import with_volumes
@@ -76,6 +78,7 @@ def gather(
     refusals = RefusalBook(ports).read()
     types = _instance_types(ports) if anything else ()
     unavailable = _unavailable(ports, types, taken_at) if anything else frozenset()
+    without_image = cache(partial(_without_image, ports, types))
     snapshot = ClusterSnapshot(
         cluster=cluster.name,
         taken_at=taken_at,
@@ -84,7 +87,7 @@ def gather(
         bound=bound,
         provisioners=provisioners,
         sites=tuple(
-            _site(ports, provisioner, sites[provisioner.name], refusals, taken_at)
+            _site(ports, provisioner, sites[provisioner.name], refusals, taken_at, without_image)
             for provisioner in provisioners
             if provisioner.name in sites
         ),
@@ -211,6 +214,7 @@ def _site(
     site: Site,
     refusals: KnownRefusals,
     now: datetime,
+    without_image: Callable[[NodeTemplate], frozenset[str]],
 ) -> ProvisionerSite:
     known = refusals.of(ports, provisioner, site)
     if known.blocked(now):
@@ -228,7 +232,26 @@ def _site(
         zones, reason = (), f"no security group is found by {wanted}"
     if zones and (problem := role_problem(ports, template)):
         zones, reason = (), problem
-    left_out = known.left_out(now)
     return ProvisionerSite(
-        provisioner=provisioner.name, zones=zones, reason=reason, refused=left_out
+        provisioner=provisioner.name,
+        zones=zones,
+        reason=reason,
+        refused=known.left_out(now),
+        without_image=without_image(template) if zones else frozenset(),
     )
+
+
+def _without_image(
+    ports: ClusterPorts, instance_types: Sequence[InstanceType], template: NodeTemplate
+) -> frozenset[str]:
+    """Return the types that no image of a template boots, as far as images can be found now.
+
+    A launch looks for them again, and says what is wrong: no answer must not stop the pods that
+    need none, or those of other Provisioners.
+    """
+    try:
+        version = ports.cloud.endpoint().version
+        images = resolve_images(ports.cloud, template, version, instance_types)
+    except AutoscalerError:
+        return frozenset()
+    return images.lacks(instance_types)

@@ -8,7 +8,7 @@ from shared.ami_families import FAMILIES, refuse_wrong_user_data
 from shared.manifests.custom_resources.provisioners import decode_provisioners
 from shared.model import labels as keys
 from shared.model.provisioner import InvalidProvisioner, Provisioner
-from shared.node_templates.images import kubelet_taints
+from shared.node_templates.taints import kubelet_taints
 from shared.planning.offerings.picks import label_choices
 from shared.scheduling.provisioner_offerings import node_labels
 from tests.hostile.corpus import batches, mutated, try_batch

@@ -31,6 +31,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.explanation import counted
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
+from shared.scheduling.provisioner_offerings import never_with_image
 
 CLUSTER: Final = "offline"
 KINDS: Final = {
@@ -116,7 +117,14 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
     zones = sorted(
         {way.zone for instance_type in catalog.instance_types for way in instance_type.offerings}
     )
-    sites = tuple(ProvisionerSite(provisioner=p.name, zones=tuple(zones)) for p in provisioners)
+    sites = tuple(
+        ProvisionerSite(
+            provisioner=p.name,
+            zones=tuple(zones),
+            without_image=never_with_image(p.template, catalog.instance_types),
+        )
+        for p in provisioners
+    )
     bound = [pod for pod in pods if pod.node_name]
     bound += _missing_daemons(nodes, daemonsets, bound)
     snapshot = ClusterSnapshot(

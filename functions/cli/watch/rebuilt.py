@@ -13,6 +13,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
+from shared.scheduling.provisioner_offerings import never_with_image
 
 NO_OWNER: Final = "the cluster has no Provisioner or NodePool to plan with"
 NO_TYPES: Final = "no catalogue of instance types is known"
@@ -69,7 +70,14 @@ def rebuilt(
         bound=tuple(sorted(bound, key=lambda pod: (pod.key, pod.uid))),
         nodes=tuple(sorted(kept, key=lambda node: node.name)),
         provisioners=tuple(replace(owner, limits=None) for owner in provisioners),
-        sites=tuple(ProvisionerSite(provisioner=owner.name, zones=zones) for owner in provisioners),
+        sites=tuple(
+            ProvisionerSite(
+                provisioner=owner.name,
+                zones=zones,
+                without_image=never_with_image(owner.template, instance_types),
+            )
+            for owner in provisioners
+        ),
         daemonsets=tuple(daemon_set for daemon_set in daemonsets if not daemon_set.problem),
         slots=(),
         intents=(),

@@ -13,7 +13,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import LaunchOption
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.model.resources import Resources
-from shared.node_templates.images import resolve_images
+from shared.snapshot.images import resolve_images
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 from tests.builders import CATALOG, offering
 from tests.fakes.clock import FakeClock

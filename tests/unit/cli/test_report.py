@@ -138,9 +138,9 @@ def test_a_cluster_of_karpenter(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "What prod costs, and what it could cost" in page
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "as it runs: $4.8074/h, $3,509 a month, 16 nodes"
-    assert said[2].startswith("repacked: $1.4627/h, 8 nodes, saves 70 %, lower bound $1.3388/h")
+    assert said[2].startswith("repacked: $1.4637/h, 8 nodes, saves 70 %, lower bound $1.3398/h")
     # A PodDisruptionBudget that allows nothing holds the three nodes of payments.
-    assert said[1].startswith("consolidated: $1.8047/h, 10 nodes")
+    assert said[1].startswith("consolidated: $1.8057/h, 10 nodes")
 
 
 def test_a_cluster_of_node_groups_names_itself(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from tests.builders import NOW, needs, node, pods, provisioner, snapshot
+from tests.builders import NOW, instance_type, needs, node, pods, provisioner, snapshot
 
 HOUR = timedelta(hours=1)
 LARGE_ONLY = provisioner(also=needs(keys.INSTANCE_TYPE, "In", "m5.2xlarge"))
@@ -71,6 +71,11 @@ def test_a_new_provisioner_has_subnets_where_others_have_them() -> None:
     assert [found.name for found in more.provisioners] == ["default", "more"]
     assert more.sites[-1].zones == scene.sites[0].zones
     assert with_provisioners(scene, [LARGE_ONLY]).sites == scene.sites
+
+
+def test_a_new_provisioner_does_not_buy_what_its_images_never_boot() -> None:
+    scene = snapshot(instance_types=(instance_type("a1.large"), instance_type("m5.large")))
+    assert with_provisioners(scene, [provisioner("more")]).sites[-1].without_image == {"a1.large"}
 
 
 def test_nodes_are_paid_for_as_long_as_later_decisions_see_them() -> None:

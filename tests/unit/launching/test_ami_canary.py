@@ -13,8 +13,8 @@ from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
 from shared.model.kubernetes.nodes import Node
 from shared.model.policy import KarpenterWay
 from shared.node_lifecycle.registration import Registration
-from shared.node_templates.images import ImageTable
 from shared.ports import TimerKind
+from shared.snapshot.images import ImageTable
 from tests.builders import NOW, node, pod, provisioner
 from tests.unit.launching.launches import apart
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead

@@ -26,8 +26,8 @@ from shared.model.provisioner import (
     Provisioner,
 )
 from shared.model.resources import Resources
-from shared.node_templates.images import ImageTable
 from shared.ports import ClusterEndpoint, Site, Subnet
+from shared.snapshot.images import ImageTable
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 from tests.builders import CATALOG, SHAPES, ZONES, option, planned, pod, provisioner, ref
 

@@ -13,8 +13,8 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import FleetAnswer, LaunchOption
 from shared.model.errors import PermanentError
-from shared.node_templates.images import ImageTable
 from shared.snapshot.gather import gather
+from shared.snapshot.images import ImageTable
 from tests.builders import CATALOG, option, planned, pod, provisioner
 from tests.unit.launching.launches import intents
 from tests.unit.launching.test_fleet_request import AMD, context

@@ -1,5 +1,7 @@
 """Whether a Provisioner can launch anything, and what in it is probably a mistake."""
 
+from dataclasses import replace
+
 import pytest
 
 from shared.model import labels as keys
@@ -82,6 +84,17 @@ def test_provisioner_without_offering_or_subnet_cannot_launch() -> None:
     assert launch_problem(provisioner(), elsewhere, CATALOG) == expected
     assert launch_problem(owner, make.site(), CATALOG).startswith("its requirements leave no")
     assert launch_problem(owner, nowhere, CATALOG) == "no subnet has the tags a=b"
+
+
+def test_provisioner_whose_images_boot_nothing_that_it_asks_for_cannot_launch() -> None:
+    lacking = replace(make.site(zones=("us-east-1a",)), without_image=frozenset({"c6g.large"}))
+    owner = provisioner(requirements=needs(keys.ARCH, "In", "arm64"))
+    assert launch_problem(owner, lacking, CATALOG) == (
+        "its images boot none of the instance types that its requirements leave in us-east-1a"
+    )
+    nothing = provisioner(also=needs(keys.INSTANCE_TYPE, "In", "x9.huge"))
+    expected = "its requirements leave no instance type in us-east-1a"
+    assert launch_problem(nothing, lacking, CATALOG) == expected
 
 
 def test_single_requirement_that_excludes_types_is_named() -> None:

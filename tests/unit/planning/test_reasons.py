@@ -1,5 +1,6 @@
 """Why a pod fits nothing, in words people can act on."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,6 +106,18 @@ def test_requirements_that_leave_nothing_are_distinguished_from_pods_that_ask_to
 )
 def test_the_label_nothing_has_is_named_with_what_is_offered(selector: Any, text: str) -> None:
     assert reason(pod(node_selector=selector)) == text
+
+
+def test_labels_that_only_types_without_an_image_have_are_told_apart() -> None:
+    lacking = replace(make.site(), without_image=frozenset({"c6g.large"}))
+    owner = provisioner(requirements=needs(keys.CAPACITY_TYPE, "In", "on-demand"))
+    arm = pod(node_selector=needs(keys.ARCH, "In", "arm64"))
+    assert reason(arm, owner, sites=(lacking,)) == (
+        "needs kubernetes.io/arch in [arm64], offered amd64; "
+        "its images do not boot the types that would do"
+    )
+    other = pod(node_selector=needs("team", "In", "red"))
+    assert reason(other, owner, sites=(lacking,)).endswith("offered no such label")
 
 
 def test_long_lists_of_what_is_offered_are_cut() -> None:

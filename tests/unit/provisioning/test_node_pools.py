@@ -15,9 +15,9 @@ from shared.model.resources import Resources
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.termination import Termination
-from shared.ports import NoRivals, PoolStatus, Rival, RivalKind, TimerKind
+from shared.ports import MachineImage, NoRivals, PoolStatus, Rival, RivalKind, TimerKind
 from shared.snapshot.gather import gather
-from tests.builders import NOW, node, pod, provisioner
+from tests.builders import GIB, NOW, node, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
 
 
@@ -107,6 +107,22 @@ def test_a_pod_gets_a_node_of_the_pool_that_empties_and_goes() -> None:
     assert world.alive == []
     assert world.cluster.nodes() == ()
     assert world.messages("Terminated", "NodePool")
+
+
+def test_a_pool_without_architecture_launches_what_its_images_boot() -> None:
+    on_demand = {"key": keys.CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]}
+    described = node_class(amiSelectorTerms=[{"id": "ami-1"}], amiFamily="AL2023")
+    world = world_of(
+        pod(memory=GIB), pool=node_pool(spec={"requirements": [on_demand]}), described=described
+    )
+    (small, *_) = world.catalog.instance_types()
+    world.cloud.images = (
+        MachineImage(image_id="ami-1", name="mine", architecture="amd64", created_at=NOW),
+    )
+    assert small.labels[keys.ARCH] == "arm64"
+    assert min(small.offerings).price_micros_per_hour < 96_000
+    assert world.provision().nodes_launched == 1
+    assert world.node.labels[keys.INSTANCE_TYPE] == "m5.large"
 
 
 def test_the_kubelet_registers_with_no_execute_as_karpenter_says() -> None:

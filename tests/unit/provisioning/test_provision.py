@@ -190,7 +190,7 @@ def test_each_group_of_a_plan_is_one_fleet() -> None:
     world = World(provisioner(), near, far)
     report = world.provision()
     assert (report.launches, report.nodes_launched) == (2, 2)
-    assert len(world.cloud.called("image_ids")) == 1
+    assert len(world.cloud.called("image_ids")) == 2  # for the snapshot, and for all launches
 
 
 def test_pods_nothing_holds_get_an_event_with_the_reason() -> None:

@@ -20,6 +20,7 @@ from tests.builders import (
     ZONES,
     budget,
     daemonset,
+    instance_type,
     needs,
     node_of,
     pod,
@@ -100,6 +101,14 @@ def test_a_site_has_the_zones_of_the_cluster_that_have_prices() -> None:
     pools = pools_of((found, elsewhere))
     ((pool, owner),) = owners_of(scene((found, elsewhere)), pools).items()
     assert site_of(pool, owner, pools[pool], scene((found, elsewhere))).zones == (ZONES[0],)
+
+
+def test_types_that_images_never_boot_are_not_launched_but_those_of_running_nodes_are() -> None:
+    old, older = instance_type("a1.large"), instance_type("a1.xlarge")
+    found = node_of("n1", old)
+    seen = scene((found,), instance_types=(old, older, *TYPES))
+    ((pool, owner),) = owners_of(seen, pools_of((found,))).items()
+    assert site_of(pool, owner, (found,), seen).without_image == {"a1.xlarge"}
 
 
 def test_a_general_pool_gets_all_general_types_of_its_architecture() -> None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
-from shared.model.ec2.instance_types import CapacityType
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.pods import Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
@@ -23,6 +25,7 @@ from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,
     as_configured,
     in_order,
+    never_with_image,
     node_labels,
     offers,
 )
@@ -61,6 +64,24 @@ def test_offerings_ec2_was_out_of_are_left_out() -> None:
     found = {offer.instance_type.name: offer for offer in bought(provisioner(), unavailable=out)}
     assert [offering.zone for offering in found["m5.large"].offerings] == [C]
     assert len(found["m5.xlarge"].offerings) == 3
+
+
+def test_types_without_an_image_are_never_offered() -> None:
+    lacking = replace(site(), without_image=frozenset({"m5.large"}))
+    for unavailable in (frozenset[OfferingKey](), None):
+        found = offers(provisioner(), lacking, make.CATALOG, (), unavailable=unavailable)
+        assert names(found) == ["m5.2xlarge", "m5.xlarge"]
+
+
+def test_only_images_that_a_family_recommends_are_known_to_boot_no_machine_of_some_types() -> None:
+    types = (make.instance_type("a1.large", arch="arm64"), make.instance_type("g5g.xlarge"))
+    lacked = partial(never_with_image, instance_types=types)
+    assert lacked(NodeTemplate()) == {"a1.large"}
+    assert lacked(NodeTemplate(ami_family="AL2")) == {"g5g.xlarge"}
+    assert lacked(NodeTemplate(ami_family="Custom", image_family="AL2023")) == {"a1.large"}
+    assert lacked(NodeTemplate(ami_family="Windows2022")) == frozenset()
+    assert lacked(NodeTemplate(launch_template="mine")) == frozenset()
+    assert lacked(NodeTemplate(ami_selector=selector_of({"team": "red"}))) == frozenset()
 
 
 def test_a_node_gets_its_makers_labels_and_every_settled_requirement() -> None:

@@ -15,7 +15,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.plan import Plan
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate
 from shared.planning.decide import decide
-from shared.ports import Subnet
+from shared.ports import MachineImage, Subnet
 from shared.provisioning.wake_batch import ClusterWake, wakes
 from shared.snapshot.gather import gather
 from tests import builders as make
@@ -108,6 +108,34 @@ def test_selectors_left_empty_mean_what_carries_the_clusters_tag() -> None:
     (template,) = world.cloud.called("site")
     assert isinstance(template, NodeTemplate)
     assert template.subnet_selector == selector_of({f"kubernetes.io/cluster/{NAME}": "*"})
+
+
+def test_a_site_knows_the_types_that_no_image_boots() -> None:
+    chosen = replace(provisioner().template, ami_selector=selector_of({"team": "red"}))
+    world = World(provisioner(template=chosen), provisioner("same", template=chosen), pod())
+    world.cloud.images = (
+        MachineImage(
+            image_id="ami-1",
+            name="nodes",
+            architecture="amd64",
+            created_at=NOW,
+            tags={"team": "red"},
+        ),
+    )
+    found = gather(world.ports, "p").snapshot.sites
+    assert [site.without_image for site in found] == [{"c6g.large"}, {"c6g.large"}]
+    assert len(world.cloud.called("find_images")) == 1
+    own = replace(chosen, launch_template="mine")
+    world.cluster.add(provisioner(template=own), provisioner("same", template=own))
+    found = gather(world.ports, "p").snapshot.sites
+    assert [site.without_image for site in found] == [frozenset()] * 2
+
+
+def test_images_that_cannot_be_read_now_are_looked_for_by_the_launch() -> None:
+    world = World(provisioner(), pod())
+    world.cloud.throttle_next("image_ids")
+    (site,) = gather(world.ports, "p").snapshot.sites
+    assert (site.zones, site.without_image) == (make.ZONES, frozenset())
 
 
 def test_a_decision_is_written_so_that_it_can_be_read() -> None:

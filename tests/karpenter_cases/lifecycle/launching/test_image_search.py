@@ -7,7 +7,7 @@ import pytest
 from shared.aws.ec2.parsing import image_request
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.model.provisioner import NodeTemplate
-from shared.node_templates.images import ImageTable, resolve_images, selected_images
+from shared.snapshot.images import ImageTable, resolve_images, selected_images
 from tests.builders import CATALOG, instance_type
 from tests.fakes.cloud import FakeCloud
 from tests.karpenter_cases.lifecycle.births import image, provisioner

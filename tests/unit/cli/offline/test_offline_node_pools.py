@@ -1,5 +1,6 @@
 """NodePools and EC2NodeClasses among the files of an offline plan."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -135,3 +136,11 @@ def test_v1beta1_is_read_as_v1_with_a_note() -> None:
 def test_what_cannot_be_planned_is_refused_in_one_line(raws: Any, words: str) -> None:
     with pytest.raises(InvalidDocumentError, match=words):
         read(*raws)
+
+
+def test_types_that_recommended_images_never_boot_are_not_planned() -> None:
+    types = (make.instance_type("a1.large"), make.instance_type("m5.large", price=200_000))
+    documents = [Document(where="a", raw=raw) for raw in (node_pool(), node_class(), POD)]
+    found = read_snapshot(documents, replace(CATALOG, instance_types=types))
+    (planned,) = decide(found.snapshot).nodes
+    assert {option.offering.instance_type for option in planned.options} == {"m5.large"}

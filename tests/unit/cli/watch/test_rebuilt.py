@@ -1,7 +1,7 @@
 """What a cluster's pods cost at least: Dovetail's nodes planned anew, the others staying."""
 
 from functions.cli.watch.rebuilt import least, rebuilt
-from tests.builders import CATALOG, NOW, daemonset, node, pod, pods, provisioner
+from tests.builders import CATALOG, NOW, daemonset, instance_type, node, pod, pods, provisioner
 
 
 def test_pods_on_dovetails_nodes_wait_anew_and_others_stay_where_they_are() -> None:
@@ -56,3 +56,9 @@ def test_the_bound_is_no_more_than_the_plan_and_counts_what_has_a_place() -> Non
     found = least(rebuilt([node("n1")], running, [provisioner()], [], CATALOG, NOW))
     assert 0 < found.bound <= found.planned
     assert (found.pods, found.left_out) == (6, 1)
+
+
+def test_types_that_no_image_boots_do_not_lower_the_bound() -> None:
+    types = (instance_type("a1.large"), *CATALOG)
+    snapshot = rebuilt([], [pod()], [provisioner()], [], types, NOW)
+    assert [site.without_image for site in snapshot.sites] == [{"a1.large"}]

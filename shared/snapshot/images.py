@@ -1,4 +1,4 @@
-"""The image that each instance type boots, and the taints that a machine starts with."""
+"""The image that each instance type boots."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,16 +7,12 @@ from typing import Final
 from shared.ami_families import ImageRequest, family_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
-from shared.model.kubernetes.taints import Effect, Taint
-from shared.model.provisioner import NodeTemplate, Provisioner
+from shared.model.provisioner import NodeTemplate
 from shared.ports import CloudProvider, MachineImage
 
 # Labels of machines with accelerators: what an image has drivers for depends on them.
 ACCELERATORS: Final = (keys.INSTANCE_ACCELERATOR_COUNT, keys.INSTANCE_GPU_COUNT)
 _SELECTED: Final = "selected"
-_UNINITIALIZED: Final = Taint(
-    key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +31,16 @@ class ImageTable:
     def of(self, instance_type: str) -> str | None:
         """Return the AMI id that machines of a type boot, None when there is no image for them."""
         return self.ids.get(self.kinds.get(instance_type, ""))
+
+    def lacks(self, instance_types: Iterable[InstanceType]) -> frozenset[str]:
+        """Return the types without an image; none while there is no image at all."""
+        if not self.ids:
+            return frozenset()
+        return frozenset(
+            instance_type.name
+            for instance_type in instance_types
+            if self.of(instance_type.name) is None
+        )
 
     def with_ids(self, changes: Mapping[str, str]) -> "ImageTable":
         """Return the table with other images for some of its kinds."""
@@ -128,40 +134,6 @@ def selected_images(
         kinds=kinds,
         ids={kind: image.image_id for kind, image in sorted(newest.items()) if kind in used},
     )
-
-
-def kubelet_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
-    """Return the taints that user data asks the kubelet to register its Node with, sorted.
-
-    The taint of an external cloud provider is left out, also where the user names it: the kubelet
-    adds it by itself, and the API server refuses a Node that carries it twice.
-
-    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/kubelet/kubelet_node_status.go
-    (initialNode) and .../pkg/apis/core/validation/validation.go (validateNodeTaints), 2026-11-22.
-    """
-    return _unique((*_asked(provisioner), provisioner.dialect.registering_taint))
-
-
-def node_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
-    """Return the taints of the Node object that is made for a machine, sorted.
-
-    Those of the kubelet, and the one that asks the cloud controller to initialize the node.
-    """
-    closing = provisioner.dialect.closing_taint
-    return _unique((*_asked(provisioner), closing, _UNINITIALIZED))
-
-
-def _asked(provisioner: Provisioner) -> tuple[Taint, ...]:
-    wanted = (*provisioner.taints, *provisioner.startup_taints)
-    return tuple(taint for taint in wanted if taint.key != keys.CLOUD_UNINITIALIZED_TAINT)
-
-
-def _unique(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Return the taints, sorted; of several with the same key and effect the first."""
-    found: dict[tuple[str, Effect], Taint] = {}
-    for taint in taints:
-        found.setdefault((taint.key, taint.effect), taint)
-    return tuple(sorted(found.values()))
 
 
 def demanded_labels(image: MachineImage) -> dict[str, str]:

@@ -8,22 +8,17 @@ import pytest
 from shared.manifests.api.selector_map import image_selector_of
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
-from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import NodeTemplate
-from shared.node_templates.images import (
+from shared.ports import MachineImage
+from shared.snapshot.images import (
     ImageTable,
-    kubelet_taints,
-    node_taints,
     resolve_images,
     selected_images,
 )
-from shared.ports import MachineImage
-from tests.builders import CATALOG, provisioner
+from tests.builders import CATALOG
 from tests.fakes.cloud import FakeCloud
 from tests.unit.launching.test_fleet_request import AMD, ARM
 
-BATCH = Taint(key="batch", value="yes", effect=Effect.NO_SCHEDULE)
-WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
 BORN = datetime(2026, 8, 1, tzinfo=UTC)
 IMAGE = MachineImage(
     image_id="ami-1", name="nodes-1", architecture="amd64", created_at=BORN, tags={"team": "red"}
@@ -90,38 +85,15 @@ def test_an_older_image_can_be_taken_for_some_machines() -> None:
     assert "selected:other" not in held.ids
 
 
-def test_the_node_object_has_the_taints_of_its_provisioner_ours_and_the_cloud_providers() -> None:
-    found = node_taints(provisioner(taints=(BATCH,), startup_taints=(WAIT,)))
-    assert [taint.describe() for taint in found] == [
-        "batch=yes:NoSchedule",
-        "cilium:NoExecute",
-        "karpenter.sh/not-ready:NoSchedule",
-        "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
-    ]
-
-
-def test_the_kubelet_does_not_get_the_taint_that_it_adds_by_itself() -> None:
-    cloud = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, effect=Effect.NO_SCHEDULE)
-    found = kubelet_taints(provisioner(taints=(BATCH,), startup_taints=(WAIT, cloud)))
-    assert [taint.describe() for taint in found] == [
-        "batch=yes:NoSchedule",
-        "cilium:NoExecute",
-        "karpenter.sh/not-ready:NoSchedule",
-    ]
-
-
-def test_of_taints_with_the_same_key_and_effect_the_provisioners_own_comes_first() -> None:
-    again = replace(BATCH, value="no")
-    mixed = provisioner(taints=(BATCH,), startup_taints=(again, replace(again, effect=WAIT.effect)))
-    named = [
-        node_taint.describe() for node_taint in node_taints(mixed) if node_taint.key == BATCH.key
-    ]
-    assert named == ["batch=no:NoExecute", "batch=yes:NoSchedule"]
-
-
 def test_an_image_of_another_family_can_be_booted() -> None:
     cloud = FakeCloud()
     template = NodeTemplate(ami_family="Custom", image_family="AL2023", image_version="v20260120")
     table = resolve_images(cloud, template, "1.33", CATALOG)
     asked = table.kinds["m5.large"]
     assert "/amazon-eks-node-al2023-x86_64-standard-1.33-v20260120/" in asked
+
+
+def test_types_without_an_image_are_known_once_there_is_an_image() -> None:
+    assert selected_images((IMAGE,), CATALOG).lacks(CATALOG) == {"c6g.large"}
+    assert selected_images((IMAGE, ARM_IMAGE), CATALOG).lacks(CATALOG) == frozenset()
+    assert ImageTable().lacks(CATALOG) == frozenset()
