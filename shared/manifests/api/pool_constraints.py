@@ -50,12 +50,22 @@ _UNANSWERED: Final = (
     "Dovetail does not know this of instance types; remove it, and choose by "
     f"{keys.INSTANCE_FAMILY} or {keys.INSTANCE_TYPE} where it matters"
 )
+# What Karpenter's v1 knows besides: as labels of a user's own they would choose nothing, and nodes
+# would claim what they are not.
+# Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/v1/labels.go (init),
+# 2026-11.
+_CHOSEN_OTHERWISE: Final = {
+    keys.ZONE_ID: f"Dovetail chooses zones by their names; ask for {keys.ZONE}",
+    "node.kubernetes.io/windows-build": "all nodes of Dovetail run Linux; remove it",
+}
 
 
 def pool_label_key_fault(key: str) -> str | None:
     """Return what to change in a key of a label, None when a NodePool may choose it."""
     if key in _NOT_IN_THE_CATALOGUE:
         return _UNANSWERED
+    if key in _CHOSEN_OTHERWISE:
+        return _CHOSEN_OTHERWISE[key]
     restricted = key == keys.INSTANCE_PODS or keys.is_restricted(key, V1.reserved_domains)
     return key_fault(key) or (_OF_THE_POOL if restricted else None)
 

@@ -56,6 +56,14 @@ def refused(raw: dict[str, Any], words: str) -> None:
             wants("karpenter.k8s.aws/instance-ebs-bandwidth", "Gt", "1"),
             "key: Dovetail does not know this of instance types",
         ),
+        (
+            wants("topology.k8s.aws/zone-id", "NotIn", "use1-az6"),
+            "key: Dovetail chooses zones by their names; ask for topology.kubernetes.io/zone",
+        ),
+        (
+            wants("node.kubernetes.io/windows-build", "In", "10.0.20348"),
+            "key: all nodes of Dovetail run Linux; remove it",
+        ),
         ({"operator": "Exists"}, "key: write a label of nodes"),
     ],
 )
