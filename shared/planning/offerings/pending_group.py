@@ -221,6 +221,8 @@ class PendingGroup:
             return False
         self._tries.pop()
         self._active = None
+        # Their limits may have room for what is insisted on now.
+        self.turned_away.clear()
         return True
 
     def close(self) -> None:

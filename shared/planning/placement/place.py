@@ -12,7 +12,7 @@ from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.buying import Purchase, buy
-from shared.planning.state import PlanState
+from shared.planning.state import PlanState, within
 from shared.scheduling.topology.constraints import accepts
 from shared.scheduling.topology.counts import Place, Profile, add
 
@@ -125,13 +125,12 @@ def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
     domains = plan_state.launchables.domains(
         pod_group.signature, kind.keys, pod_group.requests_with(())
     )
-    sellers = plan_state.launchables.sellers(pod_group.signature)
     for domain in sorted(domains, key=lambda d: (domains[d], str(d))):
         plan_state.work.spend(_PURCHASE, pod_group.index)
         labels = dict(zip(kind.keys, domain, strict=True))
         single = _buy(plan_state, pod_group, 1, labels)
         if single is None:
-            pod_group.turned_away |= sellers & plan_state.limits.keys()
+            pod_group.turned_away |= _limited(plan_state, pod_group, labels)
             continue
         most = _acceptable(pod_group, labels, plan_state.company(single.ways[0]))
         if not most:
@@ -156,6 +155,26 @@ def _buy(
         requests=pod_group.requests_with((), count),
         labels=labels,
     )
+
+
+def _limited(
+    plan_state: PlanState, pod_group: PendingGroup, labels: Mapping[str, str | None]
+) -> set[str]:
+    """Return the provisioners whose limits leave out a machine that would hold a pod there."""
+    table, left = plan_state.table, plan_state.all_left()
+    mask = plan_state.launchables.accepting(pod_group.signature)
+    for key, value in labels.items():
+        mask &= table.labelled(key, value)
+    requests = pod_group.requests_with(())
+    return {
+        table.offers[index].provisioner.name
+        for index in {way.offer for way in table.of_mask(mask)}
+        if not within(
+            table.offers[index].instance_type.capacity,
+            left.get(table.offers[index].provisioner.name),
+        )
+        and table.holds(requests, index)
+    }
 
 
 def _counts(most: int) -> Iterator[int]:

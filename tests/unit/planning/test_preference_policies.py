@@ -61,6 +61,17 @@ def test_a_respected_preference_is_given_up_when_nothing_else_can_place_the_pod(
     assert len(large.unschedulable) == 2
 
 
+def test_limits_too_small_for_a_preference_leave_room_for_the_pod_without_it() -> None:
+    choosy = pod(preferred_nodes=prefers((1, keys.INSTANCE_TYPE, "m5.2xlarge")))
+    world = snapshot(choosy, provisioners=(provisioner(limits=Resources.of(cpu=4000)),))
+    plan = decide(world, under(RESPECT))
+    assert [node.options[0].offering.instance_type for node in plan.nodes] == ["m5.large"]
+    # Where the limits are too small even without it, they are named.
+    least = snapshot(choosy, provisioners=(provisioner(limits=Resources.of(cpu=1000)),))
+    (left,) = decide(least, under(RESPECT)).unschedulable
+    assert left.limited == {"default"}
+
+
 def test_respected_preferences_are_given_up_in_karpenters_order() -> None:
     zones = make.affinity(keys.ZONE, weight=10)
     wanted = webs(5, anti_affinity=(*APART, zones), preferred_nodes=prefers((1, keys.ZONE, B)))

@@ -1,5 +1,7 @@
 """Options of a launch offer as many values of a label as its owner asks for (minValues)."""
 
+from dataclasses import replace
+
 import pytest
 
 from shared.model import labels as keys
@@ -7,12 +9,13 @@ from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import PlannedNode
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.provisioner_checks import launch_problem
 from tests import builders as make
 from tests.builders import GIB, instance_type, needs, pod, pods, provisioner, snapshot
-from tests.unit.planning.asking import QUICK, why
+from tests.unit.planning.asking import DB, QUICK, A, B, C, in_zone, why
 
 # From the cheapest upwards; the last one is above the ceiling on prices of options.
 WIDE = (
@@ -82,6 +85,24 @@ def test_next_owner_is_tried_where_options_are_too_few() -> None:
     owners = (flexible(5), provisioner("spare"))
     plan = decide(snapshot(pod(), provisioners=owners, instance_types=WIDE), QUICK)
     assert [node.provisioner for node in plan.nodes] == ["spare"]
+
+
+def test_limits_are_blamed_only_where_they_leave_out_a_machine_that_would_hold_the_pod() -> None:
+    # The zone of the pod that it must be near sells one of the two families asked for.
+    types = (WIDE[0], instance_type("m5.large", zones=(A, B)))
+    owner = replace(flexible(2), limits=Resources.of(cpu=1_000_000))
+    near = pod(affinity=(make.affinity(keys.ZONE, selector=DB),))
+    db = pod("db", labels={"app": "db"}, node_name="n1")
+    full = in_zone(C, "n1", unschedulable=True)
+    seen = snapshot(near, provisioners=(owner,), instance_types=types, nodes=(full,), bound=(db,))
+    assert why(decide(seen, QUICK)) == {
+        "a": "default: its topology rules leave no place: "
+        "pod affinity over topology.kubernetes.io/zone to pods with app=db"
+    }
+    # Smaller machines are within the limits, those that would hold it are not.
+    large = pod(cpu=3000, affinity=(make.affinity(),))
+    plan = planned(large, owner=provisioner(limits=Resources.of(cpu=3000)))
+    assert why(plan) == {"a": "default: its limits are in the way: cpu 3 left of 3"}
 
 
 @pytest.mark.parametrize(("zones", "placed"), [(3, 1), (4, 0)])
