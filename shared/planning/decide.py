@@ -46,8 +46,9 @@ def decide(
     Args:
         snapshot: What is known of the cluster.
         settings: What a good plan is.
-        budget_steps: What the decision may cost. Above it the pods that cost most are set aside,
-            and the others are decided for with half of it, until they fit.
+        budget_steps: What placing all pods at once may cost. Above it the pods that cost most are
+            set aside, and the others are decided for with half of it, until they fit. Placing them
+            again by priority may cost as much, and so may weighing preferences.
     """
     settings = settings or PackingSettings()
     asked = asking(snapshot)
@@ -61,7 +62,8 @@ def decide(
         tries += 1
         work = Work(budget_steps)
         try:
-            plain = _solved(snapshot, waiting, settings, work, weighed=frozenset())
+            again = Work(budget_steps)
+            plain = _solved(snapshot, waiting, settings, work, weighed=frozenset(), again=again)
         except OverBudgetError:
             waiting, dear = cheapest(waiting, work, tries)
             unplaced += [_set_aside(pod) for pod in dear]
@@ -93,18 +95,33 @@ def _solved(
     work: Work,
     *,
     weighed: AbstractSet[Wish],
+    again: Work | None = None,
 ) -> PlanState:
-    """Return the state with all pods solved at once; where some are left, solved by priority."""
+    """Return the state with all pods solved at once; where some are left, solved by priority.
+
+    Args:
+        snapshot: What is known of the cluster.
+        waiting: The pods that are decided for.
+        settings: What a good plan is.
+        work: What solving them at once may cost.
+        weighed: Of the preferences that are weighed, those that are rules.
+        again: What solving them by priority may cost, `work` where it is not given. Above it they
+            stay as they were solved at once.
+
+    Raises:
+        OverBudgetError: If solving them at once takes more steps than it may.
+    """
     together = initial_state(snapshot, waiting, settings, work, weighed)
     solve(together, together.pod_groups)
     left = [pod_group.priority for pod_group in together.unplaced()]
     if not left or min(pod_group.priority for pod_group in together.pod_groups) >= max(left):
         return together
-    ranked = initial_state(snapshot, waiting, settings, work, weighed)
-    for priority in sorted({pod_group.priority for pod_group in ranked.pod_groups}, reverse=True):
-        solve(
-            ranked, [pod_group for pod_group in ranked.pod_groups if pod_group.priority == priority]
-        )
+    try:
+        ranked = initial_state(snapshot, waiting, settings, again or work, weighed)
+        for rank in sorted({pod_group.priority for pod_group in ranked.pod_groups}, reverse=True):
+            solve(ranked, [entry for entry in ranked.pod_groups if entry.priority == rank])
+    except OverBudgetError:
+        return together
     ranked.remark = together.remark
     return ranked if ranked.left_over() < together.left_over() else together
 

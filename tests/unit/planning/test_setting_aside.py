@@ -1,6 +1,7 @@
 """The work of one plan is bounded: the most expensive pods are set aside, the others placed."""
 
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -9,14 +10,19 @@ from shared.decisions.record import to_plain
 from shared.decisions.restoring import restore
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
+from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
+from shared.planning.initial_state import initial_state
 from shared.planning.offerings.picks import MOST_PICKS
 from shared.planning.setting_aside import BUDGET_STEPS, NO_PICK, SET_ASIDE, cheapest
+from shared.planning.solver import solve
 from shared.planning.work import OverBudgetError, Work, estimates
 from shared.scheduling.pod_classes import PodClass
 from tests import builders as make
 from tests.benchmarks.planning import bounded
 from tests.builders import needs, pod, pods, provisioner, snapshot
+from tests.unit.planning.asking import QUICK
 
 OPEN = provisioner(also=needs("team", "Exists"))
 
@@ -128,6 +134,34 @@ def test_the_same_budget_gives_the_same_plan_from_what_was_written_down() -> Non
     # As read from a decision, no two pods share an object.
     copies = [restore(Pod, to_plain(other_pod)) for other_pod in world.pending]
     assert decide(replace(world, pending=tuple(copies)), budget_steps=20_000) == plan
+
+
+def steps_at_once(world: ClusterSnapshot) -> int:
+    """Return what it costs to solve all pods at once."""
+    work = Work(BUDGET_STEPS)
+    plan_state = initial_state(world, world.pending, QUICK, work, frozenset())
+    solve(plan_state, plan_state.pod_groups)
+    return work.steps
+
+
+def test_solving_again_by_priority_sets_no_pod_aside() -> None:
+    stuck = pod("stuck", cpu=90_000, priority=9)
+    waiting = [pods(30, f"p{rank}", cpu=100 + rank, priority=rank) for rank in range(3)]
+    world = snapshot(stuck, *chain(*waiting))
+    # Packed rank by rank they cost more than packed together.
+    plan = decide(world, QUICK, budget_steps=steps_at_once(world))
+    assert later(plan) == []
+    assert [pod_left.pod.name for pod_left in plan.unschedulable] == ["stuck"]
+
+
+def test_priority_counts_where_solving_all_at_once_uses_the_budget_up() -> None:
+    near = (make.affinity(selector=make.selector(app="db"), weight=3),)
+    high = pod("z", cpu=1500, priority=100, affinity=near)
+    limited = provisioner(limits=Resources.of(cpu=2000))
+    world = snapshot(pod("a", cpu=1500), high, provisioners=(limited,))
+    plan = decide(world, QUICK, budget_steps=steps_at_once(world))
+    assert later(plan) == []
+    assert [pod_left.pod.name for pod_left in plan.unschedulable] == ["a"]
 
 
 def test_a_budget_for_nothing_sets_every_pod_aside() -> None:
