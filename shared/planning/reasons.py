@@ -26,6 +26,7 @@ from shared.scheduling.node_constraints import NodeConstraints, could_buy, signa
 from shared.scheduling.pod_classes import PodClass
 from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,
+    free_requirements,
     in_order,
     offers,
     place_labels,
@@ -290,11 +291,16 @@ def _standing(offer: ProvisionerOffering) -> list[dict[str, str]]:
 def _missing_label(every: Sequence[ProvisionerOffering], pod_class: PodClass) -> str:
     """Return the first thing asked for that no machine has, or that none has all at once."""
     standing = [labels for offer in every for labels in _standing(offer)]
+    left_open = Requirements.of(free_requirements(every[0].provisioner))
     for term in accepted_terms(pod_class.scheduling):
         for wanted in term:
             if wanted.is_empty():
                 return f"what it asks of {wanted.key} contradicts itself: no value is right"
             values = {labels.get(wanted.key) for labels in standing}
+            free = left_open.get(wanted.key)
+            if free is not None and not free.intersect(wanted).is_empty():
+                # Nodes get a value that is right, where all else is.
+                continue
             if not any(wanted.allows(value) for value in values):
                 offered = sorted(value for value in values if value is not None)
                 more = f" and {len(offered) - _SHOWN} more" if len(offered) > _SHOWN else ""

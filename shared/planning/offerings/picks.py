@@ -51,7 +51,8 @@ class Picks:
     def want(self, alternatives: Sequence[Requirements]) -> bool:
         """Pick what some OR-ed terms need; return whether there was room for all of it.
 
-        Terms that differ in nothing but the values of custom labels are served by one pick.
+        Terms that differ in nothing but the values of custom labels are served by one pick. Those
+        that no pick serves are left out.
         """
         if not self._free:
             return True
@@ -73,11 +74,16 @@ class Picks:
         return room
 
     def _smallest(self, asked: Iterable[Requirement]) -> _Pick:
-        found = (
-            (requirement.key, some_value(requirement.intersect(self._free[requirement.key])))
-            for requirement in asked
-        )
-        return tuple((key, value) for key, value in found if value is not None)
+        """Return the smallest values that both allow; none if one label has no such value."""
+        found: list[tuple[str, str]] = []
+        for requirement in asked:
+            both = requirement.intersect(self._free[requirement.key])
+            value = some_value(both)
+            if value is not None:
+                found.append((both.key, value))
+            elif not both.absent:
+                return ()
+        return tuple(found)
 
     def _is_served(self, asked: Sequence[Requirement]) -> bool:
         """Return whether a pick of the same labels, and no others, is accepted."""

@@ -184,6 +184,12 @@ def test_a_label_that_must_be_absent_and_is_on_every_node_is_named() -> None:
     )
 
 
+def test_of_labels_left_open_the_one_without_the_value_is_named() -> None:
+    owner = provisioner(also=(*needs("a", "In", "1", "2"), *needs("b", "In", "1", "2")))
+    asked = needs("a", "In", "1").merge(needs("b", "In", "3"))
+    assert reason(pod(node_selector=asked), owner) == "needs b in [3], offered no such label"
+
+
 def test_demands_that_exclude_each_other_are_named() -> None:
     wanted = needs(keys.ZONE, "In", "a").merge(needs(keys.ZONE, "In", "b"))
     assert reason(pod(node_selector=wanted)) == (

@@ -68,6 +68,20 @@ def test_terms_that_differ_in_custom_labels_alone_are_served_by_one_pick() -> No
     assert asked.listed() == ({}, {"team": "t0"})
 
 
+def test_terms_that_no_pick_serves_leave_the_pick_to_the_others() -> None:
+    asked = picks()
+    # A label that may be absent on both sides needs no value.
+    absent = Picks(
+        provisioner(also=(*needs("team", "In", "red", "blue"), *needs("tier", "NotIn", "1")))
+    )
+    assert asked.want(
+        (team("pink", needs("tier", "In", "1")), team("red", needs("tier", "In", "2")))
+    )
+    assert asked.listed() == ({}, {"team": "red", "tier": "2"})
+    assert absent.want((team("blue", needs("tier", "DoesNotExist")),))
+    assert absent.listed() == ({}, {"team": "blue"})
+
+
 def test_terms_that_differ_in_anything_else_get_a_pick_each() -> None:
     zones = [needs(keys.ZONE, "In", zone) for zone in make.ZONES]
     asked = Picks(provisioner(also=needs("team", "Exists")))
