@@ -2,7 +2,8 @@
 
 Burstable types sustain a part of their vCPUs, 5 to 40 %, and what a load takes beyond that is
 billed on top, so their price says nothing about pods that ask for cpu: they are bought where a pod
-or a Provisioner names types, families or categories, or where nothing else is to be had. Source:
+or a Provisioner names types, families or categories, or where nothing else is to be had. `Exists`
+and `NotIn` name none: who leaves out some machines says nothing about the others. Source:
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/burstable-performance-instances.html (2026-11).
 """
 
@@ -16,6 +17,7 @@ from shared.packing.problem import Shape
 from shared.planning.offerings.offering_table import Domain, OfferingTable, Ways
 from shared.scheduling.compatibility import tolerated
 from shared.scheduling.existing_nodes import ExistingNode
+from shared.scheduling.flexibility import too_few
 from shared.scheduling.node_constraints import UNKNOWN_HOST, NodeConstraints, ports_taken
 
 _BURSTABLE: Final = "t"
@@ -68,7 +70,7 @@ class OfferingIndex:
         return self._accepted[signature]
 
     def _unnamed_burstable(self) -> int:
-        """Return the burstable offerings of provisioners that name no types, but have others."""
+        """Return burstable offerings of provisioners that name no types and have enough else."""
         if self._unnamed is None:
             table, self._unnamed = self.table, 0
             burstable = table.labelled(keys.INSTANCE_CATEGORY, _BURSTABLE)
@@ -79,9 +81,17 @@ class OfferingIndex:
                 )
                 burstable &= names.get(False, 0)
             for own in table.by_seller().values() if burstable else ():
-                if own & ~burstable:
+                if self._is_enough(own & ~burstable):
                     self._unnamed |= own & burstable
         return self._unnamed
+
+    def _is_enough(self, some: int) -> bool:
+        """Return whether some offerings of one provisioner give it the choice it asks for."""
+        first = next(iter(self.table.of_mask(some)), None)
+        if first is None:
+            return False
+        least = self.table.offers[first.offer].provisioner.least_values
+        return not least or not too_few(least, map(self.table.labels, self.table.of_mask(some)))
 
     def _allowing(self, term: Requirements) -> int:
         table, mask = self.table, self.table.all
@@ -168,4 +178,4 @@ class OfferingIndex:
 
 
 def _names_types(requirements: Requirements) -> bool:
-    return any(requirements.get(key) is not None for key in _NAMING)
+    return any(item.key in _NAMING and not item.complement for item in requirements)

@@ -7,6 +7,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
+from shared.model.requirements import Requirements
 from shared.planning.decide import decide
 from tests.builders import instance_type, needs, pod, provisioner, snapshot
 from tests.unit.planning.asking import QUICK
@@ -32,15 +33,24 @@ def bought(owners: Any, types: tuple[InstanceType, ...] = TYPES, **spec: Any) ->
     }
 
 
-def test_they_are_left_out_where_nothing_names_types() -> None:
-    assert bought([provisioner()]) == {"m5.large"}
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(Requirements(), id="nothing"),
+        pytest.param(needs(keys.INSTANCE_FAMILY, "Exists"), id="any family"),
+        pytest.param(needs(keys.INSTANCE_CATEGORY, "NotIn", "g", "p"), id="other categories"),
+    ],
+)
+def test_they_are_left_out_where_nothing_names_types(asked: Any) -> None:
+    assert bought([provisioner(also=asked)]) == {"m5.large"}
+    assert bought([provisioner()], node_selector=asked) == {"m5.large"}
 
 
 @pytest.mark.parametrize(
     "asked",
     [
         pytest.param(needs(keys.INSTANCE_CATEGORY, "In", "m", "t"), id="category"),
-        pytest.param(needs(keys.INSTANCE_FAMILY, "NotIn", "c5"), id="family"),
+        pytest.param(needs(keys.INSTANCE_FAMILY, "In", "m5", "t3"), id="family"),
         pytest.param(needs(keys.INSTANCE_TYPE, "In", "t3.nano", "m5.large"), id="type"),
     ],
 )
@@ -53,3 +63,10 @@ def test_they_are_bought_where_a_pod_or_a_provisioner_can_have_nothing_else() ->
     assert bought([provisioner()], node_selector=SMALL) == {"t3.nano"}
     assert bought([provisioner(also=SMALL, weight=10), provisioner("other")]) == {"t3.nano"}
     assert bought([provisioner()], types=TYPES[1:]) == {"t3.nano"}
+
+
+def test_they_are_bought_where_without_them_there_is_less_choice_than_asked_for() -> None:
+    least = {keys.INSTANCE_FAMILY: 2}
+    assert "t3.nano" in bought([provisioner(least_values=least)])
+    wide = (*TYPES, of_category(instance_type("c5.large", price=90_000)))
+    assert bought([provisioner(least_values=least)], types=wide) == {"c5.large", "m5.large"}
