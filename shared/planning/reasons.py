@@ -34,6 +34,7 @@ from shared.scheduling.provisioner_offerings import (
 
 # Values named in a reason before the rest is only counted.
 _SHOWN: Final = 5
+_OF_THE_CLOUD: Final = f" (the cloud controller adds it to nodes that exist: ask for {keys.ZONE})"
 # Taints have been asked about before.
 _ANY: Final = (Toleration(operator="Exists"),)
 
@@ -309,14 +310,15 @@ def _missing_label(every: Sequence[ProvisionerOffering], pod_class: PodClass) ->
                 return f"needs {wanted.describe()}, offered {text}{more}{hint}"
             if all(wanted.key in offer.undecided for offer in every):
                 # Its nodes have some value, and no value is right for the pod.
-                return f"needs {wanted.describe()}, and every node of it has that label"
+                hint = _OF_THE_CLOUD if wanted.key == keys.ZONE_ID else ""
+                return f"needs {wanted.describe()}, and every node of it has that label{hint}"
     return "no instance type has all labels it needs at once"
 
 
 def _near_miss(key: str, labels: Mapping[str, str]) -> str:
     """Return a hint when another label says the same, or differs only in domain or writing."""
     if key == keys.ZONE_ID and key not in labels:
-        return f" (the cloud controller adds it to nodes that exist: ask for {keys.ZONE})"
+        return _OF_THE_CLOUD
     known = sorted({*keys.WELL_KNOWN, *labels})
     near = "" if key in known else nearest_label(key, known)
     return f" (did you mean {near}?)" if near else ""

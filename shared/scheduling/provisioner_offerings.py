@@ -31,7 +31,8 @@ class ProvisionerOffering:
         labels: Of the node to be, without zone and capacity type.
         available: Allocatable less what DaemonSets will take.
         ports: Host ports that DaemonSets will take.
-        undecided: Labels of the user's own that the node must have, whose values are still open.
+        undecided: Labels whose values are still open: those of the user's own that the node must
+            have, and what the cloud controller adds.
         offerings: Allowed and to be had, cheapest first, then zone, then capacity type.
     """
 
@@ -105,7 +106,7 @@ def offers(
     found = []
     for chosen in picks:
         fixed = {**node_labels(provisioner), **chosen}
-        undecided = frozenset(needed - fixed.keys())
+        undecided = frozenset((needed | {keys.ZONE_ID}) - fixed.keys())
         told = tuple((key, value) for key, value in sorted(chosen.items()) if key in asked)
         for machine, offerings in machines:
             labels = {**machine.labels, **fixed}

@@ -117,6 +117,13 @@ def test_a_custom_label_is_given_the_value_a_pod_asks_for() -> None:
     }
 
 
+def test_no_node_is_bought_for_a_pod_that_a_label_of_the_cloud_controller_may_keep_off() -> None:
+    choosy = pod(node_selector=needs(keys.ZONE_ID, "NotIn", "use1-az1"))
+    assert list(why(decide(snapshot(choosy), QUICK))) == ["a"]
+    known = make.node(labels={**make.node().labels, keys.ZONE_ID: "use1-az2"})
+    assert placed_on(decide(snapshot(choosy, nodes=(known,)), QUICK)) == {"a": "n1"}
+
+
 def test_what_one_limit_turns_away_the_next_provisioner_takes() -> None:
     owners = (
         provisioner("first", weight=2, limits=Resources.of(cpu=2000)),

@@ -95,6 +95,14 @@ def test_requirements_that_leave_nothing_are_distinguished_from_pods_that_ask_to
             ),
         ),
         (
+            needs(keys.ZONE_ID, "NotIn", "use1-az1"),
+            (
+                "needs topology.k8s.aws/zone-id not in [use1-az1], and every node of it has that "
+                "label (the cloud controller adds it to nodes that exist: ask for "
+                "topology.kubernetes.io/zone)"
+            ),
+        ),
+        (
             needs(keys.INSTANCE_CPU, "Gt", "64"),
             "needs karpenter.k8s.aws/instance-cpu >= 65, offered 2, 4, 8",
         ),
