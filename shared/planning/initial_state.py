@@ -12,7 +12,7 @@ from shared.planning.offerings.offering_table import OfferingTable, Seller, offe
 from shared.planning.offerings.pending_group import PendingGroup, PreferenceChoice, Wish
 from shared.planning.offerings.picks import Picks
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.state import PlanState
+from shared.planning.state import PlanState, sold_out
 from shared.planning.work import Work, estimates
 from shared.scheduling.compatibility import accepted_terms
 from shared.scheduling.daemon_overhead import daemon_keys
@@ -73,7 +73,8 @@ def initial_state(
     book = _rulebook(snapshot, topology_counts, classes, standing)
     daemonsets = counted_daemonsets(snapshot.daemonsets, book)
     table, cut, brought = _table(snapshot, classes, work)
-    launchables = OfferingIndex(table, existing)
+    limits = remaining(snapshot)
+    launchables = OfferingIndex(table, existing, sold_out(table, limits))
     taints = [*table.by_taints(), *(room.taints for room in existing)]
     choice = PreferenceChoice(
         policy=settings.preference_policy,
@@ -109,7 +110,7 @@ def initial_state(
         topology_counts=topology_counts,
         pod_groups=pod_groups,
         spots=spots,
-        limits=remaining(snapshot),
+        limits=limits,
         settings=settings,
         seed=snapshot.seed,
         daemonsets=daemonsets,

@@ -216,14 +216,7 @@ class PlanState:
     def sold_out(self) -> frozenset[str]:
         """Return the provisioners whose limits leave no room for any of their machines."""
         if self._sold_out is None:
-            left = self.all_left()
-            able = {
-                offer.provisioner.name
-                for offer in self.table.offers
-                if offer.provisioner.name not in left
-                or within(offer.instance_type.capacity, left[offer.provisioner.name])
-            }
-            self._sold_out = frozenset(left.keys() - able)
+            self._sold_out = sold_out(self.table, self.all_left())
         return self._sold_out
 
     def cost(self) -> int:
@@ -269,3 +262,18 @@ class PlanState:
 def within(capacity: Resources, left: Resources | None) -> bool:
     """Return whether limits leave room for a machine; None for no limits."""
     return left is None or all(capacity[name] <= max(amount, 0) for name, amount in left.items)
+
+
+def sold_out(table: OfferingTable, left: Mapping[str, Resources]) -> frozenset[str]:
+    """Return the provisioners whose limits leave no room for any of their machines.
+
+    Args:
+        table: What could be bought without limits.
+        left: What limits leave, by provisioner; absent for no limits.
+    """
+    able = {
+        offer.provisioner.name
+        for offer in table.offers
+        if within(offer.instance_type.capacity, left.get(offer.provisioner.name))
+    }
+    return frozenset(left.keys() - able)

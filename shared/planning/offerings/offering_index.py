@@ -32,11 +32,19 @@ class OfferingIndex:
     Attributes:
         table: What can be bought.
         rooms: Nodes that are there or on their way.
+        allowed: The offerings of provisioners whose limits have room for any machine, as a bit
+            mask.
     """
 
-    def __init__(self, table: OfferingTable, rooms: Sequence[ExistingNode]) -> None:
+    def __init__(
+        self, table: OfferingTable, rooms: Sequence[ExistingNode], sold_out: Iterable[str] = ()
+    ) -> None:
+        """Start without answers; limits leave no room for any machine of `sold_out` ones."""
         self.table = table
         self.rooms = tuple(rooms)
+        self.allowed = table.all
+        for name in sold_out:
+            self.allowed &= ~table.by_seller().get(name, 0)
         self._interned: dict[NodeConstraints, NodeConstraints] = {}
         # Bit masks over the table's offerings, and one over the rooms.
         self._allowed: dict[Requirement, int] = {}
@@ -45,7 +53,7 @@ class OfferingIndex:
         self._open: dict[NodeConstraints, int] = {}
         self._sellers: dict[NodeConstraints, frozenset[str]] = {}
         self._domains: dict[
-            tuple[NodeConstraints, tuple[str, ...], Resources], dict[Domain, int]
+            tuple[NodeConstraints, tuple[str, ...], Resources, int], dict[Domain, int]
         ] = {}
 
     def accepting(self, signature: NodeConstraints) -> int:
@@ -158,12 +166,20 @@ class OfferingIndex:
         )
 
     def domains(
-        self, signature: NodeConstraints, over: tuple[str, ...], requests: Resources
+        self,
+        signature: NodeConstraints,
+        over: tuple[str, ...],
+        requests: Resources,
+        among: int = -1,
     ) -> Mapping[Domain, int]:
-        """Return where new nodes for such a pod could be, each with the cheapest price there."""
-        question = (signature, over, requests)
+        """Return where new nodes for such a pod could be, each with the cheapest price there.
+
+        Args:
+            among: A bit mask of the launchable offerings to be looked at; -1 for all.
+        """
+        question = (signature, over, requests, among)
         if question not in self._domains:
-            accepted = self.accepting(signature)
+            accepted = self.accepting(signature) & among
             known: dict[int, bool] = {}
             found: dict[Domain, int] = {}
             for domain, some in self.table.by_domain(over).items():

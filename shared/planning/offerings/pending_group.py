@@ -167,11 +167,11 @@ class PendingGroup:
         """Return the domains that new nodes could be in, None when each is one of its own."""
         if self.closed:
             return frozenset()
-        required = self._signature((), strict=False)
+        required, allowed = self._signature((), strict=False), self._launchables.allowed
         if key == keys.HOSTNAME:
-            able = self._launchables.could_hold(required, self.requests_with(()))
+            able = self._launchables.could_hold(required, self.requests_with(()), allowed)
             return None if able else frozenset()
-        domains = self._launchables.domains(required, (key,), self.requests)
+        domains = self._launchables.domains(required, (key,), self.requests, allowed)
         return frozenset(value for (value,) in domains if value is not None)
 
     def counter(self, preference: Preference) -> DomainCounter:

@@ -302,6 +302,17 @@ def test_limits_let_pods_use_hosts_that_are_there_as_evenly_as_they_are() -> Non
     assert len(ported.unschedulable) == 1
 
 
+def test_a_spread_counts_no_zone_that_only_a_provisioner_without_anything_left_could_open() -> None:
+    owners = (provisioner("full", limits=Resources.of(cpu=1000), weight=9), provisioner("spare"))
+    sites = (make.site("full", zones=(A, B)), make.site("spare", zones=(C,)))
+    world = snapshot(*pods(4, spreads=(make.spread(),)), provisioners=owners, sites=sites)
+    assert list(zones_of(decide(world, QUICK)).values()) == [C] * 4
+    # A zone with a node counts.
+    standing = in_zone(A, "n1", allocatable=Resources.of(cpu=0, pods=9))
+    plan = decide(replace(world, nodes=(standing,)), QUICK)
+    assert (len(zones_of(plan)), len(why(plan))) == (1, 3)
+
+
 def test_pods_of_different_addresses_share_a_host_port() -> None:
     one = pod("one", cpu=10, host_ports=(("10.0.0.1", "TCP", 80),))
     two = pod("two", cpu=10, host_ports=(("10.0.0.2", "TCP", 80),))
