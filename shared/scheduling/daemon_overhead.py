@@ -1,6 +1,6 @@
 """What DaemonSet pods will take on a node."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from shared.model import labels as keys
@@ -11,6 +11,9 @@ from shared.scheduling.compatibility import Port, accepted_terms, taint_refusal
 
 # Labels that a node gets once it has joined: DaemonSets may wait for them.
 _JOINED: Final = {keys.REGISTERED: "true", keys.INITIALIZED: "true"}
+# Values that labels of a node to be may still take, by key.
+OpenValues = Mapping[str, Collection[str]]
+_SETTLED: Final[OpenValues] = {}
 
 
 def daemon_requests(
@@ -18,13 +21,13 @@ def daemon_requests(
     labels: Mapping[str, str],
     taints: Sequence[Taint],
     *,
-    undecided: frozenset[str] = frozenset(),
+    undecided: OpenValues = _SETTLED,
 ) -> Resources:
     """Return the sum of requests of the DaemonSets that will run on such a node.
 
     Args:
-        undecided: Label keys whose values are not settled yet: what a DaemonSet asks of them is
-            taken to hold, so that its room is kept.
+        undecided: Labels whose values are not settled yet: room is kept for a DaemonSet that
+            accepts any of the values.
     """
     return Resources.total(
         daemon_set.scheduling.requests
@@ -36,15 +39,23 @@ def daemon_requests(
 
 
 def daemon_ports(
-    daemonsets: Sequence[DaemonSet], labels: Mapping[str, str], taints: Sequence[Taint]
+    daemonsets: Sequence[DaemonSet],
+    labels: Mapping[str, str],
+    taints: Sequence[Taint],
+    *,
+    undecided: OpenValues = _SETTLED,
 ) -> tuple[Port, ...]:
-    """Return the host ports of the DaemonSets that could run on such a node, sorted."""
+    """Return the host ports of the DaemonSets that will run on such a node, sorted.
+
+    Args:
+        undecided: Labels whose values are not settled yet, as in `daemon_requests`.
+    """
     return tuple(
         sorted(
             port
             for daemon_set in daemonsets
             if daemon_set.scheduling.host_ports
-            and _accepted(daemon_set, labels, frozenset((keys.ZONE, keys.CAPACITY_TYPE)))
+            and _accepted(daemon_set, labels, undecided)
             and not taint_refusal(daemon_set.scheduling, taints)
             for port in daemon_set.scheduling.host_ports
         )
@@ -63,14 +74,17 @@ def daemon_keys(daemonsets: Iterable[DaemonSet]) -> frozenset[str]:
 
 def runs_on(daemon_set: DaemonSet, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
     """Return whether a DaemonSet has a pod on such a node."""
-    return _accepted(daemon_set, labels, frozenset()) and not taint_refusal(
-        daemon_set.scheduling, taints
-    )
+    return _accepted(daemon_set, labels) and not taint_refusal(daemon_set.scheduling, taints)
 
 
-def _accepted(daemon_set: DaemonSet, labels: Mapping[str, str], undecided: frozenset[str]) -> bool:
+def _accepted(
+    daemon_set: DaemonSet, labels: Mapping[str, str], undecided: OpenValues = _SETTLED
+) -> bool:
     known = {**_JOINED, **labels}
     return any(
-        all(wanted.key in undecided or wanted.allows(known.get(wanted.key)) for wanted in term)
+        all(
+            any(map(wanted.allows, undecided.get(wanted.key, (known.get(wanted.key),))))
+            for wanted in term
+        )
         for term in accepted_terms(daemon_set.scheduling)
     )

@@ -112,8 +112,11 @@ def offers(
             labels = {**machine.labels, **fixed}
             question = (machine.name, told)
             if question not in shared:
-                taken = daemon_requests(daemonsets, labels, taints, undecided=PLACE_KEYS)
-                ports = daemon_ports(daemonsets, labels, taints) if with_ports else ()
+                places = _places(offerings)
+                taken = daemon_requests(daemonsets, labels, taints, undecided=places)
+                ports = (
+                    daemon_ports(daemonsets, labels, taints, undecided=places) if with_ports else ()
+                )
                 shared[question] = (taken, machine.allocatable - taken, ports)
             taken, available, ports = shared[question]
             found.append(
@@ -195,6 +198,12 @@ def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> Inst
 def place_labels(offering: Offering) -> dict[str, str]:
     """Return the labels a node gets from the offering it was bought by."""
     return {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type.value}
+
+
+def _places(offerings: Iterable[Offering]) -> dict[str, frozenset[str]]:
+    """Return the values that the place labels of a node may take, by key."""
+    places = [place_labels(offering) for offering in offerings]
+    return {key: frozenset(place[key] for place in places) for key in PLACE_KEYS}
 
 
 def free_requirements(provisioner: Provisioner) -> list[Requirement]:

@@ -85,6 +85,14 @@ def test_room_is_kept_for_daemons_that_have_not_come_yet() -> None:
         assert room.available["cpu"] == left
 
 
+def test_daemons_of_another_capacity_type_take_no_port_of_a_node_in_flight() -> None:
+    spot = make.needs(keys.CAPACITY_TYPE, "In", "spot")
+    agent = make.daemonset(node_selector=spot, host_ports=(("0.0.0.0", "TCP", 9092),))
+    slots = (make.slot(instance_id="i-n1"), make.slot(1))
+    found = rooms(make.snapshot(nodes=(in_flight(),), slots=slots, daemonsets=(agent,)))
+    assert [room.ports for room in found] == [(), ()]
+
+
 def test_resources_that_show_late_count_as_promised_until_the_node_is_initialized() -> None:
     promised = Resources.from_mapping({"cpu": 1800, "nvidia.com/gpu": 4})
     slot = make.slot(instance_id="i-n1", allocatable=promised)

@@ -169,12 +169,14 @@ def test_daemons_that_will_land_take_their_room() -> None:
     taint = Taint(key="only", effect=Effect.NO_SCHEDULE)
     everywhere = make.daemonset("every", cpu=50, tolerations=(Toleration(operator="Exists"),))
     listed = (make.daemonset(), on_arm, spot, everywhere)
-    (one,) = bought(
-        provisioner(also=needs(keys.INSTANCE_TYPE, "In", "m5.large")), daemonsets=listed
-    )
+    large = needs(keys.INSTANCE_TYPE, "In", "m5.large")
+    (one,) = bought(provisioner(also=large), daemonsets=listed)
+    assert one.daemon_requests["cpu"] == 150
+    assert one.available["cpu"] == 1930 - 150
+    either = needs(keys.CAPACITY_TYPE, "In", "spot", "on-demand").merge(large)
+    (two,) = bought(provisioner(requirements=either), daemonsets=listed)
     # The capacity type is not settled yet, so room is kept for the spot daemon, too.
-    assert one.daemon_requests["cpu"] == 180
-    assert one.available["cpu"] == 1930 - 180
+    assert two.daemon_requests["cpu"] == 180
     (tainted,) = bought(
         provisioner(taints=(taint,), also=needs(keys.INSTANCE_TYPE, "In", "m5.large")),
         daemonsets=listed,
@@ -183,6 +185,19 @@ def test_daemons_that_will_land_take_their_room() -> None:
     labels = {keys.CAPACITY_TYPE: "on-demand"}
     assert daemon_requests((spot,), labels, ()) == Resources()
     assert daemon_requests((spot,), {keys.CAPACITY_TYPE: "spot"}, ())["cpu"] == 30
+
+
+def test_daemons_of_places_that_no_offering_has_take_no_room_and_no_port() -> None:
+    ports = (("0.0.0.0", "TCP", 9092),)
+    spot = make.daemonset(
+        "spot", node_selector=needs(keys.CAPACITY_TYPE, "In", "spot"), host_ports=ports
+    )
+    in_b = make.daemonset("in-b", node_selector=needs(keys.ZONE, "In", B), host_ports=ports)
+    in_a = provisioner(also=needs(keys.ZONE, "In", A))
+    (first, *_) = bought(in_a, (spot, in_b))
+    assert (first.daemon_requests, first.ports) == (Resources(), ())
+    (first, *_) = bought(provisioner(), (spot, in_b))
+    assert (first.daemon_requests["cpu"], first.ports) == (100, ports)
 
 
 def test_affinity_terms_are_alternatives_each_with_the_node_selector() -> None:
