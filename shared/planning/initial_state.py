@@ -265,12 +265,12 @@ def _expect_companions(
     spots: Iterable[TargetNode],
     others: Iterable[tuple[CountedNode, Place]],
 ) -> None:
-    """Count the pods of DaemonSets that nodes in flight will still get."""
+    """Count the pods of DaemonSets that nodes will still get."""
     if not daemonsets:
         return
     for spot in spots:
         room = spot.room
-        if room is not None and room.starting:
+        if room is not None:
             for profile in daemonset_pods(
                 daemonsets, room.labels, room.taints, daemons_on(room.pods)
             ):

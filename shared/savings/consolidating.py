@@ -1,6 +1,6 @@
 """Consolidation to its end: what moves that are allowed today would save."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,9 +9,10 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import PlannedNode
+from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner, Pod, Scheduling
+from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
@@ -19,6 +20,7 @@ from shared.savings.inventory import Prices, cost, filled, inventory
 from shared.savings.owners import site_of
 from shared.savings.pools import Pool, capacity_type_of
 from shared.savings.repacking import Outcome
+from shared.scheduling.daemon_overhead import runs_on
 
 
 def consolidated(
@@ -131,7 +133,7 @@ def _after(
         for pod in scene.bound
         if pod.node_name not in gone or pod.uid in places
     ]
-    daemons = [_daemons(name, planned) for name, planned in launched.items()]
+    daemons = [pod for node in made for pod in _daemons(node, scene.daemonsets)]
     return replace(
         scene,
         nodes=tuple(sorted((*staying, *made), key=lambda node: node.name)),
@@ -167,17 +169,23 @@ def _made(name: str, planned: PlannedNode, owner: Provisioner, scene: ClusterSna
     )
 
 
-def _daemons(name: str, planned: PlannedNode) -> Pod:
-    """Return what the pods of DaemonSets take on a planned node, as one of them."""
-    return Pod(
-        namespace="",
-        name="daemons",
-        uid=f"daemons/{name}",
-        scheduling=Scheduling(requests=planned.daemon_requests),
-        node_name=name,
-        phase="Running",
-        owner=Owner(kind="DaemonSet", name="daemons", uid=""),
-    )
+def _daemons(node: Node, daemonsets: Iterable[DaemonSet]) -> list[Pod]:
+    """Return the pods that DaemonSets will have on a node that is made."""
+    return [
+        Pod(
+            namespace=daemon_set.namespace,
+            name=f"{daemon_set.name}-{node.name}",
+            uid=f"{daemon_set.namespace}/{daemon_set.name}/{node.name}",
+            labels=daemon_set.labels,
+            scheduling=daemon_set.scheduling,
+            node_name=node.name,
+            phase="Running",
+            owner=Owner(kind="DaemonSet", name=daemon_set.name, uid=""),
+        )
+        for daemon_set in daemonsets
+        if not daemon_set.scheduling.resource_claims
+        and runs_on(daemon_set, node.labels, node.taints)
+    ]
 
 
 def _price(snapshot: ClusterSnapshot, nodes: Sequence[Node]) -> int:

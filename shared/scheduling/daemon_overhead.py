@@ -9,7 +9,7 @@ from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
 from shared.scheduling.compatibility import Port, accepted_terms, taint_refusal
 
-# Labels that a node gets once it has joined: DaemonSets may wait for them.
+# Labels that a node of an owner gets once it has joined: DaemonSets may wait for them.
 _JOINED: Final = {keys.REGISTERED: "true", keys.INITIALIZED: "true"}
 # Values that labels of a node to be may still take, by key.
 OpenValues = Mapping[str, Collection[str]]
@@ -80,7 +80,7 @@ def runs_on(daemon_set: DaemonSet, labels: Mapping[str, str], taints: Sequence[T
 def _accepted(
     daemon_set: DaemonSet, labels: Mapping[str, str], undecided: OpenValues = _SETTLED
 ) -> bool:
-    known = {**_JOINED, **labels}
+    known = labels if keys.OWNER_LABELS.isdisjoint(labels) else {**_JOINED, **labels}
     return any(
         all(
             any(map(wanted.allows, undecided.get(wanted.key, (known.get(wanted.key),))))

@@ -6,6 +6,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PlannedNode, Slot
+from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.kubernetes.taints import Taint
@@ -26,10 +27,9 @@ class ExistingNode:
         slot: Name of the slot while it is in flight, else empty.
         taints: To be tolerated; those expected to go while it starts are left out.
         pods: Standing on it or promised to it.
-        available: Room left; amounts may be negative.
+        available: Room left beside pods of DaemonSets still to come; amounts may be negative.
         ports: Host ports that are taken, by DaemonSet pods still to come, too.
         volumes: Shared volumes (as `Scheduling.shared` names them) that are attached to it.
-        starting: Whether pods of DaemonSets are still to come.
     """
 
     name: str
@@ -40,7 +40,6 @@ class ExistingNode:
     available: Resources
     ports: tuple[Port, ...] = ()
     volumes: frozenset[str] = frozenset()
-    starting: bool = False
 
     def accepts(self, scheduling: Scheduling) -> bool:
         """Return whether labels and taints accept such pods."""
@@ -53,15 +52,15 @@ class ExistingNode:
 _Kept = dict[str, tuple[Node, list[Pod], ExistingNode]]
 # Of the clusters that were planned for last: what a process serves in turn.
 _MOST_KEPT: Final = 8
-_kept_rooms: Final[dict[str, _Kept]] = {}
+_kept_rooms: Final[dict[str, tuple[tuple[DaemonSet, ...], _Kept]]] = {}
 
 
 def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
     """Return the rooms of a snapshot: initialized nodes first, then in-flight ones, by name.
 
-    The room of a node that only its own pods fill follows from these alone. It is kept, and made
-    anew only where the node or its pods differ from those it was made of: the same snapshot gives
-    the same rooms, whatever was asked before.
+    The room of a node that only its own pods fill follows from these and the DaemonSets. It is
+    kept, and made anew only where the node or its pods differ from those it was made of, or any
+    DaemonSet does: the same snapshot gives the same rooms, whatever was asked before.
     """
     by_node: dict[str, list[Pod]] = {}
     for pod in snapshot.bound:
@@ -72,7 +71,7 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
     for pod in snapshot.pending:
         if pod.nominated_node and not pod.is_terminating:
             coming.setdefault(pod.nominated_node, []).append(pod)
-    known, kept = _kept_rooms.pop(snapshot.cluster, {}), _Kept()
+    known, kept = _kept_of(snapshot), _Kept()
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
     types = {instance_type.name: instance_type.labels for instance_type in snapshot.instance_types}
@@ -94,9 +93,7 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
         if alone:
             kept[node.name] = made
         found.append(made[2])
-    _kept_rooms[snapshot.cluster] = kept
-    while len(_kept_rooms) > _MOST_KEPT:
-        del _kept_rooms[next(iter(_kept_rooms))]
+    _keep(snapshot, kept)
     found.extend(
         _room_of_slot(
             slot,
@@ -108,6 +105,18 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
         for slot in slot_of.values()
     )
     return tuple(sorted(found, key=lambda room: (bool(room.slot), room.name)))
+
+
+def _kept_of(snapshot: ClusterSnapshot) -> _Kept:
+    """Return the rooms kept of a cluster, none when its DaemonSets are others than then."""
+    daemonsets, kept = _kept_rooms.pop(snapshot.cluster, ((), _Kept()))
+    return kept if daemonsets == snapshot.daemonsets else _Kept()
+
+
+def _keep(snapshot: ClusterSnapshot, kept: _Kept) -> None:
+    _kept_rooms[snapshot.cluster] = (snapshot.daemonsets, kept)
+    while len(_kept_rooms) > _MOST_KEPT:
+        del _kept_rooms[next(iter(_kept_rooms))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +213,6 @@ def _room_of_node(
     promised = _promised(slot, pending)
     taints = tuple(t for t in node.taints if not (in_flight and keys.is_ephemeral(t.key)))
     allocatable = node.allocatable
-    expected = Resources()
-    due_ports: tuple[Port, ...] = ()
     if in_flight and slot is not None:
         starting = {
             (taint.key, taint.effect)
@@ -216,14 +223,7 @@ def _room_of_node(
         taints = tuple(t for t in taints if (t.key, t.effect) not in starting)
         # Device plugins report late: what the launch promised counts until the node is ready.
         allocatable = slot.allocatable if not allocatable else allocatable.largest(slot.allocatable)
-        there = daemons_on(standing)
-        due = [
-            daemon_set
-            for daemon_set in snapshot.daemonsets
-            if (daemon_set.namespace, daemon_set.name) not in there
-        ]
-        expected = daemon_requests(due, node.labels, taints)
-        due_ports = daemon_ports(due, node.labels, taints)
+    due = _due(snapshot.daemonsets, standing)
     used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
     volumes, attached = _volumes((*standing, *promised))
     return ExistingNode(
@@ -232,10 +232,9 @@ def _room_of_node(
         labels=node.labels,
         taints=taints,
         pods=(*standing, *promised),
-        available=allocatable - used - expected - attached,
-        ports=(*_ports((*standing, *promised)), *due_ports),
+        available=allocatable - used - daemon_requests(due, node.labels, taints) - attached,
+        ports=(*_ports((*standing, *promised)), *daemon_ports(due, node.labels, taints)),
         volumes=volumes,
-        starting=in_flight,
     )
 
 
@@ -260,8 +259,21 @@ def _room_of_slot(
         available=slot.allocatable - used - slot.daemon_requests - attached,
         ports=(*_ports(promised), *daemon_ports(snapshot.daemonsets, labels, taints)),
         volumes=volumes,
-        starting=True,
     )
+
+
+def _due(daemonsets: Sequence[DaemonSet], standing: Sequence[Pod]) -> Sequence[DaemonSet]:
+    """Return the DaemonSets that have no pod on a node.
+
+    On a node that has just been opened it may not be made or bound yet, and one that ended is
+    made again. Karpenter keeps their room on every node, too. Source: `NewExistingNode` in
+    https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/provisioning/scheduling/existingnode.go
+    (2026-11).
+    """
+    if not daemonsets:
+        return ()
+    there = daemons_on(standing)
+    return [entry for entry in daemonsets if (entry.namespace, entry.name) not in there]
 
 
 def _volumes(pods: Sequence[Pod]) -> tuple[frozenset[str], Resources]:

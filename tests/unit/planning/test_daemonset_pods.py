@@ -105,6 +105,11 @@ def test_daemons_of_a_ready_node_count_as_the_pods_they_are() -> None:
     assert there(decide(world, QUICK)) == {"a": "n1"}
 
 
+def test_daemons_that_a_ready_node_still_lacks_keep_away_those_that_avoid_them() -> None:
+    world = snapshot(pod(anti_affinity=apart()), nodes=(make.node("n1"),), daemonsets=(agent(),))
+    assert there(decide(world, QUICK)) == {}
+
+
 def test_a_daemon_that_is_there_already_is_counted_once() -> None:
     owner = replace(make.REPLICA_SET, kind="DaemonSet", name="agent")
     stands = pod("agent-x", node_name="n1", labels={"app": "agent"}, owner=owner, cpu=100)

@@ -219,6 +219,21 @@ def test_consolidation_replaces_a_node_by_a_cheaper_one_of_its_pool() -> None:
     assert new.daemons["cpu"] == 100
 
 
+def test_a_node_that_consolidation_launches_has_the_daemons_of_its_own_zone() -> None:
+    in_zone = [
+        daemonset(zone, cpu=cpu, node_selector=needs(keys.ZONE, "In", zone))
+        for zone, cpu in zip(ZONES, (100, 200), strict=False)
+    ]
+    nodes = (
+        of_group("a", "g", labels={keys.ZONE: ZONES[0]}),
+        of_group("b", "g", "m5.large", labels={keys.ZONE: ZONES[1]}),
+    )
+    stand = (on("a", "p", cpu=1000, memory=GIB), on("b", "q", cpu=1500, memory=GIB))
+    found = survey(scene(nodes, *stand, daemonsets=tuple(in_zone)), ())
+    (new,) = (entry for entry in found.ways[Way.CONSOLIDATED].nodes if entry.name != "b")
+    assert new.daemons["cpu"] == {ZONES[0]: 100, ZONES[1]: 200}[new.zone]
+
+
 def test_nodes_of_a_node_pool_are_consolidated_as_such() -> None:
     nodes = tuple(
         replace(node_of(name, "m5.large"), labels={

@@ -85,6 +85,27 @@ def test_room_is_kept_for_daemons_that_have_not_come_yet() -> None:
         assert room.available["cpu"] == left
 
 
+def test_room_and_ports_are_kept_for_daemons_on_nodes_that_are_open_too() -> None:
+    port = ("0.0.0.0", "TCP", 9092)
+    agent = make.daemonset(host_ports=(port,))
+    initialized = {**make.node().labels, keys.INITIALIZED: "true"}
+    foreign = {keys.HOSTNAME: "n1"}
+    for labels in (initialized, foreign):
+        node = make.node(labels=labels)
+        (room,) = rooms(make.snapshot(nodes=(node,), daemonsets=(agent,)))
+        assert (room.available["cpu"], room.ports) == (1800, (port,))
+        (room,) = rooms(make.snapshot(nodes=(node,), daemonsets=(agent,), bound=(daemon(250),)))
+        assert (room.available["cpu"], room.ports) == (1650, ())
+
+
+def test_daemons_that_wait_for_an_owner_to_open_a_node_take_nothing_where_it_has_none() -> None:
+    agent = make.daemonset(node_selector=make.needs(keys.REGISTERED, "In", "true"))
+    slot = make.slot(instance_id="i-ours")
+    nodes = (make.node("foreign", labels={}), make.node("ours", provider_id="aws:///z/i-ours"))
+    found = rooms(make.snapshot(nodes=nodes, slots=(slot,), daemonsets=(agent,)))
+    assert {room.name: room.available["cpu"] for room in found} == {"foreign": 1900, "ours": 1800}
+
+
 def test_daemons_of_another_capacity_type_take_no_port_of_a_node_in_flight() -> None:
     spot = make.needs(keys.CAPACITY_TYPE, "In", "spot")
     agent = make.daemonset(node_selector=spot, host_ports=(("0.0.0.0", "TCP", 9092),))

@@ -36,17 +36,19 @@ _PENDING = st.builds(
     lambda node: make.pod("waits", nominated_node=node), st.sampled_from(("", *NAMES))
 )
 _SNAPSHOT = st.builds(
-    lambda bound, nodes, pending, slots, cluster: make.snapshot(
+    lambda bound, nodes, pending, slots, daemonsets, cluster: make.snapshot(
         pending,
         bound=tuple(bound),
         nodes=tuple(sorted(nodes, key=lambda node: node.name)),
         slots=slots,
+        daemonsets=daemonsets,
         cluster=cluster,
     ),
     st.lists(_POD, max_size=6, unique_by=lambda pod: pod.uid),
     st.lists(_NODE, max_size=3, unique_by=lambda node: node.name),
     _PENDING,
     st.sampled_from(((), (make.slot(instance_id="i-1"),))),
+    st.sampled_from(((), (make.daemonset(),), (make.daemonset(cpu=300),))),
     st.sampled_from(("a", "b")),
 )
 
@@ -73,6 +75,15 @@ def test_only_the_room_of_what_changed_is_made_anew() -> None:
     again, other = rooms(bigger)
     assert again is first
     assert other.available != second.available
+
+
+def test_rooms_are_made_anew_when_daemonsets_change() -> None:
+    world = make.snapshot(nodes=(make.node(),), daemonsets=(make.daemonset(),))
+    (first,) = afresh(world)
+    (same,) = rooms(replace(world, daemonsets=(make.daemonset(),)))
+    (less,) = rooms(replace(world, daemonsets=(make.daemonset(cpu=300),)))
+    assert same is first
+    assert first.available["cpu"] - less.available["cpu"] == 200
 
 
 def test_the_rooms_of_few_clusters_are_kept() -> None:
