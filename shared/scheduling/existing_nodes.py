@@ -221,8 +221,12 @@ def _room_of_node(
             for taint in provisioner.startup_taints
         }
         taints = tuple(t for t in taints if (t.key, t.effect) not in starting)
-        # Device plugins report late: what the launch promised counts until the node is ready.
-        allocatable = slot.allocatable if not allocatable else allocatable.largest(slot.allocatable)
+        # Device plugins report late: what the launch promised counts where the kubelet shows none.
+        # What it does show is true, though the estimate was larger. So does Karpenter. Source:
+        # https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/state/statenode.go
+        # (`Allocatable`, 2026-11).
+        shown = dict(allocatable.items)
+        allocatable = Resources.from_mapping({**dict(slot.allocatable.items), **shown})
     due = _due(snapshot.daemonsets, standing)
     used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
     volumes, attached = _volumes((*standing, *promised))

@@ -129,6 +129,15 @@ def test_resources_that_show_late_count_as_promised_until_the_node_is_initialize
     assert (room.available, room.slot) == (Resources.of(cpu=1900), "")
 
 
+def test_what_a_kubelet_reports_counts_though_the_estimate_was_larger() -> None:
+    estimate = Resources.of(cpu=1900, memory=7 * make.GIB, pods=29)
+    slot = make.slot(instance_id="i-n1", allocatable=estimate)
+    less = Resources.of(cpu=1850, memory=6 * make.GIB, pods=29)
+    node = make.node(taints=(make.NOT_READY,), allocatable=less)
+    (room,) = rooms(make.snapshot(nodes=(node,), slots=(slot,)))
+    assert room.available == less
+
+
 def test_a_soft_taint_keeps_no_pod_from_a_room() -> None:
     soft = Taint(key="k", effect=Effect.PREFER_NO_SCHEDULE)
     (room,) = rooms(make.snapshot(nodes=(make.node(taints=(soft,)),)))
