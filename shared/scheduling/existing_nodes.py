@@ -210,7 +210,7 @@ def _room_of_node(
     snapshot: ClusterSnapshot,
 ) -> ExistingNode:
     in_flight = slot is not None and not node.is_initialized
-    promised = _promised(slot, pending)
+    promised = _promised(slot, pending, standing)
     taints = tuple(t for t in node.taints if not (in_flight and keys.is_ephemeral(t.key)))
     allocatable = node.allocatable
     if in_flight and slot is not None:
@@ -303,11 +303,20 @@ def _ports(pods: Iterable[Pod]) -> Iterator[Port]:
     return (port for pod in pods for port in pod.scheduling.host_ports)
 
 
-def _promised(slot: Slot | None, pending: Mapping[str, Pod]) -> tuple[Pod, ...]:
-    """Return the pending pods promised to a slot; bound ones run on its node already."""
+def _promised(
+    slot: Slot | None, pending: Mapping[str, Pod], standing: Iterable[Pod] = ()
+) -> tuple[Pod, ...]:
+    """Return the pending pods promised to a slot, without those that its node has already.
+
+    Args:
+        slot: None for a node that no launch is known of.
+        pending: All pending pods, by uid.
+        standing: Pods of its node; kube-scheduler may have nominated a promised one, too.
+    """
     if slot is None:
         return ()
-    return tuple(pending[ref.uid] for ref in slot.pods if ref.uid in pending)
+    there = {pod.uid for pod in standing}
+    return tuple(pending[r.uid] for r in slot.pods if r.uid in pending and r.uid not in there)
 
 
 def daemons_on(pods: Iterable[Pod]) -> frozenset[tuple[str, str]]:

@@ -75,6 +75,13 @@ def test_a_node_in_flight_is_taken_at_its_word_and_its_starting_taints_are_ignor
     assert room.available["cpu"] == 1500
 
 
+def test_a_promised_pod_that_is_nominated_to_the_node_too_is_counted_once() -> None:
+    waiting = make.pod("p", cpu=400, nominated_node="n1")
+    slot = make.slot(instance_id="i-n1", pods=(make.ref(waiting),))
+    (room,) = rooms(make.snapshot(waiting, nodes=(in_flight(),), slots=(slot,)))
+    assert (room.pods, room.available["cpu"]) == ((waiting,), 1500)
+
+
 def test_room_is_kept_for_daemons_that_have_not_come_yet() -> None:
     slot = make.slot(instance_id="i-n1")
     node = make.node(taints=(make.NOT_READY, CLOUD), ready=None, allocatable=Resources())
