@@ -9,6 +9,8 @@ from shared.model.kubernetes.taints import Effect, Taint, Toleration, first_unto
 from shared.model.requirements import Requirements
 
 Port = tuple[str, str, int]
+# The host name of a new node is not known yet, so no pod can ask for it.
+UNKNOWN_HOST: Final = "\x00"
 
 # Alternatives of volumes multiply; more than this many are cut, those written first stay.
 _MOST_TERMS: Final = 256

@@ -7,10 +7,14 @@ from shared.model import labels as keys
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
-from shared.scheduling.compatibility import Port, accepted_terms, taint_refusal
+from shared.scheduling.compatibility import UNKNOWN_HOST, Port, accepted_terms, taint_refusal
 
 # Labels that a node of an owner gets once it has joined: DaemonSets may wait for them.
-_JOINED: Final = {keys.REGISTERED: "true", keys.INITIALIZED: "true"}
+_JOINED: Final = {
+    keys.HOSTNAME: UNKNOWN_HOST,
+    keys.REGISTERED: "true",
+    keys.INITIALIZED: "true",
+}
 # Values that labels of a node to be may still take, by key.
 OpenValues = Mapping[str, Collection[str]]
 _SETTLED: Final[OpenValues] = {}

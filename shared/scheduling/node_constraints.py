@@ -5,17 +5,19 @@ Demands are many, signatures few; every check of labels is made once per signatu
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Scheduling
 from shared.model.kubernetes.taints import Taint, Toleration
 from shared.model.requirements import Requirements
-from shared.scheduling.compatibility import Port, accepted_terms, conflict, tolerated
+from shared.scheduling.compatibility import (
+    UNKNOWN_HOST,
+    Port,
+    accepted_terms,
+    conflict,
+    tolerated,
+)
 from shared.scheduling.provisioner_offerings import ProvisionerOffering, place_labels
-
-# The host name of a new node is not known yet, so no pod can ask for it.
-UNKNOWN_HOST: Final = "\x00"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

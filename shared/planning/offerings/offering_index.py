@@ -15,10 +15,10 @@ from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.packing.problem import Shape
 from shared.planning.offerings.offering_table import Domain, OfferingTable, Ways
-from shared.scheduling.compatibility import tolerated
+from shared.scheduling.compatibility import UNKNOWN_HOST, tolerated
 from shared.scheduling.existing_nodes import ExistingNode
 from shared.scheduling.flexibility import too_few
-from shared.scheduling.node_constraints import UNKNOWN_HOST, NodeConstraints, ports_taken
+from shared.scheduling.node_constraints import NodeConstraints, ports_taken
 
 _BURSTABLE: Final = "t"
 _NAMING: Final = (keys.INSTANCE_TYPE, keys.INSTANCE_FAMILY, keys.INSTANCE_CATEGORY)

@@ -200,6 +200,15 @@ def test_daemons_of_places_that_no_offering_has_take_no_room_and_no_port() -> No
     assert (first.daemon_requests["cpu"], first.ports) == (100, ports)
 
 
+def test_daemons_that_ask_only_that_a_node_has_a_host_name_take_room() -> None:
+    listed = [
+        make.daemonset(operator, cpu=cpu, node_selector=needs(keys.HOSTNAME, operator, *values))
+        for operator, values, cpu in (("Exists", (), 1), ("NotIn", ("n1",), 2), ("In", ("n1",), 4))
+    ]
+    (first, *_) = bought(provisioner(), listed)
+    assert first.daemon_requests["cpu"] == 1 + 2
+
+
 def test_affinity_terms_are_alternatives_each_with_the_node_selector() -> None:
     wanted = Scheduling(
         requests=Resources(),
