@@ -39,8 +39,8 @@ def test_a_byte_order_mark_is_no_hindrance() -> None:
 
 
 def test_aliases_and_merges_within_bounds_are_read() -> None:
-    content = "a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: [*a, *a]\n"
-    assert raws(content) == [{"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": [{"x": 1}, {"x": 1}]}]
+    content = "a: &a {x: 1}\nb: {<<: *a, z: 2}\nc: [*a, *a]\n"
+    assert raws(content) == [{"a": {"x": 1}, "b": {"x": 1, "z": 2}, "c": [{"x": 1}, {"x": 1}]}]
 
 
 def test_keys_are_strings_as_in_json() -> None:
