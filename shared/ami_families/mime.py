@@ -161,13 +161,15 @@ def _node_config(text: str, where: str) -> None:
 def _yaml(text: str, where: str) -> list[Any]:
     try:
         return list(yaml.safe_load_all(text))
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, AttributeError, LookupError) as error:
         mark = getattr(error, "problem_mark", None)
         lines = text.splitlines()
         line = f"line {mark.line + 1}" if mark is not None else ""
         value = lines[mark.line] if mark is not None and mark.line < len(lines) else text
         place = ", ".join(item for item in (where, line) if item)
-        reason = getattr(error, "problem", None) or "nested too deeply or not text"
+        told = "nested too deeply, not text, or not what its tag says"
+        told = str(error) if isinstance(error, ValueError) else told
+        reason = getattr(error, "problem", None) or told
         raise wrong(place, value, f"is no YAML: {reason}") from error
 
 

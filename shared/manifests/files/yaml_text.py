@@ -139,7 +139,7 @@ def load_all(content: str, max_nodes: int) -> Iterator[Any]:
             _name_keys(value)
             yield value
             number += 1
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError, LookupError) as error:
         if isinstance(error, YamlProblemError):
             raise
         raise _problem(error, number) from error
@@ -226,5 +226,6 @@ def _problem(error: Exception, number: int) -> YamlProblemError:
     mark = getattr(error, "problem_mark", None)
     reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     reason = "is nested too deep" if isinstance(error, RecursionError) else reason
+    reason = "a value is not what its tag says" if isinstance(error, LookupError) else reason
     first = str(reason).splitlines()[0] if str(reason) else type(error).__name__
     return YamlProblemError(f"is not YAML: {first}", mark, number)

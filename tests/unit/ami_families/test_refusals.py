@@ -43,6 +43,10 @@ def refused(family: str, custom: str) -> InvalidManifestError:
         ),
         ("#cloud-config\n- 1\n", "userData", "#cloud-config", "named settings"),
         ("#cloud-config\na: 1\n  b: 2\n", "userData, line 3", "b: 2", "is no YAML"),
+        ("#cloud-config\na: 2024-13-45\n", "userData", "#cloud-config", "is no YAML: month must"),
+        ("#cloud-config\na: !!bool x\n", "userData", "#cloud-config", "not what its tag says"),
+        ("#cloud-config\na: !!int ''\n", "userData", "#cloud-config", "not what its tag says"),
+        ("#cloud-config\na: !!timestamp x\n", "userData", "#cloud-config", "what its tag says"),
     ],
 )
 @pytest.mark.parametrize("family", ["AL2023", "AL2", "Ubuntu"])
@@ -69,7 +73,7 @@ def test_mime_says_where_it_is_wrong(
         ),
         ("a: 1\nb: [1\n", "userData, line 3", "is no YAML"),
         ("[" * 3000, "userData", "nested too deeply"),
-        ("a: \x07", "userData", "nested too deeply or not text"),
+        ("a: \x07", "userData", "not text, or not what its tag says"),
     ],
 )
 def test_a_node_config_says_where_it_is_wrong(custom: str, field: str, words: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.documents import read_documents
+from shared.manifests.documents import InvalidDocumentError, read_documents
 
 
 def read(written: str) -> Any:
@@ -53,3 +53,9 @@ def test_a_plain_word_means_what_kubectl_takes_it_for(written: str, value: objec
 
 def test_keys_that_look_like_dates_or_times_stay_as_written() -> None:
     assert read("{2024-01-15: a, 22:30: b, =: c}") == {"2024-01-15": "a", "22:30": "b", "=": "c"}
+
+
+@pytest.mark.parametrize("written", ["!!bool x", "!!float ''"])
+def test_a_value_that_is_not_what_its_tag_says_is_refused(written: str) -> None:
+    with pytest.raises(InvalidDocumentError, match="a value is not what its tag says"):
+        read(written)
