@@ -34,8 +34,11 @@ def texts(value: object) -> tuple[str, ...]:
 
 
 def text_map(value: object) -> dict[str, str]:
-    """Return the string members of an object."""
-    return {k: v for k, v in mapping(value).items() if isinstance(v, str)}
+    """Return the string members of an object; one that is null is an empty string.
+
+    Source: https://github.com/kubernetes/kubernetes/pull/129257 (2024-12).
+    """
+    return {k: v or "" for k, v in mapping(value).items() if isinstance(v, str) or v is None}
 
 
 def text(value: object) -> str:

@@ -94,7 +94,8 @@ def _parse(quantities: Raw, path: str, problems: list[str]) -> Resources:
     parsed = []
     for name, amount in quantities.items():
         try:
-            parsed.append(Resources.parse({name: amount}))
+            # Null is zero: k8s.io/apimachinery/pkg/api/resource/quantity.go, UnmarshalJSON.
+            parsed.append(Resources.parse({name: 0 if amount is None else amount}))
         except ValueError as error:
             problems.append(f"{path}: {error}")
     return Resources.total(parsed)

@@ -105,14 +105,14 @@ class Section:
         return None
 
     def text_map(self, key: str) -> dict[str, str]:
-        """Return names with strings, empty when absent or refused."""
+        """Return names with strings, empty when absent or refused; null is an empty string."""
         found = {}
         section = self.section(key)
         if section is not None:
             for name in section.raw:
                 value = section.raw[name]
-                if isinstance(value, str):
-                    found[name] = value
+                if value is None or isinstance(value, str):
+                    found[name] = value or ""
                 else:
                     section.refuse(name, "write a string, in quotes if it looks like a number")
         return found
@@ -141,8 +141,14 @@ class Section:
         ]
 
     def resources(self) -> Resources:
-        """Return this object's members as amounts; bad or negative quantities are refused."""
-        return Resources.from_mapping(dict(self.ceilings().items))
+        """Return this object's members as amounts; bad or negative quantities are refused.
+
+        Null is no amount, as in the API's own kinds; definitions of custom resources refuse it.
+        """
+        given = {name: value for name, value in self.raw.items() if value is not None}
+        return Resources.from_mapping(
+            dict(Section(given, self.path, self.problems).ceilings().items)
+        )
 
     def ceilings(self) -> Resources:
         """Return the same with zeros kept, where zero says something else than nothing."""

@@ -40,6 +40,11 @@ def test_a_limit_without_request_is_the_request() -> None:
     assert requests(spec) == Resources.from_mapping({"cpu": 100, "nvidia.com/gpu": 1, "pods": 1})
 
 
+def test_null_is_a_quantity_of_zero() -> None:
+    asked = container(limits={"cpu": None, "memory": 5}, requests={"cpu": "1", "memory": None})
+    assert requests({"containers": [asked]}) == Resources.of(cpu=1000, pods=1)
+
+
 @pytest.mark.parametrize(
     ("init_cpus", "expected"),
     [

@@ -232,6 +232,10 @@ def test_what_decides_placement_is_not_shared(entry: dict[str, Any], other: dict
     assert first.scheduling != second.scheduling
 
 
+def test_a_label_that_is_null_is_an_empty_string() -> None:
+    assert decode_pod(pod(labels={"a": None, "b": 1})).labels == {"a": ""}
+
+
 def test_labels_named_by_match_label_keys_enter_the_hash() -> None:
     spread = {"topologyKey": "z", "labelSelector": {}, "matchLabelKeys": ["rev"]}
     spec = {"topologySpreadConstraints": [spread]}
