@@ -1,6 +1,6 @@
 """Provisioners and NodePools among manifest files, with what they name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -73,7 +73,8 @@ def read_provisioners(
             finish(document, list(error.problems))
         else:
             found.append(read)
-    notes.extend(_notes(found, catalog))
+    told = frozenset(notes)
+    notes.extend(_notes(found, catalog, told))
     return tuple(sorted(found, key=lambda entry: entry.name))
 
 
@@ -107,10 +108,12 @@ def _on_the_role(role: str) -> Iterator[str]:
         )
 
 
-def _notes(found: Iterable[Provisioner], catalog: Catalog) -> Iterator[str]:
+def _notes(found: Iterable[Provisioner], catalog: Catalog, told: Container[str]) -> Iterator[str]:
+    """Yield notes on Provisioners and NodePools, without what is told of EC2NodeClasses."""
     for provisioner in found:
         misspelled = requirement_warnings(provisioner, catalog.instance_types)
-        for text in (*provisioner.warnings, *misspelled):
+        warnings = [warning for warning in provisioner.warnings if warning not in told]
+        for text in (*warnings, *misspelled):
             yield f"{provisioner.kind} {provisioner.name}: {text}"
     for region in sorted(_regions(found) - {catalog.region}):
         yield (

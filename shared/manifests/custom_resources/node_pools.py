@@ -15,6 +15,7 @@ from shared.manifests.custom_resources.brakes import read_brakes
 from shared.manifests.custom_resources.karpenter_ways import check_ways
 from shared.manifests.custom_resources.limits import read_limits
 from shared.manifests.custom_resources.node_budgets import unread
+from shared.manifests.custom_resources.node_classes import KIND as CLASS_KIND
 from shared.manifests.custom_resources.node_classes import read_named_class
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.manifests.custom_resources.preferences import read_preference_policy
@@ -83,6 +84,7 @@ def decode_node_pool(
             *moved,
             *unread(lifetime.budgets or (), "spec.disruption.budgets"),
             *_not_acted_on(document.spec),
+            *(f"{CLASS_KIND} {named}: {warning}" for warning in node_class.warnings),
         ),
         ceiling=brakes.ceiling.lower(_ceiling(document.spec.limits)),
         preference_policy=preferences,

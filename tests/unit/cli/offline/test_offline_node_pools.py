@@ -75,13 +75,15 @@ def test_a_pool_of_another_provider_is_left_alone_without_a_word() -> None:
 
 def test_warnings_of_a_class_are_reported_once_for_all_its_pools() -> None:
     second = {**node_pool(replicas=None), "metadata": {"name": "second"}}
-    marked = node_class(role="workers", instanceProfile=None)
+    terms = [{"alias": "al2@lates"}]
+    marked = node_class(role="workers", instanceProfile=None, amiSelectorTerms=terms)
     found = read(node_pool(limits={"gpu": 1}), second, marked)
     assert [note.partition(" ")[0] for note in found.notes] == [
         "EC2NodeClass",
+        "EC2NodeClass",
         "NodePool",
     ]
-    assert found.notes[1].startswith("NodePool default: spec.limits.gpu: 1: no machine has")
+    assert found.notes[2].startswith("NodePool default: spec.limits.gpu: 1: no machine has")
 
 
 def test_a_limit_on_nodes_counts_those_that_are_there() -> None:

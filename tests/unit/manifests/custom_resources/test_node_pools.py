@@ -168,6 +168,12 @@ def test_kubelet_and_launch_settings_are_those_of_the_class() -> None:
     assert (found.kubelet.max_pods, found.template.tags) == (20, {"team": "red"})
 
 
+def test_warnings_of_the_class_are_those_of_the_pool_under_its_name() -> None:
+    named = by_name([node_class(amiSelectorTerms=[{"alias": "al2@lates"}])])
+    (warning,) = decode_node_pool(node_pool(), named).warnings
+    assert warning.startswith("EC2NodeClass nodes: spec.amiSelectorTerms[0].alias: al2@lates: ")
+
+
 def test_without_budgets_a_tenth_of_the_nodes_may_be_disrupted() -> None:
     assert decoded().budgets == disrupted(budgets=[{}]).budgets == (NodeBudget(percent=10),)
     assert disrupted(budgets=[]).budgets == ()
