@@ -27,8 +27,10 @@ _FIELDS = (
 def required_terms(affinity: Raw, problems: list[str]) -> tuple[Requirements, ...]:
     """Return the OR-ed terms of the required node affinity; none when it asks for nothing.
 
-    Terms without any expression select no node and are left out; when nothing is left although
-    something was required, that is a problem.
+    Terms without any expression select no node and are left out, and so are those that ask for
+    a node by its name. A name that a node must not have is one that its hostname must not be, as
+    both are the same on EC2. When nothing is left although something was required, that is a
+    problem.
     """
     required = mapping(affinity.get("nodeAffinity")).get(REQUIRED)
     if required is None:
@@ -36,14 +38,15 @@ def required_terms(affinity: Raw, problems: list[str]) -> tuple[Requirements, ..
     terms = []
     by_field = False
     for node_selector_term in mappings(mapping(required).get("nodeSelectorTerms")):
-        if node_selector_term.get("matchFields"):
+        expressions = mappings(node_selector_term.get("matchExpressions"))
+        fields = mappings(node_selector_term.get("matchFields"))
+        if any(field.get("operator") != Operator.NOT_IN for field in fields):
             by_field = True
-        elif expressions := mappings(node_selector_term.get("matchExpressions")):
-            terms.append(Requirements.of(_node_requirements(expressions, problems)))
-    if by_field:
-        problems.append(_FIELDS)
-    elif not terms:
-        problems.append("node affinity: the required terms select no node; add matchExpressions")
+        elif asked := [*expressions, *({**field, "key": keys.HOSTNAME} for field in fields)]:
+            terms.append(Requirements.of(_node_requirements(asked, problems)))
+    if not terms:
+        nothing = "node affinity: the required terms select no node; add matchExpressions"
+        problems.append(_FIELDS if by_field else nothing)
     return tuple(terms)
 
 

@@ -68,10 +68,32 @@ def test_affinity_that_no_label_can_meet_refuses_the_pod(wanted: dict[str, Any])
         assert found.refusals[0].startswith(f"node affinity: {wanted['key']}: ")
 
 
-def test_match_fields_refuse_the_pod() -> None:
-    found = scheduling(node_affinity({"matchFields": [expression("metadata.name", "In", "n1")]}))
+def test_a_name_that_a_node_must_have_refuses_the_pod() -> None:
+    names = [expression("metadata.name", operator, "n1") for operator in ("NotIn", "In")]
+    found = scheduling(node_affinity({"matchFields": names}, {}))
     assert "matchFields" in found.refusals[0]
     assert len(found.refusals) == 1
+
+
+def test_a_name_that_a_node_must_not_have_is_compared_with_hostnames() -> None:
+    by_field = {"matchFields": [expression("metadata.name", "NotIn", "n1")]}
+    arm = {"matchExpressions": [expression("kubernetes.io/arch", "In", "arm64")]}
+    found = scheduling(node_affinity(by_field, {**by_field, **arm}))
+    assert [[requirement.describe() for requirement in term] for term in found.required_terms] == [
+        ["kubernetes.io/hostname not in [n1]"],
+        ["kubernetes.io/arch in [arm64]", "kubernetes.io/hostname not in [n1]"],
+    ]
+    assert found.refusals == ()
+
+
+def test_an_alternative_with_match_fields_leaves_the_others() -> None:
+    by_field = {
+        "matchFields": [expression("metadata.name", "In", "n1")],
+        "matchExpressions": [expression("a", "Exists")],
+    }
+    found = scheduling(node_affinity(by_field, {"matchExpressions": [expression("b", "Exists")]}))
+    assert [term.items[0].key for term in found.required_terms] == ["b"]
+    assert found.refusals == ()
 
 
 @pytest.mark.parametrize(
