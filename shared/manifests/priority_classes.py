@@ -5,8 +5,13 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-pre
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from shared.manifests.fields import Raw, integer, mapping, text
+
+# Each API server makes them.
+# Source: https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/scheduling/types.go
+_BUILT_IN: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +28,11 @@ class Priorities:
 
 
 def priorities_of(raws: Iterable[Raw]) -> Priorities:
-    """Return the values of PriorityClasses; of several global defaults the lowest counts."""
-    values: dict[str, int] = {}
+    """Return the values of these PriorityClasses and of those that each cluster has.
+
+    Of several global defaults the lowest counts.
+    """
+    values = dict(_BUILT_IN)
     usual: list[int] = []
     for raw in raws:
         value = integer(raw.get("value")) or 0

@@ -22,6 +22,8 @@ CLASSES = (
         ({}, 7),
         ({"priorityClassName": "urgent"}, 1000),
         ({"priorityClassName": "gone"}, None),
+        ({"priorityClassName": "system-cluster-critical"}, 2_000_000_000),
+        ({"priorityClassName": "system-node-critical"}, 2_000_001_000),
         ({"priorityClassName": "urgent", "priority": 3}, 3),
         ({"priority": 0}, 0),
     ],
