@@ -30,9 +30,9 @@ _FREE_ADDRESSES: Final = 32
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html (2026-11).
 LEAST_CONCURRENCY: Final = 476
 _ASKED_CONCURRENCY: Final = 1000
-_SCALED: Final = {
-    RivalKind.CLUSTER_AUTOSCALER: "kubectl -n kube-system scale deployment cluster-autoscaler",
-    RivalKind.KARPENTER: "kubectl -n karpenter scale deployment karpenter",
+_DEPLOYMENTS: Final = {
+    RivalKind.CLUSTER_AUTOSCALER: "cluster-autoscaler",
+    RivalKind.KARPENTER: "karpenter",
 }
 # Questions to the cluster itself, and the right that each needs there.
 _INSIDE: Final = {
@@ -253,11 +253,12 @@ class Prerequisites:
 
     def _autoscalers(self) -> Iterator[Finding]:
         for rival in self._surroundings().running():
+            namespace, deployment = rival.where.partition("/")[0], _DEPLOYMENTS[rival.kind]
             yield Finding(
                 kind="second-autoscaler",
                 subject=rival.kind.value,
                 text=f"runs (lease {rival.where}{_held_by(rival)}): two autoscalers conflict",
-                command=f"{_SCALED[rival.kind]} --replicas 0",
+                command=f"kubectl -n {namespace} scale deployment {deployment} --replicas 0",
             )
 
 

@@ -205,7 +205,7 @@ def test_subnets_without_addresses_and_clusters_without_subnets_are_reported() -
 def test_second_autoscaler_is_reported_with_the_command_that_stops_it() -> None:
     running = FakeSurroundings(
         rivals=(
-            Rival(kind=RivalKind.KARPENTER, where="karpenter/lease", holder="karpenter-7"),
+            Rival(kind=RivalKind.KARPENTER, where="autoscaling/lease", holder="karpenter-7"),
             Rival(kind=RivalKind.CLUSTER_AUTOSCALER, where="kube-system/lease"),
         )
     )
@@ -214,7 +214,7 @@ def test_second_autoscaler_is_reported_with_the_command_that_stops_it() -> None:
     assert ours.command == (
         "kubectl -n kube-system scale deployment cluster-autoscaler --replicas 0"
     )
-    assert theirs.command == "kubectl -n karpenter scale deployment karpenter --replicas 0"
+    assert theirs.command == "kubectl -n autoscaling scale deployment karpenter --replicas 0"
     assert "held by karpenter-7" in theirs.text
     assert "held by" not in ours.text
 
