@@ -67,7 +67,6 @@ AL2023: Final = Family(
     write=_write,
     check=_check,
     disks=(BlockDevice(device_name="/dev/xvda"),),
-    pod_device="/dev/xvda",
     # Built for ARMv8.2, which the first Graviton has not.
     # Source: https://docs.aws.amazon.com/linux/al2023/ug/system-requirements.html (2026-11).
     lacks=frozenset({"a1"}),

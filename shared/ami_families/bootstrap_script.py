@@ -92,7 +92,6 @@ AL2: Final = Family(
     write=_write,
     check=_check,
     disks=(BlockDevice(device_name="/dev/xvda"),),
-    pod_device="/dev/xvda",
     # The image with drivers for GPUs is for amd64 only.
     # Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html (2026-11).
     lacks=frozenset({"g5g"}),
@@ -106,5 +105,4 @@ UBUNTU: Final = Family(
     write=_write,
     check=_check,
     disks=(BlockDevice(device_name="/dev/sda1"),),
-    pod_device="/dev/sda1",
 )

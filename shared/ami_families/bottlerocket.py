@@ -133,7 +133,6 @@ BOTTLEROCKET: Final = Family(
         BlockDevice(device_name="/dev/xvda", volume_size_gib=4),
         BlockDevice(device_name="/dev/xvdb"),
     ),
-    pod_device="/dev/xvdb",
     pods_per_core=False,
     reserves_for_max_pods=True,
 )

@@ -13,6 +13,4 @@ def _write(_joining: Joining, custom: str) -> str:
     return custom
 
 
-CUSTOM: Final = Family(
-    name="Custom", parameter=None, write=_write, check=_check, disks=(), pod_device=""
-)
+CUSTOM: Final = Family(name="Custom", parameter=None, write=_write, check=_check, disks=())

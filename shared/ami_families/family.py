@@ -111,7 +111,6 @@ class Family:
         write: Returns user data from what a machine must know and what the user adds.
         check: Raises InvalidManifestError when the user's part cannot be understood.
         disks: Given to machines whose user names none; empty leaves them to the image.
-        pod_device: The disk pods write to; empty for the last one that is named.
         pods_per_core: Whether its kubelet is told `podsPerCore`.
         lacks: Families of instance types that its images do not boot.
         by_accelerators: Whether it has images of their own for machines with some accelerators.
@@ -125,7 +124,6 @@ class Family:
     write: Callable[[Joining, str], str]
     check: Callable[[str], object]
     disks: tuple[BlockDevice, ...]
-    pod_device: str
     pods_per_core: bool = True
     lacks: frozenset[str] = frozenset()
     by_accelerators: bool = True

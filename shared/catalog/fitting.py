@@ -14,6 +14,7 @@ from shared.catalog.overhead import (
 )
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, Overhead
+from shared.model.ec2.pod_disks import pod_disk
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
@@ -57,9 +58,8 @@ def apply_disks(
 ) -> InstanceType:
     """Return the type with the disks that a Provisioner gives its machines.
 
-    What pods write goes to the disk the family keeps for it. Where no disk has that name, it is the
-    first of a family with one disk (an AMI of the user's may call it otherwise), and stays the
-    image's own where there are several. Each further disk takes an attachment from pods.
+    What pods write goes to the disk the family keeps for it. Each further disk takes an attachment
+    from pods.
     """
     named = {disk.device_name for disk in disks}
     # What a family with several disks has by itself is there besides those that are named.
@@ -67,7 +67,8 @@ def apply_disks(
     taken = max(
         len(disks) + sum(block_device.device_name not in named for block_device in own) - 1, 0
     )
-    size = _pod_volume_gib(disks, family)
+    number = pod_disk(family.name, [disk.device_name for disk in disks])
+    size = None if number is None else disks[number].volume_size_gib
     sized = instance_type if size is None else apply_root_volume(instance_type, size)
     if not taken:
         return sized
@@ -77,17 +78,6 @@ def apply_disks(
         capacity = _override(capacity, {ebs: max(capacity[ebs] - taken, 0)})
     left = max(instance_type.volume_limit - taken, 0)
     return replace(sized, capacity=capacity, volume_limit=left)
-
-
-def _pod_volume_gib(disks: Sequence[BlockDevice], family: Family) -> int | None:
-    """Return the size of the disk pods write to, None when the image's own stays."""
-    if not disks:
-        return None
-    if not family.pod_device:
-        return disks[-1].volume_size_gib
-    first = disks[0] if len(family.disks) == 1 else None
-    found = next((disk for disk in disks if disk.device_name == family.pod_device), first)
-    return None if found is None else found.volume_size_gib
 
 
 def with_pod_limit(

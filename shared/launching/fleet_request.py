@@ -248,12 +248,12 @@ def _disks(wanted: Sequence[BlockDevice]) -> list[dict[str, Any]]:
     disks = []
     for block_device in wanted:
         volume: dict[str, Any] = {
-            "VolumeSize": block_device.volume_size_gib,
             "VolumeType": block_device.volume_type,
             "Encrypted": block_device.encrypted,
             "DeleteOnTermination": block_device.delete_on_termination,
         }
         optional = {
+            "VolumeSize": block_device.volume_size_gib,
             "Iops": block_device.iops,
             "Throughput": block_device.throughput,
             "KmsKeyId": block_device.kms_key_id,

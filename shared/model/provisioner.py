@@ -31,11 +31,11 @@ class BlockDevice:
     """One disk of a machine.
 
     Attributes:
-        volume_size_gib: Size in GiB.
+        volume_size_gib: Size in GiB; None for that of its snapshot.
     """
 
     device_name: str
-    volume_size_gib: int = 20
+    volume_size_gib: int | None = 20
     volume_type: str = "gp3"
     iops: int | None = None
     throughput: int | None = None

@@ -109,7 +109,7 @@ def _on_the_role(role: str) -> Iterator[str]:
 
 
 def _notes(found: Iterable[Provisioner], catalog: Catalog, told: Container[str]) -> Iterator[str]:
-    """Yield notes on Provisioners and NodePools, without what is told of EC2NodeClasses."""
+    """Yield notes on Provisioners and NodePools, without those on EC2NodeClasses."""
     for provisioner in found:
         misspelled = requirement_warnings(provisioner, catalog.instance_types)
         warnings = [warning for warning in provisioner.warnings if warning not in told]

@@ -5,10 +5,10 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html (2026-08).
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -17,6 +17,7 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 
 from shared.manifests.api.parts import (
@@ -40,6 +41,7 @@ from shared.manifests.api.selector_map import (
     selector_of,
 )
 from shared.manifests.api.status import TEXT, conditions, objects
+from shared.model.ec2.pod_disks import pod_disk
 from shared.model.errors import InvalidManifestError
 from shared.model.provisioner import (
     AMI_FAMILIES,
@@ -103,9 +105,16 @@ def refuse_user_data(check: UserDataCheck | None, family: str, custom: str) -> N
         refuse([Fault((), error.value, error.remedy, field=error.field)])
 
 
+SIZE: Final = "a size from 1Gi to 64Ti"
+SIZE_OF_DISK: Final = (
+    f"A{SIZE[1:]}; with a snapshot it may be absent where pods do not write to the disk"
+)
+VOLUME_FIELDS: Final = "The volume's settings, at least volumeSize or snapshotID"
+
+
 def gib(size: Any) -> int:
     """Return a size in GiB, rounded up."""
-    remedy = "write a size from 1Gi to 64Ti, also for a snapshot: it is the node's storage"
+    remedy = f"write {SIZE}"
     try:
         wanted = Fraction(parse_quantity(size or ""))
     except ValueError:
@@ -146,9 +155,8 @@ class Metadata(Part):
 class Ebs(Part):
     """A volume of EBS."""
 
-    volume_size_gib: Annotated[int, PlainValidator(gib), WithJsonSchema(QUANTITY)] = Field(
-        alias="volumeSize",
-        description="A size from 1Gi to 64Ti, also for a snapshot: it is the node's storage",
+    volume_size_gib: Annotated[int | None, PlainValidator(gib), WithJsonSchema(QUANTITY)] = Field(
+        default=None, alias="volumeSize", description=SIZE_OF_DISK
     )
     volume_type: Annotated[str, Choice("standard", "io1", "io2", "gp2", "gp3", "sc1", "st1")] = (
         "gp3"
@@ -160,6 +168,29 @@ class Ebs(Part):
     delete_on_termination: bool = True
     encrypted: bool = True
 
+    @model_validator(mode="after")
+    def _has_a_size(self) -> Self:
+        if self.volume_size_gib is None and not self.snapshot_id:
+            refuse([Fault(("volumeSize",), None, f"write {SIZE}, or a snapshotID")])
+        return self
+
+
+VOLUME: Final = Shape(
+    Rule("write volumeSize or snapshotID", "has(self.volumeSize) || has(self.snapshotID)")
+)
+
+
+def refuse_unsized(family: str, disks: Sequence[BlockDevice]) -> None:
+    """Refuse the disk that pods write to where its snapshot alone says its size.
+
+    Raises:
+        ValidationError: Names the disk by its number.
+    """
+    number = pod_disk(family, [disk.device_name for disk in disks])
+    if number is not None and disks[number].volume_size_gib is None:
+        remedy = f"write {SIZE}, also for a snapshot: pods write to this disk"
+        refuse([Fault((number, "ebs", "volumeSize"), None, remedy)])
+
 
 class BlockDeviceMapping(Part):
     """One disk."""
@@ -167,7 +198,7 @@ class BlockDeviceMapping(Part):
     device_name: Annotated[str, Shape(minLength=1, maxLength=64)] = Field(
         description="The device, such as /dev/xvda"
     )
-    ebs: Ebs = Field(description="The volume's settings, at least volumeSize")
+    ebs: Annotated[Ebs, VOLUME] = Field(description=VOLUME_FIELDS)
 
     @field_validator("device_name")
     @classmethod
@@ -252,6 +283,14 @@ class Machines(Part):
             remedy = "add amiSelector: this family has no recommended image"
             refuse([Fault((), family, remedy)])
         return family
+
+    @field_validator("block_device_mappings")
+    @classmethod
+    def _pods_have_room(
+        cls, disks: list[BlockDeviceMapping], info: ValidationInfo
+    ) -> list[BlockDeviceMapping]:
+        refuse_unsized(info.data.get("ami_family", AMI_FAMILIES[0]), block_devices(disks))
+        return disks
 
     @field_validator("user_data")
     @classmethod

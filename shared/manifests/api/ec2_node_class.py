@@ -4,6 +4,7 @@ Source: https://karpenter.sh/docs/concepts/nodeclasses/ (2026-11).
 """
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -18,11 +19,15 @@ from pydantic import (
 )
 
 from shared.manifests.api.aws_node_template import (
+    SIZE_OF_DISK,
+    VOLUME,
+    VOLUME_FIELDS,
     Ebs,
     Metadata,
     Name,
     checked_tags,
     gib,
+    refuse_unsized,
     refuse_user_data,
 )
 from shared.manifests.api.kubelet_configuration import KUBELET, Kubelet
@@ -108,9 +113,8 @@ class NodeClassVolume(Ebs):
     }
     refused: ClassVar = {"volumeInitializationRate": "integer"}
     # A number is no size to Karpenter's definition; ours takes none either.
-    volume_size_gib: Annotated[int, PlainValidator(gib), WithJsonSchema(_SIZE)] = Field(
-        alias="volumeSize",
-        description="A size from 1Gi to 64Ti, also for a snapshot: it is the node's storage",
+    volume_size_gib: Annotated[int | None, PlainValidator(gib), WithJsonSchema(_SIZE)] = Field(
+        default=None, alias="volumeSize", description=SIZE_OF_DISK
     )
 
     @field_validator("volume_size_gib")
@@ -129,22 +133,27 @@ class NodeClassDisk(Part):
         default="", description="The device, such as /dev/xvda"
     )
     root_volume: bool = False
-    ebs: NodeClassVolume | None = Field(
-        default=None, description="The volume's settings, at least volumeSize"
-    )
+    ebs: Annotated[NodeClassVolume, VOLUME] | None = Field(default=None, description=VOLUME_FIELDS)
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         if not self.device_name:
             refuse([Fault(("deviceName",), None, "write the device, such as /dev/xvda")])
         if self.ebs is None:
-            refuse([Fault(("ebs",), None, "write the volume's settings, at least volumeSize")])
+            remedy = f"write {VOLUME_FIELDS[0].lower()}{VOLUME_FIELDS[1:]}"
+            refuse([Fault(("ebs",), None, remedy)])
         return self
 
     @property
     def block_device(self) -> BlockDevice:
         """It as the value that launches use."""
         return BlockDevice(device_name=self.device_name, **dict(self.ebs or ()))
+
+
+def _family_of(read: Mapping[str, Any]) -> str:
+    """Return the family that the fields before say, empty where they are wrong."""
+    terms = read.get("ami_selector_terms")
+    return read.get("ami_family") or (terms[0].family if terms else "")
 
 
 class EC2NodeClassSpec(Part):
@@ -236,9 +245,7 @@ class EC2NodeClassSpec(Part):
     @field_validator("user_data")
     @classmethod
     def _is_read_by_its_family(cls, custom: str, info: ValidationInfo) -> str:
-        terms = info.data.get("ami_selector_terms")
-        family = info.data.get("ami_family") or (terms[0].family if terms else "")
-        if family:
+        if family := _family_of(info.data):
             refuse_user_data(info.context, family, custom)
         return custom
 
@@ -250,6 +257,15 @@ class EC2NodeClassSpec(Part):
         refuse(
             Fault((number, "rootVolume"), disks[number].root_volume, remedy) for number in roots[1:]
         )
+        return disks
+
+    @field_validator("block_device_mappings")
+    @classmethod
+    def _pods_have_room(
+        cls, disks: list[NodeClassDisk], info: ValidationInfo
+    ) -> list[NodeClassDisk]:
+        if family := _family_of(info.data):
+            refuse_unsized(family, [disk.block_device for disk in disks])
         return disks
 
     @model_validator(mode="after")

@@ -179,7 +179,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "a disk without size",
         changed("provider/blockDeviceMappings", [{"deviceName": "/dev/xvda", "ebs": {}}]),
-        "Required",
+        "write volumeSize or snapshotID",
     ),
     (
         "a signal that does not exist",

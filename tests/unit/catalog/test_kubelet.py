@@ -12,6 +12,7 @@ from shared.catalog.fitting import (
 from shared.catalog.reading import to_instance_type
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
+from shared.model.ec2.pod_disks import DEVICES
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
@@ -179,3 +180,8 @@ def test_nvme_disks_of_the_instance_are_what_pods_write_to(m5_large: InstanceTyp
     found = apply_instance_store(replace(m5_large, labels=labels))
     assert found.capacity["ephemeral-storage"] == 75 * 10**9
     assert apply_instance_store(m5_large) is m5_large
+
+
+def test_the_disks_of_each_family_are_known_where_pods_write_is_looked_up() -> None:
+    found = {name: [disk.device_name for disk in family.disks] for name, family in FAMILIES.items()}
+    assert found == {name: list(devices) for name, devices in DEVICES.items()}

@@ -168,7 +168,8 @@ def test_the_client_token_is_of_plan_group_and_attempt() -> None:
 
 def test_the_template_carries_how_machines_are_made() -> None:
     disk = BlockDevice(device_name="/dev/xvdb", volume_size_gib=50, iops=4000, kms_key_id="key")
-    template = replace(provisioner().template, block_devices=(disk,))
+    copied = BlockDevice(device_name="/dev/xvdc", volume_size_gib=None, snapshot_id="snap-1")
+    template = replace(provisioner().template, block_devices=(disk, copied))
     (data,) = launch_body(context(provisioner(template=template)), attempt()).templates.values()
     assert data["BlockDeviceMappings"] == [
         {
@@ -181,7 +182,16 @@ def test_the_template_carries_how_machines_are_made() -> None:
                 "Iops": 4000,
                 "KmsKeyId": "key",
             },
-        }
+        },
+        {
+            "DeviceName": "/dev/xvdc",
+            "Ebs": {
+                "VolumeType": "gp3",
+                "Encrypted": True,
+                "DeleteOnTermination": True,
+                "SnapshotId": "snap-1",
+            },
+        },
     ]
     (plain,) = launch_body(context(), attempt()).templates.values()
     config = node_config(base64.b64decode(plain["UserData"]).decode())

@@ -277,6 +277,23 @@ def test_one_disk_is_the_root_volume() -> None:
     )
 
 
+def test_a_snapshot_alone_says_the_size_of_a_disk_that_pods_do_not_write_to() -> None:
+    first, second = (
+        {"deviceName": f"/dev/xvd{letter}", "ebs": {"snapshotID": f"snap-{letter}"}}
+        for letter in "ab"
+    )
+    bottlerocket = {"amiSelectorTerms": [{"alias": "bottlerocket@latest"}]}
+    found = read(blockDeviceMappings=[first], **bottlerocket).template.block_devices
+    assert found == (
+        BlockDevice(device_name="/dev/xvda", volume_size_gib=None, snapshot_id="snap-a"),
+    )
+    (refused,) = wrong(blockDeviceMappings=[first, second], **bottlerocket)
+    assert refused == (
+        "EC2NodeClass nodes.spec.blockDeviceMappings[1].ebs.volumeSize: write a size from 1Gi to "
+        "64Ti, also for a snapshot: pods write to this disk"
+    )
+
+
 def test_volumes_are_initialized_at_the_rate_of_ec2() -> None:
     ebs = {"volumeSize": "1Gi", "snapshotID": "snap-1", "volumeInitializationRate": 200}
     (found,) = wrong(blockDeviceMappings=[{"deviceName": "/dev/xvda", "ebs": ebs}])
@@ -293,7 +310,10 @@ def test_user_data_is_not_read_where_the_family_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("disk", "words"),
     [
-        ({"deviceName": "/dev/xvda"}, "ebs: write the volume's settings, at least volumeSize"),
+        (
+            {"deviceName": "/dev/xvda"},
+            "ebs: write the volume's settings, at least volumeSize or snapshotID",
+        ),
         ({"ebs": {"volumeSize": "1Gi"}}, "deviceName: write the device, such as /dev/xvda"),
     ],
 )

@@ -146,6 +146,7 @@ def test_a_provider_block_is_read_whole() -> None:
                         },
                     },
                     {"deviceName": "/dev/xvdb", "ebs": {"volumeSize": "20G"}},
+                    {"deviceName": "/dev/xvdc", "ebs": {"snapshotID": "snap-c"}},
                 ],
             }
         )
@@ -171,6 +172,7 @@ def test_a_provider_block_is_read_whole() -> None:
             snapshot_id="snap",
         ),
         BlockDevice(device_name="/dev/xvdb", volume_size_gib=19),
+        BlockDevice(device_name="/dev/xvdc", volume_size_gib=None, snapshot_id="snap-c"),
     )
 
 
@@ -286,7 +288,12 @@ def test_a_custom_launch_template_excludes_other_fields() -> None:
         (
             {"blockDeviceMappings": [{"deviceName": "d", "ebs": {"snapshotID": "s"}}]},
             "blockDeviceMappings[0].ebs.volumeSize",
-            "from 1Gi to 64Ti",
+            "write a size from 1Gi to 64Ti, also for a snapshot: pods write to this disk",
+        ),
+        (
+            {"blockDeviceMappings": [{"deviceName": "d", "ebs": {"snapshotID": ""}}]},
+            "blockDeviceMappings[0].ebs.volumeSize",
+            "write a size from 1Gi to 64Ti, or a snapshotID",
         ),
         (
             {"blockDeviceMappings": [{"deviceName": "d", "ebs": {"volumeSize": "65Ti"}}]},
