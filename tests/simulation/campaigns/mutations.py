@@ -26,7 +26,7 @@ from shared.node_lifecycle import (
     interruption,
     termination,
 )
-from shared.node_templates import images
+from shared.node_templates import taints
 from shared.ports import NodeManifest
 from shared.ports.cluster import EachPage
 from shared.provisioning import provision
@@ -205,7 +205,7 @@ def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _taint_in_user_data() -> contextlib.AbstractContextManager[object, bool | None]:
     """The kubelet is asked for the taint that it adds by itself."""
-    return swapped(fleet_request, kubelet_taints=images.node_taints)
+    return swapped(fleet_request, kubelet_taints=taints.node_taints)
 
 
 def _no_first_status() -> contextlib.AbstractContextManager[object, bool | None]:
