@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from functions.cli.asking import ask, described_by_the_environment
+from functions.cli.asking import ask, described_by_the_environment, refuse
 from functions.cli.prerequisites import run as look_around
 
 if TYPE_CHECKING:
@@ -67,48 +67,77 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
 
 
 def _look(doctor: "DoctorRuntime", arguments: argparse.Namespace) -> int:
-    found = [
-        (cluster, *_of_cluster(doctor, cluster, repair=arguments.repair))
-        for cluster in arguments.cluster or doctor.clusters()
+    found = []
+    for cluster in arguments.cluster or doctor.clusters():
+        found.append(_of_cluster(doctor, cluster, repair=arguments.repair))
+        if arguments.output == "table":
+            # Told at once: what was repaired here is told whatever becomes of the others.
+            sys.stdout.write(_as_text(found[-1]))
+            sys.stdout.flush()
+    if arguments.output == "json":
+        sys.stdout.write(_as_json(found))
+    errors = [f"{examined.cluster}: {examined.error}" for examined in found if examined.error]
+    codes = [refuse("doctor", error) for error in errors]
+    wrong = [finding for examined in found for finding in examined.left if not finding.advice]
+    return max([*codes, FINDINGS if wrong else HEALTHY])
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Examined:
+    """What came of one cluster.
+
+    Attributes:
+        left: What is left to do.
+        error: Why it could not be looked over, in one line; empty if it was.
+    """
+
+    cluster: str
+    left: "Sequence[Finding]" = ()
+    repaired: "Sequence[Finding]" = ()
+    error: str = ""
+
+
+def _of_cluster(doctor: "DoctorRuntime", cluster: str, *, repair: bool) -> _Examined:
+    from shared.model.errors import AutoscalerError  # noqa: PLC0415 -- not for --help
+
+    examined = _Examined(cluster=cluster)
+    try:
+        service = doctor.service(cluster)
+        if repair:
+            examined.repaired = service.repair("doctor")
+        examined.left = service.look()
+    except AutoscalerError as error:
+        examined.error = " ".join(str(error).split())
+    return examined
+
+
+def _as_text(examined: _Examined) -> str:
+    if examined.error and not examined.repaired:
+        return ""
+    wrong = sum(not finding.advice for finding in examined.left)
+    findings = "1 finding" if wrong == 1 else f"{wrong} findings"
+    told = "not looked over" if examined.error else findings
+    lines = [f"{examined.cluster}: {told}, {len(examined.repaired)} repaired"]
+    lines += [
+        f"  repaired {finding.kind} {finding.subject}: {finding.text}"
+        for finding in examined.repaired
     ]
-    sys.stdout.write(_as_json(found) if arguments.output == "json" else _as_text(found))
-    wrong = [finding for _, left, _ in found for finding in left if not finding.advice]
-    return FINDINGS if wrong else HEALTHY
-
-
-def _of_cluster(
-    doctor: "DoctorRuntime", cluster: str, *, repair: bool
-) -> "tuple[Sequence[Finding], Sequence[Finding]]":
-    """Return what is left to do and what was repaired."""
-    service = doctor.service(cluster)
-    repaired = service.repair("doctor") if repair else ()
-    return service.look(), repaired
-
-
-def _as_text(found: "Sequence[tuple[str, Sequence[Finding], Sequence[Finding]]]") -> str:
-    lines = []
-    for cluster, left, repaired in found:
-        wrong = sum(not finding.advice for finding in left)
-        findings = "1 finding" if wrong == 1 else f"{wrong} findings"
-        lines.append(f"{cluster}: {findings}, {len(repaired)} repaired")
-        lines += [
-            f"  repaired {finding.kind} {finding.subject}: {finding.text}" for finding in repaired
-        ]
-        for finding in left:
-            lines.append(f"  {finding.kind} {finding.subject}: {finding.text}")
-            command = "dovetail doctor --repair" if finding.repairable else finding.command
-            if command:
-                lines.append(f"    {'safer' if finding.advice else 'run'}: {command}")
+    for finding in examined.left:
+        lines.append(f"  {finding.kind} {finding.subject}: {finding.text}")
+        command = "dovetail doctor --repair" if finding.repairable else finding.command
+        if command:
+            lines.append(f"    {'safer' if finding.advice else 'run'}: {command}")
     return "\n".join([*lines, ""])
 
 
-def _as_json(found: "Sequence[tuple[str, Sequence[Finding], Sequence[Finding]]]") -> str:
+def _as_json(found: Sequence[_Examined]) -> str:
     document = [
         {
-            "cluster": cluster,
-            "findings": [dataclasses.asdict(finding) for finding in left],
-            "repaired": [dataclasses.asdict(finding) for finding in repaired],
+            "cluster": examined.cluster,
+            "findings": [dataclasses.asdict(finding) for finding in examined.left],
+            "repaired": [dataclasses.asdict(finding) for finding in examined.repaired],
+            "error": examined.error,
         }
-        for cluster, left, repaired in found
+        for examined in found
     ]
     return json.dumps(document, indent=2) + "\n"
