@@ -65,6 +65,10 @@ class ClusterRegistry:
         found = [value for value in listed.values() if isinstance(value, ClusterAttachment)]
         return tuple(sorted(found, key=lambda attachment: attachment.name))
 
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all attached clusters, sorted, also of those that `one` refuses."""
+        return tuple(sorted(self._listed.get(self._path, self._list)))
+
     def one(self, name: str) -> ClusterAttachment:
         """Return one cluster's attachment.
 
@@ -142,7 +146,8 @@ def _attachment(row: Any) -> ClusterAttachment:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "value"
-        raise PermanentError(f"{row['Name']}: {where}: {first['msg']}") from error
+        remedy = "deploy the cluster's stack again, which writes it, or delete the parameter"
+        raise PermanentError(f"{row['Name']}: {where}: {first['msg']}; {remedy}") from error
     if found.name != row["Name"].rpartition("/")[2]:
         raise PermanentError(f"{row['Name']}: name: {found.name!r} is another cluster's")
     return found

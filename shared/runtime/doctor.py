@@ -24,7 +24,7 @@ class DoctorRuntime:
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
-        return tuple(cluster_attachment.name for cluster_attachment in self._wiring.registry.all())
+        return self._wiring.registry.names()
 
     def service(self, cluster: str) -> Doctoring:
         """Return the service of one cluster."""

@@ -22,7 +22,7 @@ class MigrationRuntime:
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
-        return tuple(attachment.name for attachment in self._wiring.registry.all())
+        return self._wiring.registry.names()
 
     def migration(self, cluster: str, *, apply: bool) -> Migration:
         """Return the migration of one cluster.

@@ -33,7 +33,7 @@ class PrerequisitesRuntime:
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
-        return tuple(cluster_attachment.name for cluster_attachment in self._registry.all())
+        return self._registry.names()
 
     def service(self, cluster: str) -> Prerequisites:
         """Return the service of one cluster, attached or not."""

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import hashlib
-import sys
 from datetime import timedelta
 
 from shared.aws.copies import BucketCopies
@@ -19,7 +18,14 @@ from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterEndpoint, ClusterPorts
 from shared.runtime.observability import count, logger
 from shared.runtime.threads import Threads
-from shared.runtime.wiring import AskEndpoint, Connections, Right, Wiring, foreign_row
+from shared.runtime.wiring import (
+    AskEndpoint,
+    Connections,
+    Right,
+    Wiring,
+    foreign_row,
+    tell_person,
+)
 from shared.settings import ClusterAttachment, FunctionSettings, ProvisionSettings
 
 _LEASE = timedelta(seconds=50)
@@ -35,7 +41,7 @@ class ProvisioningWiring(Wiring):
     @functools.cached_property
     def catalog(self) -> BucketCatalog:
         """What can be bought in the Region."""
-        notice = _tell_person if self.right == Right.OWN else _catalogue_notice
+        notice = tell_person if self.right == Right.OWN else _catalogue_notice
         return BucketCatalog(
             self.session, bucket=self.settings.bucket, clock=self.clock, notice=notice
         )
@@ -107,10 +113,6 @@ class ProvisioningWiring(Wiring):
             cluster=endpoint.name,
             server=hashlib.sha256(text.encode()).hexdigest(),
         )
-
-
-def _tell_person(text: str) -> None:
-    sys.stderr.write(f"note: {text}\n")
 
 
 def _catalogue_notice(text: str) -> None:

@@ -207,7 +207,7 @@ def cluster_records(cluster: str) -> ClusterRecords:
     """
     settings = function_settings()
     wiring = ProvisioningWiring(settings, Right.OWN)
-    attached = [attachment.name for attachment in wiring.registry.all()]
+    attached = wiring.registry.names()
     if not cluster and len(attached) != 1:
         named = ", ".join(attached) or "none"
         raise NotAttachedError(f"attached clusters: {named}; name one with --cluster")

@@ -5,6 +5,7 @@ The ports of a cluster are kept as long as they lead to the same cluster.
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
@@ -107,7 +108,7 @@ class Wiring:
             self.session,
             path=self.settings.cluster_parameters,
             clock=self.clock,
-            notice=logger.warning,
+            notice=tell_person if self.right == Right.OWN else logger.warning,
         )
 
     @functools.cached_property
@@ -199,3 +200,8 @@ def foreign_row(text: str) -> None:
     """Log and count a row of the ledger that Dovetail did not write."""
     logger.warning(text)
     count("ForeignLedgerRows", 1)
+
+
+def tell_person(text: str) -> None:
+    """Write a line for the user of a command."""
+    sys.stderr.write(f"note: {text}\n")

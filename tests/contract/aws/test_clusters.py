@@ -107,9 +107,10 @@ def test_an_attachment_that_cannot_be_read_does_not_stop_the_others(
     attach(aws, "bad", launch_role="nonsense")
     attach(aws, "liar", name="good")
     assert [cluster_attachment.name for cluster_attachment in registry.all()] == ["good"]
+    assert registry.names() == ("bad", "good", "liar")
     assert len(notices) == 2
     assert any("/dovetail/clusters/bad: launch_role" in notice for notice in notices)
-    with pytest.raises(PermanentError, match="launch_role"):
+    with pytest.raises(PermanentError, match=r"launch_role.*; deploy the cluster's stack"):
         registry.one("bad")
     with pytest.raises(PermanentError, match="another cluster's"):
         registry.one("liar")

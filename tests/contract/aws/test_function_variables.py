@@ -12,7 +12,7 @@ from moto.eks.models import eks_backends
 from infra.local.kube.certificates import ca_file, server_context
 from shared.aws.function_variables import function_variables
 from shared.aws.session import Session
-from shared.model.errors import NotFoundError, UnavailableError
+from shared.model.errors import NotFoundError, PermanentError, UnavailableError
 from shared.runtime.doctor import DoctorRuntime, doctor_runtime
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.wiring import Right, Wiring
@@ -66,6 +66,18 @@ def test_variables_that_are_set_are_taken_and_checked(here: Session) -> None:
     assert isinstance(doctor_runtime(VARIABLES), DoctorRuntime)
     with pytest.raises(SettingsError, match="DOVETAIL_BUCKET"):
         doctor_runtime({"DOVETAIL_TABLE": "ledger"})
+
+
+def test_a_cluster_whose_attachment_cannot_be_read_is_named_and_refused(
+    here: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here.client("ssm").put_parameter(Name="/dovetail/clusters/zzz", Value="not json", Type="String")
+    runtime = doctor_runtime(VARIABLES)
+
+    assert runtime.clusters() == ("zzz",)
+    with pytest.raises(PermanentError, match="/dovetail/clusters/zzz: value: Invalid JSON"):
+        runtime.service("zzz")
+    assert capsys.readouterr().err.startswith("note: /dovetail/clusters/zzz: value: ")
 
 
 @pytest.mark.parametrize(
