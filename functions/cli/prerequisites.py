@@ -28,6 +28,7 @@ def run(
 
     try:
         made = (runtime or PrerequisitesRuntime)(_PARAMETERS)
+        made.require_caller()
         clusters = tuple(arguments.cluster) or made.clusters()
     except AutoscalerError as error:
         return refuse("doctor", error)

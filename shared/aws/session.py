@@ -108,6 +108,18 @@ class Session:
                 self._clients[key] = self._make(sdk, service, region or self._region)
             return self._clients[key]
 
+    def require_caller(self) -> None:
+        """Ask AWS who calls: the one question that needs no right.
+
+        Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
+        (2026-11).
+
+        Raises:
+            AutoscalerError: If there are no credentials, they have expired, or AWS does not answer.
+        """
+        with translated("sts GetCallerIdentity"):
+            self.client("sts").get_caller_identity()
+
     def signing_credentials(self, role: str = "") -> Any:
         """Return botocore credentials to sign with.
 

@@ -31,6 +31,14 @@ class PrerequisitesRuntime:
         self._session = Session(region=region(), api_timeout=_TIMEOUT, attempts=_ATTEMPTS)
         self._registry = ClusterRegistry(self._session, path=parameters, clock=self._clock)
 
+    def require_caller(self) -> None:
+        """Do nothing where AWS knows the caller.
+
+        Raises:
+            AutoscalerError: If there are no credentials, they have expired, or AWS does not answer.
+        """
+        self._session.require_caller()
+
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
         return self._registry.names()

@@ -46,6 +46,15 @@ def test_clients_try_once_within_the_time_out(own: Session) -> None:
     assert patient.retries["total_max_attempts"] == 4
 
 
+def test_a_caller_whom_aws_does_not_know_is_refused(own: Session) -> None:
+    own.require_caller()
+    with (
+        canned(own, "sts", "GetCallerIdentity", (403, "ExpiredToken")),
+        pytest.raises(UnauthorizedError, match="sts GetCallerIdentity"),
+    ):
+        own.require_caller()
+
+
 def test_a_connection_that_was_closed_meanwhile_is_replaced_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

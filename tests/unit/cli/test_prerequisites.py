@@ -17,9 +17,12 @@ class FakeRuntime:
         self.accounts = accounts
         self.attached = attached
 
-    def clusters(self) -> tuple[str, ...]:
+    def require_caller(self) -> None:
         if self.accounts is None:
-            raise UnavailableError("ssm does not\nanswer")
+            raise UnavailableError("sts does not\nanswer")
+
+    def clusters(self) -> tuple[str, ...]:
+        assert self.accounts is not None
         return tuple(sorted(self.accounts)) if self.attached else ()
 
     def service(self, cluster: str) -> Prerequisites:
@@ -76,5 +79,5 @@ def test_a_cluster_that_is_not_attached_yet_is_named(capsys: pytest.CaptureFixtu
 
 
 def test_what_cannot_be_read_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(FakeRuntime(None)) == 2
-    assert capsys.readouterr().err == "dovetail doctor: ssm does not answer\n"
+    assert run(FakeRuntime(None), "--cluster", "demo") == 2
+    assert capsys.readouterr() == ("", "dovetail doctor: sts does not answer\n")
