@@ -3,20 +3,29 @@
 The official client reads both, and refreshes their credentials.
 """
 
-from collections.abc import Mapping
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
+import yaml
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.incluster_config import load_incluster_config
-from kubernetes.config.kube_config import load_kube_config
+from kubernetes.config.kube_config import KubeConfigMerger, load_kube_config
 
 from shared.kube.api import KubeApi
 from shared.kube.bounds import POOLS
 from shared.kube.connection import TIMEOUT, tls_context
 from shared.model.errors import PermanentError
+
+# The client takes the form of each part of a kubeconfig for given; these say that one has another.
+_NO_FORM: Final = (TypeError, AttributeError, ValueError, LookupError, RecursionError)
+_UNUSABLE: Final = (ConfigException, OSError, yaml.YAMLError, *_NO_FORM)
+_SHOWN: Final = 300
 
 
 def connect_in_cluster(*, timeout: timedelta = TIMEOUT) -> KubeApi:
@@ -51,20 +60,71 @@ def connect_kubeconfig(
         kind: What the connection may do.
 
     Raises:
-        PermanentError: If the file is missing or says nothing usable, or its certificate authority
-            is not a certificate.
+        PermanentError: If the file is missing or says nothing usable, the command that it takes
+            credentials from gives none, or its certificate authority is not a certificate.
     """
     configuration = Configuration()
     try:
-        load_kube_config(  # type: ignore[no-untyped-call]
-            config_file=path, context=context, client_configuration=configuration
-        )
-    except (ConfigException, OSError) as error:
-        reason = str(error).rstrip(".")
+        with _errors_kept() as errors:
+            load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=path, context=context, client_configuration=configuration
+            )
+    except _UNUSABLE as error:
+        reason = _line(error)
+        if isinstance(error, _NO_FORM):
+            reason = f"is no kubeconfig ({reason})"
         raise PermanentError(
             f"kubeconfig {path}: {reason}; name a readable file, or set KUBECONFIG to one"
         ) from error
+    if errors and not (configuration.api_key or configuration.cert_file or configuration.username):
+        # In a terminal the plugin writes to it, and the client stumbles over having no text.
+        said = "failed, as it says above"
+        if not isinstance(errors[-1], AttributeError):
+            said = _line(errors[-1]).removeprefix("exec: ")
+        raise PermanentError(
+            f"kubeconfig {path}: exec {_plugin(path, context)}: {said}; "
+            "log in, as with aws sso login, or install it"
+        )
     return _api(configuration, timeout, kind)
+
+
+def _line(error: object) -> str:
+    """Return an error as part of a line: the parser of YAML shows the place in several."""
+    line = "".join(letter if letter.isprintable() else " " for letter in str(error)).rstrip(". ")
+    return " ".join(line.split())[:_SHOWN] or type(error).__name__
+
+
+@contextmanager
+def _errors_kept() -> Iterator[list[object]]:
+    """Yield a list of the errors, or their texts, that the client logs; they are not printed.
+
+    It logs what a credential plugin failed with, and goes on without credentials.
+    Source: https://github.com/kubernetes-client/python/blob/v37.0.1/kubernetes/base/config/kube_config.py
+    (_load_from_exec_plugin, 2026-11).
+    """
+    found: list[object] = []
+
+    def keep(record: logging.LogRecord) -> bool:
+        found.append(sys.exc_info()[1] or record.getMessage())
+        return False
+
+    # Without any handler the client's `logging.error` would add one that stays.
+    silent = logging.NullHandler()
+    logging.root.addHandler(silent)
+    logging.root.addFilter(keep)
+    try:
+        yield found
+    finally:
+        logging.root.removeFilter(keep)
+        logging.root.removeHandler(silent)
+
+
+def _plugin(path: str, context: str | None) -> str:
+    """Return the command that a context's user gets credentials from."""
+    config: Any = KubeConfigMerger(path).config  # type: ignore[no-untyped-call]
+    chosen = config["contexts"].get_with_name(context or config["current-context"])
+    user = config["users"].get_with_name(chosen["context"]["user"])["user"]
+    return str(user["exec"].safe_get("command"))
 
 
 def _api(
