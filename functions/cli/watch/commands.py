@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from functions.cli.asking import refuse
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from functions.cli.watch.live import Live
 
 ENDED: Final = 0
@@ -200,6 +198,7 @@ class _Sources:
         """Return the cluster, watched from now on."""
         from functions.cli.inputs import read_catalog  # noqa: PLC0415
         from functions.cli.watch.live import Live  # noqa: PLC0415
+        from functions.cli.watch.worker import proving_worker  # noqa: PLC0415
         from shared.runtime.watching import (  # noqa: PLC0415
             ClusterWatch,
             cluster_records,
@@ -214,7 +213,7 @@ class _Sources:
             name or "cluster",
             lambda: cluster_records(name),
             read_catalog(arguments.catalog).instance_types,
-            self._worker(),
+            self._stack.enter_context(proving_worker()),
         )
         live.start()
         self._stack.callback(live.stop)
@@ -232,18 +231,6 @@ class _Sources:
         self._stack.enter_context(file)
         began = time.monotonic()
         return Recorder(file, lambda: time.monotonic() - began, live.decision).keep
-
-    def _worker(self) -> "Executor":
-        """Return a process for proofs: they would hold up everything else here."""
-        import multiprocessing  # noqa: PLC0415
-        import os  # noqa: PLC0415
-        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
-
-        worker = ProcessPoolExecutor(
-            1, multiprocessing.get_context("spawn"), initializer=os.nice, initargs=(10,)
-        )
-        self._stack.callback(worker.shutdown, wait=False, cancel_futures=True)
-        return worker
 
 
 # --- the terminal
