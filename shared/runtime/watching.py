@@ -23,7 +23,12 @@ from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import LaunchIntent, Slot
-from shared.model.errors import NotAttachedError, PermanentError
+from shared.model.errors import (
+    NotAttachedError,
+    PermanentError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -96,6 +101,23 @@ class ClusterWatch:
         self._api = connect_kubeconfig(kubeconfig, timeout=_TIMEOUT, kind=ReadingApi)
         self._cluster = KubeCluster("", self._api)
         self._decoder = PodDecoder()
+
+    def require_answer(self) -> None:
+        """Read one node and one pod; do nothing with them.
+
+        Raises:
+            UnauthorizedError: If they may not be read.
+            UnavailableError: If the API server cannot be reached.
+        """
+        try:
+            for path in (NODES_PATH, PODS_PATH):
+                self._api.get(path, (("limit", "1"),))
+        except UnauthorizedError as error:
+            raise UnauthorizedError(
+                f"{error}; log in again, or name a kubeconfig whose user may list nodes and pods"
+            ) from error
+        except UnavailableError as error:
+            raise UnavailableError(f"{error}; is {self._api.url} right, and reachable?") from error
 
     def nodes(self, changed: Callable[[Node | None, Node | None], None]) -> Reflector[Node]:
         """Return a watch of all Nodes, not yet started."""

@@ -208,8 +208,11 @@ class _Sources:
         arguments = self._arguments
         path = kubeconfig_of(arguments.kubeconfig)
         name = arguments.cluster or ""
+        cluster = ClusterWatch(path)
+        # What is wrong with the way to the cluster is said once, and ends the command.
+        cluster.require_answer()
         live = Live(
-            ClusterWatch(path),
+            cluster,
             name or "cluster",
             lambda: cluster_records(name),
             read_catalog(arguments.catalog).instance_types,
@@ -242,7 +245,7 @@ def _show(arguments: argparse.Namespace) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live as Screen  # noqa: PLC0415
 
-    from functions.cli.watch.top import picture  # noqa: PLC0415
+    from functions.cli.watch.top import picture, shown_below  # noqa: PLC0415
     from shared.model.errors import UnavailableError  # noqa: PLC0415
 
     console = Console()
@@ -255,17 +258,25 @@ def _show(arguments: argparse.Namespace) -> None:
             while not live.is_synced and time.monotonic() < ends:
                 time.sleep(_LOOK_SECONDS)
             if not live.is_synced:
-                raise UnavailableError("the cluster does not answer: is its API server reachable?")
+                raise UnavailableError(
+                    f"nodes and pods were not read within {_SYNC_SECONDS:.0f} seconds: "
+                    "is the way to the API server slow? dovetail top in a terminal waits longer"
+                )
             ends = time.monotonic() + _BOUND_SECONDS
             while not live.is_complete and time.monotonic() < ends:
                 time.sleep(_LOOK_SECONDS)
             live.turn()
             console.print(picture(live.whole(), 10_000))
             return
-        with Screen(console=console, screen=True, auto_refresh=False) as screen:
+        with (
+            shown_below() as warnings,
+            Screen(console=console, screen=True, auto_refresh=False) as screen,
+        ):
             while True:
                 live.turn()
-                screen.update(picture(live.whole(), console.height), refresh=True)
+                whole = live.whole()
+                whole["notes"] = [*whole["notes"], *warnings()]
+                screen.update(picture(whole, console.height), refresh=True)
                 time.sleep(_LOOK_SECONDS)
 
 

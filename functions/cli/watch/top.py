@@ -1,6 +1,9 @@
 """One cluster as tables for a terminal: what the page shows, drawn with rich."""
 
-from collections.abc import Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from rich import box
@@ -15,6 +18,8 @@ from shared.planning.explanation import counted
 _MICROS: Final = 1_000_000
 _GIB: Final = 2**30
 _BAR: Final = 18
+# A watch that fails is tried again every half a minute at least: it stands until then.
+_WARNING_SECONDS: Final = 40.0
 _WAITING_ROWS: Final = 6
 _DECISION_ROWS: Final = 4
 _SPARKS: Final = " ▁▂▃▄▅▆▇█"
@@ -43,8 +48,9 @@ def picture(whole: Mapping[str, Any], rows: int) -> RenderableType:
         whole: As `Live.whole` returns it.
         rows: Lines that there are; nodes that do not fit are counted.
     """
+    notes = [plain(note, "dim") for note in whole["notes"]]
     if not whole["synced"]:
-        return Text("reading nodes and pods …")
+        return Group(Text("reading nodes and pods …"), *notes)
     parts: list[RenderableType] = [_head(whole)]
     waiting = _waiting(whole["waiting"])
     decisions = _decisions(whole["decisions"][:_DECISION_ROWS])
@@ -56,8 +62,7 @@ def picture(whole: Mapping[str, Any], rows: int) -> RenderableType:
         parts.append(Panel(waiting, title=title, title_align="left", border_style="yellow"))
     if decisions is not None:
         parts.append(Panel(decisions, title="last decisions", title_align="left"))
-    parts += [plain(note, "dim") for note in whole["notes"]]
-    return Group(*parts)
+    return Group(*parts, *notes)
 
 
 def _head(whole: Mapping[str, Any]) -> Text:
@@ -180,6 +185,27 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
         did = plain(bought or "buys nothing")
         table.add_row(decision["at"][11:19], plain(decision["cause"]), did, cost)
     return table
+
+
+@contextmanager
+def shown_below(clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[], list[str]]]:
+    """Yield what returns the last warning of the log, for a while; none of them is printed.
+
+    Args:
+        clock: Seconds, monotonic.
+    """
+    last: list[tuple[float, str]] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            last[:] = [(clock(), record.getMessage())]
+
+    kept = Kept(logging.WARNING)
+    logging.root.addHandler(kept)
+    try:
+        yield lambda: [said for at, said in last if clock() - at < _WARNING_SECONDS]
+    finally:
+        logging.root.removeHandler(kept)
 
 
 def plain(text: str, style: str = "") -> Text:

@@ -1,5 +1,6 @@
 """The terminal's tables, and what the commands refuse."""
 
+import logging
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -10,12 +11,13 @@ from rich.console import Console
 
 from functions.cli.watch import page_files
 from functions.cli.watch.board import Board
-from functions.cli.watch.top import picture, sparks, workload_colours
+from functions.cli.watch.top import picture, shown_below, sparks, workload_colours
 from functions.cli.watch.view import Prices
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
 from tests.builders import CATALOG, NOW, node, pod, pods
-from tests.unit.cli.running import run
+from tests.contract.kube.scripted import Answer, scripted
+from tests.unit.cli.running import run, written
 
 
 def whole(**more: Any) -> dict[str, Any]:
@@ -92,8 +94,22 @@ def test_what_a_cluster_says_is_no_markup_and_no_command_of_the_terminal() -> No
     assert "\x1b" not in text
 
 
+def test_a_warning_is_shown_below_for_a_while_and_not_printed_through_the_picture(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    now = [0.0]
+    with shown_below(lambda: now[0]) as warnings:
+        assert warnings() == []
+        logging.getLogger("shared.kube.reflector").info("all is well")
+        logging.getLogger("shared.kube.reflector").warning("GET /x: %s", "no answer")
+        assert warnings() == ["GET /x: no answer"]
+        now[0] = 60.0
+        assert warnings() == []
+    assert capfd.readouterr() == ("", "")
+
+
 def test_before_anything_is_read_it_says_so() -> None:
-    assert drawn(whole(synced=False)) == "reading nodes and pods …\n"
+    assert drawn(whole(synced=False)) == "reading nodes and pods …\na note\n"
 
 
 def test_without_a_bound_none_is_shown() -> None:
@@ -141,6 +157,38 @@ def test_bad_input_is_told_in_one_line(
     assert run(*arguments) == 2
     told = capsys.readouterr().err
     assert told.startswith(said)
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["watch"], ["top"], ["top", "--lines"]])
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "no answer: "),
+        (Answer(status=401, body={"message": "Unauthorized"}), "401 Unauthorized; log in again, "),
+    ],
+)
+def test_a_cluster_that_cannot_be_read_ends_the_commands_in_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    answer: Answer | None,
+    said: str,
+) -> None:
+    with scripted([answer or Answer(drop=True)]) as server:
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "k"}}],
+            "clusters": [{"name": "k", "cluster": {"server": server.url}}],
+        }
+        config = written(tmp_path / "config", document)
+        assert run(*words, "--kubeconfig", config) == 2
+    out, told = capsys.readouterr()
+    assert out == ""
+    assert told.startswith(f"dovetail {words[0]}: GET /api/v1/nodes: ")
+    assert said in told
     assert told.count("\n") == 1
 
 
