@@ -1,7 +1,6 @@
 """`dovetail plan` and `dovetail replay`: decisions without a cluster and without AWS."""
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -164,10 +163,6 @@ def _guarded(
         except KeyboardInterrupt:
             sys.stderr.write(f"dovetail {name}: stopped\n")
             return INTERRUPTED
-        except BrokenPipeError:
-            # The reader closed the pipe, as `head` does: flushing at exit must not fail either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return PLACED
 
     return run
 

@@ -65,6 +65,8 @@ def _opened(name: str) -> Iterator[BinaryIO]:
     """Yield a file; errors of opening it, and of reading it while it is open, say which it is."""
     try:
         if name == STDIN:
+            if sys.stdin is None:
+                raise InputError("-: the standard input is closed; expected a file")
             yield sys.stdin.buffer
             return
         with Path(name).open("rb") as file:

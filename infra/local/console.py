@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import io
 import json
 import os
 import shlex
@@ -40,6 +41,28 @@ Ctrl-C ends it and leaves nothing behind.
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command of `dovetail`; return its exit code."""
+    _open_outputs()
+    try:
+        try:
+            return _run(argv)
+        finally:
+            # What does not reach a file or pipe by now is told here, and not at exit.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader closed the pipe, as `head` does.
+        _let_output_go()
+        return 0
+    except OSError as error:
+        if _takes_output():
+            raise
+        _let_output_go()
+        sys.stderr.write(
+            f"dovetail: standard output: {error.strerror}: name another file or make room\n"
+        )
+        return 2
+
+
+def _run(argv: list[str] | None) -> int:
     arguments = _parser().parse_args(argv)
     # On each signal that asks to exit, stop what was started first.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -51,10 +74,32 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader closed the pipe, as `head` does: flushing at exit must not fail either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+
+
+def _open_outputs() -> None:
+    """Let everything be printed: a closed output takes it all, a letter it lacks is a `?`."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 -- as long as the process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _takes_output() -> bool:
+    """Say whether an error is another file's. What failed may be forgotten: a byte is tried."""
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
+
+
+def _let_output_go() -> None:
+    """Let the standard output lead nowhere: flushing it at exit must not fail either."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _interrupt(*_: object) -> None:

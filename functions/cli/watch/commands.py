@@ -124,7 +124,10 @@ def _told(command: str, arguments: argparse.Namespace, run: Any) -> int:
         if error.name not in ("aiohttp", "rich"):
             raise
         return refuse(command, f"{error.name} is missing: pip install 'dovetail-autoscaler[watch]'")
-    except (AutoscalerError, InputError, OSError) as error:
+    except (AutoscalerError, InputError) as error:
+        return refuse(command, error)
+    except OSError as error:
+        sys.stdout.flush()  # raises again where it is the standard output that fails
         return refuse(command, error)
     except KeyboardInterrupt:
         return ENDED
