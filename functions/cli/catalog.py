@@ -3,10 +3,10 @@
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 from functions.cli.asking import refuse
+from functions.cli.parser import unwritable
 
 WRITTEN: Final = 0
 _TEXT: Final = """\
@@ -40,11 +40,14 @@ def mount(subparsers: Any, make: Callable[[str], str] | None = None) -> None:
 
 def _run(arguments: argparse.Namespace, make: Callable[[str], str] | None) -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
+    from functions.cli.inputs import InputError, write_bytes  # noqa: PLC0415
     from shared.catalog.reading import load_catalog  # noqa: PLC0415
     from shared.catalog.summary import summarize  # noqa: PLC0415
     from shared.model.errors import AutoscalerError  # noqa: PLC0415
     from shared.runtime.catalog import make_catalog  # noqa: PLC0415
 
+    if why := unwritable("--output", arguments.output):
+        return refuse("catalog", why)
     try:
         text = (make or make_catalog)(arguments.region or "")
     except AutoscalerError as error:
@@ -53,8 +56,8 @@ def _run(arguments: argparse.Namespace, make: Callable[[str], str] | None) -> in
         sys.stdout.write(text)
     else:
         try:
-            Path(arguments.output).write_text(text, encoding="utf-8")
-        except OSError as error:
-            return refuse("catalog", f"{arguments.output}: {error.strerror}")
+            write_bytes(arguments.output, text.encode())
+        except InputError as error:
+            return refuse("catalog", error)
     sys.stderr.write(f"{summarize(load_catalog(text))}\n")
     return WRITTEN

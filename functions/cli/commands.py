@@ -18,6 +18,7 @@ from functions.cli.offline.packing_settings import (
     explained,
     with_settings,
 )
+from functions.cli.parser import unwritable
 from functions.cli.report import mount as mount_report
 from functions.cli.watch.commands import mount as mount_watch
 from functions.cli.what_if import mount as mount_what_if
@@ -180,6 +181,9 @@ def _plan(arguments: argparse.Namespace) -> int:
     from shared.planning.explanation import explanation, find_pod, keys_near  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
+    for option, name in (("--svg", arguments.svg), ("--save", arguments.save)):
+        if why := unwritable(option, name):
+            raise InputError(why)
     given = [*(["thorough=true"] if arguments.thorough else []), *arguments.settings]
     settings = with_settings(PackingSettings(), given)
     notes: list[str] = []
@@ -212,9 +216,10 @@ def _plan(arguments: argparse.Namespace) -> int:
         without=without,
         by_default=decide(offline.snapshot) if len(without) > 1 else None,
     )
-    _write_files(arguments, planned)
     told = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
     sys.stdout.write(printing.plan_text(planned, arguments.output, told))
+    sys.stdout.flush()
+    _write_files(arguments, planned)
     dear = [
         f"Provisioner {cheaper_provisioner.used}: {cheaper_provisioner.text}"
         for cheaper_provisioner in cheaper_provisioners(offline.snapshot, plan, settings)
@@ -222,7 +227,6 @@ def _plan(arguments: argparse.Namespace) -> int:
     aside = [f"note: {note}" for note in (*notes, *offline.notes, *dear)]
     if arguments.output != "table":
         aside += [*told, *printing.settings_lines(planned)]
-    sys.stdout.flush()
     sys.stderr.write(printing.as_text(aside))
     return UNPLACED if plan.unschedulable else PLACED
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.asking import refuse
+from functions.cli.parser import unwritable
 
 if TYPE_CHECKING:
     from shared.catalog.reading import Catalog
@@ -108,7 +109,7 @@ def _write(
     read: "Callable[[str], Iterable[Raw]] | None",
     make: Callable[[str], str] | None,
 ) -> int:
-    from functions.cli.inputs import write_bytes  # noqa: PLC0415
+    from functions.cli.inputs import InputError, write_bytes  # noqa: PLC0415
     from functions.cli.offline.running import read_running, region_of  # noqa: PLC0415
     from functions.cli.offline.variants import variants  # noqa: PLC0415
     from functions.cli.render.report.page import Subject, page  # noqa: PLC0415
@@ -116,6 +117,8 @@ def _write(
     from shared.catalog.summary import summarize  # noqa: PLC0415
     from shared.savings.survey import survey  # noqa: PLC0415
 
+    if why := unwritable("--output", arguments.output):
+        raise InputError(why)
     notes: list[str] = []
     if arguments.catalog is None and not arguments.live_prices:
         notes.append(_EMBEDDED)
@@ -129,8 +132,9 @@ def _write(
         prices=summarize(catalog),
         notes=(*notes, *running.notes),
     )
-    write_bytes(arguments.output, page(found, subject).encode())
     sys.stdout.write("".join(f"{line}\n" for line in summary_lines(found)))
+    sys.stdout.flush()
+    write_bytes(arguments.output, page(found, subject).encode())
     sys.stdout.write(f"written to {arguments.output}\n")
     return WRITTEN
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from functions.cli.parser import Parser
+from functions.cli.parser import Parser, unwritable
 from infra.local.breaking.command import mount as mount_breaking
 from infra.local.demo.problem import Problem
 from infra.local.surroundings import stand_alone
@@ -218,9 +218,8 @@ def _positive(text: str) -> float:
 
 def _writable(path: Path, option: str = "--report") -> Path:
     """Return the path of a file to be written; said before the work, not after it."""
-    there = path if path.exists() else path.parent
-    if path.is_dir() or not os.access(there, os.W_OK) or (there != path and not there.is_dir()):
-        raise Problem(f"{option} {path}: cannot be written: name a file in a folder that exists")
+    if why := unwritable(option, str(path)):
+        raise Problem(why)
     return path
 
 

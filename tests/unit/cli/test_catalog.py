@@ -44,6 +44,20 @@ def test_what_fails_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
     assert run(refused, "--region", "eu-west-1") == 2
     assert capsys.readouterr().err == "dovetail catalog: no right in eu-west-1\n"
+    full = "/dev/full: No space left on device; expected a file to write to"
+    assert run(lambda _: embedded_catalog(), "--output", "/dev/full") == 2
+    assert capsys.readouterr().err == f"dovetail catalog: {full}\n"
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_aws_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(_: str) -> str:
+        raise AssertionError
+
     nowhere = str(tmp_path / "nowhere" / "types.json")
-    assert run(lambda _: embedded_catalog(), "--output", nowhere) == 2
-    assert capsys.readouterr().err == f"dovetail catalog: {nowhere}: No such file or directory\n"
+    assert run(never, "--output", nowhere) == 2
+    assert capsys.readouterr().err == (
+        f"dovetail catalog: --output {nowhere}: cannot be written: "
+        "name a file in a folder that exists\n"
+    )

@@ -334,3 +334,15 @@ def test_planning_loads_no_client_of_aws_or_kubernetes(tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_plan_is_printed_although_a_file_beside_it_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment())
+    assert run("plan", "-f", file, "--save", "/dev/full") == 2
+    told = capsys.readouterr()
+    assert "m5." in told.out
+    assert told.err == (
+        "dovetail plan: /dev/full: No space left on device; expected a file to write to\n"
+    )
