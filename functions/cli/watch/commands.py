@@ -33,6 +33,8 @@ _CODES: Final = """exit codes:
   0  ended by Ctrl-C, or shown once
   2  bad input, or the cluster cannot be reached: one line says what
 """
+# For `dovetail top | grep m5.large`: wide enough for every name.
+_PIPED_COLUMNS: Final = 200
 _SYNC_SECONDS: Final = 30.0
 _BOUND_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.25
@@ -243,6 +245,7 @@ class _Sources:
 
 
 def _show(arguments: argparse.Namespace) -> None:
+    import shutil  # noqa: PLC0415
     import time  # noqa: PLC0415
 
     from rich.console import Console  # noqa: PLC0415
@@ -252,6 +255,9 @@ def _show(arguments: argparse.Namespace) -> None:
     from shared.model.errors import UnavailableError  # noqa: PLC0415
 
     console = Console()
+    if not console.is_terminal:
+        # That of COLUMNS, where it is set.
+        console.width = shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
     with _Sources(arguments) as sources:
         live = sources.live()
         if arguments.lines:
@@ -269,7 +275,7 @@ def _show(arguments: argparse.Namespace) -> None:
             while not live.is_complete and time.monotonic() < ends:
                 time.sleep(_LOOK_SECONDS)
             live.turn()
-            console.print(picture(live.whole(), 10_000))
+            console.print(picture(live.whole(), 10_000, console.width))
             return
         with (
             shown_below() as warnings,
@@ -279,7 +285,7 @@ def _show(arguments: argparse.Namespace) -> None:
                 live.turn()
                 whole = live.whole()
                 whole["notes"] = [*whole["notes"], *warnings()]
-                screen.update(picture(whole, console.height), refresh=True)
+                screen.update(picture(whole, console.height, console.width), refresh=True)
                 time.sleep(_LOOK_SECONDS)
 
 

@@ -17,7 +17,15 @@ from shared.planning.explanation import counted
 
 _MICROS: Final = 1_000_000
 _GIB: Final = 2**30
+# Cells of a bar, at most and at least; with fewer there is none, and the percentage alone.
 _BAR: Final = 18
+_LEAST_BAR: Final = 4
+_PERCENT: Final = 6
+# On a terminal of fewer columns there is less air, and no zone.
+_WIDE: Final = 110
+# So much of a state is shown before bars get room.
+_STATE: Final = 24
+_TITLES: Final = ("node", "type", "zone", "bought", "$/h", "state", "pods")
 # A watch that fails is tried again every half a minute at least: it stands until then.
 _WARNING_SECONDS: Final = 40.0
 _WAITING_ROWS: Final = 6
@@ -41,8 +49,8 @@ _PHASE_STYLE: Final[Mapping[str, str]] = {
 _ORDER: Final = (NOT_READY, GOING, LAUNCHING, "launched", "registered", "initialized")
 
 
-def picture(whole: Mapping[str, Any], rows: int) -> RenderableType:
-    """Return the cluster for a screen of so many rows.
+def picture(whole: Mapping[str, Any], rows: int, columns: int) -> RenderableType:
+    """Return the cluster for a screen of so many rows and columns.
 
     Args:
         whole: As `Live.whole` returns it.
@@ -55,7 +63,8 @@ def picture(whole: Mapping[str, Any], rows: int) -> RenderableType:
     waiting = _waiting(whole["waiting"])
     decisions = _decisions(whole["decisions"][:_DECISION_ROWS])
     taken = sum(part.row_count + 3 for part in (waiting, decisions) if part is not None)
-    parts.append(_nodes(whole["nodes"], max(rows - _FRAME - taken - len(whole["notes"]), 3)))
+    room = max(rows - _FRAME - taken - len(notes), 3)
+    parts.append(_nodes(whole["nodes"], room, columns))
     if waiting is not None:
         count = whole["totals"]["waiting"]
         title = f"{counted(count, 'pod')} {'waits' if count == 1 else 'wait'}"
@@ -99,31 +108,61 @@ def sparks(values: Sequence[int], width: int) -> str:
     return "".join(_SPARKS[round(last * value / most)] for value in shown)
 
 
-def _nodes(nodes: Sequence[Mapping[str, Any]], rows: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), expand=True)
-    for title in ("node", "type", "zone", "bought", "$/h"):
-        table.add_column(title, no_wrap=True, justify="right" if title == "$/h" else "left")
-    table.add_column("state", ratio=1, overflow="ellipsis", no_wrap=True)
-    for title in ("pods", "cpu", "memory"):
-        table.add_column(title, no_wrap=True, justify="right" if title == "pods" else "left")
-    colours = workload_colours(nodes)
+def _nodes(nodes: Sequence[Mapping[str, Any]], rows: int, width: int) -> Table:
     ordered = sorted(nodes, key=lambda node: (_ORDER.index(node["phase"]), node["name"]))
-    for node in ordered[:rows]:
-        pods = sum(share["count"] for share in node["pods"])
-        table.add_row(
-            plain(node["name"]),
-            plain(node["type"]),
-            plain(node["zone"]),
-            plain(node["capacity_type"] if node["owner"] else "not by Dovetail"),
-            "?" if node["price"] is None else f"{node['price'] / _MICROS:.4f}",
-            plain(_state(node), _PHASE_STYLE[node["phase"]]),
-            f"{pods}/{node['room']}",
-            _bar(node, "cpu", colours),
-            _bar(node, "memory", colours),
+    narrow = width < _WIDE
+    titles = [title for title in _TITLES if not (narrow and title == "zone")]
+    cells = [_cells(node, narrow=narrow) for node in ordered[:rows]]
+    longest = {
+        title: max([len(title), *(cell.cell_len for row in cells if (cell := row.get(title)))])
+        for title in titles
+    }
+    longest["state"] = min(longest["state"], _STATE)
+    # One space between two columns, and as much again for air where there is room for it.
+    free = width - sum(longest.values()) - 2 * (len(longest) + 2) - 2 * _PERCENT
+    bar = max(0, min(_BAR, free // 2))
+    bar = bar if bar >= _LEAST_BAR else 0
+
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        padding=0 if narrow else (0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+        expand=True,
+    )
+    for title in (*titles, "cpu", "memory"):
+        # Only names and states are cut where there is no room: they tell the most by their start.
+        table.add_column(
+            title,
+            no_wrap=title not in ("node", "state"),
+            justify="right" if title in ("$/h", "pods") else "left",
+            ratio=1 if title == "state" else None,
         )
+    colours = workload_colours(nodes)
+    for node, row in zip(ordered, cells, strict=False):
+        bars = (_bar(node, resource, colours, bar) for resource in ("cpu", "memory"))
+        table.add_row(*(row[title] for title in titles), *bars)
     if len(ordered) > rows:
         table.add_row(f"… and {len(ordered) - rows} more")
     return table
+
+
+def _cells(node: Mapping[str, Any], *, narrow: bool) -> dict[str, Text]:
+    pods = sum(share["count"] for share in node["pods"])
+    found = {
+        "node": plain(node["name"]),
+        "type": plain(node["type"]),
+        "zone": plain(node["zone"]),
+        "bought": plain(node["capacity_type"]),
+        "$/h": Text("?" if node["price"] is None else f"{node['price'] / _MICROS:.4f}"),
+        "state": plain(_state(node), _PHASE_STYLE[node["phase"]]),
+        "pods": Text(f"{pods}/{node['room']}"),
+    }
+    if not node["owner"]:
+        found["bought"] = Text("other" if narrow else "not by Dovetail")
+    for title in ("node", "state"):
+        found[title].no_wrap, found[title].overflow = True, "ellipsis"
+    return found
 
 
 def _state(node: Mapping[str, Any]) -> str:
@@ -144,16 +183,16 @@ def workload_colours(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {name: _COLOURS[number % len(_COLOURS)] for number, name in enumerate(ordered)}
 
 
-def _bar(node: Mapping[str, Any], resource: str, colours: Mapping[str, str]) -> Text:
-    """Return how full a node is, by workload: eighteen cells and a percentage."""
+def _bar(node: Mapping[str, Any], resource: str, colours: Mapping[str, str], width: int) -> Text:
+    """Return how full a node is, by workload: so many cells and a percentage."""
     room = node[resource]
     bar, drawn, used = Text(), 0, 0
     for share in node["pods"]:
         used += share[resource]
-        end = min(_BAR, round(_BAR * used / room)) if room else 0
+        end = min(width, round(width * used / room)) if room else 0
         bar.append("█" * (end - drawn), style=colours[share["workload"]])
         drawn = max(drawn, end)
-    bar.append("░" * (_BAR - drawn), style="dim")
+    bar.append("░" * (width - drawn), style="dim")
     bar.append(f" {round(100 * used / room) if room else 0:3d} %")
     return bar
 
@@ -176,14 +215,16 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
     if not decisions:
         return None
     table = Table(box=None, padding=(0, 1), show_header=False)
-    for _ in range(4):
-        table.add_column(no_wrap=True)
+    for can_be_cut in (False, True, True, False):
+        table.add_column(no_wrap=not can_be_cut)
     for decision in decisions:
         bought = ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in decision["nodes"])
         gap = f", gap {decision['gap_percent']:.2f} %" if decision["bound"] else ""
         cost = f"{_dollars(decision['cost'])}/h{gap}" if decision["nodes"] else ""
-        did = plain(bought or "buys nothing")
-        table.add_row(decision["at"][11:19], plain(decision["cause"]), did, cost)
+        cause, did = plain(decision["cause"]), plain(bought or "buys nothing")
+        for cut in (cause, did):
+            cut.no_wrap, cut.overflow = True, "ellipsis"
+        table.add_row(decision["at"][11:19], cause, did, cost)
     return table
 
 

@@ -1,5 +1,6 @@
 """The terminal's tables, and what the commands refuse."""
 
+import dataclasses
 import logging
 from dataclasses import asdict
 from datetime import timedelta
@@ -43,10 +44,10 @@ def whole(**more: Any) -> dict[str, Any]:
     }
 
 
-def drawn(state: dict[str, Any], rows: int = 60) -> str:
-    console = Console(width=190, height=rows, record=True, color_system=None)
+def drawn(state: dict[str, Any], rows: int = 60, columns: int = 190) -> str:
+    console = Console(width=columns, height=rows, record=True, color_system=None)
     with console.capture() as capture:
-        console.print(picture(state, rows))
+        console.print(picture(state, rows, columns))
     return capture.get()
 
 
@@ -62,6 +63,33 @@ def test_one_screen_answers_what_stands_comes_goes_and_waits() -> None:
     assert "2/29" in text
     assert "1 pod waits" in text
     assert "a note" in text
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120, 160])
+def test_type_and_price_are_whole_on_a_narrow_terminal(columns: int) -> None:
+    board = Board(Prices.of(CATALOG))
+    large = node("ip-10-0-101-204.ec2.internal")
+    labels = {**large.labels, keys.INSTANCE_TYPE: "m5.2xlarge"}
+    board.put_node(None, dataclasses.replace(large, labels=labels))
+    board.put_pod(None, pod("web-0", node_name=large.name))
+    board.change()
+    decision = {
+        "id": "p1", "at": NOW.isoformat(), "cause": "500 pods wait for capacity",
+        "nodes": [[12, "m5.2xlarge", "spot"], [3, "c5.4xlarge", "on-demand"]], "cost": 640_000,
+        "bound": 600_000, "gap_percent": 6.67,
+    }  # fmt: skip
+    lines = drawn(
+        whole(**board.whole().to_plain(), decisions=[decision]), columns=columns
+    ).splitlines()
+    [row] = [line for line in lines if "ip-10-0" in line]
+    assert " m5.2xlarge " in row
+    assert "0.3840" in row
+    assert " %" in row
+    assert ("us-east-1a" in row) == (columns >= 120)
+    assert ("░" in row) == (columns == 160)
+    [told] = [line for line in lines if "500 pods" in line]
+    assert "12 × m5.2xlarge" in told
+    assert "$0.6400/h, gap 6.67 %" in told
 
 
 def test_nodes_that_have_no_room_on_the_screen_are_counted() -> None:
