@@ -78,17 +78,23 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _answer(arguments: argparse.Namespace) -> int:
+    from functions.cli.inputs import InputError  # noqa: PLC0415
     from functions.cli.offline.packing_settings import with_settings  # noqa: PLC0415
+    from functions.cli.printing import as_text  # noqa: PLC0415
     from shared.decisions.what_if import replayed  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
 
     with_settings(PackingSettings(), arguments.settings)  # refused before anything is decided
     provisioners = _provisioners(arguments.provisioner)
+    notes: list[str] = []
     steps = replayed(
-        _decisions(arguments.decisions),
+        _decisions(arguments.decisions, notes),
         lambda settings: with_settings(settings, arguments.settings),
         provisioners,
     )
+    sys.stderr.write(as_text(f"note: {note}" for note in notes))
+    if not steps:
+        raise InputError(f"{arguments.decisions[0]}: holds no decision; see the notes")
     sys.stdout.write(_as_json(steps) if arguments.json else _as_text(steps))
     return ANSWERED
 
@@ -105,24 +111,38 @@ def _provisioners(names: Sequence[str]) -> "tuple[Provisioner, ...]":
     return found
 
 
-def _decisions(names: Sequence[str]) -> "Iterator[Decision]":
-    """Yield the decisions of files and folders, one at a time."""
+def _decisions(names: Sequence[str], notes: list[str]) -> "Iterator[Decision]":
+    """Yield the decisions of files and folders, one at a time and each file once.
+
+    What is no decision is left out of a folder with a note; a file given by name must hold one.
+    """
     from functions.cli.decisions import recorded_decision  # noqa: PLC0415
     from functions.cli.inputs import InputError  # noqa: PLC0415
     from shared.model.errors import InvalidManifestError  # noqa: PLC0415
 
+    seen = set()
     for name in names:
-        folder = Path(name)
+        folder = Path(name) if name else None
+        of_folder = folder is not None and folder.is_dir()
         files = [name]
-        if folder.is_dir():
+        if folder is not None and of_folder:
             files = [str(path) for path in sorted(folder.rglob("*")) if _is_decision(path)]
             if not files:
                 raise InputError(f"{name}: holds no .json and no .json.gz file")
         for file in files:
+            place = Path(file).resolve()
+            if place in seen:
+                continue
+            seen.add(place)
             try:
                 yield recorded_decision(file)
-            except InvalidManifestError as error:
-                raise InputError(f"{file}: {error.field}: {error.remedy}") from error
+            except (InputError, InvalidManifestError) as error:
+                told = str(error)
+                if isinstance(error, InvalidManifestError):
+                    told = f"{file}: {error.field}: {error.remedy}"
+                if not of_folder:
+                    raise InputError(told) from error
+                notes.append(f"{told}; left out")
 
 
 def _is_decision(path: Path) -> bool:

@@ -54,6 +54,35 @@ def test_bases_beside_the_decisions_are_no_decisions(
     assert capsys.readouterr().out.startswith("2 decisions of offline, ")
 
 
+def test_what_is_no_decision_is_left_out_of_a_folder_with_a_note(
+    decisions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day = Path(decisions) / "2026-11-23"
+    whole = (day / "p0.json.gz").read_bytes()
+    (day / "a.json").write_text('{"some": "thing else"}', encoding="utf-8")
+    (day / "cut.json.gz").write_bytes(whole[: len(whole) // 2])
+    assert run("what-if", decisions) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("2 decisions of offline, ")
+    first, second = err.splitlines()
+    assert first.startswith(f"note: {day}/a.json: ")
+    assert second.startswith(f"note: {day}/cut.json.gz: ")
+    assert second.endswith("; left out")
+    assert run("what-if", str(day / "p0.json.gz"), str(day / "cut.json.gz")) == 2
+    assert capsys.readouterr().err.startswith(f"dovetail what-if: {day}/cut.json.gz: ")
+    for name in ("p0.json.gz", "p1.json.gz"):
+        (day / name).unlink()
+    assert run("what-if", decisions) == 2
+    assert f"dovetail what-if: {decisions}: holds no decision" in capsys.readouterr().err
+
+
+def test_a_decision_that_is_given_twice_counts_once(
+    decisions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("what-if", decisions, f"{decisions}/2026-11-23/p0.json.gz", decisions) == 0
+    assert capsys.readouterr().out.startswith("2 decisions of offline, ")
+
+
 def test_a_provisioner_of_a_file_takes_the_place_of_the_recorded_one(
     decisions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
