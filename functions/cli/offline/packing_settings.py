@@ -12,6 +12,7 @@ _DEFAULTS: Final = PackingSettings()
 # One key for both capacity types.
 BOTH_K: Final = "diversification_k"
 _K_FIELDS: Final = ("diversification_k_on_demand", "diversification_k_spot")
+_NO_WEIGHTS: Final = "none"
 _FLAGS: Final = {"true": True, "false": False}
 _ATTRIBUTE: Final = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 
@@ -117,7 +118,8 @@ def _policy(key: str, value: str) -> PreferencePolicy:
 
 def _weights(key: str, value: str) -> dict[str, int]:
     found = {}
-    for part in filter(None, value.split(",")):
+    given = "" if value == _NO_WEIGHTS else value
+    for part in filter(None, given.split(",")):
         name, sign, percent = part.rpartition(":")
         digits = percent.isascii() and percent.isdigit() and len(percent) < 10
         if not sign or not name or not digits or int(percent) < 1:
@@ -131,5 +133,7 @@ def _written(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return ",".join(f"{name}:{percent}" for name, percent in sorted(value.items())) or "none"
+        return (
+            ",".join(f"{name}:{percent}" for name, percent in sorted(value.items())) or _NO_WEIGHTS
+        )
     return str(value)

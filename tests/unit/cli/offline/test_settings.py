@@ -75,7 +75,8 @@ def test_weights_are_pairs() -> None:
     settings = with_settings(PackingSettings(), ["type_weights=m5.large:80,c5.large:120"])
     assert settings.type_weights == {"c5.large": 120, "m5.large": 80}
     assert changed_keys(settings) == ("type_weights=c5.large:120,m5.large:80",)
-    assert with_settings(settings, ["type_weights="]).type_weights == {}
+    for none in ("type_weights=", "type_weights=none"):
+        assert with_settings(settings, [none]).type_weights == {}
 
 
 @pytest.mark.parametrize("text", ["type_weights=m5.large", "type_weights=:3", "type_weights=a:0"])
