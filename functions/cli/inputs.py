@@ -38,7 +38,7 @@ def read_all(names: Iterable[str], notes: list[str]) -> list[Document]:
     found: list[Document] = []
     for name in dict.fromkeys(names):
         path = Path(name)
-        if name != STDIN and path.is_dir():
+        if name not in (STDIN, "") and path.is_dir():
             found.extend(_of_folder(path, notes, kept))
             continue
         before = len(found)
@@ -69,6 +69,9 @@ def _opened(name: str) -> Iterator[BinaryIO]:
                 raise InputError("-: the standard input is closed; expected a file")
             yield sys.stdin.buffer
             return
+        if not name:
+            # `Path` would take it for the current folder.
+            raise InputError("'': is no file name; is a variable of the shell unset?")
         with Path(name).open("rb") as file:
             yield file
     except OSError as error:

@@ -219,6 +219,8 @@ def test_many_workloads_together_may_not_ask_for_too_many_pods(
     [
         (("plan", "-f", "/nowhere/a.yaml"), "/nowhere/a.yaml: No such file or directory"),
         (("plan", "-f", "a\0b"), "expected a file name"),
+        (("plan", "-f", ""), "'': is no file name; is a variable of the shell unset?"),
+        (("what-if", ""), "'': is no file name"),
         (("plan", "-f", "{loop}"), "loop: Too many levels of symbolic links; expected a readable"),
         (("plan", "-f", "{good}", "--existing", "{loop}"), "loop: Too many levels"),
         (("plan", "-f", "{good}", "--catalog", "{empty_folder}"), "empty_folder: Is a directory"),
