@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ _EXIT_CODES = """exit codes:
 """
 
 _EXPORTS_BY = "# Written by dovetail up, and removed at its end."
+_KUBECONFIG = "export KUBECONFIG="
 _THEN = """
 Then, for example:
 
@@ -332,11 +333,10 @@ def _up(arguments: argparse.Namespace) -> int:
     lines = stand_alone(os.environ)
 
     with World(options, say) as world, ExitStack() as stack:
-        lines += [f"export KUBECONFIG={world.kubeconfig}"]
+        lines += [f"{_KUBECONFIG}{world.kubeconfig}"]
         lines += [f"export {key}={value}" for key, value in world.aws_environment.items()]
         if exports is not None:
-            stack.callback(exports.unlink, missing_ok=True)
-            _write_exports(exports, lines)
+            stack.callback(_remove_exports, exports, _write_exports(exports, lines))
             lines = [f". {shlex.quote(str(exports.resolve()))}"]
         console.print("\nThe world is up. In another terminal:\n")
         for line in lines:
@@ -352,19 +352,36 @@ def _up(arguments: argparse.Namespace) -> int:
 
 
 def _own_file(path: Path) -> Path:
-    """Return the path of the exports: a new file, or one that `up` wrote before."""
+    """Return the path of the exports: a new file, or one of a world that has ended."""
     try:
-        if path.exists() and not path.read_text(encoding="utf-8").startswith(_EXPORTS_BY):
-            raise Problem(f"--exports {path}: is there already: name a file that is not")
+        text = path.read_text(encoding="utf-8") if path.exists() else _EXPORTS_BY
     except (OSError, UnicodeDecodeError) as error:
         raise Problem(f"--exports {path}: is there already: name a file that is not") from error
+    if not text.startswith(_EXPORTS_BY):
+        raise Problem(f"--exports {path}: is there already: name a file that is not")
+    for line in text.splitlines():
+        if line.startswith(_KUBECONFIG) and Path(line.removeprefix(_KUBECONFIG)).exists():
+            raise Problem(
+                f"--exports {path}: belongs to a world that runs: end it, name another file, "
+                "or remove this one"
+            )
     return _writable(path, "--exports")
 
 
-def _write_exports(path: Path, lines: Sequence[str]) -> None:
+def _write_exports(path: Path, lines: Sequence[str]) -> str:
+    """Write the exports; return the file's content."""
+    text = "".join(f"{line}\n" for line in (_EXPORTS_BY, *lines))
     path.unlink(missing_ok=True)
     path.touch(mode=0o600, exist_ok=False)
-    path.write_text("".join(f"{line}\n" for line in (_EXPORTS_BY, *lines)), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    return text
+
+
+def _remove_exports(path: Path, own: str) -> None:
+    """Remove the exports, unless another world has written its own there meanwhile."""
+    with suppress(OSError, UnicodeDecodeError):
+        if path.read_text(encoding="utf-8") == own:
+            path.unlink()
 
 
 if __name__ == "__main__":

@@ -98,6 +98,24 @@ def test_a_missing_node_js_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_exports_of_a_world_that_runs_are_neither_overwritten_nor_removed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    kubeconfig, exports = tmp_path / "kubeconfig", tmp_path / "world.sh"
+    kubeconfig.touch()
+    own = console._write_exports(exports, [f"export KUBECONFIG={kubeconfig}"])
+    assert said(capsys, "up", "--exports", str(exports)) == (
+        f"dovetail: --exports {exports}: belongs to a world that runs: end it, name another file, "
+        "or remove this one"
+    )
+    kubeconfig.unlink()
+    assert console._own_file(exports) == exports
+    console._remove_exports(exports, "another's")
+    assert exports.read_text(encoding="utf-8") == own
+    console._remove_exports(exports, own)
+    assert not exports.exists()
+
+
 def test_scenarios_are_listed_with_their_titles(capsys: pytest.CaptureFixture[str]) -> None:
     assert console.main(["scenarios"]) == 0
     lines = capsys.readouterr().out.splitlines()
