@@ -24,6 +24,7 @@ from shared.manifests.pods import PodDecoder
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import LaunchIntent, Slot
 from shared.model.errors import (
+    AutoscalerError,
     NotAttachedError,
     PermanentError,
     UnauthorizedError,
@@ -38,6 +39,7 @@ from shared.runtime.doctor import function_settings
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.system import environment
 from shared.runtime.wiring import Right
+from shared.settings import SettingsError
 
 T = TypeVar("T")
 
@@ -235,6 +237,21 @@ def cluster_records(cluster: str) -> ClusterRecords:
         raise NotAttachedError(f"attached clusters: {named}; name one with --cluster")
     documents = BucketDecisions(wiring.session, bucket=settings.bucket)
     return ClusterRecords(wiring.ports(cluster or attached[0]), documents, settings.bucket)
+
+
+def refuse_unknown(cluster: str) -> None:
+    """Refuse a name that no attached cluster has, where a control plane can be asked.
+
+    Raises:
+        NotAttachedError: If the control plane knows no such cluster.
+    """
+    try:
+        ProvisioningWiring(function_settings(), Right.OWN).registry.one(cluster)
+    except NotAttachedError as error:
+        raise NotAttachedError(f"{error}; or leave --cluster out") from error
+    except (AutoscalerError, SettingsError):
+        # Told as a note, beside what is seen of the cluster without records.
+        return
 
 
 def _version(raw: Mapping[str, Any]) -> str:

@@ -208,6 +208,7 @@ class _Sources:
             ClusterWatch,
             cluster_records,
             kubeconfig_of,
+            refuse_unknown,
         )
 
         arguments = self._arguments
@@ -216,6 +217,8 @@ class _Sources:
         cluster = ClusterWatch(path)
         # What is wrong with the way to the cluster is said once, and ends the command.
         cluster.require_answer()
+        if name:
+            refuse_unknown(name)
         live = Live(
             cluster,
             name or "cluster",

@@ -12,9 +12,10 @@ from moto.eks.models import eks_backends
 from infra.local.kube.certificates import ca_file, server_context
 from shared.aws.function_variables import function_variables
 from shared.aws.session import Session
-from shared.model.errors import NotFoundError, PermanentError, UnavailableError
+from shared.model.errors import NotAttachedError, NotFoundError, PermanentError, UnavailableError
 from shared.runtime.doctor import DoctorRuntime, doctor_runtime
 from shared.runtime.provisioning_wiring import ProvisioningWiring
+from shared.runtime.watching import refuse_unknown
 from shared.runtime.wiring import Right, Wiring
 from shared.settings import FunctionSettings, SettingsError
 
@@ -78,6 +79,19 @@ def test_a_cluster_whose_attachment_cannot_be_read_is_named_and_refused(
     with pytest.raises(PermanentError, match="/dovetail/clusters/zzz: value: Invalid JSON"):
         runtime.service("zzz")
     assert capsys.readouterr().err.startswith("note: /dovetail/clusters/zzz: value: ")
+
+
+def test_a_name_to_watch_is_refused_only_by_a_control_plane_that_does_not_know_it(
+    here: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_unknown("nope")  # there is no control plane
+    deploy(here)
+    here.client("ssm").put_parameter(Name="/dovetail/clusters/zzz", Value="not json", Type="String")
+    refuse_unknown("zzz")
+    with pytest.raises(NotAttachedError, match=r"'nope' is not attached: .*or leave --cluster out"):
+        refuse_unknown("nope")
+    monkeypatch.setenv("DOVETAIL_TABLE", "ledger")
+    refuse_unknown("nope")  # the variables are not complete
 
 
 @pytest.mark.parametrize(
