@@ -78,7 +78,7 @@ def _steps(
 ) -> tuple[int, ...]:
     """Return the greatest common divisor of each resource's amounts, 1 for nothing.
 
-    1 too where some pod asks for none of a basic resource: it is counted as asking for 1.
+    1 too where some pod asks for none of a basic resource: filling nodes counts it as asking for 1.
     """
     asking = [k for k, pod_class in enumerate(problem.classes) if pod_class.count]
     steps = []

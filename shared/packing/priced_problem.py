@@ -30,10 +30,11 @@ class Planned(NamedTuple):
 class PricedProblem:
     """Everything that stays the same while plans are tried.
 
-    Amounts of cpu, memory and pod places are at least 1 here, which makes division safe and
-    overstates what a pod without requests takes by next to nothing.
-
     Attributes:
+        cpu: Per class, millicores of one pod, at least 1, which makes division safe: for filling
+            nodes alone. Whether a node holds some pods is told by what they ask for (`needs`).
+        memory: The same in bytes.
+        pods: The same in pod places.
         values: Per class, the worth of one pod at the resource prices.
         prices: Per kind, what plans are compared by.
         ceilings: Per kind, worth of all its room per price: no filling returns more.
@@ -95,9 +96,9 @@ class PricedProblem:
         total = [0] * len(demand.names)
         signatures = 0
         for k, count in contents:
-            total[0] += self.cpu[k] * count
-            total[1] += self.memory[k] * count
-            total[2] += self.pods[k] * count
+            total[0] += demand.cpu[k] * count
+            total[1] += demand.memory[k] * count
+            total[2] += demand.pods[k] * count
             for place, amount in demand.extras[k]:
                 total[place + 3] += amount * count
             signatures |= 1 << demand.signature[k]

@@ -64,7 +64,7 @@ def _asked(problem: PackingProblem, demand: Demand) -> Sequence[Sequence[int]]:
     found = [[0] * len(demand.names) for _ in demand.masks]
     for k, pod_class in enumerate(problem.classes):
         row = found[demand.signature[k]]
-        # A class that asks for nothing of a basic resource is counted as asking for 1.
+        # Counted as asking for 1 where it asks for nothing: filling nodes counts so, too.
         for place, amount in enumerate((demand.cpu[k], demand.memory[k], demand.pods[k])):
             row[place] += max(amount, 1) * pod_class.count
         for place, amount in demand.extras[k]:

@@ -38,12 +38,7 @@ def fewest_nodes(
     )
     opened: list[_Open] = []
     for k in order:
-        needs = [
-            (0, priced.cpu[k]),
-            (1, priced.memory[k]),
-            (2, priced.pods[k]),
-            *((place + 3, amount) for place, amount in demand.extras[k]),
-        ]
+        needs = demand.amounts(k)
         bit = 1 << demand.signature[k]
         usable = [t for t in largest if priced.kinds[t].signatures & bit]
         left = counts[k]
@@ -115,4 +110,4 @@ def _room_for(
     priced: PricedProblem, kind: int, used: list[int], needs: list[tuple[int, int]]
 ) -> int:
     room = priced.kinds[kind].room
-    return min((room[place] - used[place]) // amount for place, amount in needs)
+    return min([(room[place] - used[place]) // amount for place, amount in needs], default=1)

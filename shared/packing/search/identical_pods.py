@@ -15,7 +15,7 @@ def cover_identical(priced: PricedProblem, index: int, count: int) -> list[Plann
     """
     per_node: dict[int, tuple[int, int]] = {}
     for kind in priced.by_price:
-        fit = _fitting(priced, kind, index)
+        fit = _fitting(priced, kind, index, count)
         price = priced.prices[kind]
         if fit and not any(many >= fit for many in per_node):
             per_node[fit] = (price, kind)
@@ -44,16 +44,8 @@ def cover_identical(priced: PricedProblem, index: int, count: int) -> list[Plann
     ]
 
 
-def _fitting(priced: PricedProblem, kind: int, index: int) -> int:
+def _fitting(priced: PricedProblem, kind: int, index: int, most: int) -> int:
     one, demand = priced.kinds[kind], priced.demand
     if not one.signatures >> demand.signature[index] & 1:
         return 0
-    return min(
-        one.room[place] // amount
-        for place, amount in (
-            (0, priced.cpu[index]),
-            (1, priced.memory[index]),
-            (2, priced.pods[index]),
-            *((p + 3, a) for p, a in demand.extras[index]),
-        )
-    )
+    return min([one.room[place] // amount for place, amount in demand.amounts(index)], default=most)

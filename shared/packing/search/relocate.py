@@ -80,11 +80,8 @@ class _Node:
         needs = list(self.needs)
         for k, pods in ((gone, -1), (come, 1)):
             if k != _NONE:
-                needs[0] += pods * priced.cpu[k]
-                needs[1] += pods * priced.memory[k]
-                needs[2] += pods * priced.pods[k]
-                for place, amount in priced.demand.extras[k]:
-                    needs[place + 3] += pods * amount
+                for place, amount in priced.demand.amounts(k):
+                    needs[place] += pods * amount
         return needs
 
 
