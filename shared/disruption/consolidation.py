@@ -231,7 +231,7 @@ class _Search:
         return _Change(group=group, change=change, hoped_micros_per_hour=hoped)
 
     def _spot_is_wide_enough(self, group: Sequence[Candidate], plan: Plan) -> bool:
-        """Spot for spot only for fewer nodes, or where many cheaper pools could serve.
+        """Spot for spot only for fewer nodes, or where many cheaper types could serve.
 
         One for one, EC2 has little choice left after a few exchanges and takes a pool that it
         soon needs itself. Each time nodes become fewer there is one less to exchange again.
@@ -239,7 +239,8 @@ class _Search:
         if not any(_capacity_type(candidate) == CapacityType.SPOT for candidate in group):
             return True
         return len(plan.nodes) < len(group) or all(
-            len(node.options) >= self._settings.spot_pools
+            len({option.offering.instance_type for option in node.options})
+            >= self._settings.spot_types
             for node in plan.nodes
             if node.options[0].offering.capacity_type == CapacityType.SPOT
         )

@@ -18,7 +18,7 @@ def within_price(
 
     What is left between the plan's cost and the ceiling is shared by its nodes by their prices.
     An option must also be so near the cheapest that the next look would not replace it again; on
-    spot, where EC2 takes a deep pool and not the cheapest, the few cheapest pools stay as well.
+    spot, where EC2 takes a deep pool and not the cheapest, the few cheapest types stay as well.
     What is left must offer as many values of labels as the owner of each node asks for.
     """
     cost = plan.cost_micros_per_hour
@@ -33,13 +33,22 @@ def within_price(
         enough = price_of_enough(least, node.options, node.labels, types)
         near = max(price + settings.required_saving(price) - 1, enough)
         if node.options[0].offering.capacity_type == CapacityType.SPOT:
-            few = node.options[: settings.spot_pools][-1].price_micros_per_hour
-            near = max(near, few)
+            near = max(near, _price_of_types(node.options, settings.spot_types))
         kept = _limited(node, min(near, price + slack * price // max(cost, 1)))
         if not may_be_asked_for(least, kept.options, kept.labels, types):
             return None
         nodes.append(kept)
     return dataclasses.replace(plan, nodes=tuple(nodes))
+
+
+def _price_of_types(options: Sequence[LaunchOption], many: int) -> int:
+    """Return the price up to which options, cheapest first, are of so many types; else the last."""
+    seen = set()
+    for option in options:
+        seen.add(option.offering.instance_type)
+        if len(seen) == many:
+            return option.price_micros_per_hour
+    return options[-1].price_micros_per_hour
 
 
 def _limited(node: PlannedNode, ceiling: int) -> PlannedNode:

@@ -20,8 +20,10 @@ class DisruptionSettings:
             Default 10,000 ($0.01).
         minimum_age: A node younger than this is not disrupted: its pods have only just moved.
             Default 5 minutes.
-        spot_pools: A spot node is replaced by a spot node only when at least this many cheaper
-            pools could serve: else the next interruption would undo it. Default 15.
+        spot_types: A spot node is replaced by a spot node only when at least this many cheaper
+            instance types could serve: else the next interruption would undo it. Default 15, as
+            in Karpenter.
+            Source: https://karpenter.sh/docs/concepts/disruption/#spot-consolidation (2026-11).
         max_simulations: Plans tried in one look. Default 80; a number of tries instead of a time
             keeps decisions reproducible.
         budget_percent: Consolidation may remove this percentage of a cluster's nodes, but at least
@@ -40,7 +42,7 @@ class DisruptionSettings:
     minimum_saving_percent: int = 5
     minimum_saving_micros_per_hour: int = 10_000
     minimum_age: timedelta = timedelta(minutes=5)
-    spot_pools: int = 15
+    spot_types: int = 15
     max_simulations: int = 80
     budget_percent: int = 10
     most_at_once: int = 50

@@ -123,12 +123,12 @@ def test_a_machine_on_demand_is_only_replaced_by_what_the_next_look_would_keep()
     assert {option.offering.instance_type for option in options} == {"m5.large"}
 
 
-def test_of_spot_only_the_cheapest_pools_that_keep_the_saving_are_asked_for() -> None:
+def test_of_spot_only_the_cheapest_types_that_keep_the_saving_are_asked_for() -> None:
     """EC2 takes a deep one of them, and the next look would find what it costs too much."""
     packing = dataclasses.replace(ONE_OPTION, option_price_ceiling_percent=300)
     seen = cluster(spot("a", "m5.2xlarge"), bound=several_on("a", 2), provisioners=(SPOT_ONLY,))
-    for pools, types in ((1, {"m5.large"}), (4, {"m5.large", "m5.xlarge"})):
-        settings = DisruptionSettings(minimum_saving_percent=50, spot_pools=pools)
+    for many, types in ((1, {"m5.large"}), (2, {"m5.large", "m5.xlarge"})):
+        settings = DisruptionSettings(minimum_saving_percent=50, spot_types=many)
         best = consolidate(seen, (), settings, packing, most_nodes=1).best
         assert best is not None
         options = best.plan.nodes[0].options
@@ -160,23 +160,30 @@ def test_limits_count_the_old_node_while_the_new_one_comes() -> None:
     assert consolidated(dataclasses.replace(seen, provisioners=(wide,))).best is not None
 
 
-def test_spot_becomes_spot_only_with_enough_cheaper_pools() -> None:
-    seen = cluster(spot("a", "m5.2xlarge"), bound=several_on("a", 2), provisioners=(SPOT_ONLY,))
+def test_spot_becomes_spot_only_with_enough_cheaper_types_however_many_zones_sell_each() -> None:
+    types = tuple(instance_type(f"m{n}.large", price=96_000 + 300 * n) for n in range(5, 9))
+    seen = cluster(
+        spot("a", "m5.2xlarge"),
+        bound=several_on("a", 2),
+        provisioners=(SPOT_ONLY,),
+        instance_types=(*types, CATALOG[1]),
+    )
 
-    assert consolidated(seen, spot_pools=15).best is None
-    found = consolidated(seen, spot_pools=3).best
+    assert consolidated(seen, spot_types=5).best is None
+    found = consolidated(seen, spot_types=3).best
     assert found is not None
-    assert len(found.plan.nodes[0].options) >= 3
+    options = found.plan.nodes[0].options
+    assert len({option.offering.instance_type for option in options}) >= 3
 
 
-def test_two_spot_nodes_become_one_whatever_the_number_of_pools() -> None:
+def test_two_spot_nodes_become_one_whatever_the_number_of_types() -> None:
     seen = cluster(
         spot("a", "m5.xlarge"),
         spot("b", "m5.xlarge"),
         bound=(*several_on("a", 3, cpu=600), *several_on("b", 3, cpu=600)),
         provisioners=(SPOT_ONLY,),
     )
-    outlook = consolidated(seen, spot_pools=100)
+    outlook = consolidated(seen, spot_types=100)
 
     assert outlook.best is not None
     assert outlook.best.saving_micros_per_hour > 0

@@ -110,7 +110,7 @@ def half_empty_spot() -> World:
         pod("a", node_name="big"),
         pod("b", node_name="big"),
     )
-    world.disruption = DisruptionSettings(spot_pools=1)
+    world.disruption = DisruptionSettings(spot_types=1)
     world.advance(HOUR)
     return world
 
