@@ -12,8 +12,8 @@ from shared.packing.checker import check
 from shared.packing.components import components, joined
 from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import EXACT, cover_exactly
-from shared.packing.free_nodes import Placements, place_on_bins
 from shared.packing.machine_kinds import MachineKind, allowed_shapes, find_kinds, front
+from shared.packing.placing import place
 from shared.packing.priced_problem import Found, PricedProblem, make_ground
 from shared.packing.problem import (
     LIMIT,
@@ -23,7 +23,7 @@ from shared.packing.problem import (
     PackingProblem,
     PackingSettings,
 )
-from shared.packing.purchase.headroom import ROOMY, find_mix, place_for_growth, roomier
+from shared.packing.purchase.headroom import ROOMY, find_mix, roomier
 from shared.packing.purchase.launch_options import list_offers
 from shared.packing.purchase.purchase import Limits, could_be_held, purchase, within_limits
 from shared.packing.search.budget import OutOfTime, SearchBudget
@@ -156,7 +156,7 @@ def plan(
     fitting = housed(counts, demand, kinds)
     best = front(kinds, problem.limits)
     rooms = free_rooms(problem, demand, counts)
-    placements = _place(problem, demand, counts, fitting, best) if rooms else ()
+    placements = place(problem, demand, counts, fitting, best) if rooms else ()
     unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not fitting[k]]
     for k, _, _ in unplaced:
         counts[k] = 0
@@ -238,23 +238,6 @@ def _placed(problem: PackingProblem, packing: Packing) -> list[int]:
     for k, count, _ in packing.unplaced:
         placed[k] -= count
     return placed
-
-
-def _place(
-    problem: PackingProblem,
-    demand: Demand,
-    counts: list[int],
-    fitting: Sequence[int],
-    best: Sequence[MachineKind],
-) -> Placements:
-    """Return what goes to the bins; what is placed is taken off `counts`."""
-    mix = find_mix(problem, demand, fitting, best)
-    wise = place_for_growth(problem, demand, counts, mix) if mix else None
-    if wise is not None:
-        return wise
-    worth = find_prices(demand, fitting, best, [kind.planning_price for kind in best])
-    values = [worth.of_class(demand, k) for k in range(len(counts))]
-    return place_on_bins(problem, demand, counts, values)
 
 
 def _buy_well(

@@ -89,6 +89,20 @@ def test_a_pod_that_fits_no_shape_may_still_fit_a_bin() -> None:
     assert made.unplaced == ((0, 1, NO_SHAPE),)
 
 
+@pytest.mark.parametrize("running", [Resources(), amounts(64_000, 128, 100)])
+def test_a_pod_that_only_a_bin_can_hold_gets_its_room_first(running: Resources) -> None:
+    only_there = amounts(1930, 7, 29)
+    asked = problem(
+        [pod(1500, 1, 1), pod(1000, 1, 1), pod(400, 1, 1)],
+        bins=[only_there],
+        compatible=((1 << len(SHAPES)) - 1, 0, (1 << len(SHAPES)) - 1),
+        running=running,
+    )
+    made = good(asked)
+    assert made.unplaced == ()
+    assert made.placements == ((0, ((1, 1), (2, 1))),)
+
+
 def test_a_bin_no_pod_may_use_stays_empty() -> None:
     bins = [amounts(8000, 16, 10)]
     asked = problem([pod(1000, 1, 1)], bins=bins, compatible_bins=(0,))
