@@ -1,10 +1,9 @@
 """From a problem to a checked plan."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.model.resources import NODES, Resources
 from shared.packing.best_bound import LOOSE, close_bound, housed, quick_bound
 from shared.packing.bound.free_capacity import free_rooms
 from shared.packing.bound.resource_prices import find_prices
@@ -28,20 +27,15 @@ from shared.packing.purchase.launch_options import list_offers
 from shared.packing.purchase.purchase import Limits, could_be_held, purchase, within_limits
 from shared.packing.search.budget import OutOfTime, SearchBudget
 from shared.packing.search.first_fit import pack_simply
+from shared.packing.second_tries import (
+    fee_for_fewer,
+    is_better,
+    is_quick,
+    left_out_and_cost,
+    rents_of_limits,
+)
 from shared.packing.usable_capacity import amounts_of
 
-_THOUSAND: Final = 1000
-_LEAST_NODES: Final = 2
-# Micro-dollars an hour that fewer nodes may cost more, at least: a second plan takes time, too.
-_LEAST_MORE: Final = 50_000
-# Nodes times classes beyond which a second plan takes too long.
-_MUCH: Final = 20_000
-# A node is worth so many times the part of its price that fewer nodes may cost more: with that,
-# plans come close to it when a sixth of the nodes goes.
-_FEE_PARTS: Final = 6
-# Prices of a node that each costs more where no more of them may be bought: the last leaves no
-# other node than the largest that pods fill.
-_RENTS: Final = (1, 4, 16)
 _DEFAULTS: Final = PackingSettings()
 _Bought = tuple[Packing, PricedProblem | None, int | None]
 _MANY_BINS: Final = 10
@@ -74,7 +68,7 @@ def pack(
     free = _limits(problem.settings) != _limits(narrower.settings)
     if free and not search_budget.ended() and _may_be_better(narrower, packing):
         other = _in_parts(narrower, search_budget, bounded=bounded)
-        packing = min(packing, other, key=_left_out_and_cost)
+        packing = min(packing, other, key=left_out_and_cost)
     wrong = check(problem, packing)
     if not wrong:
         return packing
@@ -139,10 +133,6 @@ def _bounded(most: int, usual: int) -> int:
     return min(most, usual) if most else usual
 
 
-def _left_out_and_cost(packing: Packing) -> tuple[int, int]:
-    return sum(count for _, count, _ in packing.unplaced), packing.cost_micros_per_hour
-
-
 def plan(
     problem: PackingProblem, search_budget: SearchBudget | None = None, *, bounded: bool = True
 ) -> Packing:
@@ -167,6 +157,8 @@ def plan(
         unplaced=tuple(sorted([*unplaced, *bought.unplaced])),
         cut_short=search_budget.cut_short,
     )
+    if packing.unplaced and (rooms or problem.limits) and not search_budget.ended():
+        packing = _or_simple(problem, packing, frozenset(shapes))
     if not (bounded and packing.nodes):
         return packing
     plain, cost = best, packing.cost_micros_per_hour
@@ -188,48 +180,11 @@ def plan(
     return replace(packing, lower_bound_micros_per_hour=min(bound, cost))
 
 
-def _fee_for_fewer(problem: PackingProblem, bought: Packing) -> int:
-    """Return what each node should cost more, so that fewer are bought; 0 for no further try."""
-    many = len(bought.nodes)
-    more = bought.cost_micros_per_hour * problem.settings.fewer_nodes_permille // _THOUSAND
-    if many < _LEAST_NODES or more < _LEAST_MORE or many * len(problem.classes) > _MUCH:
-        return 0
-    return more * _FEE_PARTS // many
-
-
-def _rents(problem: PackingProblem, bought: Packing) -> Iterator[Mapping[str, int]]:
-    """Yield what nodes of owners should cost more that may have no more of them than were bought.
-
-    Each of the few then holds more pods: those it leaves wait, or get more expensive nodes.
-    """
-    prices: dict[str, list[int]] = {}
-    for node in bought.nodes:
-        shape, pool = node.options[0]
-        owner = problem.shapes[shape].provisioner
-        price = problem.shapes[shape].pools[pool].price_micros_per_hour
-        prices.setdefault(owner, []).append(price)
-    means = {
-        owner: sum(some) // len(some)
-        for owner, some in prices.items()
-        if len(some) == problem.limits.get(owner, Resources())[NODES]
-    }
-    if not means or not (bought.unplaced or len(means) < len(prices)):
-        return
-    for times in _RENTS:
-        yield {owner: mean * times for owner, mean in means.items()}
-
-
-def is_better(problem: PackingProblem, again: Packing, before: Packing) -> bool:
-    """Return whether a plan has fewer nodes at about the price of another, or costs less."""
-    (left_out, cost), (others, other) = _left_out_and_cost(again), _left_out_and_cost(before)
-    if left_out > others:
-        return False
-    part = _THOUSAND + problem.settings.fewer_nodes_permille
-    if len(again.nodes) < len(before.nodes):
-        return _THOUSAND * cost <= part * other
-    if len(again.nodes) == len(before.nodes):
-        return cost < other
-    return part * cost < _THOUSAND * other
+def _or_simple(problem: PackingProblem, packing: Packing, allowed: frozenset[int]) -> Packing:
+    """Return a plan, or the simple packer's where that leaves fewer pods out, or costs less."""
+    if not is_quick(problem, len(packing.nodes) + len(problem.bins)):
+        return packing
+    return min(packing, pack_simply(problem, allowed), key=left_out_and_cost)
 
 
 def _placed(problem: PackingProblem, packing: Packing) -> list[int]:
@@ -250,23 +205,24 @@ def _buy_well(
 ) -> _Bought:
     """Return what `_buy` returns, also tried with prices at which fewer nodes are bought."""
 
-    def at_higher_prices(more: Mapping[str, int]) -> _Bought:
+    def at_higher_prices(more: Sequence[int]) -> _Bought:
         some = [
-            kind._replace(planning_price=kind.planning_price + more.get(kind.provisioner, 0))
-            for kind in kinds
+            kind._replace(planning_price=kind.planning_price + extra)
+            for kind, extra in zip(kinds, more, strict=True)
         ]
         return _buy(problem, demand, some, front(some, problem.limits), counts, search_budget)
 
     found = _buy(problem, demand, kinds, best, counts, search_budget)
-    fee = _fee_for_fewer(problem, found[0])
+    fee = fee_for_fewer(problem, found[0])
     if fee and not search_budget.ended():
-        again = at_higher_prices(dict.fromkeys([kind.provisioner for kind in kinds], fee))
+        again = at_higher_prices([fee] * len(kinds))
         if is_better(problem, again[0], found[0]):
             found = again
-    for rent in _rents(problem, found[0]):
+    for rents in rents_of_limits(problem, found[0], kinds):
         if search_budget.ended():
             break
-        found = min(found, at_higher_prices(rent), key=lambda bought: _left_out_and_cost(bought[0]))
+        again = at_higher_prices(rents)
+        found = min(found, again, key=lambda bought: left_out_and_cost(bought[0]))
     return found
 
 

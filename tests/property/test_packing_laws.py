@@ -215,6 +215,14 @@ def test_the_simple_packers_plan_passes_the_checker(asked: PackingProblem) -> No
 
 @given(asked=problems())
 @QUICK
+def test_no_plan_leaves_more_pods_out_than_the_simple_packers(asked: PackingProblem) -> None:
+    demand = read_demand(asked)
+    allowed = frozenset(allowed_shapes(asked, demand, amounts_of(asked.shapes, demand)))
+    assert _left_out(pack(asked)) <= _left_out(pack_simply(asked, allowed))
+
+
+@given(asked=problems())
+@QUICK
 def test_the_same_problem_gives_the_same_plan(asked: PackingProblem) -> None:
     assert pack(asked) == pack(replace(asked, limits=dict(asked.limits)))
 

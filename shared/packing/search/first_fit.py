@@ -1,7 +1,7 @@
 """The plain packer: first fit on bins, then for each class the shape that is cheapest for it.
 
 Its plans are expensive, but it is short enough to verify by reading. It is the fallback when the
-checker refuses a plan.
+checker refuses a plan, and a candidate where pods are left out.
 """
 
 from shared.model.resources import Resources
@@ -84,13 +84,18 @@ def _buy(
 ) -> tuple[int, str]:
     """Open nodes for a class; return how many pods are left and why."""
     one = problem.classes[index]
+    fits = {
+        number: _fitting(one.requests, dict(problem.shapes[number].allocatable.items))
+        for number in (sorted(allowed) if count else ())
+        if problem.compatible[index] >> number & 1
+    }
     reason = NO_SHAPE
     while count:
         best: tuple[int, int] | None = None
-        for number in sorted(allowed):
+        for number, most in fits.items():
             shape = problem.shapes[number]
-            per_node = min(_fitting(one.requests, dict(shape.allocatable.items)), count)
-            if not problem.compatible[index] >> number & 1 or not per_node:
+            per_node = min(most, count)
+            if not per_node:
                 continue
             if not _within(shape, left.get(shape.provisioner)):
                 reason = LIMIT

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.packing import packer
+from shared.packing.second_tries import is_better
 from tests.unit.packing.packing_cases import PLAIN, amounts, good, names, pod, problem, shape
 
 SMALL = shape("m.large", 100_000, cores=2, gib=8)
@@ -40,12 +40,12 @@ def test_of_plans_that_differ_in_price_alone_the_cheaper_is_taken() -> None:
     asked = problem([pod(1000, 1, 400)], shapes=(SMALL,), settings=settings)
     before = good(asked)
     cheaper = replace(before, cost_micros_per_hour=before.cost_micros_per_hour - 1)
-    assert packer.is_better(asked, cheaper, before)
-    assert not packer.is_better(asked, before, before)
+    assert is_better(asked, cheaper, before)
+    assert not is_better(asked, before, before)
     more = replace(cheaper, nodes=(*before.nodes, before.nodes[0]))
-    assert not packer.is_better(asked, more, before)
+    assert not is_better(asked, more, before)
     half = replace(more, cost_micros_per_hour=before.cost_micros_per_hour // 2)
-    assert packer.is_better(asked, half, before)
+    assert is_better(asked, half, before)
 
 
 def test_a_plan_that_leaves_pods_out_is_never_taken() -> None:
@@ -58,4 +58,4 @@ def test_a_plan_that_leaves_pods_out_is_never_taken() -> None:
     )
     before = good(asked)
     less = replace(before, nodes=before.nodes[:1], unplaced=((0, 399, "limit"),))
-    assert not packer.is_better(asked, less, before)
+    assert not is_better(asked, less, before)

@@ -200,6 +200,35 @@ def test_where_the_number_of_nodes_is_limited_each_holds_what_leaves_the_fewest_
     assert made.unplaced == ((0, 2, LIMIT),)
 
 
+@pytest.mark.parametrize(
+    ("asked", "limit"), [((100, 1), amounts(4000)), ((500, 0.5), amounts(0, 8))]
+)
+def test_where_cpu_or_memory_is_limited_nodes_have_more_of_the_other(
+    asked: tuple[int, float], limit: Resources
+) -> None:
+    shapes = (
+        shape("even", 60_000, cores=2, gib=4),
+        shape("roomy", 350_000, cores=2, gib=16),
+        shape("fast", 400_000, cores=8, gib=8),
+    )
+    question = problem([pod(*asked, 14)], shapes=shapes, limits={"default": limit})
+    made = good(question)
+    assert made.unplaced == ()
+    assert len(made.nodes) == 1
+
+
+def test_no_fewer_pods_are_placed_than_by_the_simple_packer() -> None:
+    shapes = (shape("a", 130_500, cores=1, gib=32), shape("b", 222_000, cores=4, gib=32))
+    classes = [pod(2000, 0.5, 3), pod(3000, 2, 2), pod(250, 8, 2)]
+    asked = problem(classes, shapes=shapes, limits={"default": amounts(4000)})
+    made = good(asked)
+    assert made.candidate == "simple"
+    assert made.unplaced == ((0, 3, LIMIT), (1, 1, LIMIT))
+    # Where that would take long, it is not tried.
+    many = replace(asked, bins=(amounts(),) * 10_000, compatible_bins=(1,) * 3)
+    assert sum(count for _, count, _ in good(many).unplaced) > 4
+
+
 def test_no_better_use_of_few_nodes_is_looked_for_when_time_is_up() -> None:
     shapes = (
         shape("m.large", 96_000, cores=2, gib=8, nodes=1),
