@@ -1,6 +1,8 @@
 """The search for a cheap plan: portfolio, then few kinds, then improvement."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from shared.packing.bound.per_kind import tighter_bound
@@ -13,6 +15,7 @@ from shared.packing.search.budget import SearchBudget
 from shared.packing.search.completion import build_ending
 from shared.packing.search.disaggregate import seat
 from shared.packing.search.fill_node import Rules
+from shared.packing.search.first_fit import pack_simply
 from shared.packing.search.greedy import build
 from shared.packing.search.local_search import gather, improve
 from shared.packing.search.portfolio import best_plan
@@ -28,6 +31,8 @@ _CLOSE_MANY: Final = 1.009
 _FEW_CLASSES: Final = 80
 _CLOSE_COARSE: Final = 1.012
 _THOUSAND: Final = 1000
+# Classes times kinds up to which the simple packer takes some milliseconds at most.
+_FEW_PAIRS: Final = 3_000
 _DEAR: Final = 1.03  # cost of few launch groups beyond which other sizes are looked for
 
 
@@ -54,14 +59,14 @@ def search(
     if sum(counts) > _FEW_PODS:
         mix = asked.worth.mix
         tight = tighter_bound(asked.demand, some, asked.kinds, asked.prices, mix=mix)
-    present = sum([1 for count in counts if count])
-    close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
-    if sum(counts) <= _SMALL_PODS:
-        close = max(close, _CLOSE_SMALL)
-    target = max(priced.worth_of(counts) * close, (tight or 0) * _CLOSE_COARSE)
+    target = max(priced.worth_of(counts) * _close(counts), (tight or 0) * _CLOSE_COARSE)
     plan, name = best_plan(asked, some, search_budget, target=target, thorough=settings.thorough)
     if aggregated is not None:
         plan, name = _seated(priced, aggregated, plan, counts), f"{name}, seated"
+    if sum(counts) <= _FEW_PODS or priced.cost(plan) > target:
+        simple = _first_fit(problem, priced, counts)
+        if simple and priced.cost(simple) < priced.cost(plan):
+            plan, name = simple, "first fit"
     if priced.cost(plan) > target:
         plan = relocate(priced, plan)
     most = settings.max_launch_groups
@@ -74,6 +79,42 @@ def search(
         if priced.cost(improved) < priced.cost(plan):
             plan, name = improved, f"{name}, improved"
     return Found(priced=priced, plan=plan, name=name, tight=tight)
+
+
+def _close(counts: Sequence[int]) -> float:
+    """Return how many times the worth of the pods is cheap enough."""
+    present = sum([1 for count in counts if count])
+    close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
+    return max(close, _CLOSE_SMALL) if sum(counts) <= _SMALL_PODS else close
+
+
+def _first_fit(
+    problem: PackingProblem, priced: PricedProblem, counts: Sequence[int]
+) -> list[Planned]:
+    """Return the simple packer's plan, each node of the cheapest kind that holds its pods.
+
+    Nothing where that takes long.
+
+    It wins where few pods differ in what they may run on and in what they ask for beside cpu and
+    memory: the others fill nodes by what is scarce in the mean.
+    """
+    present = sum([1 for count in counts if count])
+    if sum(counts) > _SMALL_PODS or present * len(priced.kinds) > _FEW_PAIRS:
+        return []
+    classes = zip(problem.classes, counts, strict=True)
+    alone = replace(
+        problem,
+        classes=tuple([replace(pod_class, count=count) for pod_class, count in classes]),
+        bins=(),
+        compatible_bins=(0,) * len(counts),
+        limits={},
+    )
+    shapes = frozenset([kind.shapes[0] for kind in priced.kinds])
+    found = Counter([node.contents for node in pack_simply(alone, shapes).nodes])
+    return [
+        Planned(kind=priced.cheapest(*priced.needs(contents)), contents=contents, copies=copies)
+        for contents, copies in sorted(found.items())
+    ]
 
 
 def _seated(

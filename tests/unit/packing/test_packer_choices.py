@@ -31,6 +31,19 @@ def test_options_are_of_one_capacity_type_with_the_other_as_fallback() -> None:
     assert kinds == {CapacityType.SPOT}
 
 
+def test_first_fit_is_taken_where_it_costs_less() -> None:
+    families = (("c", 2, 42_500, 0), ("r", 8, 63_000, 0), ("g", 4, 131_500, 1))
+    shapes = [
+        shape(f"{name}{n}", price * n, cores=n, gib=gib * n, nvidia_com__gpu=gpus)
+        for name, gib, price, gpus in families
+        for n in (2, 8, 32)
+    ]
+    classes = [pod(7000, 8, 10), pod(1000, 2, 10), pod(1000, 1, 10)]
+    made = good(problem(classes, shapes=shapes, compatible=(0b111000111, 0b111111111, 0b111111111)))
+    assert made.candidate == "first fit"
+    assert made.cost_micros_per_hour == 3_825_000
+
+
 def test_at_most_so_many_options_are_passed() -> None:
     zones = [f"z{n}" for n in range(9)]
     shapes = (shape("m.large", 96_000, cores=2, gib=8, zones=zones),)
