@@ -142,6 +142,17 @@ def apply_kubelet(
     return replace(instance_type, capacity=capacity, overhead=after)
 
 
+def limit_allocatable(instance_type: InstanceType, most: Resources) -> InstanceType:
+    """Return the type with no more for pods than this, of the resources that are named."""
+    allocatable = instance_type.allocatable
+    excess = Resources.from_mapping(
+        {name: max(allocatable[name] - amount, 0) for name, amount in most.items}
+    )
+    overhead = instance_type.overhead
+    reserved = overhead.system_reserved + excess
+    return replace(instance_type, overhead=replace(overhead, system_reserved=reserved))
+
+
 def _at_least(flat: Resources, set_parts: Overhead, reserved: Mapping[str, int]) -> Overhead:
     """Return parts that sum up to the larger of the flat overhead and the settings."""
     asked = set_parts.total + Resources.from_mapping(reserved)

@@ -10,6 +10,7 @@ from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class ProvisionerSite:
         refused: Offerings that EC2 refuses to this Provisioner alone.
         without_image: Instance types that no image of its template boots; empty when none is found
             at all, or when that is not known.
+        observed: What its nodes have for pods where it is less than the estimate, by type.
     """
 
     provisioner: str
@@ -32,6 +34,7 @@ class ProvisionerSite:
     refusal: str = ""
     refused: frozenset[OfferingKey] = frozenset()
     without_image: frozenset[str] = frozenset()
+    observed: Mapping[str, Resources] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -169,7 +169,10 @@ class Binding:
             named = ", ".join(
                 f"{name} {format_amount(name, amount)}" for name, amount in sorted(missing.items())
             )
-            text = f"has less allocatable than planned: {named}; its type is planned with that now"
+            text = (
+                f"has less allocatable than planned: {named}; "
+                f"{node.provisioner} plans its type with that now"
+            )
             event = event_on(node, "LessThanPlanned", text)
             EventRecorder(self._ports).record([event])
 

@@ -6,7 +6,13 @@ from operator import attrgetter
 from typing import Final
 
 from shared.ami_families import DEFAULT, FAMILIES
-from shared.catalog.fitting import apply_disks, apply_instance_store, apply_kubelet, with_pod_limit
+from shared.catalog.fitting import (
+    apply_disks,
+    apply_instance_store,
+    apply_kubelet,
+    limit_allocatable,
+    with_pod_limit,
+)
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, OfferingKey
@@ -160,7 +166,9 @@ def _machines(
             if (offering.zone, offering.capacity_type) in to_be_had
         )
         if offerings:
-            found.append((as_configured(provisioner, instance_type), offerings))
+            machine = as_configured(provisioner, instance_type)
+            observed = site.observed.get(instance_type.name)
+            found.append((limit_allocatable(machine, observed) if observed else machine, offerings))
     return found
 
 

@@ -22,7 +22,7 @@ from shared.ports.cluster import EachPage, nothing
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.images import resolve_images
 from shared.snapshot.launch_body import LaunchBody
-from shared.snapshot.observed_allocatable import LEARNED, with_learned
+from shared.snapshot.observed_allocatable import LEARNED, observed
 from shared.snapshot.volumes import with_volumes
 
 
@@ -76,7 +76,8 @@ def gather(
     daemonsets = cluster.daemonsets() if anything else ()
     bodies = list(_bodies(ports, intents))
     refusals = RefusalBook(ports).read()
-    types = _instance_types(ports) if anything else ()
+    types = ports.catalog.instance_types() if anything else ()
+    learned = ports.ledger.memos(cluster.name, LEARNED) if anything else ()
     unavailable = _unavailable(ports, types, taken_at) if anything else frozenset()
     without_image = cache(partial(_without_image, ports, types))
     snapshot = ClusterSnapshot(
@@ -87,7 +88,12 @@ def gather(
         bound=bound,
         provisioners=provisioners,
         sites=tuple(
-            _site(ports, provisioner, sites[provisioner.name], refusals, taken_at, without_image)
+            dataclasses.replace(
+                _site(
+                    ports, provisioner, sites[provisioner.name], refusals, taken_at, without_image
+                ),
+                observed=observed(learned, provisioner),
+            )
             for provisioner in provisioners
             if provisioner.name in sites
         ),
@@ -126,12 +132,6 @@ def _unavailable(
     """Return the offerings that are not to be had now: out of stock, or beyond a quota."""
     out = ports.ledger.unavailable_offerings(now, ports.cluster.name)
     return out | beyond(ports.ledger.quotas_reached(now), types)
-
-
-def _instance_types(ports: ClusterPorts) -> tuple[InstanceType, ...]:
-    """Return what can be bought, with what nodes of this cluster have shown to lack."""
-    learned = ports.ledger.memos(ports.cluster.name, LEARNED)
-    return with_learned(ports.catalog.instance_types(), learned)
 
 
 def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:

@@ -2,80 +2,70 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
+from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
-from shared.model.ec2.instance_types import InstanceType, Overhead
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
+from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
 from shared.ports import NodePorts
 
 LEARNED: Final = "learned#"
+_OF: Final = "of"
+_IMAGE: Final = "image"
+_SHOWN: Final = "shown"
 _COUNTED: Final = (CPU, EPHEMERAL_STORAGE, MEMORY, PODS)
 # What was learned is tried anew after this: images change, and with them what is reserved.
 _KEEP: Final = timedelta(days=30)
 
 
 def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
-    """Remember by how much a node shows less than its launch was planned with.
+    """Remember what a node has of that of which its launch was planned with more.
 
-    Kept by type, with the image it was seen on: a node of another image that shows the whole
-    estimate clears the record.
+    Kept by Provisioner and type: disks, kubelet settings and user data are the Provisioner's. The
+    least of several nodes counts, as machines of one type differ a little; a node of another
+    image, or of a Provisioner that has changed, begins the record anew.
+
+    Source: https://github.com/aws/karpenter-provider-aws/blob/v1.8.2/pkg/providers/instancetype/instancetype.go
+    (UpdateInstanceTypeCapacityFromNode, 2026-11: the least memory, by type and images).
 
     Returns:
         What each such resource falls short by, empty when nothing does.
     """
-    name = f"{LEARNED}{slot.offering.instance_type}"
     missing = {
         item: slot.allocatable[item] - node.allocatable[item]
         for item in _COUNTED
         if slot.allocatable[item] > node.allocatable[item] > 0
     }
+    name = f"{LEARNED}{slot.provisioner}#{slot.offering.instance_type}"
     memo = ports.ledger.memo(ports.cluster.name, name)
-    image = node.annotations.get(keys.IMAGE_ID, "")
-    if not missing:
-        if memo.version and memo.value["image"] != image:
-            ports.ledger.drop_memo(ports.cluster.name, name)
-        return {}
-    known = dict(memo.value.get("missing", {}))
-    # A launch that was planned with what was known before falls short by as much again.
-    counted = bool(memo.version) and slot.launched_at > datetime.fromisoformat(memo.value["at"])
-    for item, amount in missing.items():
-        before = known.get(item, 0)
-        known[item] = before + amount if counted else max(before, amount)
-    now = ports.clock.now()
-    value = {"image": image, "at": now.isoformat(), "missing": known}
-    # A faster writer has learned as much.
-    ports.ledger.change_memo(ports.cluster.name, replace(memo, value=value), now + _KEEP)
+    source = {
+        _OF: node.annotations.get(keys.PROVISIONER_HASH, ""),
+        _IMAGE: node.annotations.get(keys.IMAGE_ID, ""),
+    }
+    known = dict(memo.value.get(_SHOWN, {}))
+    shown = {item: node.allocatable[item] or known[item] for item in sorted({*missing, *known})}
+    if all(memo.value.get(key) == text for key, text in source.items()):
+        shown = {item: min(amount, known.get(item, amount)) for item, amount in shown.items()}
+    value = {**source, _SHOWN: shown}
+    if shown and value != memo.value:
+        # A faster writer has learned as much.
+        until = ports.clock.now() + _KEEP
+        ports.ledger.change_memo(ports.cluster.name, replace(memo, value=value), until)
     return missing
 
 
-def with_learned(
-    instance_types: Iterable[InstanceType], memos: Iterable[Memo]
-) -> tuple[InstanceType, ...]:
-    """Return the types with what was learned taken off what pods may have, in the same order."""
-    learned = {
-        memo.name.removeprefix(LEARNED): Resources.from_mapping(memo.value["missing"])
-        for memo in memos
+def observed(memos: Iterable[Memo], provisioner: Provisioner) -> Mapping[str, Resources]:
+    """Return what nodes of a Provisioner as it is now have shown at the least, by type."""
+    prefix = f"{LEARNED}{provisioner.name}#"
+    of_owner = [memo for memo in memos if memo.name.startswith(prefix)]
+    shape = shape_hash(provisioner) if of_owner else ""
+    return {
+        memo.name.removeprefix(prefix): Resources.from_mapping(memo.value[_SHOWN])
+        for memo in of_owner
+        if memo.value[_OF] == shape
     }
-    return tuple(
-        _lessened(instance_type, learned[instance_type.name])
-        if instance_type.name in learned
-        else instance_type
-        for instance_type in instance_types
-    )
-
-
-def _lessened(instance_type: InstanceType, missing: Resources) -> InstanceType:
-    overhead = instance_type.overhead
-    return replace(
-        instance_type,
-        overhead=Overhead(
-            kube_reserved=overhead.kube_reserved,
-            system_reserved=overhead.system_reserved + missing,
-            eviction_threshold=overhead.eviction_threshold,
-        ),
-    )

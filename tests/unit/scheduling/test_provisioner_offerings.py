@@ -59,6 +59,17 @@ def test_only_zones_with_a_subnet_are_offered() -> None:
     assert offers(provisioner(), site(zones=()), make.CATALOG, ()) == ()
 
 
+def test_a_type_has_no_more_than_the_provisioners_nodes_have_shown() -> None:
+    owner = provisioner(kubelet=KubeletConfiguration(system_reserved=Resources.of(cpu=200)))
+    shown = {"m5.large": Resources.of(cpu=1500, memory=2**50), "m5.24xlarge": Resources.of(cpu=1)}
+    plain, limited = (
+        {offer.instance_type.name: offer.available for offer in offers(owner, at, make.CATALOG, ())}
+        for at in (site(), replace(site(), observed=shown))
+    )
+    less = plain["m5.large"]["cpu"] - 1500
+    assert limited == {**plain, "m5.large": plain["m5.large"] - Resources.of(cpu=less)}
+
+
 def test_offerings_ec2_was_out_of_are_left_out() -> None:
     out = frozenset(make.offering(zone=zone) for zone in (A, B))
     found = {offer.instance_type.name: offer for offer in bought(provisioner(), unavailable=out)}

@@ -2,70 +2,90 @@
 
 from typing import Any
 
+from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
+from shared.model.provisioner import KubeletConfiguration, NodeTemplate
 from shared.model.resources import Resources
 from shared.snapshot.gather import gather
-from shared.snapshot.observed_allocatable import LEARNED, learn, with_learned
-from tests.builders import GIB, SHAPES, node, pod, provisioner, slot
-from tests.unit.worlds import MINUTE, NAME, World
+from shared.snapshot.observed_allocatable import LEARNED, learn, observed
+from tests.builders import GIB, node, pod, pods, provisioner, slot
+from tests.unit.worlds import NAME, World
 
 TYPE = "m5.large"
+SHAPE = shape_hash(provisioner())
 
 
-def shown(cpu: int = 1900, image: str = "ami-1", **more: int) -> Any:
+def shown(cpu: int = 1900, image: str = "ami-1", shape: str = SHAPE, **more: int) -> Any:
     amounts = {"memory": 7 * GIB, "pods": 29, **more}
-    return node(allocatable=Resources.of(cpu=cpu, **amounts), annotations={keys.IMAGE_ID: image})
-
-
-def planned_with(world: World, cpu: int = 1900) -> Any:
-    return slot(
-        allocatable=Resources.of(cpu=cpu, memory=7 * GIB, pods=29), launched_at=world.clock.now()
+    return node(
+        allocatable=Resources.of(cpu=cpu, **amounts),
+        annotations={keys.IMAGE_ID: image, keys.PROVISIONER_HASH: shape},
     )
 
 
-def missing(world: World) -> Any:
-    return world.ledger.memo(NAME, f"{LEARNED}{TYPE}").value.get("missing")
+def planned_with(cpu: int = 1900) -> Any:
+    return slot(allocatable=Resources.of(cpu=cpu, memory=7 * GIB, pods=29))
+
+
+def known(world: World, owner: Any = None) -> Any:
+    found = observed(world.ledger.memos(NAME, LEARNED), owner or provisioner())
+    return {name: dict(amounts.items) for name, amounts in found.items()}
 
 
 def test_a_node_that_shows_less_is_learned_from() -> None:
     world = World()
-    assert learn(world.ports, shown(1800), planned_with(world)) == {"cpu": 100}
-    assert missing(world) == {"cpu": 100}
-    (lessened,) = with_learned(
-        [SHAPES[TYPE]],
-        world.ledger.memos(NAME, LEARNED),
-    )
-    known = SHAPES[TYPE]
-    assert lessened.allocatable["cpu"] == known.allocatable["cpu"] - 100
-    assert lessened.capacity == known.capacity
+    assert learn(world.ports, shown(1800), planned_with()) == {"cpu": 100}
+    assert known(world) == {TYPE: {"cpu": 1800}}
 
 
 def test_a_node_that_shows_enough_teaches_nothing() -> None:
     world = World()
-    assert learn(world.ports, shown(2000), planned_with(world)) == {}
-    assert learn(world.ports, shown(1900, pods=0), planned_with(world)) == {}
-    assert missing(world) is None
+    assert learn(world.ports, shown(2000), planned_with()) == {}
+    assert learn(world.ports, shown(1900, pods=0), planned_with()) == {}
+    assert known(world) == {}
 
 
-def test_machines_launched_before_it_was_known_do_not_count_twice() -> None:
+def test_the_least_of_several_nodes_counts() -> None:
     world = World()
-    early = planned_with(world)
-    world.advance(MINUTE)
-    learn(world.ports, shown(1800), early)
-    learn(world.ports, shown(1850, memory=6 * GIB), early)
-    assert missing(world) == {"cpu": 100, "memory": GIB}
-    world.advance(MINUTE)
-    learn(world.ports, shown(1780), planned_with(world, 1800))
-    assert missing(world) == {"cpu": 120, "memory": GIB}
+    learn(world.ports, shown(1800), planned_with())
+    learn(world.ports, shown(1850, memory=6 * GIB), planned_with())
+    assert known(world) == {TYPE: {"cpu": 1800, "memory": 6 * GIB}}
+    learn(world.ports, shown(1780), planned_with(1800))
+    learn(world.ports, shown(0), planned_with(1780))
+    assert known(world) == {TYPE: {"cpu": 1780, "memory": 6 * GIB}}
 
 
-def test_another_image_that_shows_all_takes_it_back() -> None:
+def test_a_node_that_shows_nothing_new_is_not_written_down() -> None:
     world = World()
-    learn(world.ports, shown(1800), planned_with(world))
-    learn(world.ports, shown(1900), planned_with(world, 1800))
-    assert missing(world) == {"cpu": 100}
-    learn(world.ports, shown(1900, image="ami-2"), planned_with(world, 1800))
-    assert missing(world) is None
+    learn(world.ports, shown(1800), planned_with())
+    before = world.ledger.memos(NAME, LEARNED)
+    learn(world.ports, shown(1800), planned_with())
+    assert world.ledger.memos(NAME, LEARNED) == before
+
+
+def test_a_node_of_another_image_begins_anew() -> None:
+    world = World()
+    learn(world.ports, shown(1800), planned_with())
+    learn(world.ports, shown(1850, image="ami-2"), planned_with(1800))
+    assert known(world) == {TYPE: {"cpu": 1850}}
+
+
+def test_nothing_is_known_of_a_provisioner_that_has_changed() -> None:
+    world = World()
+    learn(world.ports, shown(1800), planned_with())
+    changed = provisioner(kubelet=KubeletConfiguration(max_pods=8))
+    assert known(world, changed) == {}
+    learn(world.ports, shown(1850, shape=shape_hash(changed)), planned_with())
+    assert known(world, changed) == {TYPE: {"cpu": 1850}}
+
+
+def test_what_one_provisioners_nodes_lack_is_taken_off_its_own_alone() -> None:
+    eight = NodeTemplate(user_data="maxPods: 8")
+    world = World(provisioner(), *pods(24, cpu=10, memory=2**20))
+    machine = shown(pods=8, shape=shape_hash(provisioner("eight", template=eight)))
+    learn(world.ports, machine, slot(provisioner="eight"))
+    assert known(world, provisioner("eight", template=eight)) == {TYPE: {"pods": 8}}
+    assert world.provision().nodes_launched == 1
 
 
 def test_the_next_plan_uses_the_observed_allocatable_and_an_event_says_so() -> None:
@@ -73,19 +93,11 @@ def test_the_next_plan_uses_the_observed_allocatable_and_an_event_says_so() -> N
     world.provision()
     name = world.node.name
     (one,) = world.ledger.slots(NAME)
-    world.kubelet_joins(
-        name,
-        allocatable=Resources.from_mapping(
-            {**dict(one.allocatable.items), "cpu": one.allocatable["cpu"] - 150}
-        ),
-    )
+    less = {**dict(one.allocatable.items), "cpu": one.allocatable["cpu"] - 150}
+    world.kubelet_joins(name, allocatable=Resources.from_mapping(less))
     assert world.bind(name).initialized
     (said,) = world.events("LessThanPlanned")
     assert "cpu 150m" in said.message
     world.cluster.add(pod("b"))
-    seen = {
-        instance_type.name: instance_type
-        for instance_type in gather(world.ports, "p").snapshot.instance_types
-    }
-    bought = one.offering.instance_type
-    assert seen[bought].allocatable["cpu"] == SHAPES[bought].allocatable["cpu"] - 150
+    (site,) = gather(world.ports, "p").snapshot.sites
+    assert dict(site.observed[one.offering.instance_type].items) == {"cpu": less["cpu"]}
