@@ -16,14 +16,15 @@ DEVICES: Final[Mapping[str, tuple[str, ...]]] = {
 def pod_disk(family: str, devices: Sequence[str]) -> int | None:
     """Return which of the disks that a user names pods write to, None when it is none of them.
 
-    Where no disk has the name that the family has for it, it is the first of a family with one
-    disk (an AMI of the user's may call it otherwise), and the image's own where there are several.
-    Of an image of the user's own it is the last.
+    Where no disk has the name that the family has for it, it is the image's own. Of an image of the
+    user's own it is the last.
+
+    Source: https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instancetype/types.go
+    (ephemeralStorage, 2026-11).
     """
     own = DEVICES[family]
     if not devices:
         return None
     if not own:
         return len(devices) - 1
-    first = 0 if len(own) == 1 else None
-    return next((n for n, device in enumerate(devices) if device == own[-1]), first)
+    return next((n for n, device in enumerate(devices) if device == own[-1]), None)

@@ -131,14 +131,20 @@ def test_the_root_device_is_where_pods_write(m5_large: InstanceType) -> None:
         found = apply_disks(m5_large, disks)
         assert found.capacity["ephemeral-storage"] == 100 * GIB
         assert found.volume_limit == m5_large.volume_limit - 1
-    assert apply_disks(m5_large, (data,)).capacity["ephemeral-storage"] == 500 * GIB
     assert apply_disks(m5_large, ()) is m5_large
+
+
+def test_the_root_device_stays_the_images_beside_a_data_disk(m5_large: InstanceType) -> None:
+    data = BlockDevice(device_name="/dev/sdf", volume_size_gib=500)
+    found = apply_disks(m5_large, (data,))
+    assert found.capacity["ephemeral-storage"] == 20 * GIB
+    assert found.volume_limit == m5_large.volume_limit - 1
 
 
 def test_further_disks_take_attachments_from_pods(m5_large: InstanceType) -> None:
     ebs = attachable(EBS_DRIVER)
     counted = replace(m5_large, capacity=m5_large.capacity + Resources(((ebs, 25),)))
-    disks = [BlockDevice(device_name=f"/dev/sd{value}") for value in "abc"]
+    disks = [BlockDevice(device_name=f"/dev/{name}") for name in ("xvda", "sdb", "sdc")]
     assert apply_disks(counted, disks).capacity[ebs] == 23
     assert apply_disks(counted, disks * 10).capacity[ebs] == 0
 

@@ -286,7 +286,7 @@ def test_a_custom_launch_template_excludes_other_fields() -> None:
             "volumeSize",
         ),
         (
-            {"blockDeviceMappings": [{"deviceName": "d", "ebs": {"snapshotID": "s"}}]},
+            {"blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": {"snapshotID": "s"}}]},
             "blockDeviceMappings[0].ebs.volumeSize",
             "write a size from 1Gi to 64Ti, also for a snapshot: pods write to this disk",
         ),
