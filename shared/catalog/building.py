@@ -8,7 +8,7 @@ from shared.catalog import overhead
 from shared.catalog.attachments import USUAL_EBS_VOLUMES, ebs_volumes_of
 from shared.catalog.branch_interfaces import POD_INTERFACE, branch_interfaces_of
 from shared.catalog.document import VERSION, CatalogDocument, OfferingRow, TypeRow
-from shared.catalog.facts import Fact, arch_of, gpus_of, labels_of, max_pods_of
+from shared.catalog.facts import Fact, arch_of, gpus_of, labels_of, max_pods_of, neuron_cores_of
 from shared.catalog.pod_addresses import DEFAULT_NETWORK, PodNetwork
 from shared.catalog.price_book import Price, listed_prices, repaired_prices, to_micros
 from shared.model.ec2.instance_types import CapacityType
@@ -120,9 +120,12 @@ def _type_row(
         row["ebs_volumes"] = volumes
     if image_max_pods != max_pods:
         row["image_max_pods"] = image_max_pods
+    extended = neuron_cores_of(fact)
     branches = branch_interfaces_of(fact) if network.pod_interfaces else 0
     if branches:
-        row["extended"] = {POD_INTERFACE: branches}
+        extended[POD_INTERFACE] = branches
+    if extended:
+        row["extended"] = extended
     return row
 
 

@@ -15,6 +15,7 @@ Fact = Mapping[str, Any]
 
 _ARCHES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 _NEURON: Final = "aws.amazon.com/neuron"
+_NEURON_CORE: Final = "aws.amazon.com/neuroncore"
 _GPU_RESOURCES: Final = {
     "nvidia": "nvidia.com/gpu",
     "amd": "amd.com/gpu",
@@ -66,6 +67,19 @@ def gpus_of(fact: Fact) -> list[GpuRow]:
         for device in _neuron_devices(fact)
     ]
     return sorted(rows, key=lambda row: (row["resource"], row["name"], row["count"]))
+
+
+def neuron_cores_of(fact: Fact) -> dict[str, int]:
+    """Return the cores of Neuron devices, which pods can ask for instead of whole devices.
+
+    Empty where EC2 does not say how many a device has.
+
+    Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/kubernetes-getting-started.html
+    (2026-11).
+    """
+    devices = _neuron_devices(fact)
+    cores = sum(entry["Count"] * entry.get("CoreInfo", {}).get("Count", 0) for entry in devices)
+    return {_NEURON_CORE: cores} if cores else {}
 
 
 def accelerator_count_of(fact: Fact) -> int:

@@ -38,6 +38,7 @@ _PLUGINS: Final = {
     "nvidia.com/gpu": "k8s-device-plugin",
     "amd.com/gpu": "k8s-device-plugin",
     "aws.amazon.com/neuron": "neuron-device-plugin",
+    "aws.amazon.com/neuroncore": "neuron-device-plugin",
     "habana.ai/gaudi": "habana-device-plugin",
     "vpc.amazonaws.com/efa": "aws-efa-k8s-device-plugin",
 }

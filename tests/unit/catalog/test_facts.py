@@ -115,6 +115,15 @@ def test_neuron_devices_are_asked_for_by_one_name() -> None:
     assert facts.gpus_of(row) == wanted
 
 
+def test_neuron_cores_can_be_asked_for_too() -> None:
+    devices = [{"Name": "Trainium2", "Count": 16, "CoreInfo": {"Count": 8, "Version": 3}}]
+    row = fact(NeuronInfo={"NeuronDevices": devices})
+    assert facts.neuron_cores_of(row) == {"aws.amazon.com/neuroncore": 128}
+    assert facts.accelerator_count_of(row) == 16
+    unsaid = fact(NeuronInfo={"NeuronDevices": [{"Name": "Trainium", "Count": 16}]})
+    assert facts.neuron_cores_of(unsaid) == {}
+
+
 def test_devices_without_a_resource_are_paid_for_but_not_offered() -> None:
     other = {"Accelerators": [{"Name": "AI100", "Manufacturer": "Qualcomm", "Count": 8}]}
     row = fact(InferenceAcceleratorInfo=other, GpuInfo=gpus("Y", "Unknown", 1))

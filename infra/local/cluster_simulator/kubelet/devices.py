@@ -20,6 +20,7 @@ SOCKETS: Final = "/var/lib/kubelet/device-plugins"
 _PLUGINS: Final = {
     "nvidia.com/gpu": "nvidia/k8s-device-plugin",
     "aws.amazon.com/neuron": "neuron/neuron-device-plugin",
+    "aws.amazon.com/neuroncore": "neuron/neuron-device-plugin",
 }
 # Of the variants whose name says nvidia.
 _HOSTED: Final = frozenset({"nvidia.com/gpu"})
