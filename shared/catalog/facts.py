@@ -99,9 +99,12 @@ def labels_of(fact: Fact, *, region: str, arch: str, max_pods: int) -> dict[str,
 
     A property that the type does not have is an absent label (DoesNotExist), never an empty one.
     Units: memory and GPU memory in MiB, local NVMe in GB, network bandwidth (baseline of all
-    cards together) in Mbps.
+    cards together) and EBS bandwidth (maximum, where every machine has it) in Mbps, clock speed in
+    MHz.
 
-    Source: https://karpenter.sh/v0.31/concepts/scheduling/ (well-known labels, 2023-09).
+    Source: https://karpenter.sh/docs/concepts/scheduling/#well-known-labels (2026-11) and
+    https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instancetype/types.go
+    (computeRequirements).
     """
     name = fact["InstanceType"]
     family, _, size = name.partition(".")
@@ -116,6 +119,7 @@ def labels_of(fact: Fact, *, region: str, arch: str, max_pods: int) -> dict[str,
         keys.INSTANCE_MEMORY: str(fact["MemoryInfo"]["SizeInMiB"]),
         keys.INSTANCE_PODS: str(max_pods),
         keys.INSTANCE_ENCRYPTION: _text(fact["NetworkInfo"].get("EncryptionInTransitSupported")),
+        keys.INSTANCE_FLEX: _text("-flex" in family),
     }
     match = _FAMILY.match(family)
     if match is not None:
@@ -129,7 +133,23 @@ def labels_of(fact: Fact, *, region: str, arch: str, max_pods: int) -> dict[str,
     storage = fact.get("InstanceStorageInfo", {})
     if storage.get("NvmeSupport", "unsupported") != "unsupported":
         labels[keys.INSTANCE_LOCAL_NVME] = str(storage["TotalSizeInGB"])
-    return dict(sorted((labels | _gpu_labels(fact) | _accelerator_labels(fact)).items()))
+    labels |= _processor_labels(fact) | _gpu_labels(fact) | _accelerator_labels(fact)
+    return dict(sorted(labels.items()))
+
+
+def _processor_labels(fact: Fact) -> dict[str, str]:
+    """Return who made the processors, how fast they are, and how fast they reach EBS."""
+    processor, disks = fact["ProcessorInfo"], fact.get("EbsInfo", {})
+    labels = {}
+    if processor.get("Manufacturer"):
+        labels[keys.INSTANCE_CPU_MANUFACTURER] = _slug(processor["Manufacturer"])
+    if processor.get("SustainedClockSpeedInGhz"):
+        megahertz = round(processor["SustainedClockSpeedInGhz"] * 1000)
+        labels[keys.INSTANCE_CLOCK_SPEED] = str(megahertz)
+    if disks.get("EbsOptimizedSupport") == "default" and disks.get("EbsOptimizedInfo"):
+        megabits = disks["EbsOptimizedInfo"]["MaximumBandwidthInMbps"]
+        labels[keys.INSTANCE_EBS_BANDWIDTH] = str(megabits)
+    return labels
 
 
 def _gpu_labels(fact: Fact) -> dict[str, str]:

@@ -58,6 +58,10 @@ INSTANCE_HYPERVISOR: Final = "karpenter.k8s.aws/instance-hypervisor"
 INSTANCE_LOCAL_NVME: Final = "karpenter.k8s.aws/instance-local-nvme"
 INSTANCE_NETWORK_BANDWIDTH: Final = "karpenter.k8s.aws/instance-network-bandwidth"
 INSTANCE_ENCRYPTION: Final = "karpenter.k8s.aws/instance-encryption-in-transit-supported"
+INSTANCE_EBS_BANDWIDTH: Final = "karpenter.k8s.aws/instance-ebs-bandwidth"
+INSTANCE_CPU_MANUFACTURER: Final = "karpenter.k8s.aws/instance-cpu-manufacturer"
+INSTANCE_CLOCK_SPEED: Final = "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz"
+INSTANCE_FLEX: Final = "karpenter.k8s.aws/instance-capability-flex"
 INSTANCE_GPU_NAME: Final = "karpenter.k8s.aws/instance-gpu-name"
 INSTANCE_GPU_MANUFACTURER: Final = "karpenter.k8s.aws/instance-gpu-manufacturer"
 INSTANCE_GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
@@ -151,6 +155,10 @@ WELL_KNOWN: Final = frozenset(
         INSTANCE_LOCAL_NVME,
         INSTANCE_NETWORK_BANDWIDTH,
         INSTANCE_ENCRYPTION,
+        INSTANCE_EBS_BANDWIDTH,
+        INSTANCE_CPU_MANUFACTURER,
+        INSTANCE_CLOCK_SPEED,
+        INSTANCE_FLEX,
         INSTANCE_GPU_NAME,
         INSTANCE_GPU_MANUFACTURER,
         INSTANCE_GPU_COUNT,

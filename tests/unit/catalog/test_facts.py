@@ -27,6 +27,7 @@ def test_a_plain_type_answers_the_well_known_labels() -> None:
         keys.INSTANCE_HYPERVISOR: "nitro",
         keys.INSTANCE_NETWORK_BANDWIDTH: "750",
         keys.INSTANCE_ENCRYPTION: "false",
+        keys.INSTANCE_FLEX: "false",
     }
     assert list(labels) == sorted(labels)
     assert set(labels) <= keys.WELL_KNOWN
@@ -58,6 +59,28 @@ def test_a_property_that_a_type_lacks_is_no_label() -> None:
     assert keys.INSTANCE_NETWORK_BANDWIDTH not in labels
     assert keys.INSTANCE_LOCAL_NVME not in labels
     assert keys.INSTANCE_GPU_NAME not in labels
+
+
+def test_a_processor_shows_who_made_it_and_its_clock_speed() -> None:
+    processor = {
+        "SupportedArchitectures": ["x86_64"],
+        "Manufacturer": "Intel",
+        "SustainedClockSpeedInGhz": 3.2,
+    }
+    labels = labels_of("m7i-flex.large", ProcessorInfo=processor)
+    assert labels[keys.INSTANCE_CPU_MANUFACTURER] == "intel"
+    assert labels[keys.INSTANCE_CLOCK_SPEED] == "3200"
+    assert labels[keys.INSTANCE_FLEX] == "true"
+
+
+@pytest.mark.parametrize(("support", "shown"), [("default", "10000"), ("supported", None)])
+def test_the_bandwidth_to_ebs_shows_where_every_machine_has_it(
+    support: str, shown: str | None
+) -> None:
+    told = {"EbsOptimizedInfo": {"MaximumBandwidthInMbps": 10000}, "EbsOptimizedSupport": support}
+    assert labels_of("m5.large", EbsInfo=told).get(keys.INSTANCE_EBS_BANDWIDTH) == shown
+    bare = {"EbsOptimizedSupport": support}
+    assert keys.INSTANCE_EBS_BANDWIDTH not in labels_of("m5.large", EbsInfo=bare)
 
 
 @pytest.mark.parametrize(("support", "shown"), [("required", "475"), ("unsupported", None)])

@@ -53,7 +53,7 @@ def refused(raw: dict[str, Any], words: str) -> None:
         (wants("karpenter.sh/x", "Exists"), "key: this key belongs to Karpenter"),
         (wants("karpenter.k8s.aws/instance-pods", "Exists"), "key: this key belongs to Karpenter"),
         (
-            wants("karpenter.k8s.aws/instance-ebs-bandwidth", "Gt", "1"),
+            wants("karpenter.k8s.aws/nitro-sandbox", "Exists"),
             "key: Dovetail does not know this of instance types",
         ),
         (
