@@ -5,6 +5,7 @@ https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id-bottlerocket.ht
 It computes what it reserves for the kubelet from max-pods, and has no setting for pods per core.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,6 +16,7 @@ from shared.ami_families.family import Family, ImageRequest, Joining, wrong
 from shared.ami_families.kubelet_flags import allowed, kubelet_config
 from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import BlockDevice
+from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
 # Names of the kubelet's configuration that are settings here; the others it does not know.
 _SETTINGS: Final = {
@@ -32,6 +34,16 @@ _PERCENTAGES: Final = {
     "imageGCHighThresholdPercent": "image-gc-high-threshold-percent",
     "imageGCLowThresholdPercent": "image-gc-low-threshold-percent",
 }
+
+# What its API refuses of these, and with it all user data: the reservation of any other resource, a
+# threshold of 100 %, and spans below a millisecond.
+# Source: https://github.com/bottlerocket-os/bottlerocket-settings-sdk/blob/develop/
+# bottlerocket-settings-models/modeled-types/src/kubernetes.rs (2026-11).
+_RESERVED: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+_RESERVATIONS: Final = ("kubeReserved", "systemReserved")
+_THRESHOLDS: Final = ("evictionHard", "evictionSoft")
+_WHOLE: Final = re.compile(r"100(\.0*)?%\Z")
+_BELOW_MILLISECONDS: Final = re.compile(r"\d+(\.\d+)?(us|ns)")
 
 # Makes one file system of the instance's own disks, and puts what pods write there.
 # Source: https://bottlerocket.dev/en/os/latest/api/settings/bootstrap-commands/ (2026-11).
@@ -83,8 +95,31 @@ def _place_of(custom: str, problem: str) -> tuple[str, str, str]:
     return f"line {number}", custom.splitlines()[int(number) - 1], f"is no TOML: {reason}"
 
 
+def _accepted(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the kubelet's configuration in words that the API accepts and that mean the same.
+
+    To kubelets a threshold of 0 % is none, as one of 100 % is.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/eviction/helpers.go
+    (parseThresholdStatement).
+    """
+    known = dict(config)
+    for field in _RESERVATIONS:
+        if field in known:
+            known[field] = {k: v for k, v in known[field].items() if k in _RESERVED}
+    for field in _THRESHOLDS:
+        if field in known:
+            known[field] = {k: _WHOLE.sub("0%", v) for k, v in known[field].items()}
+    spans = known.get("evictionSoftGracePeriod", {})
+    if spans:
+        known["evictionSoftGracePeriod"] = {
+            signal: _BELOW_MILLISECONDS.sub("", span) or "0s" for signal, span in spans.items()
+        }
+    return known
+
+
 def _write(joining: Joining, custom: str) -> str:
-    known = kubelet_config(joining.kubelet)
+    known = _accepted(kubelet_config(joining.kubelet))
     ours: dict[str, Any] = {
         "api-server": joining.endpoint,
         "cluster-certificate": joining.certificate_authority,
@@ -134,5 +169,6 @@ BOTTLEROCKET: Final = Family(
         BlockDevice(device_name="/dev/xvdb"),
     ),
     pods_per_core=False,
+    reservable=_RESERVED,
     reserves_for_max_pods=True,
 )

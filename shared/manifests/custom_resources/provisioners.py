@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from shared.ami_families import family_of
 from shared.manifests.api import provisioner as api
 from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
@@ -56,10 +57,15 @@ def decode_provisioner(
     if document is None or problems:
         raise InvalidProvisionerError(problems)
     found = _provisioner(metadata.raw, document.spec, brakes, template)
+    left_out = family_of(found.template.ami_family).left_out(found.kubelet)
     return replace(
         found,
         budgets=budgets,
-        warnings=(*found.warnings, *unread(budgets or (), _BUDGETS)),
+        warnings=(
+            *found.warnings,
+            *unread(budgets or (), _BUDGETS),
+            *(f"spec.kubeletConfiguration.{line}" for line in left_out),
+        ),
         preference_policy=preferences,
     )
 

@@ -249,6 +249,25 @@ def test_bottlerocket_gets_its_settings_in_toml() -> None:
     }
 
 
+def test_bottlerocket_is_told_nothing_that_it_refuses() -> None:
+    kubelet = KubeletConfiguration(
+        system_reserved=Resources.of(cpu=100, pid=1000),
+        kube_reserved=Resources.of(pid=1000),
+        eviction_hard={"memory.available": "100Mi", "nodefs.available": "100%"},
+        eviction_soft={"memory.available": "100.0%", "nodefs.available": "10.5%"},
+        eviction_soft_grace_period={"memory.available": "20us5ns", "nodefs.available": "1m5ms9us"},
+    )
+    found = settings(FAMILIES["Bottlerocket"].user_data(joining(kubelet)))["kubernetes"]
+    assert found["system-reserved"] == {"cpu": "100m"}
+    assert found["kube-reserved"] == {}
+    assert found["eviction-hard"] == {"memory.available": "100Mi", "nodefs.available": "0%"}
+    assert found["eviction-soft"] == {"memory.available": "0%", "nodefs.available": "10.5%"}
+    assert found["eviction-soft-grace-period"] == {
+        "memory.available": "0s",
+        "nodefs.available": "1m5ms",
+    }
+
+
 def test_settings_of_bottlerocket_are_merged_at_every_depth_and_those_of_dovetail_win() -> None:
     custom = """
 [settings.host-containers.admin]

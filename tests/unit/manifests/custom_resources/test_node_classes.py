@@ -158,6 +158,13 @@ def test_subnets_and_groups_are_found_by_any_of_their_terms() -> None:
             },
             "spec.blockDeviceMappings[0].rootVolume: not acted on yet",
         ),
+        (
+            {
+                "amiSelectorTerms": [{"alias": "bottlerocket@latest"}],
+                "kubelet": {"systemReserved": {"cpu": "100m", "pid": "1000"}},
+            },
+            "spec.kubelet.systemReserved.pid: left out: Bottlerocket has no setting for it",
+        ),
     ],
 )
 def test_what_does_nothing_yet_is_reported(spec: dict[str, Any], words: str) -> None:

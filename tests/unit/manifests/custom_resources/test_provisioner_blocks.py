@@ -229,6 +229,16 @@ def test_a_custom_launch_template_excludes_other_fields() -> None:
     one_problem(both, "spec.provider.instanceProfile", "launchTemplate already decides")
 
 
+def test_a_reservation_that_the_family_cannot_make_is_reported() -> None:
+    kubelet = {"kubeReserved": {"pid": "1k", "cpu": "1"}, "systemReserved": {"pid": 1000}}
+    raw = provisioner(provider={"amiFamily": "Bottlerocket"}, kubeletConfiguration=kubelet)
+    assert decode_provisioner(raw).warnings == tuple(
+        f"spec.kubeletConfiguration.{field}.pid: left out: Bottlerocket has no setting for it"
+        for field in kubelet
+    )
+    assert decode_provisioner(provisioner(kubeletConfiguration=kubelet)).warnings == ()
+
+
 @pytest.mark.parametrize(
     ("provider", "field", "words"),
     [
