@@ -194,6 +194,7 @@ class PlanLauncher:
                 provisioner.template,
                 endpoint.version,
                 instance_types,
+                provisioner.dialect,
             ),
             profile=self._ports.profile_of(provisioner.template),
             metadata=self._ports.metadata,

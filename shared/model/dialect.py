@@ -85,6 +85,8 @@ class Dialect:
             `evictionHard` does. To kubelets it does not.
         preference_policy: What becomes of what pods prefer on its nodes where nothing is said; None
             for what the attachment of the cluster says.
+        image_tags_choose: Whether tags of an image that are well-known labels say which machines it
+            is for.
         reserved_domains: Domains of labels that an owner may not choose, apart from single keys.
     """
 
@@ -110,6 +112,7 @@ class Dialect:
     each_pod_holds: bool
     soft_eviction_takes_room: bool
     preference_policy: PreferencePolicy | None
+    image_tags_choose: bool
     reserved_domains: tuple[str, ...]
 
     @property
@@ -150,6 +153,7 @@ V1ALPHA5: Final = Dialect(
     each_pod_holds=False,
     soft_eviction_takes_room=True,
     preference_policy=None,
+    image_tags_choose=True,
     reserved_domains=keys.RESTRICTED_DOMAINS,
 )
 V1: Final = Dialect(
@@ -182,6 +186,7 @@ V1: Final = Dialect(
     each_pod_holds=True,
     soft_eviction_takes_room=False,
     preference_policy=PreferencePolicy.RESPECT,
+    image_tags_choose=False,
     reserved_domains=keys.CONTROL_DOMAINS,
 )
 BY_KIND: Final[Mapping[OwnerKind, Dialect]] = {

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shared.ami_families import DEFAULT, family_of
-from shared.model.dialect import OwnerKind
+from shared.model.dialect import V1ALPHA5, Dialect, OwnerKind
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.selectors import Selector, SelectorTerm, describe_selector
 from shared.model.errors import PermanentError
@@ -17,6 +17,7 @@ from shared.snapshot.images import (
     ACCELERATORS,
     ImageTable,
     accelerators_of_images,
+    as_read,
     demanded_labels,
     resolve_images,
 )
@@ -31,6 +32,7 @@ class Resolved:
         problems: What no machine can be made without and was not found, empty for nothing.
         offering_problem: Why no offering can be asked for, empty when one can.
         unsupported_alias: Whether it names images that the cluster's version does not have.
+        dialect: Of the Provisioner or NodePool.
     """
 
     site: Site
@@ -41,6 +43,7 @@ class Resolved:
     problems: tuple[str, ...] = ()
     offering_problem: str = ""
     unsupported_alias: bool = False
+    dialect: Dialect = V1ALPHA5
 
     @property
     def problem(self) -> str:
@@ -116,7 +119,7 @@ def _resolve(
     try:
         site = site_of(ports, owner)
         version = ports.cloud.endpoint().version
-        images = resolve_images(ports.cloud, owner.template, version, instance_types)
+        images = resolve_images(ports.cloud, owner.template, version, instance_types, owner.dialect)
     except PermanentError as error:
         nowhere = Site(subnets=(), security_groups=())
         return Resolved(site=nowhere, images=ImageTable(), problems=(str(error),))
@@ -127,6 +130,7 @@ def _resolve(
     )
     return Resolved(
         site=site,
+        dialect=owner.dialect,
         images=images,
         accelerators=accelerators_of_images(owner.template, images, instance_types),
         problems=tuple(_problems(ports, owner, site, images, ended)),
@@ -163,7 +167,7 @@ def _found(ports: ClusterPorts, resolved: Resolved) -> Iterator[FoundImage]:
         found = FoundImage(
             image_id=image.image_id,
             name=image.name,
-            labels=demanded_labels(image),
+            labels=demanded_labels(as_read(image, resolved.dialect)),
             deprecated=image.deprecated,
         )
         kinds = resolved.accelerators.get(image.image_id)

@@ -235,7 +235,11 @@ class Disrupting:
         for provisioner in gathered.snapshot.provisioners:
             try:
                 found = resolve_images(
-                    ports.cloud, provisioner.template, version, gathered.snapshot.instance_types
+                    ports.cloud,
+                    provisioner.template,
+                    version,
+                    gathered.snapshot.instance_types,
+                    provisioner.dialect,
                 )
             except PermanentError:
                 # Its images are not known now: no machine of it has drifted for that.

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cache, partial
 
 from shared.brakes.refusals import KnownRefusals, RefusalBook
+from shared.model.dialect import Dialect
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.ec2.quotas import beyond
@@ -214,7 +215,7 @@ def _site(
     site: Site,
     refusals: KnownRefusals,
     now: datetime,
-    without_image: Callable[[NodeTemplate], frozenset[str]],
+    without_image: Callable[[NodeTemplate, Dialect], frozenset[str]],
 ) -> ProvisionerSite:
     known = refusals.of(ports, provisioner, site)
     if known.blocked(now):
@@ -237,12 +238,15 @@ def _site(
         zones=zones,
         reason=reason,
         refused=known.left_out(now),
-        without_image=without_image(template) if zones else frozenset(),
+        without_image=without_image(template, provisioner.dialect) if zones else frozenset(),
     )
 
 
 def _without_image(
-    ports: ClusterPorts, instance_types: Sequence[InstanceType], template: NodeTemplate
+    ports: ClusterPorts,
+    instance_types: Sequence[InstanceType],
+    template: NodeTemplate,
+    dialect: Dialect,
 ) -> frozenset[str]:
     """Return the types that no image of a template boots, as far as images can be found now.
 
@@ -251,7 +255,7 @@ def _without_image(
     """
     try:
         version = ports.cloud.endpoint().version
-        images = resolve_images(ports.cloud, template, version, instance_types)
+        images = resolve_images(ports.cloud, template, version, instance_types, dialect)
     except AutoscalerError:
         return frozenset()
     return images.lacks(instance_types)

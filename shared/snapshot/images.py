@@ -1,11 +1,12 @@
 """The image that each instance type boots."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.ami_families import ImageRequest, family_of
 from shared.model import labels as keys
+from shared.model.dialect import V1ALPHA5, Dialect
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.provisioner import NodeTemplate
 from shared.ports import CloudProvider, MachineImage
@@ -53,6 +54,7 @@ def resolve_images(
     template: NodeTemplate,
     version: str,
     instance_types: Sequence[InstanceType],
+    dialect: Dialect = V1ALPHA5,
 ) -> ImageTable:
     """Return the newest images a Provisioner's machines boot.
 
@@ -60,6 +62,7 @@ def resolve_images(
 
     Args:
         version: Of the cluster, as `1.33`.
+        dialect: Of the Provisioner.
 
     Raises:
         PermanentError: If the family is none that there is.
@@ -67,7 +70,8 @@ def resolve_images(
     if template.launch_template:
         return ImageTable()
     if template.ami_selector:
-        return selected_images(cloud.find_images(template.ami_selector), instance_types)
+        found = cloud.find_images(template.ami_selector)
+        return selected_images((as_read(image, dialect) for image in found), instance_types)
     family = family_of(template.image_family or template.ami_family)
     parameter = family.parameter
     if parameter is None:
@@ -134,6 +138,15 @@ def selected_images(
         kinds=kinds,
         ids={kind: image.image_id for kind, image in sorted(newest.items()) if kind in used},
     )
+
+
+def as_read(image: MachineImage, dialect: Dialect) -> MachineImage:
+    """Return an image without its tags where they say nothing of the machines that it is for.
+
+    Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/amifamily/
+    types.go (RequirementsForImageWithArchitecture), 2026-11.
+    """
+    return image if dialect.image_tags_choose else replace(image, tags={})
 
 
 def demanded_labels(image: MachineImage) -> dict[str, str]:

@@ -7,6 +7,7 @@ import pytest
 
 from shared.manifests.api.selector_map import image_selector_of
 from shared.model import labels as keys
+from shared.model.dialect import V1
 from shared.model.errors import PermanentError
 from shared.model.provisioner import NodeTemplate
 from shared.ports import MachineImage
@@ -70,6 +71,12 @@ def test_an_image_with_labels_in_its_tags_is_for_machines_that_answer_them() -> 
     assert table.of("m5.large") == "ami-1"
     assert table.of("m5.2xlarge") is None
     assert list(table.ids) == [f"selected:amd64,{keys.INSTANCE_TYPE}=m5.large"]
+
+
+def test_tags_of_images_say_nothing_of_the_machines_of_a_node_pool() -> None:
+    cloud = FakeCloud(images=(replace(IMAGE, tags={"team": "red", keys.OS: "Linux"}),))
+    assert resolve_images(cloud, SELECTED, "1.33", CATALOG).ids == {}
+    assert resolve_images(cloud, SELECTED, "1.33", CATALOG, V1).of("m5.large") == "ami-1"
 
 
 def test_an_image_no_machine_can_boot_is_not_in_the_table() -> None:

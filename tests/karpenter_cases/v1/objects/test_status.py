@@ -250,6 +250,14 @@ def test_an_own_image_asks_for_its_architecture() -> None:
     assert shown(there) == {"ami-1": {keys.ARCH: "arm64"}}
 
 
+def test_tags_of_an_own_image_say_nothing_of_its_machines() -> None:
+    tagged = replace(image("ami-1", team="red"), tags={"team": "red", keys.INSTANCE_FAMILY: "x1"})
+    there = own_images(tagged)
+    assert shown(there) == {"ami-1": {keys.ARCH: "amd64"}}
+    bought(there)
+    assert only_data(there)["ImageId"] == "ami-1"
+
+
 def dated(name: str, days: int, *, deprecated: bool = False) -> Any:
     """Return an own image of that age in days, to be found by its tag."""
     return replace(image(name, days=-days, team="red"), deprecated=deprecated)
