@@ -170,5 +170,8 @@ BOTTLEROCKET: Final = Family(
     ),
     pods_per_core=False,
     reservable=_RESERVED,
+    # The driver of its images does not support their GPUs: such a machine never joins.
+    # Source: https://github.com/bottlerocket-os/bottlerocket/issues/4889 (2026-11).
+    lacks=frozenset({"g7"}),
     reserves_for_max_pods=True,
 )

@@ -16,7 +16,7 @@ from shared.snapshot.images import (
     resolve_images,
     selected_images,
 )
-from tests.builders import CATALOG
+from tests.builders import CATALOG, instance_type
 from tests.fakes.cloud import FakeCloud
 from tests.unit.launching.test_fleet_request import AMD, ARM
 
@@ -77,6 +77,14 @@ def test_tags_of_images_say_nothing_of_the_machines_of_a_node_pool() -> None:
     cloud = FakeCloud(images=(replace(IMAGE, tags={"team": "red", keys.OS: "Linux"}),))
     assert resolve_images(cloud, SELECTED, "1.33", CATALOG).ids == {}
     assert resolve_images(cloud, SELECTED, "1.33", CATALOG, V1).of("m5.large") == "ami-1"
+
+
+def test_there_is_no_image_where_bottlerocket_has_no_driver() -> None:
+    types = [
+        instance_type(name, extra={"nvidia.com/gpu": 1}) for name in ("g6.xlarge", "g7.2xlarge")
+    ]
+    table = resolve_images(FakeCloud(), NodeTemplate(ami_family="Bottlerocket"), "1.33", types)
+    assert list(table.kinds) == ["g6.xlarge"]
 
 
 def test_an_image_no_machine_can_boot_is_not_in_the_table() -> None:
