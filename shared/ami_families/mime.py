@@ -31,10 +31,15 @@ _HEADERS: Final = ("mime-version:", "content-type:")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part: what it is, and its text."""
+    """One part: what it is, and its text.
+
+    Attributes:
+        content: Its bytes, where they may be another text than this: compressed, or not UTF-8.
+    """
 
     content_type: str
     text: str
+    content: bytes = b""
 
 
 def document(parts: Sequence[Part]) -> str:
@@ -63,7 +68,7 @@ def _body(part: Part) -> tuple[str, ...]:
     """
     if part.text.isascii() or part.content_type == NODE_CONFIG:
         return "", part.text
-    text = base64.encodebytes(part.text.encode()).decode("ascii")
+    text = base64.encodebytes(part.content or part.text.encode()).decode("ascii")
     return "Content-Transfer-Encoding: base64", "", text
 
 
@@ -121,8 +126,9 @@ def _split(custom: str) -> tuple[Part, ...]:
         if any(isinstance(bug, MissingHeaderBodySeparatorDefect) for bug in entry.defects):
             raise wrong(where, str(entry), "leave an empty line between its headers and its text")
         payload = entry.get_payload(decode=True)
-        text = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
-        found.append(Part(content_type=entry.get_content_type(), text=text))
+        content = payload if isinstance(payload, bytes) else b""
+        text = content.decode("utf-8", "replace")
+        found.append(Part(content_type=entry.get_content_type(), text=text, content=content))
     return tuple(found)
 
 

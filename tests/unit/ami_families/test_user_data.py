@@ -1,5 +1,7 @@
 """What machines of each family are told at boot."""
 
+import base64
+import gzip
 import json
 import shlex
 import tomllib
@@ -347,6 +349,23 @@ def test_the_instance_store_is_what_pods_of_bottlerocket_write_to() -> None:
     assert commands["000-mount-instance-storage"]["commands"][0] == [
         *("apiclient", "ephemeral-storage", "init"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("application/gzip", gzip.compress(b"#!/bin/sh\nls\n", mtime=0)),
+        ('text/x-shellscript; charset="iso-8859-1"', "#!/bin/sh\necho café\n".encode("latin-1")),
+    ],
+    ids=["compressed", "latin-1"],
+)
+def test_a_part_that_is_not_utf_8_stays_as_it_is(kind: str, content: bytes) -> None:
+    body = base64.encodebytes(content).decode()
+    head, _, _ = MULTI.partition("--BOUND\n")
+    part = f"Content-Type: {kind}\nContent-Transfer-Encoding: base64\n\n{body}"
+    custom = f"{head}--BOUND\n{part}--BOUND--\n"
+    message = message_from_string(FAMILIES["AL2023"].user_data(joining(), custom))
+    assert message.get_payload(0).get_payload(decode=True) == content  # type: ignore[union-attr]
 
 
 def test_a_boundary_that_nothing_follows_ends_the_document() -> None:
