@@ -72,6 +72,17 @@ class Joining:
         return ":" in self.service_cidr
 
 
+# No machine is told less. Certificates of EKS have 1100 bytes or more before they become base64.
+_LEAST: Final = Joining(
+    cluster="c",
+    endpoint="https://e",
+    certificate_authority="A" * 1400,
+    service_cidr="",
+    labels={},
+    taints=(),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRequest:
     """For which machines an image is looked for.
@@ -164,19 +175,23 @@ class Family:
             InvalidManifestError: If `custom` cannot be understood, both together are too long, or
                 something to write is no character.
         """
-        text = self.write(joining, custom)
-        refuse_too_long(text)
+        try:
+            text = self.write(joining, custom)
+        except RecursionError as error:
+            raise wrong("", custom, "is nested too deeply") from error
+        refuse_too_long(text, custom)
         return text
 
     def refuse_wrong(self, custom: str) -> None:
-        """Check the user's own user data by itself.
+        """Check the user's own user data, by itself and with the least that makes machines join.
 
         Raises:
             InvalidManifestError: Names line or part, and what to write instead.
         """
-        refuse_too_long(custom)
+        refuse_too_long(custom, custom)
         if custom.strip():
             self.check(custom)
+            self.user_data(_LEAST, custom)
 
 
 def wrong(where: str, value: str, remedy: str) -> InvalidManifestError:
@@ -186,12 +201,17 @@ def wrong(where: str, value: str, remedy: str) -> InvalidManifestError:
     return InvalidManifestError(field=place, value=line[:60], remedy=remedy)
 
 
-def refuse_too_long(text: str) -> None:
-    """Raise InvalidManifestError when EC2 would not take the text, or not so much of it."""
+def refuse_too_long(text: str, custom: str) -> None:
+    """Raise InvalidManifestError when EC2 would not take the text, or not so much of it.
+
+    Args:
+        custom: The user's own part of it.
+    """
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise wrong("", ascii(text[error.start]), REMEDY) from error
     if size > USER_DATA_LIMIT_BYTES:
-        remedy = f"is {size} bytes long, EC2 takes {USER_DATA_LIMIT_BYTES}; fetch the rest at boot"
-        raise wrong("", text, remedy)
+        both = "" if text == custom else " together with what makes a machine join"
+        limit = f"EC2 takes {USER_DATA_LIMIT_BYTES}; fetch the rest at boot"
+        raise wrong("", custom, f"is {size} bytes long{both}, {limit}")

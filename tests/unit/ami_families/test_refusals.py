@@ -151,6 +151,10 @@ def test_too_much_is_refused_whatever_it_is() -> None:
     assert len(str(found.value)) == 60
 
 
+def test_tables_too_deep_to_be_written_again_are_refused() -> None:
+    assert refused("Bottlerocket", f"[{'.'.join('a' * 2000)}]").remedy == "is nested too deeply"
+
+
 def test_parts_written_as_base64_are_read() -> None:
     body = base64.b64encode(b"#!/bin/sh\nls\n").decode()
     head = "--B\nContent-Type: text/x-shellscript\nContent-Transfer-Encoding: base64\n\n"

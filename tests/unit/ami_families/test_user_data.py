@@ -313,9 +313,12 @@ def test_no_user_data_of_their_own_is_fine(family: str) -> None:
 
 def test_both_together_must_not_be_too_long_for_ec2() -> None:
     custom = "#!/bin/sh\n" + "#" * 16_000
-    FAMILIES["AL2023"].refuse_wrong(custom)
+    with pytest.raises(InvalidManifestError, match="is 17918 bytes long together"):
+        FAMILIES["AL2023"].refuse_wrong(custom)
+    fitting = "#!/bin/sh\n" + "#" * 14_000
+    FAMILIES["AL2023"].refuse_wrong(fitting)
     with pytest.raises(InvalidManifestError, match="EC2 takes 16384; fetch the rest at boot"):
-        FAMILIES["AL2023"].user_data(joining(), custom)
+        FAMILIES["AL2023"].user_data(joining(certificate_authority="A" * 2000), fitting)
 
 
 @pytest.mark.parametrize(
