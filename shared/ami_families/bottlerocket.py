@@ -15,8 +15,7 @@ import tomli_w
 from shared.ami_families.family import Family, ImageRequest, Joining, wrong
 from shared.ami_families.kubelet_flags import allowed, kubelet_config
 from shared.model.kubernetes.taints import Taint
-from shared.model.provisioner import BlockDevice
-from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from shared.model.provisioner import RESERVABLE, BlockDevice
 
 # Names of the kubelet's configuration that are settings here; the others it does not know.
 _SETTINGS: Final = {
@@ -39,7 +38,6 @@ _PERCENTAGES: Final = {
 # threshold of 100 %, and spans below a millisecond.
 # Source: https://github.com/bottlerocket-os/bottlerocket-settings-sdk/blob/develop/
 # bottlerocket-settings-models/modeled-types/src/kubernetes.rs (2026-11).
-_RESERVED: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _RESERVATIONS: Final = ("kubeReserved", "systemReserved")
 _THRESHOLDS: Final = ("evictionHard", "evictionSoft")
 _WHOLE: Final = re.compile(r"100(\.0*)?%\Z")
@@ -104,9 +102,10 @@ def _accepted(config: Mapping[str, Any]) -> dict[str, Any]:
     (parseThresholdStatement).
     """
     known = dict(config)
+    reservable = RESERVABLE["Bottlerocket"]
     for field in _RESERVATIONS:
         if field in known:
-            known[field] = {k: v for k, v in known[field].items() if k in _RESERVED}
+            known[field] = {k: v for k, v in known[field].items() if k in reservable}
     for field in _THRESHOLDS:
         if field in known:
             known[field] = {k: _WHOLE.sub("0%", v) for k, v in known[field].items()}
@@ -169,7 +168,6 @@ BOTTLEROCKET: Final = Family(
         BlockDevice(device_name="/dev/xvdb"),
     ),
     pods_per_core=False,
-    reservable=_RESERVED,
     # The driver of its images does not support their GPUs: such a machine never joins.
     # Source: https://github.com/bottlerocket-os/bottlerocket/issues/4889 (2026-11).
     lacks=frozenset({"g7"}),

@@ -123,7 +123,6 @@ class Family:
         check: Raises InvalidManifestError when the user's part cannot be understood.
         disks: Given to machines whose user names none; empty leaves them to the image.
         pods_per_core: Whether its kubelet is told `podsPerCore`.
-        reservable: Resources of which its kubelet may be told to reserve some; None for any.
         lacks: Families of instance types that its images do not boot.
         by_accelerators: Whether it has images of their own for machines with some accelerators.
         last_minor: The last minor version of Kubernetes that has images of it; None for any.
@@ -137,7 +136,6 @@ class Family:
     check: Callable[[str], object]
     disks: tuple[BlockDevice, ...]
     pods_per_core: bool = True
-    reservable: frozenset[str] | None = None
     lacks: frozenset[str] = frozenset()
     by_accelerators: bool = True
     last_minor: int | None = None
@@ -151,19 +149,6 @@ class Family:
     def understood(self, kubelet: KubeletConfiguration) -> KubeletConfiguration:
         """Return the settings without those its kubelet is never told."""
         return kubelet if self.pods_per_core else replace(kubelet, pods_per_core=None)
-
-    def left_out(self, kubelet: KubeletConfiguration) -> tuple[str, ...]:
-        """Return what is reserved on a kubelet that this one is not told, a line for each."""
-        reserved = {
-            "kubeReserved": kubelet.kube_reserved or Resources(),
-            "systemReserved": kubelet.system_reserved,
-        }
-        return tuple(
-            f"{field}.{resource}: left out: {self.name} has no setting for it"
-            for field, amounts in reserved.items()
-            for resource in amounts
-            if self.reservable is not None and resource not in self.reservable
-        )
 
     def user_data(self, joining: Joining, custom: str = "") -> str:
         """Return the user data of a machine, plain text, not yet base64.

@@ -16,7 +16,7 @@ from shared.model.kubernetes.taints import Taint
 from shared.model.node_budgets import NodeBudget
 from shared.model.policy import KarpenterWay, PreferencePolicy
 from shared.model.requirements import Requirements
-from shared.model.resources import Resources
+from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources
 
 API_VERSION: Final = V1ALPHA5.owner_version
 KIND: Final = V1ALPHA5.owner_kind.value
@@ -80,6 +80,10 @@ UNBOUND: Final = MetadataBound()
 # What `amiFamily` may say; the first is what a manifest means that names none.
 AMI_FAMILIES: Final = ("AL2023", "Bottlerocket", "AL2", "Ubuntu", "Custom")
 AMI_FAMILY_WITHOUT_IMAGE: Final = "Custom"
+# What may be reserved on the kubelet of a family, where it is not anything.
+RESERVABLE: Final[Mapping[str, frozenset[str]]] = {
+    "Bottlerocket": frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+}
 # Marks a field whose text decisions hold as a hash only.
 HASHED: Final = {"hashed": True}
 
@@ -153,6 +157,19 @@ class KubeletConfiguration:
     image_gc_high_percent: int | None = None
     image_gc_low_percent: int | None = None
     cpu_cfs_quota: bool | None = None
+
+    def left_out(self, family: str) -> tuple[str, ...]:
+        """Return what is reserved that kubelets of an AMI family are not told, a line for each."""
+        reserved = {
+            "kubeReserved": self.kube_reserved or Resources(),
+            "systemReserved": self.system_reserved,
+        }
+        return tuple(
+            f"{field}.{resource}: left out: {family} has no setting for it"
+            for field, amounts in reserved.items()
+            for resource in amounts
+            if resource not in RESERVABLE.get(family, (resource,))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

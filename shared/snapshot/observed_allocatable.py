@@ -47,7 +47,7 @@ def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
         _OF: node.annotations.get(keys.PROVISIONER_HASH, ""),
         _IMAGE: node.annotations.get(keys.IMAGE_ID, ""),
     }
-    known = dict(memo.value.get(_SHOWN, {}))
+    known: dict[str, int] = dict(memo.value.get(_SHOWN, {}))
     shown = {item: node.allocatable[item] or known[item] for item in sorted({*missing, *known})}
     if all(memo.value.get(key) == text for key, text in source.items()):
         shown = {item: min(amount, known.get(item, amount)) for item, amount in shown.items()}

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from shared.ami_families import family_of
 from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.ec2_node_class import EC2NodeClass, EC2NodeClassSpec
 from shared.manifests.api.parts import read
@@ -113,7 +112,7 @@ def _not_acted_on(spec: EC2NodeClassSpec) -> Iterator[str]:
             f"spec.amiSelectorTerms[0].alias: {alias.alias}: versions of this family are latest "
             "and dates such as v20260120; no image may be found"
         )
-    for line in family_of(spec.family).left_out(spec.kubelet.configuration):
+    for line in spec.kubelet.configuration.left_out(spec.family):
         yield f"spec.kubelet.{line}"
     for number, disk in enumerate(spec.block_device_mappings):
         if disk.root_volume:

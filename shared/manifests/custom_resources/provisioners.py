@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from shared.ami_families import family_of
 from shared.manifests.api import provisioner as api
 from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
@@ -57,7 +56,7 @@ def decode_provisioner(
     if document is None or problems:
         raise InvalidProvisionerError(problems)
     found = _provisioner(metadata.raw, document.spec, brakes, template)
-    left_out = family_of(found.template.ami_family).left_out(found.kubelet)
+    left_out = found.kubelet.left_out(found.template.ami_family)
     return replace(
         found,
         budgets=budgets,
