@@ -21,7 +21,8 @@ from infra.aws.components.migrate_role import MigrateRole
 from infra.aws.components.node_profile import NodeProfile
 from infra.aws.config import Config
 from infra.aws.forwarder_image import forwarder_image
-from infra.aws.names import PARAMETERS, Right, role_arn
+from infra.aws.functions import Right
+from infra.aws.names import PARAMETERS, role_arn
 
 
 class Cluster(Stack):

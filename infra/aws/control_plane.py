@@ -19,8 +19,8 @@ from infra.aws.components.service_function import ServiceFunction, Surroundings
 from infra.aws.components.timer_machine import TimerMachine
 from infra.aws.config import RETENTIONS, Config
 from infra.aws.environment import function_environment
-from infra.aws.functions import FUNCTIONS, FunctionPlan
-from infra.aws.names import PARAMETERS, Timer, function_name, machine_arn
+from infra.aws.functions import FUNCTIONS, FunctionPlan, Timer
+from infra.aws.names import PARAMETERS, function_name, machine_arn
 
 # SQS accepts up to 10,000 records a batch once there is a window.
 BATCH_SIZE = 10_000

@@ -1,9 +1,9 @@
 """Every function of the control plane and what it may do; the stack is built from this table."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
-from infra.aws.names import Right, Timer
 from shared.settings import (
     FunctionSettings,
     ProvisionSettings,
@@ -12,6 +12,41 @@ from shared.settings import (
     TerminationSettings,
     TimerSettings,
 )
+
+
+class Timer(StrEnum):
+    """The state machines, by the name of the function that takes their steps."""
+
+    EMPTINESS = "emptiness"
+    EXPIRATION = "expiration"
+    REGISTRATION = "registration"
+    REPLACEMENT = "replacement"
+    TERMINATION = "termination"
+
+    @property
+    def machine_name(self) -> str:
+        """Name of the state machine."""
+        if self is Timer.TERMINATION:
+            return "DovetailNodeTermination"
+        if self is Timer.REPLACEMENT:
+            return "DovetailReplacement"
+        return f"Dovetail{self.value.capitalize()}Timer"
+
+
+class Right(StrEnum):
+    """What a cluster's role may do; no role may do two of these.
+
+    INSIDE acts in Kubernetes and changes nothing in EC2.
+    """
+
+    INSIDE = "inside"
+    LAUNCH = "launch"
+    TERMINATE = "terminate"
+
+    @property
+    def kubernetes_group(self) -> str:
+        """Group that the access entry of the role gives, bound by infra/cluster."""
+        return f"dovetail:{self.value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +155,8 @@ FUNCTIONS: Final = (
         concurrency=25,
         right=Right.INSIDE,
         starts=(Timer.TERMINATION,),
+        # The pods of a machine that never joined are planned again.
+        wakes=True,
         invokes=("bind",),
     ),
     FunctionPlan(

@@ -6,10 +6,11 @@ without a reference to the resource itself.
 """
 
 import hashlib
-from enum import StrEnum
 from typing import Final
 
 from aws_cdk import ArnFormat, Aws, Stack
+
+from infra.aws.functions import Right, Timer
 
 BUS: Final = "dovetail"
 # The metrics of a rule are found by its name; `Ref` of a rule on a custom bus is `<bus>|<name>`.
@@ -34,41 +35,6 @@ FORWARDER_ACCOUNT: Final = "dovetail-forwarder"
 # A role name has 64 characters: "Dovetail-" + cluster + "-" + Region + "-terminate"; the longest
 # name of a Region has 14 characters (ap-northeast-1).
 _CLUSTER_IN_ROLE: Final = 64 - len("Dovetail-") - 1 - 14 - len("-terminate")
-
-
-class Timer(StrEnum):
-    """The state machines, by the name of the function that takes their steps."""
-
-    EMPTINESS = "emptiness"
-    EXPIRATION = "expiration"
-    REGISTRATION = "registration"
-    REPLACEMENT = "replacement"
-    TERMINATION = "termination"
-
-    @property
-    def machine_name(self) -> str:
-        """Name of the state machine."""
-        if self is Timer.TERMINATION:
-            return "DovetailNodeTermination"
-        if self is Timer.REPLACEMENT:
-            return "DovetailReplacement"
-        return f"Dovetail{self.value.capitalize()}Timer"
-
-
-class Right(StrEnum):
-    """What a cluster's role may do; no role may do two of these.
-
-    INSIDE acts in Kubernetes and changes nothing in EC2.
-    """
-
-    INSIDE = "inside"
-    LAUNCH = "launch"
-    TERMINATE = "terminate"
-
-    @property
-    def kubernetes_group(self) -> str:
-        """Group that the access entry of the role gives, bound by infra/cluster."""
-        return f"dovetail:{self.value}"
 
 
 def construct_name(name: str) -> str:

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from shared.model.errors import ThrottledError
+from shared.ports import TimerKind
 from tests.simulation.aws.delivery import LIMITS, MAX_RECEIVES
 from tests.simulation.aws.functions import HANDLERS
 from tests.simulation.aws.timers import STATES, Timers
 from tests.simulation.campaigns.campaign import kept
 from tests.simulation.campaigns.crash_points import SCENES
 from tests.simulation.campaigns.swapping import swapped
+from tests.simulation.laws.launches import ViolationError
+from tests.simulation.laws.rights import within_rights
 from tests.simulation.schedule.faults import Action, CallFault, CallFaults, Site
 from tests.simulation.schedule.kernel import Kernel, Killed, Process
 from tests.simulation.schedule.running import Outcome, run_scene, run_seed, shrink
@@ -160,3 +163,21 @@ def test_a_timer_repeats_a_step_that_was_throttled_and_fails_on_a_defect() -> No
     assert len(function.inputs) == 3
     assert timers.failed
     assert not timers.running
+
+
+@pytest.mark.parametrize(
+    ("function", "port", "method", "args"),
+    [
+        ("bind", "outbox", "wake", ("test", timedelta(0))),
+        ("provision", "outbox", "start_timer", (TimerKind.TERMINATION, "name", {})),
+        ("provision", "cluster", "delete_node", ()),
+        ("provision", "cloud", "terminate", ()),
+        ("sweep", "cluster", "what_no_list_knows", ()),
+    ],
+)
+def test_a_call_for_which_a_function_has_no_right_is_a_violation(
+    function: str, port: str, method: str, args: tuple[Any, ...]
+) -> None:
+    process = Process(function, 1, 0, 10**9, timedelta(0))
+    with pytest.raises(ViolationError, match=f"rights: {function} may not"):
+        within_rights(process, Site(function, port, method), args)

@@ -17,8 +17,9 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.aws.components.queues import Queues
+from infra.aws.functions import Timer
 from infra.aws.metrics import metric, named
-from infra.aws.names import BUS, HEARTBEAT_RULE, METRICS_NAMESPACE, Timer, construct_name
+from infra.aws.names import BUS, HEARTBEAT_RULE, METRICS_NAMESPACE, construct_name
 
 MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)

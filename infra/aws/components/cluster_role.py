@@ -8,8 +8,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.aws.acknowledgements import allow
-from infra.aws.functions import BY_RIGHT
-from infra.aws.names import Right, cluster_role_name, function_role_arn
+from infra.aws.functions import BY_RIGHT, Right
+from infra.aws.names import cluster_role_name, function_role_arn
 
 
 class ClusterRole(Construct):

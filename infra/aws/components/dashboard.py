@@ -4,8 +4,9 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from infra.aws.functions import Timer
 from infra.aws.metrics import METRICS, Topic, metric
-from infra.aws.names import Timer, cluster_stack_name, function_name
+from infra.aws.names import cluster_stack_name, function_name
 
 _WIDTH = 12
 _GRAPH_HEIGHT = 6

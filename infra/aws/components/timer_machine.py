@@ -10,7 +10,8 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.aws.acknowledgements import acknowledge, allow
-from infra.aws.names import Timer, construct_name, machine_arn
+from infra.aws.functions import Timer
+from infra.aws.names import construct_name, machine_arn
 from infra.aws.rights import trace_statements
 
 DEFINITION: Final = Path(__file__).parent.parent / "state_machines" / "timer.asl.json"

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.aws.names import BUS, FORWARDER_ACCOUNT, FORWARDER_NAMESPACE, Right
+from infra.aws.functions import Right
+from infra.aws.names import BUS, FORWARDER_ACCOUNT, FORWARDER_NAMESPACE
 from shared.settings import ForwarderSettings
 
 FOLDER = Path(__file__).resolve().parents[3] / "infra" / "cluster"

@@ -5,7 +5,7 @@ import pytest
 from aws_cdk import App, Stack
 
 from infra.aws import names
-from infra.aws.names import Right
+from infra.aws.functions import Right
 from shared.settings import ClusterAttachment, ClusterBrakes
 from tests.infra.policies import asked
 from tests.infra.templates import CEILINGS, Template

@@ -9,7 +9,8 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from infra.aws.names import FORWARDED, Timer
+from infra.aws.functions import Timer
+from infra.aws.names import FORWARDED
 from shared.settings import LINKED_ROLES
 from tests.infra.policies.evaluation import Ask
 from tests.infra.templates import Template
@@ -45,7 +46,7 @@ STARTS: Final[Mapping[str, Sequence[str]]] = {
     "sweep": (*_WATCHES, "NodeTermination", "Replacement"),
     "termination": ("NodeTermination",),
 }
-WAKING: Final = ("expiration", "interrupt", "provision", "replacement", "sweep")
+WAKING: Final = ("expiration", "interrupt", "provision", "registration", "replacement", "sweep")
 INVOKES: Final[Mapping[str, Sequence[str]]] = {
     "interrupt": ("provision",),
     "provision": ("bind", "provision"),

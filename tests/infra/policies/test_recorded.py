@@ -30,7 +30,9 @@ _LEDGER: Final = "the statement of the ledger is one for all functions"
 _LARGE: Final = "copies are kept of large clusters; here all are small"
 _ASIDE: Final = "a message that cannot be read is put aside"
 _NEVER_JOINED: Final = "its timer acts on machines that do not join in time; here all of them do"
-# What the recorded scenarios do not come to, and who asks for it.
+# What the recorded scenarios do not come to, and who asks for it. Whether what a function calls is
+# granted does not depend on them: tests/simulation/laws/rights.py holds each call of all schedules
+# to the function's plan.
 UNSEEN: Final[Mapping[tuple[str, str], str]] = {
     ("bind", "dynamodb:ConditionCheckItem"): _LEDGER,
     ("bind", "sqs:SendMessage"): _ASIDE,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from infra.aws.functions import FUNCTIONS
-from infra.aws.names import FORWARDED, Right, Timer
+from infra.aws.functions import FUNCTIONS, Right, Timer
+from infra.aws.names import FORWARDED
 from tests.infra.templates import Template, listed
 
 PLANS = {plan.name: plan for plan in FUNCTIONS}
@@ -115,6 +115,7 @@ def test_only_these_functions_wake_or_invoke_others(control_plane: Template) -> 
         "expiration",
         "interrupt",
         "provision",
+        "registration",
         "replacement",
         "sweep",
     }

@@ -13,6 +13,7 @@ from shared.model.resources import CPU, MEMORY, Resources
 from tests.simulation.aws.machines import Machine
 from tests.simulation.cluster.workloads import used_on
 from tests.simulation.laws.launches import ANSWERED, LAUNCHING, LaunchLaws, fail
+from tests.simulation.laws.rights import within_rights
 from tests.simulation.schedule.faults import Site
 from tests.simulation.schedule.kernel import Process
 
@@ -67,6 +68,7 @@ class Invariants:
 
     def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
         self.checks += 1
+        within_rights(process, site, args)
         if self.also is not None:
             self.also(process, site, args, cluster)
         if process.function == "provision" and site.method in LAUNCHING:
