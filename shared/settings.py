@@ -177,12 +177,14 @@ class SweepSettings(TimerSettings):
     Attributes:
         orphan_grace_seconds: An instance younger than this may still get its Node.
         pending_grace_seconds: A pod pending for less than this is not yet overdue.
+        registration_seconds: As provision has it: a timer that is late by then is started again.
         drift: Whether provision is asked each minute to look for nodes that have drifted.
     """
 
     sweep_function: str = Field(min_length=1)
     orphan_grace_seconds: float = Field(default=90.0, ge=0)
     pending_grace_seconds: float = Field(default=60.0, ge=0)
+    registration_seconds: float = Field(default=300.0, gt=0)
     drift: bool = False
 
 

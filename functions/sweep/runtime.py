@@ -23,6 +23,7 @@ class Runtime:
         self._policy = SweepPolicy(
             pending_grace=timedelta(seconds=settings.pending_grace_seconds),
             orphan_grace=timedelta(seconds=settings.orphan_grace_seconds),
+            registration=timedelta(seconds=settings.registration_seconds),
             drift=settings.drift,
         )
 

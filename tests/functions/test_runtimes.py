@@ -12,14 +12,18 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.provision import runtime as provision_runtime
 from functions.sweep import runtime as sweep_runtime
 from shared.model.errors import NotAttachedError
+from shared.ports import ClusterPorts
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.settings import ProvisionSettings, SweepSettings
 from shared.timers.heartbeats import forwarder_seen
-from tests.builders import NOW
+from shared.timers.timers import start_registration
+from tests.builders import NOT_READY, NOW, node, provisioner
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
 from tests.fakes.outbox import FakeOutbox
 from tests.functions.conftest import Context
+from tests.unit.sweep.settled import machine
+from tests.unit.worlds import World
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:x"
 SETTINGS = {
@@ -56,6 +60,11 @@ class Wiring:
     ledger: FakeLedger = field(default_factory=FakeLedger)
     outbox: FakeOutbox = field(default_factory=FakeOutbox)
     registry: Registry = field(default_factory=Registry)
+    world: World = field(default_factory=World)
+
+    def ports(self, cluster: str) -> ClusterPorts:
+        self.registry.one(cluster)
+        return self.world.ports
 
 
 @pytest.fixture
@@ -66,9 +75,9 @@ def wiring(monkeypatch: pytest.MonkeyPatch) -> Wiring:
     return made
 
 
-def sweep() -> sweep_runtime.Runtime:
+def sweep(**more: float) -> sweep_runtime.Runtime:
     return sweep_runtime.Runtime(
-        SweepSettings.model_validate({**SETTINGS, "sweep_function": "sweep"})
+        SweepSettings.model_validate({**SETTINGS, "sweep_function": "sweep", **more})
     )
 
 
@@ -107,6 +116,19 @@ def test_sweep_and_provision_are_called_for_single_clusters(wiring: Wiring) -> N
     with pytest.raises(NotAttachedError):
         provision().plan_alone(ClusterWake(cluster="forged", record_ids=()))
     assert len(wiring.outbox.plans_at_once) == 1
+
+
+def test_sweep_gives_a_machine_as_long_to_join_as_is_set(wiring: Wiring) -> None:
+    boots = node("boots", ready=None, taints=(NOT_READY,), created_at=NOW)
+    wiring.world = world = World(provisioner(), boots)
+    world.cloud.add(machine("i-boots"))
+    start_registration(world.ports, boots, timedelta(seconds=900), NOW)
+    service = sweep(registration_seconds=900).service("test")
+    # Its timer is given up for lost two minutes after it was due.
+    world.advance(timedelta(seconds=900 + 120))
+    assert service.run().missing_timers == 0
+    world.advance(timedelta(seconds=1))
+    assert service.run().missing_timers == 1
 
 
 @pytest.mark.filterwarnings("ignore:No application metrics to publish")
