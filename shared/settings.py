@@ -100,7 +100,18 @@ class TimerSettings(FunctionSettings):
     provision_function: str = Field(min_length=1)
 
 
-class ProvisionSettings(TimerSettings):
+class BindSettings(TimerSettings):
+    """What bind needs, and provision, which binds as well.
+
+    Attributes:
+        binding_policy: `early` binds pods for which that is safe at once, `ready` binds when the
+            node is Ready, `scheduler` leaves binding to kube-scheduler.
+    """
+
+    binding_policy: Literal["early", "ready", "scheduler"] = "early"
+
+
+class ProvisionSettings(BindSettings):
     """What provision needs.
 
     Attributes:
@@ -109,8 +120,6 @@ class ProvisionSettings(TimerSettings):
         lease_seconds: Length of the lease: longer than any call with its time-out, at most 60.
         registration_seconds: A machine that has not joined by then is terminated: before the
             default tolerations (300 s) would delete its pods. Bare metal has at least 1200 s.
-        binding_policy: `early` binds pods for which that is safe at once, `ready` binds when the
-            node is Ready, `scheduler` leaves binding to kube-scheduler.
         max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius.
         max_launch_groups: Most CreateFleet calls of one plan, unless so few would raise its price
             by over 0.5 %; 0 for no limit.
@@ -132,7 +141,6 @@ class ProvisionSettings(TimerSettings):
     batch_max_seconds: float = Field(default=10.0, ge=0, le=60)
     lease_seconds: float = Field(default=50.0, gt=0, le=60)
     registration_seconds: float = Field(default=300.0, gt=0)
-    binding_policy: Literal["early", "ready", "scheduler"] = "early"
     max_node_vcpus: int = Field(default=96, ge=0)
     max_launch_groups: int = Field(default=40, ge=0)
     fewer_nodes_permille: int = Field(default=5, ge=0, le=1000)

@@ -6,13 +6,13 @@ from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.node_lifecycle.binding import Binding
 from shared.runtime.system import environment
 from shared.runtime.wiring import Right, Wiring
-from shared.settings import ProvisionSettings
+from shared.settings import BindSettings
 
 
 class Runtime:
     """What the bind function works with."""
 
-    def __init__(self, settings: ProvisionSettings) -> None:
+    def __init__(self, settings: BindSettings) -> None:
         self._wiring = Wiring(settings, Right.INSIDE)
         self._policy = LaunchPolicy(binding=BindingPolicy(settings.binding_policy))
 
@@ -24,4 +24,4 @@ class Runtime:
 @functools.cache
 def load_runtime() -> Runtime:
     """Return the runtime of this process, made when first asked for."""
-    return Runtime(ProvisionSettings.from_environment(environment()))
+    return Runtime(BindSettings.from_environment(environment()))

@@ -7,14 +7,8 @@ from typing import Any, Final, Literal
 
 from aws_cdk.aws_logs import RetentionDays
 
-from shared.settings import (
-    IMAGE,
-    FunctionSettings,
-    ProvisionSettings,
-    RefreshCatalogSettings,
-    SweepSettings,
-    TerminationSettings,
-)
+from infra.aws.functions import FUNCTIONS
+from shared.settings import IMAGE
 
 _CLUSTER: Final = re.compile(r"^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$")
 _TOPIC: Final = re.compile(r"^arn:[^:]+:sns:[^:]+:\d{12}:[^:]+$")
@@ -83,13 +77,6 @@ RETENTIONS: Final[Mapping[int, RetentionDays]] = {
     1827: RetentionDays.FIVE_YEARS,
     3653: RetentionDays.TEN_YEARS,
 }
-
-_MODELS: Final[tuple[type[FunctionSettings], ...]] = (
-    ProvisionSettings,
-    TerminationSettings,
-    SweepSettings,
-    RefreshCatalogSettings,
-)
 
 
 class ConfigError(ValueError):
@@ -379,8 +366,8 @@ def _settings(value: Any) -> dict[str, str]:
         )
     changeable = {
         name
-        for model in _MODELS
-        for name, about in model.model_fields.items()
+        for plan in FUNCTIONS
+        for name, about in plan.settings.model_fields.items()
         if not about.is_required() and name != "cluster_parameters"
     }
     for name in sorted(value):

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from shared.settings import (
+    BindSettings,
     FunctionSettings,
     ProvisionSettings,
     RefreshCatalogSettings,
@@ -126,6 +127,7 @@ FUNCTIONS: Final = (
     FunctionPlan(
         name="bind",
         purpose="Binds nominated pods to nodes that have become ready",
+        settings=BindSettings,
         right=Right.INSIDE,
         starts=(Timer.EMPTINESS, Timer.EXPIRATION),
         # provision invokes it again for what a former call left.

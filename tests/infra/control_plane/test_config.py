@@ -1,9 +1,11 @@
+import importlib
 from typing import Any
 
 import pytest
 
 from infra.aws.config import Config, ConfigError, read_config, require_partition
 from infra.aws.environment import function_environment
+from infra.aws.functions import FUNCTIONS, FunctionPlan
 from shared.settings import ProvisionSettings, TerminationSettings
 
 SNAPSHOT = "arn:aws:ec2:eu-west-1::snapshot/snap-0aaaaaaa"
@@ -207,6 +209,36 @@ def test_overrides_reach_the_functions_that_know_them() -> None:
     assert "DOVETAIL_DRAIN_DEADLINE_SECONDS" not in provision
     assert termination["DOVETAIL_DRAIN_DEADLINE_SECONDS"] == "60.0"
     assert termination["DOVETAIL_TABLE"] == "t${Token[1]}"
+
+
+@pytest.mark.parametrize("plan", FUNCTIONS, ids=lambda plan: plan.name)
+def test_a_function_reads_the_settings_that_its_plan_gives_it(
+    plan: FunctionPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all settings that can be chosen, though others must be valid for its own model alone."""
+    chosen = {"api_timeout_seconds": "18", "lease_seconds": "60", "binding_policy": "scheduler"}
+    resources = {
+        **RESOURCES,
+        **{name: "arn:aws:states:x" for name in RESOURCES if "machine" in name},
+    }
+    given = function_environment(plan.settings, resources, chosen)
+    runtime = importlib.import_module(f"functions.{plan.name}.runtime")
+    monkeypatch.setattr(runtime, "environment", lambda: given)
+    monkeypatch.setattr(runtime, "Runtime", lambda settings: settings)
+
+    read = runtime.load_runtime.__wrapped__()
+
+    assert type(read) is plan.settings
+    assert read.to_environment() == given
+
+
+def test_a_setting_of_several_functions_is_the_same_in_all() -> None:
+    defaults: dict[str, set[Any]] = {}
+    for plan in FUNCTIONS:
+        for name, about in plan.settings.model_fields.items():
+            defaults.setdefault(name, set()).add((about.annotation, about.default))
+
+    assert {name for name, found in defaults.items() if len(found) > 1} == set()
 
 
 def test_a_setting_out_of_range_is_refused_at_synthesis() -> None:

@@ -16,17 +16,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from infra.aws.functions import FUNCTIONS
 from shared.ami_families import al2023
 from shared.decisions import record
 from shared.model.errors import AutoscalerError
 from shared.runtime import observability
-from shared.settings import (
-    FunctionSettings,
-    ProvisionSettings,
-    SweepSettings,
-    TerminationSettings,
-    TimerSettings,
-)
+from shared.settings import FunctionSettings
 from tests.simulation.aws.delivery import LIMITS, Event
 from tests.simulation.campaigns.swapping import swapped
 from tests.simulation.schedule.kernel import Kernel, Killed, Process
@@ -34,15 +29,7 @@ from tests.simulation.schedule.recorder import Recorder
 from tests.simulation.schedule.seeded_random import between, whole
 
 _SETTINGS: Final[Mapping[str, type[FunctionSettings]]] = {
-    "provision": ProvisionSettings,
-    "bind": ProvisionSettings,
-    "emptiness": TimerSettings,
-    "expiration": TimerSettings,
-    "registration": TimerSettings,
-    "replacement": TimerSettings,
-    "termination": TerminationSettings,
-    "interrupt": TimerSettings,
-    "sweep": SweepSettings,
+    plan.name: plan.settings for plan in FUNCTIONS if plan.right is not None
 }
 _RUNTIMES: Final = {
     name: importlib.import_module(f"functions.{name}.runtime") for name in _SETTINGS

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from shared.model.policy import LaunchPolicy
 from shared.settings import (
+    BindSettings,
     ClusterAttachment,
     ForwarderSettings,
     FunctionSettings,
@@ -43,6 +44,7 @@ TIMERS = {
         (FunctionSettings, BASE),
         (RefreshCatalogSettings, BASE),
         (TimerSettings, TIMERS),
+        (BindSettings, {**TIMERS, "DOVETAIL_BINDING_POLICY": "ready"}),
         (ProvisionSettings, {**TIMERS, "DOVETAIL_BATCH_IDLE_SECONDS": "0.25"}),
         (TerminationSettings, {**TIMERS, "DOVETAIL_DRAIN_DEADLINE_SECONDS": "600.0"}),
         (SweepSettings, {**TIMERS, "DOVETAIL_SWEEP_FUNCTION": "sweep"}),
