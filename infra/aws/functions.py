@@ -129,7 +129,8 @@ FUNCTIONS: Final = (
         purpose="Binds nominated pods to nodes that have become ready",
         settings=BindSettings,
         right=Right.INSIDE,
-        starts=(Timer.EMPTINESS, Timer.EXPIRATION),
+        # A node whose machine EC2 took while it was being made is drained.
+        starts=(Timer.EMPTINESS, Timer.EXPIRATION, Timer.TERMINATION),
         # provision invokes it again for what a former call left.
         allows_loops=True,
     ),

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from shared.disruption.simulation import as_pending
+from shared.messages.notices import NoticeKind
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -13,6 +14,23 @@ from shared.model.snapshot import ClusterSnapshot
 
 # Reasons of AWS, as written on a node that is drained for them.
 INTERRUPTIONS: Final = frozenset({"spot-interruption", "state-change", "scheduled-change"})
+
+
+def as_drained(snapshot: ClusterSnapshot, taken: Container[str]) -> ClusterSnapshot:
+    """Return the snapshot in which the Nodes of these names are drained, for EC2 takes them.
+
+    They were being made as the warning came; bind begins to drain them.
+    """
+    reason = {keys.REMOVAL_REASON: NoticeKind.SPOT_INTERRUPTION.value}
+    nodes = tuple(
+        dataclasses.replace(
+            node, deletion_at=snapshot.taken_at, annotations={**node.annotations, **reason}
+        )
+        if node.name in taken
+        else node
+        for node in snapshot.nodes
+    )
+    return dataclasses.replace(snapshot, nodes=nodes)
 
 
 def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from shared.events.node_events import event_on, initialized, overdue, registered, unmarked, waits
 from shared.events.recorder import EventRecorder
@@ -15,6 +16,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources, format_amount
+from shared.node_lifecycle.interrupted_slots import drain_interrupted
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.node_waits import (
     StartupTaints,
@@ -87,7 +89,7 @@ class Binding:
                 self._complete(node, slot)
             return BindReport(node=node_name, initialized=True)
         if slot is not None and slot.interrupted_at is not None:
-            return BindReport(node=node_name, waiting_for="the end of its machine, which EC2 takes")
+            return self._drain(node, slot.interrupted_at)
         closed = closed_by(node)
         if closed:
             return self._waits(node, BindReport(node=node_name, waiting_for=closed))
@@ -105,6 +107,12 @@ class Binding:
         self._complete(opened, slot)
         EventRecorder(self._ports).record_each(registered(opened), initialized(opened))
         return dataclasses.replace(report, initialized=True)
+
+    def _drain(self, node: Node, interrupted_at: datetime) -> BindReport | None:
+        """Drain a node whose machine EC2 takes; None when it changed meanwhile."""
+        if not drain_interrupted(self._ports, node, interrupted_at):
+            return None
+        return BindReport(node=node.name, waiting_for="the end of its machine, which EC2 takes")
 
     def _read(self, node_name: str) -> tuple[Slot | None, Node | None]:
         """Return slot and Node; the Node is read once more, for it says whose slot to read.

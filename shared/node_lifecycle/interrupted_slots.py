@@ -2,12 +2,14 @@
 
 Provision makes Nodes and binds pods while it holds the lease, which the handler of a notice does
 not hold. Terminating the machine there would let it end under pods that are being bound. So the
-handler writes into the slot that the machine is taken, and EC2 ends it two minutes later.
+handler writes into the slot that the machine is taken, and EC2 ends it two minutes later. Where the
+Node is being made at that moment, provision finds it and calls bind, which drains it: provision may
+delete no Node.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from shared.events.node_events import event_on
@@ -37,31 +39,35 @@ def mark_interrupted(ports: NodePorts, slot: Slot) -> bool:
     return ports.ledger.change_slot(marked)
 
 
-def drain_interrupted(ports: NodePorts, slots: Iterable[Slot]) -> bool:
-    """Drain the Nodes that were being made for machines while their slots were marked.
+def interrupted_nodes(ports: NodePorts, slots: Iterable[Slot]) -> tuple[str, ...]:
+    """Return the names of Nodes that were being made while the slots of their machines were marked.
+
+    Those that are being deleted already are left out.
 
     Args:
         slots: As read under the lease: no Node of a marked one is made any more.
-
-    Returns:
-        Whether there are any: the cluster is to be looked at anew.
     """
-    marked = {
-        slot.instance_id: slot.interrupted_at + ASKED_FOR
-        for slot in slots
-        if slot.interrupted_at is not None
-    }
+    marked = {slot.instance_id for slot in slots if slot.interrupted_at is not None}
     if not marked:
-        return False
-    nodes = [
-        node
+        return ()
+    return tuple(
+        node.name
         for node in ports.cluster.nodes()
         if node.instance_id in marked and node.is_ours and node.deletion_at is None
-    ]
-    for node in nodes:
-        if remove(ports, node, NoticeKind.SPOT_INTERRUPTION.value, marked[node.instance_id]):
-            tell_interrupted(ports, node, NoticeKind.SPOT_INTERRUPTION)
-    return bool(nodes)
+    )
+
+
+def drain_interrupted(ports: NodePorts, node: Node, interrupted_at: datetime) -> bool:
+    """Drain the Node of a machine that EC2 takes, as its slot says since then.
+
+    Returns:
+        False when the Node changed meanwhile: read it again.
+    """
+    reason, asked_until = NoticeKind.SPOT_INTERRUPTION, interrupted_at + ASKED_FOR
+    drained = remove(ports, node, reason.value, asked_until)
+    if drained:
+        tell_interrupted(ports, node, reason)
+    return drained
 
 
 def tell_interrupted(ports: NodePorts, node: Node, kind: NoticeKind) -> None:

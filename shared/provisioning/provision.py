@@ -1,5 +1,6 @@
 """Provisioning: the pods that wait for capacity get it."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from shared.brakes.runaway import (
 )
 from shared.brakes.trials import recent_trials
 from shared.decisions.bases import DecisionWriter
-from shared.disruption.interruption import with_interrupted
+from shared.disruption.interruption import as_drained, with_interrupted
 from shared.disruption.settings import DisruptionSettings
 from shared.events.plan_events import PlanEvents
 from shared.events.provisioner_conditions import ProvisionerConditions
@@ -29,7 +30,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
-from shared.node_lifecycle.interrupted_slots import drain_interrupted
+from shared.node_lifecycle.interrupted_slots import interrupted_nodes
 from shared.node_templates.status import resolve, write_template_statuses
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
@@ -177,8 +178,13 @@ class Provisioning:
         plan_id = self._new_id()
         gathered = gather(self._ports, plan_id, whole=look, keep=turn.keep)
         report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
-        if drain_interrupted(self._ports, gathered.snapshot.slots):
-            return report, True, look
+        taken = self._hand_over_interrupted(gathered.snapshot)
+        if taken and not look:
+            # Their pods are planned for before they are evicted: that takes a look at all nodes.
+            return report, True, True
+        if taken:
+            snapshot = as_drained(gathered.snapshot, taken)
+            gathered = dataclasses.replace(gathered, snapshot=snapshot)
         if turn.held_back not in ("", SHADOW):
             self._conditions.waiting(gathered.snapshot.pending)
             turn.make_nodes(gathered)
@@ -212,6 +218,18 @@ class Provisioning:
             report = dataclasses.replace(report, nodes_disrupted=counted)
             return report, again, disrupted.broken_off
         return report, again, look and again
+
+    def _hand_over_interrupted(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
+        """Have bind drain Nodes of machines that EC2 takes; return their names.
+
+        The cluster is planned for though bind cannot be called now: as long as such a Node stands,
+        sweep wakes provision each minute, which calls it again.
+        """
+        taken = interrupted_nodes(self._ports, snapshot.slots)
+        if taken:
+            with contextlib.suppress(AutoscalerError):
+                self._ports.outbox.invoke_bind(snapshot.cluster, taken)
+        return taken
 
     def _carry_out(
         self,

@@ -36,7 +36,7 @@ RIGHTS: Final[Mapping[str, str]] = {
 _WATCHES: Final = ("EmptinessTimer", "ExpirationTimer", "RegistrationTimer")
 # Which function starts which state machine.
 STARTS: Final[Mapping[str, Sequence[str]]] = {
-    "bind": ("EmptinessTimer", "ExpirationTimer"),
+    "bind": ("EmptinessTimer", "ExpirationTimer", "NodeTermination"),
     "emptiness": ("EmptinessTimer", "NodeTermination"),
     "expiration": ("ExpirationTimer", "NodeTermination"),
     "interrupt": ("NodeTermination",),

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from shared.decisions.replay import load_decision
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
-from shared.model.ec2.launches import Slot
-from shared.model.errors import ConflictError
+from shared.model.ec2.launches import Instance, Slot
+from shared.model.errors import ConflictError, UnauthorizedError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.resources import Resources
@@ -16,7 +17,7 @@ from shared.node_lifecycle.interruption import Interruption
 from shared.ports import NodeManifest, TimerKind
 from tests.builders import pod, provisioner
 from tests.unit.launching.launches import ANY_WAY
-from tests.unit.worlds import NAME, SECOND, World, instead
+from tests.unit.worlds import NAME, SECOND, World, failing, instead
 
 WARNING = NoticeKind.SPOT_INTERRUPTION
 
@@ -64,8 +65,9 @@ def test_second_warning_changes_nothing() -> None:
     assert world.ledger.slots(NAME) == before
 
 
-def test_node_that_is_being_made_as_its_machine_is_interrupted_is_drained() -> None:
-    world = launched_unseen(pod())
+def warned_while_its_node_is_made(*members: Pod) -> tuple[World, Instance]:
+    """A world in which a warning and a Node come at once, and the machine of that Node."""
+    world = launched_unseen(*members)
     (taken,) = world.alive
     create_node = world.cluster.create_node
 
@@ -75,23 +77,58 @@ def test_node_that_is_being_made_as_its_machine_is_interrupted_is_drained() -> N
 
     instead(world.cluster, "create_node", warned_first)
     world.provision()
+    instead(world.cluster, "create_node", create_node)
+    return world, taken
+
+
+def test_node_that_is_being_made_as_its_machine_is_interrupted_is_drained_by_bind() -> None:
+    world, taken = warned_while_its_node_is_made(pod())
     # A pod runs on it: only its drain terminates the machine.
     assert world.bound == {"a": world.node.name}
     assert taken.instance_id in {found.instance_id for found in world.alive}
     (slot,) = world.ledger.slots(NAME)
     assert (slot.interrupted_at, slot.node_name) == (world.clock.now(), "")
     marked_at = slot.interrupted_at
-    instead(world.cluster, "create_node", create_node)
     assert marked_at is not None
     world.provision()
-    node = world.cluster.node(taken.private_dns_name)
-    assert node is not None
+    # Provision may delete no Node.
+    assert world.cluster.node_values[taken.private_dns_name].deletion_at is None
+    assert set(world.outbox.binds) == {(NAME, (taken.private_dns_name,))}
+    world.bind(taken.private_dns_name)
+    node = world.cluster.node_values[taken.private_dns_name]
     assert node.deletion_at is not None
     assert node.annotations[keys.REMOVAL_REASON] == WARNING.value
     deadline = (marked_at + 90 * SECOND).isoformat(timespec="seconds")
     assert node.annotations[keys.DRAIN_DEADLINE] == deadline
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
-    assert "Interrupted" in {told.reason for told in world.cluster.kube_events}
+    assert len(world.messages("Interrupted")) == 1
+    before = len(world.outbox.binds)
+    world.provision()
+    assert len(world.outbox.binds) == before
+
+
+def test_pods_of_such_a_node_and_others_are_planned_for_though_bind_cannot_be_called() -> None:
+    world, _ = warned_while_its_node_is_made(pod())
+    world.cluster.add(pod("late"))
+    instead(world.outbox, "invoke_bind", failing(UnauthorizedError("no right")))
+    assert world.provision().nodes_launched
+    last = max(key for key in world.decisions.documents if key.startswith("decisions/"))
+    plan = load_decision(world.decisions.documents[last]).plan
+    assert sorted(ref.name for node in plan.nodes for ref in node.pods) == ["a", "late"]
+
+
+def test_bind_drains_a_node_that_changed_as_it_was_read() -> None:
+    world, taken = warned_while_its_node_is_made(pod())
+    delete_node, tries = world.cluster.delete_node, [True]
+
+    def changed_meanwhile(node: Node) -> None:
+        if tries:
+            raise ConflictError(f"node {node.name} changed" * tries.pop())
+        delete_node(node)
+
+    instead(world.cluster, "delete_node", changed_meanwhile)
+    world.bind(taken.private_dns_name)
+    assert world.cluster.node_values[taken.private_dns_name].deletion_at is not None
 
 
 @pytest.mark.parametrize("ours", [True, False])
