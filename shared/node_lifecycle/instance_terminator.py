@@ -17,7 +17,7 @@ from shared.events.group_events import Machine, record_terminated
 from shared.events.node_events import cause_of, price_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
-from shared.model.errors import PermanentError, ThrottledError, UnauthorizedError
+from shared.model.errors import PermanentError, ThrottledError
 from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
 from shared.ports import NodePorts
@@ -187,13 +187,15 @@ class Ending:
         return {value: _answer(shown.get(value), self._name, now) for value in ids}
 
     def _ended(self, ids: Sequence[str], found: Mapping[str, Seen]) -> dict[str, Seen]:
-        """End machines; one that EC2 refuses to end must not keep the others alive."""
+        """End machines; one that EC2 refuses to end must not keep the others alive.
+
+        Nor may one whose tags give no right to end it: the drain of each is told by its answer,
+        and whoever has the turn may want another machine.
+        """
         if not ids:
             return {}
         try:
             self._ports.cloud.terminate(ids)
-        except UnauthorizedError:
-            raise
         except PermanentError as error:
             if len(ids) == 1:
                 return {ids[0]: replace(found[ids[0]], refused=str(error) or "refused")}

@@ -138,25 +138,32 @@ def test_a_throttle_keeps_what_was_seen_and_makes_all_wait() -> None:
     assert calls(world) == (1, 2)
 
 
-def refusing(world: World, refused: set[str]) -> None:
+PROTECTED = PermanentError("OperationNotPermitted: protected")
+DENIED = UnauthorizedError("UnauthorizedOperation: not authorized")
+
+
+def refusing(world: World, refused: set[str], error: Exception = PROTECTED) -> None:
     original = world.cloud.terminate
 
     def terminate(ids: Any) -> None:
         if refused & set(ids):
-            raise PermanentError("OperationNotPermitted: protected")
+            raise error
         original(ids)
 
     instead(world.cloud, "terminate", terminate)
 
 
-def test_a_machine_that_ec2_refuses_to_end_does_not_keep_the_others_alive() -> None:
+@pytest.mark.parametrize("error", [PROTECTED, DENIED])
+def test_a_machine_that_ec2_refuses_to_end_does_not_keep_the_others_alive(
+    error: Exception,
+) -> None:
     world = world_of(40)
-    refusing(world, {"i-7"})
+    refusing(world, {"i-7"}, error)
     for number in range(40):
         world.ledger.put_memo(NAME, _going(number), world.clock.now())
     assert look(world, 0) == "shutting-down"
     assert [instance.instance_id for instance in world.alive] == ["i-7"]
-    with pytest.raises(PermanentError, match="i-7: OperationNotPermitted: protected"):
+    with pytest.raises(PermanentError, match=f"i-7: {error}"):
         look(world, 7)
     world.advance(60 * SECOND)
     refusing(world, set())
@@ -164,9 +171,10 @@ def test_a_machine_that_ec2_refuses_to_end_does_not_keep_the_others_alive() -> N
     assert look(world, 7) == "shutting-down"
 
 
-def test_when_all_are_refused_only_some_are_tried() -> None:
+@pytest.mark.parametrize("error", [PROTECTED, DENIED])
+def test_when_all_are_refused_only_some_are_tried(error: Exception) -> None:
     world = world_of(100)
-    refusing(world, {f"i-{n}" for n in range(100)})
+    refusing(world, {f"i-{n}" for n in range(100)}, error)
     for number in range(100):
         world.ledger.put_memo(NAME, _going(number), world.clock.now())
     look(world, 0)
@@ -178,11 +186,16 @@ def test_when_all_are_refused_only_some_are_tried() -> None:
     assert 10 <= len(refused) < 20
 
 
-def test_without_the_permission_nothing_is_tried_one_by_one() -> None:
+def test_a_machine_that_may_not_be_ended_fails_no_drain_but_its_own() -> None:
+    """Whoever has the turn asks for it, too, and would be ended by an error about it."""
     world = world_of(2)
-    world.cloud.fail_next("terminate", UnauthorizedError("no"))
-    with pytest.raises(UnauthorizedError):
-        look(world)
+    refusing(world, {"i-1"}, DENIED)
+    look(world, 0)
+    world.ledger.put_memo(NAME, _going(1), world.clock.now())
+    world.advance(60 * SECOND)
+    assert look(world, 0) == "terminated"
+    with pytest.raises(PermanentError, match="i-1: UnauthorizedOperation"):
+        look(world, 1)
 
 
 def test_one_that_is_not_known_or_not_ours_is_not_ended() -> None:
