@@ -5,6 +5,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-ch
 https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html (2026-08).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,7 +28,8 @@ class Notice:
     """One notice about one or more instances.
 
     Attributes:
-        instance_ids: Sorted; empty when what was scheduled is over or was called off.
+        instance_ids: Sorted; empty when what was scheduled is over, was called off, or is about
+            other things than instances, as Dedicated Hosts.
         state: New instance state for STATE_CHANGE, else empty.
     """
 
@@ -36,6 +38,7 @@ class Notice:
     state: str = ""
 
 
+_INSTANCE: Final = re.compile(r"^(?:arn:[^:]+:ec2:[^:]*:[^:]*:instance/)?(i-[^/:]+)$")
 _KINDS: Final = {
     ("aws.ec2", "EC2 Spot Instance Interruption Warning"): NoticeKind.SPOT_INTERRUPTION,
     ("aws.ec2", "EC2 Instance Rebalance Recommendation"): NoticeKind.REBALANCE_RECOMMENDATION,
@@ -48,7 +51,7 @@ def decode_notice(event: Mapping[str, Any]) -> Notice:
     """Return the notice in an EventBridge event of AWS.
 
     Raises:
-        InvalidMessageError: If the event is of another kind or names no instance.
+        InvalidMessageError: If the event is of another kind, or a notice of EC2 names no instance.
     """
     source, detail_type = event.get("source"), event.get("detail-type")
     kind = _KINDS.get((str(source), str(detail_type)))
@@ -58,26 +61,33 @@ def decode_notice(event: Mapping[str, Any]) -> Notice:
     if not isinstance(detail, Mapping):
         raise InvalidMessageError("detail: expected an object")
     if kind == NoticeKind.SCHEDULED_CHANGE:
-        ids = _affected(detail)
-    else:
-        ids = {str(detail.get("instance-id", "")): True}
-    named = {value: stands for value, stands in ids.items() if value.startswith("i-")}
-    if not named:
+        return Notice(kind=kind, instance_ids=_affected(detail))
+    instance_id = _instance(detail.get("instance-id"))
+    if not instance_id:
         raise InvalidMessageError("detail: names no instance")
-    found = tuple(sorted(value for value, stands in named.items() if stands))
-    return Notice(kind=kind, instance_ids=found, state=str(detail.get("state", "")))
+    return Notice(kind=kind, instance_ids=(instance_id,), state=str(detail.get("state", "")))
 
 
-def _affected(detail: Mapping[str, Any]) -> dict[str, bool]:
-    """Return what a Health event is about, and whether it still stands.
+def _affected(detail: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the instances that a Health event is about, as far as it still stands.
 
     The end of an event is told like its beginning: its machines have nothing to fear any more.
+    An event about the whole account or Region lists nothing.
     """
-    closed = detail.get("statusCode") == "closed"
-    listed = detail.get("affectedEntities")
-    entities = listed if isinstance(listed, list) else []
-    return {
-        str(entity.get("entityValue", "")): not closed and entity.get("status") != "RESOLVED"
+    entities = detail.get("affectedEntities", [])
+    if not isinstance(entities, list):
+        raise InvalidMessageError("detail: affectedEntities is no list")
+    if detail.get("statusCode") == "closed":
+        return ()
+    found = {
+        _instance(entity.get("entityValue"))
         for entity in entities
-        if isinstance(entity, Mapping)
+        if isinstance(entity, Mapping) and entity.get("status") != "RESOLVED"
     }
+    return tuple(sorted(found - {""}))
+
+
+def _instance(value: object) -> str:
+    """Return the instance that an id or an ARN names, empty when it names something else."""
+    named = _INSTANCE.match(str(value))
+    return named.group(1) if named else ""

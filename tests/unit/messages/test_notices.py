@@ -57,14 +57,38 @@ def test_a_machine_whose_part_of_a_scheduled_change_is_resolved_is_left_alone() 
 
 
 @pytest.mark.parametrize(
+    "about",
+    [
+        {},
+        {"affectedEntities": []},
+        {"affectedEntities": [{"entityValue": "h-0123456789abcdef0"}]},
+        {"affectedEntities": [{"entityValue": "arn:aws:ec2:us-east-1:1:dedicated-host/i-1"}]},
+        {"affectedEntities": [{"entityValue": "arn:aws:ecs:us-east-1:1:instance/i-1"}]},
+    ],
+)
+def test_a_scheduled_change_of_anything_but_instances_touches_none(about: dict[str, Any]) -> None:
+    raw = event("AWS Health Event", "aws.health", **about)
+    assert decode_notice(raw) == Notice(kind=NoticeKind.SCHEDULED_CHANGE, instance_ids=())
+
+
+@pytest.mark.parametrize("partition", ["aws", "aws-cn"])
+def test_a_scheduled_change_may_name_an_instance_by_its_arn(partition: str) -> None:
+    arn = f"arn:{partition}:ec2:cn-north-1:123456789012:instance/i-1"
+    raw = event("AWS Health Event", "aws.health", affectedEntities=[{"entityValue": arn}])
+    assert decode_notice(raw).instance_ids == ("i-1",)
+
+
+@pytest.mark.parametrize(
     ("raw", "text"),
     [
         (event("EC2 Instance Launch Successful"), "detail-type: 'EC2 Instance Launch Successful'"),
         (event("AWS Health Event"), "detail-type: 'AWS Health Event' of 'aws.ec2' is not handled"),
         ({}, "detail-type: None of None is not handled"),
         ({**event("AWS Health Event", "aws.health"), "detail": None}, "detail: expected an object"),
-        (event("AWS Health Event", "aws.health"), "detail: names no instance"),
-        (event("AWS Health Event", "aws.health", affectedEntities=5), "detail: names no instance"),
+        (
+            event("AWS Health Event", "aws.health", affectedEntities=5),
+            "detail: affectedEntities is no list",
+        ),
         (
             event("EC2 Spot Instance Interruption Warning", **{"instance-id": "eni-7"}),
             "detail: names no instance",
