@@ -112,6 +112,10 @@ class Cluster(Stack):
             parameter_name=f"{PARAMETERS}/{cluster}",
             description=f"How Dovetail acts for cluster {cluster}",
             string_value=self.to_json_string(attachment),
+            # Up to 4 KB are free; many `launch_resources` make it longer: $0.05 a month.
+            # Source: https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html
+            # (2026-11).
+            tier=ssm.ParameterTier.INTELLIGENT_TIERING,
         )
         ClusterAlarms(self, "Alarms", cluster=cluster, topic_arn=config.alarm_topic)
         ClusterDashboard(self, "Dashboard", cluster=cluster)

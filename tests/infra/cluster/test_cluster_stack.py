@@ -17,6 +17,8 @@ def test_the_attachment_can_be_read_by_the_functions(clusters: Mapping[str, Temp
         attachment = ClusterAttachment.model_validate_json(parameter.properties["Value"])
 
         assert parameter.properties["Name"] == f"/dovetail/clusters/{name}"
+        # A list of resources for launches can make it longer than a standard parameter may be.
+        assert parameter.properties["Tier"] == "Intelligent-Tiering"
         written = set(json.loads(parameter.properties["Value"]))
         # The role of migrations is made for their time alone.
         assert written == set(ClusterAttachment.model_fields) - {"migrate_role"}
