@@ -189,8 +189,8 @@ class Ending:
     def _ended(self, ids: Sequence[str], found: Mapping[str, Seen]) -> dict[str, Seen]:
         """End machines; one that EC2 refuses to end must not keep the others alive.
 
-        Nor may one whose tags give no right to end it: the drain of each is told by its answer,
-        and whoever has the turn may want another machine.
+        Nor may one whose tags give no right to end it: its own drain reads so from its answer, and
+        the execution that has the turn may be of another machine.
         """
         if not ids:
             return {}

@@ -124,7 +124,7 @@ def test_sweep_gives_a_machine_as_long_to_join_as_is_set(wiring: Wiring) -> None
     world.cloud.add(machine("i-boots"))
     start_registration(world.ports, boots, timedelta(seconds=900), NOW)
     service = sweep(registration_seconds=900).service("test")
-    # Its timer is given up for lost two minutes after it was due.
+    # Two minutes after its timer was due it counts as lost.
     world.advance(timedelta(seconds=900 + 120))
     assert service.run().missing_timers == 0
     world.advance(timedelta(seconds=1))

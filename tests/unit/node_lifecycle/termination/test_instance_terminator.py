@@ -187,7 +187,7 @@ def test_when_all_are_refused_only_some_are_tried(error: Exception) -> None:
 
 
 def test_a_machine_that_may_not_be_ended_fails_no_drain_but_its_own() -> None:
-    """Whoever has the turn asks for it, too, and would be ended by an error about it."""
+    """The execution that has the turn asks for it, too, and would be ended by an error about it."""
     world = world_of(2)
     refusing(world, {"i-1"}, DENIED)
     look(world, 0)
