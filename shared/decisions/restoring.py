@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from msgspec import ValidationError, convert
 
+from shared.model.provisioner import WITH_ZEROS
 from shared.model.resources import Resources
 
 _Value = TypeVar("_Value")
@@ -93,7 +94,12 @@ def _span(plain: Any) -> timedelta:
 
 def _object(kind: type[Any]) -> _Read:
     hints = get_type_hints(kind)
-    fields = {field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)}
+    fields = {
+        field.name: _optional(_limits)
+        if field.metadata == WITH_ZEROS
+        else _reader(hints[field.name])
+        for field in dataclasses.fields(kind)
+    }
     needed = frozenset(
         field.name
         for field in dataclasses.fields(kind)
@@ -126,6 +132,14 @@ def _normal_resources(plain: Any) -> Resources:
     found: Resources = _object(Resources)(plain)
     if found != Resources.from_mapping(dict(found.items)):
         raise RestoreError("must have each resource once, sorted by name, and no amount of 0")
+    return found
+
+
+def _limits(plain: Any) -> Resources:
+    """Return resources of which a zero means that there may be none."""
+    found: Resources = _object(Resources)(plain)
+    if found.items != tuple(sorted(dict(found.items).items())):
+        raise RestoreError("must have each resource once, sorted by name")
     return found
 
 

@@ -86,6 +86,8 @@ RESERVABLE: Final[Mapping[str, frozenset[str]]] = {
 }
 # Marks a field whose text decisions hold as a hash only.
 HASHED: Final = {"hashed": True}
+# Marks resources of which a zero means that there may be none, where absence means no limit.
+WITH_ZEROS: Final = {"with_zeros": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +212,7 @@ class Provisioner:
     template: NodeTemplate = NodeTemplate()
     ttl_after_empty: timedelta | None = None
     ttl_until_expired: timedelta | None = None
-    limits: Resources | None = None
+    limits: Resources | None = field(default=None, metadata=WITH_ZEROS)
     weight: int = 0
     least_values: Mapping[str, int] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()

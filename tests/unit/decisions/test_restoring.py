@@ -149,6 +149,16 @@ def test_resources_are_refused_in_a_form_that_the_model_never_has(items: list[An
         restore(Resources, {"items": items})
 
 
+def test_limits_come_back_with_zeros_which_allow_nothing() -> None:
+    limits = Resources((("cpu", 0), ("nodes", 0)))
+    value = Provisioner(name="a", limits=limits)
+    assert restore(Provisioner, plain(value)).limits == limits
+    with pytest.raises(
+        RestoreError, match=r"^limits: must have each resource once, sorted by name$"
+    ):
+        restore(Provisioner, {"name": "a", "limits": {"items": [["pods", 0], ["cpu", 1]]}})
+
+
 def test_enumerations_come_back_as_themselves() -> None:
     key = OfferingKey(instance_type="a", zone="b", capacity_type=CapacityType.SPOT)
     assert restore(OfferingKey, plain(key)).capacity_type is CapacityType.SPOT
