@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shared.decisions.replay import Decision
     from shared.decisions.what_if import Replayed
     from shared.model.provisioner import Provisioner
+    from shared.model.snapshot import ClusterSnapshot
 
 ANSWERED: Final = 0
 _LARGEST: Final = 5
@@ -81,16 +82,23 @@ def _answer(arguments: argparse.Namespace) -> int:
     from functions.cli.inputs import InputError  # noqa: PLC0415
     from functions.cli.offline.packing_settings import with_settings  # noqa: PLC0415
     from functions.cli.printing import as_text  # noqa: PLC0415
-    from shared.decisions.what_if import replayed  # noqa: PLC0415
+    from shared.brakes.ceilings import under_ceilings_again  # noqa: PLC0415
+    from shared.decisions.what_if import replayed, with_provisioners  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
 
     with_settings(PackingSettings(), arguments.settings)  # refused before anything is decided
     provisioners = _provisioners(arguments.provisioner)
     notes: list[str] = []
+
+    def given(scene: "ClusterSnapshot") -> "ClusterSnapshot":
+        if not provisioners:
+            return scene
+        return under_ceilings_again(with_provisioners(scene, provisioners), scene)
+
     steps = replayed(
         _decisions(arguments.decisions, notes),
         lambda settings: with_settings(settings, arguments.settings),
-        provisioners,
+        given,
     )
     sys.stderr.write(as_text(f"note: {note}" for note in notes))
     if not steps:

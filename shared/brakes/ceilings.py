@@ -99,6 +99,68 @@ def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSna
     )
 
 
+def under_ceilings_again(snapshot: ClusterSnapshot, before: ClusterSnapshot) -> ClusterSnapshot:
+    """Return a snapshot with other Provisioners, with their ceilings and the cluster's as limits.
+
+    What the cluster's ceiling leaves is known where a recorded limit is below the Provisioner's
+    own ceiling.
+
+    Args:
+        snapshot: Like `before`, but for its Provisioners.
+        before: As it was decided on.
+    """
+    left = _left_of_cluster(before)
+    plain = _without_ceilings(snapshot)
+    types = {known.name: known for known in plain.instance_types}
+    total = Resources.total(_used(plain, types).values())
+    most = {name: total[name] + amount for name, amount in left.items()}
+    of_cluster = Ceiling(max_nodes=most.get(NODES), max_price_micros_per_hour=most.get(PRICE))
+    return under_ceilings(plain, of_cluster)
+
+
+def _left_of_cluster(snapshot: ClusterSnapshot) -> dict[str, int]:
+    """Return what the cluster's ceiling leaves in a snapshot under ceilings, as far as is known."""
+    used = _used(snapshot, {known.name: known for known in snapshot.instance_types})
+    left: dict[str, int] = {}
+    for owner in snapshot.provisioners:
+        own = _room(owner.ceiling, Resources())
+        for name, amount in (owner.limits or Resources()).only(_OURS).items:
+            if amount < own.get(name, amount + 1):
+                rest = amount - used.get(owner.name, Resources())[name]
+                left[name] = min(rest, left.get(name, rest))
+    return left
+
+
+def _without_ceilings(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return a snapshot as it was gathered, before ceilings became limits."""
+    return dataclasses.replace(
+        snapshot,
+        instance_types=tuple(
+            dataclasses.replace(known, capacity=_uncounted(known.capacity))
+            for known in snapshot.instance_types
+        ),
+        nodes=tuple(
+            dataclasses.replace(node, capacity=_uncounted(node.capacity)) for node in snapshot.nodes
+        ),
+        slots=tuple(
+            dataclasses.replace(slot, capacity=_uncounted(slot.capacity)) for slot in snapshot.slots
+        ),
+        intents=tuple(
+            dataclasses.replace(intent, reserved=_uncounted(intent.reserved))
+            for intent in snapshot.intents
+        ),
+        provisioners=tuple(
+            dataclasses.replace(owner, limits=_uncounted(owner.limits or Resources()) or None)
+            for owner in snapshot.provisioners
+        ),
+    )
+
+
+def _uncounted(amounts: Resources) -> Resources:
+    """Return amounts without what only ceilings count."""
+    return Resources(tuple((name, amount) for name, amount in amounts.items if name not in _OURS))
+
+
 def ceiling_uses(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> dict[str, CeilingUse]:
     """Return the use of the fullest ceiling over each Provisioner, by name; without any, nothing.
 

@@ -56,7 +56,7 @@ class Replayed:
 def replayed(
     decisions: Iterable[Decision],
     change: Callable[[PackingSettings], PackingSettings],
-    provisioners: Sequence[Provisioner] = (),
+    given: Callable[[ClusterSnapshot], ClusterSnapshot],
 ) -> tuple[Replayed, ...]:
     """Return each decision beside what the other policy would decide, by cluster and time.
 
@@ -65,11 +65,11 @@ def replayed(
     Args:
         decisions: One at a time is held.
         change: Returns the other settings for those of a decision.
-        provisioners: Instead of those of the same name, or beside the others.
+        given: Returns a recorded snapshot with what else is other, such as its Provisioners.
     """
     found = []
     for decision in decisions:
-        scene = with_provisioners(decision.snapshot, provisioners)
+        scene = given(decision.snapshot)
         other = decide(scene, change(decision.settings))
         found.append(
             Replayed(
@@ -91,7 +91,11 @@ def replayed(
 def with_provisioners(
     snapshot: ClusterSnapshot, provisioners: Sequence[Provisioner]
 ) -> ClusterSnapshot:
-    """Return the snapshot with other Provisioners; a new one has subnets where any other has."""
+    """Return the snapshot with other Provisioners; a new one has subnets where any other has.
+
+    Args:
+        provisioners: Instead of those of the same name, or beside the others.
+    """
     given = {found.name: found for found in provisioners}
     known = {site.provisioner for site in snapshot.sites}
     zones = tuple(sorted({zone for site in snapshot.sites for zone in site.zones}))

@@ -99,6 +99,17 @@ def test_a_provisioner_of_a_file_takes_the_place_of_the_recorded_one(
         assert other["waiting"] == 0
 
 
+def test_a_ceiling_of_a_given_provisioner_holds(
+    decisions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = copy.deepcopy(PROVISIONER)
+    held["metadata"]["annotations"] = {"dovetail.dev/max-nodes": "0"}  # type: ignore[index]
+    name = written(tmp_path / "new.yaml", held)
+    assert run("what-if", decisions, "--provisioner", name) == 0
+    waited = capsys.readouterr().out.splitlines()[6]
+    assert waited.split() == ["pods", "that", "waited", "0", "43", "+43"]
+
+
 def test_what_cannot_be_read_is_one_line(
     decisions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,12 +1,14 @@
 """Recorded decisions under another policy: purchases, what they cost, and pods that wait."""
 
 import dataclasses
+from collections.abc import Callable
 from datetime import timedelta
 
 from shared.decisions.record import decision_document
 from shared.decisions.replay import Decision, load_decision
 from shared.decisions.what_if import paid_micros, replayed, with_provisioners
 from shared.model import labels as keys
+from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
@@ -26,6 +28,14 @@ def same(settings: PackingSettings) -> PackingSettings:
     return settings
 
 
+def unchanged(scene: ClusterSnapshot) -> ClusterSnapshot:
+    return scene
+
+
+def given(*provisioners: Provisioner) -> Callable[[ClusterSnapshot], ClusterSnapshot]:
+    return lambda scene: with_provisioners(scene, provisioners)
+
+
 def of_plan(plan_id: str, count: int) -> tuple[object, ...]:
     return tuple(
         node(f"{plan_id}-{number}", annotations={keys.SLOT: f"{plan_id}/0/{number}"})
@@ -34,14 +44,14 @@ def of_plan(plan_id: str, count: int) -> tuple[object, ...]:
 
 
 def test_the_same_policy_buys_the_same() -> None:
-    (step,) = replayed([decided("p1", snapshot(*pods(3)))], same)
+    (step,) = replayed([decided("p1", snapshot(*pods(3)))], same, unchanged)
     assert step.recorded == step.other
     assert (step.recorded.nodes, step.recorded.placed, step.recorded.waiting) == (1, 3, 0)
     assert step.extra_micros_per_hour == 0
 
 
 def test_another_provisioner_of_the_same_name_takes_its_place() -> None:
-    (step,) = replayed([decided("p1", snapshot(*pods(3)))], same, [LARGE_ONLY])
+    (step,) = replayed([decided("p1", snapshot(*pods(3)))], same, given(LARGE_ONLY))
     assert step.recorded.cost_micros_per_hour == 96_000
     assert step.other.cost_micros_per_hour == 384_000
     assert step.extra_micros_per_hour == 288_000
@@ -49,7 +59,7 @@ def test_another_provisioner_of_the_same_name_takes_its_place() -> None:
 
 def test_a_provisioner_that_allows_less_makes_pods_wait() -> None:
     limited = provisioner(limits=Resources.of(cpu=1000))
-    (step,) = replayed([decided("p1", snapshot(*pods(3)))], same, [limited])
+    (step,) = replayed([decided("p1", snapshot(*pods(3)))], same, given(limited))
     assert (step.other.nodes, step.other.placed, step.other.waiting) == (0, 0, 3)
 
 
@@ -60,7 +70,7 @@ def test_other_settings_are_made_from_those_of_each_decision() -> None:
         seen.append(settings)
         return dataclasses.replace(settings, max_node_vcpus=2)
 
-    (step,) = replayed([decided("p1", snapshot(*pods(12)))], change)
+    (step,) = replayed([decided("p1", snapshot(*pods(12)))], change, unchanged)
     assert seen == [PackingSettings()]
     assert step.other.nodes > step.recorded.nodes
 
@@ -92,7 +102,7 @@ def test_nodes_are_paid_for_as_long_as_later_decisions_see_them() -> None:
         for number, standing in ((2, count), (3, 0), (4, 0))
     ]
     elsewhere = dataclasses.replace(first, cluster="zoo", taken_at=NOW + 9 * HOUR)
-    steps = replayed([*later, decided("p9", elsewhere), bought], same, [LARGE_ONLY])
+    steps = replayed([*later, decided("p9", elsewhere), bought], same, given(LARGE_ONLY))
     assert [step.plan_id for step in steps] == ["p1", "p2", "p3", "p4", "p9"]
     recorded, other = paid_micros(steps)
     assert recorded == 3 * bought.plan.cost_micros_per_hour
