@@ -55,7 +55,8 @@ class Archive:
     def __init__(self, reading: Reading, worker: Executor) -> None:
         self._reading = reading
         self._worker = worker
-        self._read: dict[str, dict[str, Any]] = {}
+        # Replaced, never changed: other threads read it.
+        self._read: Mapping[str, dict[str, Any]] = {}
         self._unreadable: set[str] = set()
         self._last_base = ("", b"")
 
@@ -72,15 +73,16 @@ class Archive:
         for key in keys[-MOST_DECISIONS:]:
             if key not in self._read and key not in self._unreadable:
                 self._open(key)
-        for key in sorted(self._read, key=_by_plan)[:-MOST_DECISIONS]:
-            del self._read[key]
+        last = sorted(self._read, key=_by_plan)[-MOST_DECISIONS:]
+        self._read = {key: self._read[key] for key in last}
         newest = self.newest_first()
         refused = newest[0]["refused"] if newest else {}
         return Records(slots=slots, launching=launching, refused=refused)
 
     def newest_first(self) -> list[dict[str, Any]]:
         """Return the decisions that were read, whole."""
-        return [self._read[key] for key in sorted(self._read, key=_by_plan, reverse=True)]
+        read = self._read
+        return [read[key] for key in sorted(read, key=_by_plan, reverse=True)]
 
     def document(self, plan_id: str) -> bytes | None:
         """Return a decision as it was recorded, with its base, None when it is none of the last."""
@@ -103,7 +105,7 @@ class Archive:
             # Of another release, or deleted in between: what can be read is shown.
             self._unreadable.add(key)
             return
-        self._read[key] = {**read, "bucket": self._reading.bucket}
+        self._read = {**self._read, key: {**read, "bucket": self._reading.bucket}}
 
 
 def summary(decision: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, Protocol
 
@@ -9,6 +10,9 @@ from typing import Any, Final, Protocol
 TURN_SECONDS: Final = 0.25
 # A reader that is so many messages behind is sent the whole instead.
 MOST_BEHIND: Final = 40
+# After a turn that failed, so that a defect that stays does not fill the log.
+_REST_SECONDS: Final = 5.0
+_LOG: Final = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
 
@@ -51,16 +55,27 @@ class Broadcast:
         """Take turns until it is cancelled."""
         if self._keep is not None:
             self._keep(await asyncio.to_thread(self._live.whole))
+        take = self._live.turn
         while True:
             await asyncio.sleep(TURN_SECONDS)
-            async with self._turns:
-                message = await asyncio.to_thread(self._live.turn)
-                if message is None:
-                    continue
-                if self._keep is not None:
-                    self._keep(message)
-                for reader in self._readers:
-                    await self._hand(reader, message)
+            try:
+                async with self._turns:
+                    await self._send(await asyncio.to_thread(take))
+            except Exception:  # noqa: BLE001 -- the outermost loop: readers would wait for ever
+                _LOG.exception("what changed could not be sent; all is sent in a moment")
+                take = self._live.whole
+                await asyncio.sleep(_REST_SECONDS)
+            else:
+                take = self._live.turn
+
+    async def _send(self, message: Message | None) -> None:
+        if message is None:
+            return
+        if self._keep is not None:
+            self._keep(message)
+        # Readers come and go while another one is sent the whole.
+        for reader in tuple(self._readers):
+            await self._hand(reader, message)
 
     async def _hand(self, reader: asyncio.Queue[Message], message: Message) -> None:
         if reader.qsize() < MOST_BEHIND:

@@ -3,6 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from functions.cli.watch.archive import Archive
 from functions.cli.watch.live import Live
 from shared.model.errors import NotAttachedError, NotInstalledError, UnavailableError
 from shared.runtime.watching import SeenPod
@@ -120,6 +123,27 @@ def test_decisions_of_the_archive_are_listed_newest_first_and_open() -> None:
     assert opened["bucket"] == "archive"
     assert scene.live.document("plan-1") == world.decisions.get(opened["key"])
     assert scene.live.decision("plan-9") is None
+
+
+def test_the_list_of_decisions_is_whole_while_old_ones_are_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = two_nodes()
+    world.provision()
+    archive = Archive(WorldRecords(world), AtOnce())
+    archive.read(world.clock.now())
+
+    def drop_and_sort(key: str) -> str:
+        monkeypatch.undo()
+        monkeypatch.setattr("functions.cli.watch.archive.MOST_DECISIONS", 1)
+        [recorded] = [key for key in world.decisions.documents if key.startswith("decisions/")]
+        world.decisions.put(recorded.replace("plan-1", "plan-2"), world.decisions.get(recorded))
+        archive.read(world.clock.now())
+        return key
+
+    monkeypatch.setattr("functions.cli.watch.archive._by_plan", drop_and_sort)
+    assert len(archive.newest_first()) == 1
+    assert archive.newest_first()[0]["key"].endswith("plan-2.json.gz")
 
 
 def test_coming_nodes_are_shown_with_what_is_bound_to_them() -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import ClientSession
@@ -182,6 +183,48 @@ def test_a_reader_that_is_far_behind_is_sent_the_whole_instead() -> None:
         return [await anext(reader), queue.qsize()]
 
     assert asyncio.run(run()) == [{"kind": "whole"}, 0]
+
+
+def test_a_reader_that_leaves_while_another_is_sent_the_whole_stops_nothing() -> None:
+    live = Turns()
+
+    async def run() -> None:
+        broadcast = Broadcast(live)
+        readers = [aiter(broadcast.messages()) for _ in range(3)]
+        for reader in readers:
+            await anext(reader)
+        for queue in broadcast._readers:
+            for number in range(MOST_BEHIND):
+                queue.put_nowait({"n": number})
+
+        def whole() -> Mapping[str, Any]:
+            broadcast._readers.pop()
+            return {"kind": "whole"}
+
+        live.whole = whole  # type: ignore[method-assign]
+        await broadcast._send({"kind": "change"})
+
+    asyncio.run(run())
+
+
+def test_after_a_turn_that_failed_all_is_sent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("functions.cli.watch.broadcast._REST_SECONDS", 0.0)
+
+    async def run() -> list[Any]:
+        live = Turns()
+        live.turns = [{"kind": "change", "n": 1}]
+        full = OSError("no space left on the device")
+        broadcast = Broadcast(live, Mock(side_effect=[None, full, None, None]))
+        async with running(broadcast):
+            reader = aiter(broadcast.messages())
+            told = [await anext(reader), await anext(reader)]
+            live.turns = [{"kind": "change", "n": 2}]
+            return [*told, await anext(reader)]
+
+    assert asyncio.run(run()) == [{"kind": "whole"}] * 2 + [{"kind": "change", "n": 2}]
+    assert "what changed could not be sent" in caplog.text
 
 
 def test_decisions_are_asked_of_the_cluster() -> None:
