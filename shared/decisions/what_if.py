@@ -1,7 +1,7 @@
 """Recorded decisions under another policy: what it would have bought, and which pods would wait."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -61,16 +61,23 @@ def replayed(
     """Return each decision beside what the other policy would decide, by cluster and time.
 
     Each is decided on the snapshot that was recorded, which has the nodes that were really bought.
+    Pods that the other policy had a place for before the recorded one had are left out of it.
 
     Args:
-        decisions: One at a time is held.
+        decisions: Of each cluster the oldest first. One at a time is held.
         change: Returns the other settings for those of a decision.
         given: Returns a recorded snapshot with what else is other, such as its Provisioners.
     """
     found = []
+    served: dict[tuple[str, str], datetime] = {}
     for decision in decisions:
-        scene = given(decision.snapshot)
+        scene = _without_served(given(decision.snapshot), served)
         other = decide(scene, change(decision.settings))
+        placed = _placed(decision.plan)
+        for uid in _placed(other) - placed:
+            served.setdefault((scene.cluster, uid), scene.taken_at)
+        for uid in placed:
+            served.pop((scene.cluster, uid), None)
         found.append(
             Replayed(
                 plan_id=decision.plan_id,
@@ -86,6 +93,29 @@ def replayed(
             )
         )
     return tuple(sorted(found, key=lambda entry: (entry.cluster, entry.taken_at, entry.plan_id)))
+
+
+def _without_served(
+    snapshot: ClusterSnapshot, served: Mapping[tuple[str, str], datetime]
+) -> ClusterSnapshot:
+    """Return the snapshot without the pods that were served before it was taken.
+
+    Args:
+        served: When, by cluster and uid.
+    """
+    at = snapshot.taken_at
+    return replace(
+        snapshot,
+        pending=tuple(
+            pod for pod in snapshot.pending if served.get((snapshot.cluster, pod.uid), at) >= at
+        ),
+    )
+
+
+def _placed(plan: Plan) -> set[str]:
+    """Return the uids of the pods that a plan has a place for."""
+    launched = [pod for node in plan.nodes for pod in node.pods]
+    return {pod.uid for pod in (*launched, *(pod for to in plan.placements for pod in to.pods))}
 
 
 def with_provisioners(
@@ -120,8 +150,8 @@ def paid_micros(steps: Sequence[Replayed]) -> tuple[int, int]:
     """Return what the bought nodes cost while they ran: as recorded, and under the other policy.
 
     In micro-dollars. How long the nodes of a plan ran is what the snapshots of later decisions
-    show; the other policy's nodes are taken to run as long. The nodes of the last decision of a
-    cluster count nothing.
+    show; the other policy's nodes are taken to run as long, or until the last decision of the
+    cluster where the recorded policy bought none. Nodes of that last decision count nothing.
 
     Args:
         steps: By cluster and time.
@@ -137,8 +167,12 @@ def paid_micros(steps: Sequence[Replayed]) -> tuple[int, int]:
 
 
 def _node_seconds(step: Replayed, later: Sequence[Replayed]) -> int:
-    """Return for how many seconds the nodes of a plan ran, all of them together."""
-    standing = step.recorded.nodes
+    """Return for how many seconds the nodes of a plan ran, all of them together.
+
+    A plan without nodes counts as one that ran to the last decision.
+    """
+    nodes = step.recorded.nodes
+    standing = max(1, nodes)
     since = step.taken_at
     seconds = 0
     for following in later:
@@ -146,8 +180,8 @@ def _node_seconds(step: Replayed, later: Sequence[Replayed]) -> int:
             break
         seconds += standing * int((following.taken_at - since).total_seconds())
         since = following.taken_at
-        if following is not step:
-            standing = min(step.recorded.nodes, following.standing[step.plan_id])
+        if nodes and following is not step:
+            standing = min(nodes, following.standing[step.plan_id])
     return seconds
 
 

@@ -107,3 +107,39 @@ def test_nodes_are_paid_for_as_long_as_later_decisions_see_them() -> None:
     recorded, other = paid_micros(steps)
     assert recorded == 3 * bought.plan.cost_micros_per_hour
     assert other == 3 * steps[0].other.cost_micros_per_hour
+
+
+def test_a_pod_that_the_other_policy_has_served_is_not_bought_for_again() -> None:
+    full = provisioner(limits=Resources.of(cpu=1000))
+    waits = [
+        dataclasses.replace(
+            snapshot(*pods(3), provisioners=(owner,)), taken_at=NOW + number * HOUR / 2
+        )
+        for number, owner in enumerate((full, full, provisioner(), provisioner()))
+    ]
+    decisions = [decided(f"p{number}", scene) for number, scene in enumerate(waits)]
+    steps = replayed(decisions, same, given(provisioner()))
+    assert [step.recorded.placed for step in steps] == [0, 0, 3, 3]
+    assert [step.recorded.waiting for step in steps] == [3, 3, 0, 0]
+    # Once both have served the pods, they wait again for both: their launch failed.
+    assert [step.other.placed for step in steps] == [3, 0, 0, 3]
+    assert [step.other.waiting for step in steps] == [0, 0, 0, 0]
+
+
+def test_decisions_of_the_same_moment_and_of_other_clusters_are_apart() -> None:
+    full = provisioner(limits=Resources.of(cpu=1000))
+    scene = snapshot(*pods(3), provisioners=(full,))
+    elsewhere = dataclasses.replace(scene, cluster="zoo", taken_at=NOW + HOUR)
+    decisions = [decided("p1", scene), decided("p2", scene), decided("p3", elsewhere)]
+    steps = replayed(decisions, same, given(provisioner()))
+    assert [step.other.placed for step in steps] == [3, 3, 3]
+
+
+def test_nodes_that_only_the_other_policy_bought_are_paid_to_the_last_decision() -> None:
+    full = provisioner(limits=Resources.of(cpu=1000))
+    scene = snapshot(*pods(3), provisioners=(full,))
+    decisions = [
+        decided(f"p{number}", dataclasses.replace(scene, taken_at=NOW + number * HOUR))
+        for number in range(3)
+    ]
+    assert paid_micros(replayed(decisions, same, given(provisioner()))) == (0, 2 * 96_000)
