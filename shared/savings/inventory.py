@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median_low
+from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
@@ -12,6 +13,8 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.savings.pools import Pool, PoolKind, capacity_type_of, pool_of
 
+LINUX: Final = "linux"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledNode:
@@ -19,6 +22,7 @@ class FilledNode:
 
     Attributes:
         name: Empty for a node that is planned.
+        os: As its label `kubernetes.io/os` says.
         price_micros_per_hour: None when it is not known.
         pods: Without those of DaemonSets.
         daemons: What pods of DaemonSets and static pods request together.
@@ -29,6 +33,7 @@ class FilledNode:
     instance_type: str
     zone: str
     capacity_type: CapacityType
+    os: str = LINUX
     price_micros_per_hour: int | None
     allocatable: Resources
     pods: tuple[Pod, ...]
@@ -61,9 +66,20 @@ class Prices:
         found = self._in_zone.get((instance_type, zone, how))
         return self._median.get((instance_type, how)) if found is None else found
 
+    def of_node(self, node: Node) -> int | None:
+        """Return the price of a node, None when it is not known. A catalogue has those of Linux."""
+        labels = node.labels
+        if labels.get(keys.OS, LINUX) != LINUX:
+            return None
+        place = (labels.get(keys.INSTANCE_TYPE, ""), labels.get(keys.ZONE, ""))
+        return self.of(*place, capacity_type_of(node))
+
 
 def inventory(snapshot: ClusterSnapshot) -> tuple[FilledNode, ...]:
-    """Return the nodes of a snapshot, sorted by pool and name. Fargate has no price here."""
+    """Return the nodes of a snapshot, sorted by pool and name.
+
+    Fargate has no price here, and neither has Windows.
+    """
     by_node: dict[str, list[Pod]] = {}
     for pod in snapshot.bound:
         by_node.setdefault(pod.node_name, []).append(pod)
@@ -83,9 +99,8 @@ def filled(node: Node, pods: Iterable[Pod], prices: Prices) -> FilledNode:
         instance_type=instance_type,
         zone=zone,
         capacity_type=how,
-        price_micros_per_hour=(
-            None if pool.kind == PoolKind.FARGATE else prices.of(instance_type, zone, how)
-        ),
+        os=node.labels.get(keys.OS, LINUX),
+        price_micros_per_hour=None if pool.kind == PoolKind.FARGATE else prices.of_node(node),
         allocatable=node.allocatable,
         pods=tuple(pod for pod in on_it if pod.counts_for_emptiness),
         daemons=Resources.total(

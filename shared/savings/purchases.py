@@ -235,14 +235,7 @@ def _before(
 
 def _price(nodes: Iterable[Node], snapshot: ClusterSnapshot) -> int | None:
     prices = Prices(snapshot.instance_types)
-    found = [
-        prices.of(
-            node.labels.get(keys.INSTANCE_TYPE, ""),
-            node.labels.get(keys.ZONE, ""),
-            capacity_type_of(node),
-        )
-        for node in nodes
-    ]
+    found = [prices.of_node(node) for node in nodes]
     known = [price for price in found if price is not None]
     return sum(known) if len(known) == len(found) else None
 

@@ -37,7 +37,7 @@ class Survey:
 
     Attributes:
         running: As it is, with the nodes that are compared.
-        apart: Nodes that no figure has: of Fargate, and of types without a price.
+        apart: Nodes that no figure has: of Fargate, of Windows, and of types without a price.
         ways: What each change comes to.
         variants: What other settings come to, each with all types and the same capacity types.
         declared: Pools that an object of the cluster declares; the others are known by their nodes.

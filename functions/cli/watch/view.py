@@ -134,13 +134,14 @@ class Prices:
         """Return what a node costs: what Dovetail wrote on it, else what the catalogue says.
 
         A node that does not say how it is paid for counts as on demand; EKS node groups have a
-        label of their own for it.
+        label of their own for it. The catalogue has prices of Linux alone.
         Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html (2026-11).
         """
         labels = node.labels
         paid = labels.get(keys.CAPACITY_TYPE) or _paid(labels.get("eks.amazonaws.com/capacityType"))
         place = (labels.get(keys.INSTANCE_TYPE, ""), labels.get(keys.ZONE, ""), paid)
-        return price_of(node) or self.known.get(place)
+        known = self.known.get(place) if labels.get(keys.OS, "linux") == "linux" else None
+        return price_of(node) or known
 
 
 def _paid(text: str | None) -> str:

@@ -25,6 +25,7 @@ from tests.unit.cli.dumps import (
     node,
     node_groups,
     node_pool,
+    pod,
     with_daemons,
     workload,
 )
@@ -170,6 +171,15 @@ def test_a_migration_tells_five_kinds_of_pools_and_fargate_apart(tmp_path: Path)
     assert "tools/license-server-0 keeps its node in every repacking: system: needs" in text
     assert "Provisioner old is left out: spec.provider:" in text
     assert "DaemonSets that only their pods show" in text
+
+
+def test_nodes_of_windows_are_left_out_as_prices_are_those_of_linux(tmp_path: Path) -> None:
+    windows = node("w", "m5.large", "a", {"kubernetes.io/os": "windows"})
+    on_it = pod("default", "iis", 0, "w", "1", "1Gi")
+    page = written(tmp_path, [node("n", "m5.large", "a", {}), windows, on_it])
+    text = " ".join(Text(page).words)
+    assert "is what 1 node cost" in text
+    assert "Prices are known of Linux alone: 1 node of windows and 1 pod are in none" in text
 
 
 def test_a_well_packed_cluster_is_told_so(tmp_path: Path) -> None:

@@ -66,9 +66,10 @@ def test_a_node_in_an_unknown_zone_has_the_median_price_of_its_type() -> None:
         node("b", labels=of_zone("us-east-1-atl-1a")),
         node("c", labels={**of_zone("us-east-1b"), keys.INSTANCE_TYPE: "x9.huge"}),
         node("d", labels=of_zone("us-east-1b", **{"eks.amazonaws.com/compute-type": "fargate"})),
+        node("e", labels=of_zone("us-east-1b", **{keys.OS: "windows"})),
     )
     found = {entry.name: entry.price_micros_per_hour for entry in inventory(snapshot(nodes=nodes))}
-    assert found == {"a": 96_001, "b": 96_001, "c": None, "d": None}
+    assert found == {"a": 96_001, "b": 96_001, "c": None, "d": None, "e": None}
     assert cost(inventory(snapshot(nodes=nodes))) == 192_002
 
 

@@ -12,7 +12,7 @@ from functions.cli.render.report.words import a_month, an_hour, percent
 from shared.catalog.summary import CatalogSummary
 from shared.model.resources import CPU, MEMORY
 from shared.planning.explanation import counted
-from shared.savings.inventory import FilledNode, by_pool, cost
+from shared.savings.inventory import LINUX, FilledNode, by_pool, cost
 from shared.savings.pools import Pool, PoolKind
 from shared.savings.repacking import Outcome
 from shared.savings.shares import DAEMONSETS, UNUSED, by_namespace
@@ -269,11 +269,20 @@ def _apart(found: Survey, notes: Sequence[str]) -> str:
     lines = []
     fargate = [node for node in found.apart if node.pool.kind == PoolKind.FARGATE]
     others = [node for node in found.apart if node.pool.kind != PoolKind.FARGATE]
+    foreign = [node for node in others if node.os != LINUX]
+    others = [node for node in others if node.os == LINUX]
     if fargate:
         pods = sum(len(node.pods) for node in fargate)
         lines.append(
             f"Fargate runs {counted(pods, 'pod')}, each on a node of its own. It is paid by pod, "
             "and is in none of the figures."
+        )
+    if foreign:
+        systems = ", ".join(sorted({node.os for node in foreign}))
+        pods = sum(len(node.pods) for node in foreign)
+        lines.append(
+            f"Prices are known of Linux alone: {counted(len(foreign), 'node')} of {systems} and "
+            f"{counted(pods, 'pod')} are in none of the figures."
         )
     if others:
         types = words.types_of(others)

@@ -131,6 +131,11 @@ def test_a_price_on_the_node_comes_before_that_of_the_catalogue() -> None:
     assert prices.of_node(node(labels={})) is None
 
 
+def test_the_catalogue_has_no_price_of_windows() -> None:
+    prices = Prices.of(CATALOG)
+    assert prices.of_node(node(labels={**node().labels, keys.OS: "windows"})) is None
+
+
 def test_a_node_of_a_spot_node_group_has_the_spot_price() -> None:
     labels = {k: v for k, v in node().labels.items() if k != keys.CAPACITY_TYPE}
     group = {**labels, "eks.amazonaws.com/capacityType": "SPOT"}
