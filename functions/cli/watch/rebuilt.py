@@ -46,12 +46,14 @@ def rebuilt(
 ) -> ClusterSnapshot:
     """Return the cluster as if Dovetail had launched no node: its pods all wait, others stay.
 
-    Nodes of others stay with their pods, and their free room costs nothing. Pods that are about to
-    end are left out, and so are zones of volumes and what people set in limits: without them a plan
-    can only become cheaper, so what is proved for it holds for the cluster.
+    Nodes of others stay with their pods, and their free room costs nothing; those that are being
+    deleted are left out with theirs. Pods that are about to end are left out, too, and so are zones
+    of volumes and what people set in limits: without them a plan can only become cheaper, so what
+    is proved for it holds for the cluster.
     """
     named = {node.name: node for node in nodes}
-    kept = [node for node in named.values() if not node.is_ours and node.deletion_at is None]
+    ours = {node.name for node in named.values() if node.is_ours}
+    kept = [node for node in named.values() if node.name not in ours and node.deletion_at is None]
     staying = {node.name for node in kept}
     free: dict[int, Scheduling] = {}
     waiting, bound = [], []
@@ -60,7 +62,7 @@ def rebuilt(
             continue
         if pod.node_name in staying:
             bound.append(pod)
-        elif pod.counts_for_emptiness and (pod.is_provisionable or pod.node_name in named):
+        elif pod.counts_for_emptiness and (pod.is_provisionable or pod.node_name in ours):
             waiting.append(_unbound(pod, free))
     zones = tuple(sorted({way.zone for kind in instance_types for way in kind.offerings}))
     return ClusterSnapshot(

@@ -36,6 +36,14 @@ def test_pods_that_end_and_pods_that_nothing_is_launched_for_are_left_out() -> N
     assert len(snapshot.daemonsets) == 1
 
 
+def test_pods_on_a_node_of_others_that_is_being_deleted_are_left_out() -> None:
+    leaving = node("n2", finalizers=("karpenter.sh/termination",), labels={}, deletion_at=NOW)
+    many = [pod("a", node_name="n1"), pod("b", node_name="n2")]
+    snapshot = rebuilt([node("n1"), leaving], many, [provisioner()], [], CATALOG, NOW)
+    assert [found.name for found in (*snapshot.pending, *snapshot.bound)] == ["a"]
+    assert not snapshot.nodes
+
+
 def test_limits_and_claims_do_not_raise_the_bound() -> None:
     claiming = pod("a", node_name="n1", claims=("data",))
     owner = provisioner(limits=CATALOG[0].capacity)
