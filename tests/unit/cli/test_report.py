@@ -197,6 +197,17 @@ def test_a_cluster_of_fargate_alone_has_a_report(tmp_path: Path) -> None:
     assert rows(page, "The same pods")["As it runs"][1] == "$0.0000"
 
 
+def test_where_no_node_has_a_price_that_is_said_in_place_of_a_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unknown = [node("a", "m0.xlarge", "a", {})]
+    page = written(tmp_path, [*unknown, *workload("shop", "web", 1, unknown, "1", "1Gi")])
+    assert "packed well" not in page
+    said = "no node has a known price: --live-prices asks AWS, --catalog FILE reads a catalogue"
+    assert said in " ".join(Text(page).words)
+    assert capsys.readouterr().out.startswith(f"{said}\n")
+
+
 def test_settings_are_compared(tmp_path: Path) -> None:
     page = written(tmp_path, node_groups(), "--set", "max_node_vcpus=4")
     variants = rows(page, "under other settings")

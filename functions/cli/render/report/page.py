@@ -78,6 +78,8 @@ def page(found: Survey, subject: Subject) -> str:
 
 
 def _verdict(found: Survey) -> str:
+    if not found.running.nodes:
+        return f'<div class="verdict">{_fact("–", words.NO_PRICE)}</div>'
     now = found.running.cost_micros_per_hour
     facts = [
         _fact(

@@ -1,12 +1,14 @@
 """The report in a few lines, for a terminal."""
 
-from functions.cli.render.report.words import TITLES, a_month, an_hour, percent
+from functions.cli.render.report.words import NO_PRICE, TITLES, a_month, an_hour, percent
 from shared.planning.explanation import counted
 from shared.savings.survey import Survey
 
 
 def summary_lines(found: Survey) -> tuple[str, ...]:
     """Return what the cluster costs, and each way that it could cost less."""
+    if not found.running.nodes:
+        return (NO_PRICE,)
     now = found.running.cost_micros_per_hour
     nodes = counted(len(found.running.nodes), "node")
     lines = [f"as it runs: {an_hour(now)}/h, {a_month(now)} a month, {nodes}"]

@@ -18,6 +18,9 @@ TITLES: Final = {
     Way.OTHER_TYPES: "Repacked, all c, m and r types",
     Way.SPOT: "Repacked, spot allowed",
 }
+NO_PRICE: Final = (
+    "no node has a known price: --live-prices asks AWS, --catalog FILE reads a catalogue"
+)
 TOLD: Final = {
     Way.CONSOLIDATED: (
         "Nodes removed or replaced until nothing saves 5 % and $0.01/h, only by moves that "
