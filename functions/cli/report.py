@@ -42,13 +42,14 @@ _CODES: Final = """exit codes:
 
 def mount(
     subparsers: Any,
-    read: "Callable[[str], Iterable[Raw]] | None" = None,
+    read: "Callable[[str, list[str]], Iterable[Raw]] | None" = None,
     make: Callable[[str], str] | None = None,
 ) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code.
 
     Args:
-        read: Returns the objects of the cluster that a kubeconfig names; None for the real one.
+        read: Returns the objects of the cluster that a kubeconfig names, and adds to notes; None
+            for the real one.
         make: Returns the catalogue of a Region; None for AWS's.
     """
     parser = subparsers.add_parser(
@@ -90,7 +91,7 @@ def mount(
 
 def _run(
     arguments: argparse.Namespace,
-    read: "Callable[[str], Iterable[Raw]] | None",
+    read: "Callable[[str, list[str]], Iterable[Raw]] | None",
     make: Callable[[str], str] | None,
 ) -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
@@ -106,7 +107,7 @@ def _run(
 
 def _write(
     arguments: argparse.Namespace,
-    read: "Callable[[str], Iterable[Raw]] | None",
+    read: "Callable[[str, list[str]], Iterable[Raw]] | None",
     make: Callable[[str], str] | None,
 ) -> int:
     from functions.cli.inputs import InputError, write_bytes  # noqa: PLC0415
@@ -141,7 +142,7 @@ def _write(
 
 def _documents(
     arguments: argparse.Namespace,
-    read: "Callable[[str], Iterable[Raw]] | None",
+    read: "Callable[[str, list[str]], Iterable[Raw]] | None",
     notes: list[str],
 ) -> "tuple[list[Document], str]":
     """Return what was read, and when or from what, in words."""
@@ -154,7 +155,8 @@ def _documents(
         named = ", ".join(Path(name).name for name in arguments.filename)
         return read_all(arguments.filename, notes), f"Read from {named}"
     found = [
-        Document(where="cluster", raw=raw) for raw in (read or read_cluster)(arguments.kubeconfig)
+        Document(where="cluster", raw=raw)
+        for raw in (read or read_cluster)(arguments.kubeconfig, notes)
     ]
     return found, f"Read at {SystemClock().now():%Y-%m-%d %H:%M} UTC"
 

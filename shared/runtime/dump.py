@@ -18,7 +18,7 @@ from shared.kube.provisioners import (
 from shared.kube.storage import CLAIMS_PATH, CLASSES_PATH, CSI_NODES_PATH, VOLUMES_PATH
 from shared.manifests.fields import Raw
 from shared.model.dialect import V1, V1ALPHA5
-from shared.model.errors import NotFoundError
+from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.runtime.system import environment
 
 _DEFAULT: Final = "~/.kube/config"
@@ -42,26 +42,38 @@ _KINDS: Final = {
 }
 
 
-def _dump(api: KubeApi) -> Iterator[Raw]:
+# Without them there is nothing to report.
+_NEEDED: Final = frozenset({NODES_PATH, PODS_PATH})
+
+
+def _dump(api: KubeApi, notes: list[str]) -> Iterator[Raw]:
     for path, kind in _KINDS.items():
         version = path.removeprefix("/apis/").removeprefix("/api/").rpartition("/")[0]
         try:
             listed = list_all(api, path, lambda raw: raw)
         except NotFoundError:
             continue
+        except UnauthorizedError as error:
+            # Also what the API server says of a kind that it does not define.
+            if path in _NEEDED:
+                raise
+            notes.append(f"{kind}: may not be read, so none is known: {error}")
+            continue
         for raw in listed:
             yield {"apiVersion": version, "kind": kind, **raw}
 
 
-def read_cluster(kubeconfig: str) -> Iterator[Raw]:
+def read_cluster(kubeconfig: str, notes: list[str]) -> Iterator[Raw]:
     """Yield the objects that say what runs and what may be launched; nothing is written.
 
     Each has its kind and apiVersion. Kinds that the cluster does not define are left out.
 
     Args:
         kubeconfig: File name; empty for what KUBECONFIG names, or kubectl's default.
+        notes: Is added to for each kind besides nodes and pods that may not be read.
 
     Raises:
         AutoscalerError: If the file or the cluster cannot be read.
     """
-    return _dump(connect_kubeconfig(kubeconfig or environment().get("KUBECONFIG", _DEFAULT)))
+    path = kubeconfig or environment().get("KUBECONFIG", _DEFAULT)
+    return _dump(connect_kubeconfig(path), notes)

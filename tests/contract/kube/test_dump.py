@@ -1,13 +1,15 @@
 """What `dovetail report` reads of a running cluster: all of it, with kinds, and no write."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.kube.server import EmbeddedKube
-from shared.model.errors import PermanentError
+from shared.model.errors import PermanentError, UnauthorizedError
 from shared.runtime.dump import read_cluster
+from tests.contract.kube.scripted import Answer, Request, scripted
 from tests.contract.kube.worlds import OverHttp
 from tests.unit.cli.dumps import node, pod
 
@@ -22,8 +24,10 @@ def test_each_object_comes_with_its_kind_and_version(
         world.apply(pod("default", "web", 0, "n", "1", "1Gi"))
         write_kubeconfig(config, kube.url, {}, {"token": "t"})
         monkeypatch.setenv("KUBECONFIG", str(config))
-        found = list(read_cluster(""))
-        assert found == list(read_cluster(str(config)))
+        notes: list[str] = []
+        found = list(read_cluster("", notes))
+        assert found == list(read_cluster(str(config), notes))
+    assert notes == []
     listed = {(raw["apiVersion"], raw["kind"], raw["metadata"]["name"]) for raw in found}
     assert ("v1", "Node", "n") in listed
     assert ("v1", "Pod", "web-0") in listed
@@ -32,4 +36,33 @@ def test_each_object_comes_with_its_kind_and_version(
 
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
     with pytest.raises(PermanentError, match="nowhere"):
-        list(read_cluster(str(tmp_path / "nowhere")))
+        list(read_cluster(str(tmp_path / "nowhere"), []))
+
+
+def forbidding(*kinds: str) -> Callable[[Request], Answer]:
+    def answer(request: Request) -> Answer:
+        if request.path.rpartition("/")[2] in kinds:
+            return Answer(status=403, body={"message": "is forbidden", "reason": "Forbidden"})
+        return Answer(body={"metadata": {"resourceVersion": "1"}, "items": []})
+
+    return answer
+
+
+def test_a_kind_that_may_not_be_listed_is_noted(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    with scripted(forbidding("poddisruptionbudgets", "nodepools")) as server:
+        write_kubeconfig(config, server.url, {}, {"token": "t"})
+        notes: list[str] = []
+        assert list(read_cluster(str(config), notes)) == []
+    budgets, pools = notes
+    assert budgets.startswith("PodDisruptionBudget: may not be read, so none is known: ")
+    assert pools.startswith("NodePool: may not be read, so none is known: ")
+
+
+@pytest.mark.parametrize("kind", ["nodes", "pods"])
+def test_without_nodes_or_pods_nothing_is_reported(tmp_path: Path, kind: str) -> None:
+    config = tmp_path / "config"
+    with scripted(forbidding(kind)) as server:
+        write_kubeconfig(config, server.url, {}, {"token": "t"})
+        with pytest.raises(UnauthorizedError, match="is forbidden"):
+            list(read_cluster(str(config), []))

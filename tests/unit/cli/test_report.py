@@ -35,7 +35,7 @@ CATALOG = load_catalog(embedded_catalog())
 
 def run(
     *words: str,
-    read: Callable[[str], Iterable[Any]] | None = None,
+    read: Callable[[str, list[str]], Iterable[Any]] | None = None,
     make: Callable[[str], str] | None = None,
 ) -> int:
     parser = argparse.ArgumentParser()
@@ -260,8 +260,9 @@ def test_a_running_cluster_is_read_with_live_prices(
         asked.append(region)
         return embedded_catalog()
 
-    def read(kubeconfig: str) -> Iterable[Object]:
+    def read(kubeconfig: str, notes: list[str]) -> Iterable[Object]:
         asked.append(kubeconfig)
+        notes.append("PodDisruptionBudget: may not be read")
         return node_groups()
 
     target = tmp_path / "r.html"
@@ -272,6 +273,7 @@ def test_a_running_cluster_is_read_with_live_prices(
     page = target.read_text(encoding="utf-8")
     assert re.search(r"Read at \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", page)
     assert "those that ship with Dovetail" not in page
+    assert "<li>PodDisruptionBudget: may not be read</li>" in page
     assert capsys.readouterr().out.endswith(f"written to {target}\n")
 
 
@@ -284,7 +286,7 @@ def refused(tmp_path: Path, objects: list[Object], *words: str, **fakes: Any) ->
 def test_what_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def down(kubeconfig: str) -> Iterable[Object]:
+    def down(kubeconfig: str, notes: list[str]) -> Iterable[Object]:
         raise UnavailableError("no answer\nfrom the API server")
 
     assert run("--output", str(tmp_path / "r.html"), read=down) == 2
