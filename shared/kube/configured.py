@@ -19,7 +19,7 @@ from kubernetes.config.kube_config import KubeConfigMerger, load_kube_config
 
 from shared.kube.api import KubeApi
 from shared.kube.bounds import POOLS
-from shared.kube.connection import TIMEOUT, tls_context
+from shared.kube.connection import SOCKET_OPTIONS, TIMEOUT, tls_context
 from shared.model.errors import PermanentError
 
 # The client takes the form of each part of a kubeconfig for given; these say that one has another.
@@ -132,6 +132,7 @@ def _api(
 ) -> KubeApi:
     pools = ApiClient(configuration).rest_client.pool_manager
     pools.pool_classes_by_scheme = POOLS
+    pools.connection_pool_kw["socket_options"] = SOCKET_OPTIONS
     pools.connection_pool_kw["ssl_context"] = tls_context(
         configuration.host,
         file=configuration.ssl_ca_cert,

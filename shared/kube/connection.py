@@ -1,6 +1,7 @@
 """How a function outside a cluster reaches its API server, and what all connections share."""
 
 import base64
+import socket
 import ssl
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import urllib3
+from urllib3.connection import HTTPConnection
 from urllib3.util import create_urllib3_context
 
 from shared.kube.api import KubeApi
@@ -18,6 +20,20 @@ from shared.ports.crew import AT_ONCE
 
 TIMEOUT: Final = timedelta(seconds=20)
 _CONNECTIONS: Final = AT_ONCE + 2  # of threads, and of the main one with a watch beside
+# The first after so many quiet seconds, the next after so many, and how many stay without answer.
+_PROBES: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+# A watch that is quiet is told from one whose other side is gone within a minute. Not every
+# platform has each option.
+# Source: https://man7.org/linux/man-pages/man7/tcp.7.html (2026-11).
+SOCKET_OPTIONS: Final = (
+    *HTTPConnection.default_socket_options,
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), value)
+        for name, value in _PROBES
+        if hasattr(socket, name)
+    ),
+)
 
 
 def connect_endpoint(
@@ -44,6 +60,7 @@ def connect_endpoint(
     pem = base64.b64decode(certificate_authority).decode("ascii", "ignore")
     options: dict[str, Any] = {
         "maxsize": _CONNECTIONS,
+        "socket_options": SOCKET_OPTIONS,
         "ssl_context": tls_context(url, text=pem),
     }
     parts = urlsplit(url)

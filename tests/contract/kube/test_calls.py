@@ -3,13 +3,16 @@
 import base64
 import gzip
 import json
+import socket
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 
+from infra.local.kube.kubeconfig import write_kubeconfig
 from shared.kube.api import ExpiredError, RejectedError
 from shared.kube.cluster import KubeCluster
 from shared.kube.configured import connect_in_cluster, connect_kubeconfig
@@ -51,6 +54,27 @@ def test_a_call_carries_a_fresh_token_and_asks_for_gzip() -> None:
         assert first.headers["accept-encoding"] == "gzip"
         assert first.headers["user-agent"] == "dovetail"
         assert first.query == {"a": "b c"}
+
+
+@pytest.mark.parametrize("how", ["endpoint", "kubeconfig"])
+def test_the_other_side_of_a_quiet_connection_is_asked_whether_it_is_there(
+    tmp_path: Path, how: str
+) -> None:
+    with scripted([Answer(body={})]) as server:
+        config = tmp_path / "config"
+        write_kubeconfig(config, server.url, {}, {"token": "t"})
+        api = (
+            connect_endpoint(server.url, "", lambda: "t")
+            if how == "endpoint"
+            else connect_kubeconfig(str(config))
+        )
+        api.get("/x")
+        pool = api._pool.connection_from_url(server.url)
+        connection: Any = pool._get_conn()
+        assert connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == 3
+        connection.close()
 
 
 def test_calls_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
