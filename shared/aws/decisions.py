@@ -36,11 +36,11 @@ class BucketDecisions:
             document: bytes = answer["Body"].read()
         return document
 
-    def keys(self, prefix: str) -> tuple[str, ...]:
-        """Return the keys that begin with a prefix, sorted."""
+    def keys(self, prefix: str, after: str = "") -> tuple[str, ...]:
+        """Return the keys that begin with a prefix, sorted; only those that sort after a key."""
         with translated(f"s3 ListObjectsV2 {prefix}"):
             pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self._bucket, Prefix=prefix
+                Bucket=self._bucket, Prefix=prefix, StartAfter=after
             )
             found = [row["Key"] for page in pages for row in page.get("Contents", ())]
         return tuple(sorted(found))

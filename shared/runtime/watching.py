@@ -187,13 +187,14 @@ class ClusterRecords:
         """Return the unfinished launches."""
         return self._ports.ledger.open_intents(self.cluster)
 
-    def decisions(self, day: str) -> tuple[str, ...]:
+    def decisions(self, day: str, after: str) -> tuple[str, ...]:
         """Return the keys of a day's decisions, oldest first.
 
         Args:
             day: As in 2026-11-24.
+            after: Only keys that sort after this one.
         """
-        return self._documents.keys(f"decisions/{self.cluster}/{day}/")
+        return self._documents.keys(f"decisions/{self.cluster}/{day}/", after)
 
     def document(self, key: str) -> bytes:
         """Return a document.

@@ -21,6 +21,8 @@ class FakeDecisions:
             raise NotFoundError(f"{key}: no such document")
         return self.documents[key]
 
-    def keys(self, prefix: str) -> tuple[str, ...]:
+    def keys(self, prefix: str, after: str = "") -> tuple[str, ...]:
         self.calls.append(("keys", prefix))
-        return tuple(sorted(key for key in self.documents if key.startswith(prefix)))
+        return tuple(
+            sorted(key for key in self.documents if key.startswith(prefix) and key > after)
+        )

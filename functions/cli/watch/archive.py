@@ -14,6 +14,9 @@ from shared.model.resources import Resources
 from shared.snapshot.launch_body import LaunchBody
 
 MOST_DECISIONS: Final = 20
+# How far back the first list goes, and how long after its own day a decision may be written.
+_FIRST_LOOK: Final = timedelta(days=1)
+_LATE: Final = timedelta(minutes=5)
 # What the list of decisions shows of each; the rest is sent when one is opened.
 _SUMMARY: Final = (
     *("id", "at", "cause", "cost", "bound", "gap_percent", "pods", "remove"),
@@ -35,8 +38,8 @@ class Reading(Protocol):
         """Return the unfinished launches."""
         ...
 
-    def decisions(self, day: str) -> tuple[str, ...]:
-        """Return the keys of a day's decisions, oldest first."""
+    def decisions(self, day: str, after: str) -> tuple[str, ...]:
+        """Return the keys of a day's decisions that sort after a key, oldest first."""
         ...
 
     def document(self, key: str) -> bytes:
@@ -58,6 +61,8 @@ class Archive:
         # Replaced, never changed: other threads read it.
         self._read: Mapping[str, dict[str, Any]] = {}
         self._unreadable: set[str] = set()
+        self._keys: tuple[str, ...] = ()
+        self._listed_at: datetime | None = None
         self._last_base = ("", b"")
 
     def read(self, now: datetime) -> Records:
@@ -68,9 +73,7 @@ class Archive:
         """
         slots = self._reading.slots()
         launching = dict(_launching(self._reading, slots))
-        days = (now - timedelta(days=1), now)
-        keys = [key for day in days for key in self._reading.decisions(f"{day:%Y-%m-%d}")]
-        for key in keys[-MOST_DECISIONS:]:
+        for key in self._newest_keys(now):
             if key not in self._read and key not in self._unreadable:
                 self._open(key)
         last = sorted(self._read, key=_by_plan)[-MOST_DECISIONS:]
@@ -78,6 +81,20 @@ class Archive:
         newest = self.newest_first()
         refused = newest[0]["refused"] if newest else {}
         return Records(slots=slots, launching=launching, refused=refused)
+
+    def _newest_keys(self, now: datetime) -> tuple[str, ...]:
+        """Return the keys of the last decisions, oldest first.
+
+        S3 charges for each list of up to 1,000 keys, so only what may be new is listed: after the
+        oldest of the last ones, as a decision may be written after a later one.
+        """
+        began = now - _FIRST_LOOK if self._listed_at is None else self._listed_at - _LATE
+        days = sorted({f"{day:%Y-%m-%d}" for day in (max(began, now - _FIRST_LOOK), now)})
+        after = self._keys[0] if len(self._keys) == MOST_DECISIONS else ""
+        found = {key for day in days for key in self._reading.decisions(day, after)}
+        self._keys = tuple(sorted(found.union(self._keys))[-MOST_DECISIONS:])
+        self._listed_at = now
+        return self._keys
 
     def newest_first(self) -> list[dict[str, Any]]:
         """Return the decisions that were read, whole."""

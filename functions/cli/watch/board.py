@@ -180,6 +180,11 @@ class Board:
         """The pods that have not ended, by uid."""
         return self._pods
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no pod waits and no launch is under way."""
+        return not self._unbound and not self._records.launching
+
     def change(self) -> Change | None:
         """Return what is different since the last call, None for nothing."""
         before = dict.fromkeys(self._views)

@@ -24,6 +24,8 @@ from shared.runtime.watching import Reflecting, SeenPod
 from shared.settings import SettingsError
 
 RECORDS_EVERY: Final = timedelta(seconds=3)
+# While no pod waits: what is read of S3 and DynamoDB costs money.
+IDLE_RECORDS_EVERY: Final = timedelta(seconds=10)
 BOUND_EVERY: Final = timedelta(seconds=2)
 # A bound that took long is proved less often: the machine has other work.
 _REST: Final = 4
@@ -108,7 +110,7 @@ class Live:
         self._notes: dict[str, str] = {}
         self._archive: Archive | None = None
         self._told: dict[str, Any] = {}
-        self._next_point = now()
+        self._next_point = self._next_records = now()
         self._watches: tuple[Reflecting, ...] = (
             cluster.nodes(self._node),
             cluster.pods(self._pod),
@@ -242,10 +244,15 @@ class Live:
 
     def _read_records(self) -> float:
         """Read ledger and decisions; return the least seconds until the next time."""
+        now = self._now()
+        with self._lock:
+            if self._board.is_idle and now < self._next_records:
+                return 0.0
+        self._next_records = now + IDLE_RECORDS_EVERY
         try:
             if self._archive is None:
                 self._archive = self._connected()
-            records = self._archive.read(self._now())
+            records = self._archive.read(now)
         except (AutoscalerError, SettingsError) as error:
             self._note("records", f"Decisions and launches are not shown: {error}")
             return 30.0

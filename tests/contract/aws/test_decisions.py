@@ -42,6 +42,8 @@ def test_keys_are_listed_by_prefix_in_order(kind: str, aws: Session, bucket: str
     for name in ("b/2", "a/1", "b/1"):
         found.put(f"decisions/{name}", b"one")
     assert found.keys("decisions/b/") == ("decisions/b/1", "decisions/b/2")
+    assert found.keys("decisions/b/", "decisions/b/1") == ("decisions/b/2",)
+    assert found.keys("decisions/b/", "decisions/a/9") == ("decisions/b/1", "decisions/b/2")
     assert found.keys("decisions/c/") == ()
 
 

@@ -94,8 +94,8 @@ class WorldRecords:
     def open_intents(self) -> tuple[LaunchIntent, ...]:
         return self.world.ports.ledger.open_intents(self.cluster)
 
-    def decisions(self, day: str) -> tuple[str, ...]:
-        return self.world.decisions.keys(f"decisions/{self.cluster}/{day}/")
+    def decisions(self, day: str, after: str) -> tuple[str, ...]:
+        return self.world.decisions.keys(f"decisions/{self.cluster}/{day}/", after)
 
     def document(self, key: str) -> bytes:
         return self.world.decisions.get(key)

@@ -1,12 +1,12 @@
 """A cluster as messages: what is read is told once, and what cannot be read is said."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from functions.cli.watch.archive import Archive
-from functions.cli.watch.live import Live
+from functions.cli.watch.archive import MOST_DECISIONS, Archive
+from functions.cli.watch.live import IDLE_RECORDS_EVERY, RECORDS_EVERY, Live
 from shared.model.errors import NotAttachedError, NotInstalledError, UnavailableError
 from shared.runtime.watching import SeenPod
 from tests.builders import CATALOG, node, pod, pods, provisioner
@@ -146,6 +146,58 @@ def test_the_list_of_decisions_is_whole_while_old_ones_are_dropped(
     assert archive.newest_first()[0]["key"].endswith("plan-2.json.gz")
 
 
+def test_records_are_read_less_often_while_no_pod_waits() -> None:
+    world = World(provisioner())
+    scene = Scene(WorldRecords(world))
+    scene.read()
+    lists = len(world.decisions.calls)
+    scene.clock.advance(RECORDS_EVERY)
+    scene.read()
+    assert len(world.decisions.calls) == lists
+    scene.see(pod("a"))
+    scene.read()
+    assert len(world.decisions.calls) > lists
+
+
+class Listed(WorldRecords):
+    """Records that keep which lists were asked for."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.asked: list[tuple[str, str]] = []
+
+    def decisions(self, day: str, after: str) -> tuple[str, ...]:
+        self.asked.append((day, after))
+        return super().decisions(day, after)
+
+
+def key_of(at: datetime, number: int) -> str:
+    return f"decisions/test/{at:%Y-%m-%d}/plan-{number:03}.json.gz"
+
+
+def test_only_what_may_be_new_is_listed() -> None:
+    world = two_nodes()
+    records = Listed(world)
+    archive = Archive(records, AtOnce())
+    now = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    yesterday = now - timedelta(days=1)
+    world.decisions.put(key_of(yesterday, 0), b"")
+    archive.read(now)
+    archive.read(now)
+    for number in range(1, MOST_DECISIONS + 1):
+        world.decisions.put(key_of(now, number), b"")
+    for _ in range(2):
+        archive.read(now)
+    archive.read(now + timedelta(hours=12))
+    today, oldest = "2026-01-02", key_of(now, 1)
+    assert records.asked == [
+        ("2026-01-01", ""),
+        *[(today, "")] * 3,
+        (today, oldest),
+        *[(today, oldest), ("2026-01-03", oldest)],
+    ]
+
+
 def test_coming_nodes_are_shown_with_what_is_bound_to_them() -> None:
     world = two_nodes()
     world.provision()
@@ -193,6 +245,7 @@ def test_a_decision_that_cannot_be_read_does_not_hide_the_others() -> None:
     scene = Scene(WorldRecords(world))
     scene.cluster.synced()
     scene.read()
+    scene.clock.advance(IDLE_RECORDS_EVERY)
     scene.read()
     assert [decision["id"] for decision in scene.turn()["decisions"]] == ["plan-1"]
     asked = [key for verb, key in world.decisions.calls if verb == "get" and "plan-0" in key]
