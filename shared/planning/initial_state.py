@@ -268,13 +268,9 @@ def _expect_companions(
     """Count the pods of DaemonSets that nodes will still get."""
     if not daemonsets:
         return
-    for spot in spots:
-        room = spot.room
-        if room is not None:
-            for profile in daemonset_pods(
-                daemonsets, room.labels, room.taints, daemons_on(room.pods)
-            ):
-                add(profile, spot)
+    for spot, room in [(spot, spot.room) for spot in spots if spot.room is not None]:
+        for profile in daemonset_pods(daemonsets, room.labels, room.taints, daemons_on(room.pods)):
+            add(profile, spot)
     for node, place in others:
         if node.starting and not place.maybe:
             for profile in daemonset_pods(daemonsets, node.labels, node.taints):

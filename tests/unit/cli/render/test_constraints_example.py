@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,6 @@ from shared.planning.decide import decide
 from shared.planning.explanation import explanation, find_pod
 
 FOLDER = Path(__file__).parents[4] / "examples" / "constraints"
-# Enough for every pod of the example, few enough to be quick.
-FAMILIES = ("c6g", "c6i", "c7a", "m5", "m6g", "g4dn", "inf1", "g5")
 # Of rows such as `| by-zone-0 to by-zone-5 | … | new nodes, … |`.
 ROW = re.compile(r"^\| (\S+?)(?: to (\S+))? \| .* \| ([^|]+) \|$", re.MULTILINE)
 # Fields of manifests that decide where pods go.
@@ -49,13 +47,7 @@ class World:
 @pytest.fixture(scope="module")
 def world() -> World:
     documents = tuple(read_all([str(FOLDER)], []))
-    catalog = read_catalog(None)
-    some = tuple(
-        instance_type
-        for instance_type in catalog.instance_types
-        if instance_type.name.split(".")[0] in FAMILIES
-    )
-    offline = read_snapshot(documents, replace(catalog, instance_types=some))
+    offline = read_snapshot(documents, read_catalog(None))
     return World(documents, offline.snapshot, decide(offline.snapshot))
 
 

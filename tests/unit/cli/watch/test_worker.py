@@ -9,6 +9,7 @@ from functions.cli.watch.worker import proving_worker
 
 
 def test_ctrl_c_in_the_terminal_leaves_the_worker_alone_and_its_end_waits_for_no_proof() -> None:
+    before = signal.getsignal(signal.SIGINT)
     with proving_worker() as worker:
         process = worker.submit(os.getpid).result(timeout=60)
         os.kill(process, signal.SIGINT)
@@ -16,4 +17,4 @@ def test_ctrl_c_in_the_terminal_leaves_the_worker_alone_and_its_end_waits_for_no
         proof = worker.submit(time.sleep, 300)
     assert proof.done()
     assert not multiprocessing.active_children()
-    assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) == before

@@ -238,7 +238,13 @@ def test_a_wrong_term_is_refused(field: str, terms: object, words: str) -> None:
         ({"amiFamily": "Bottlerocket"}, "amiFamily: write AL2023, as the alias"),
         ({"amiFamily": "Windows2022"}, "amiFamily: Windows instances are not launched"),
         ({"amiFamily": "Ubuntu"}, "amiFamily: use one of AL2, AL2023, Bottlerocket, Custom"),
-        ({"amiSelectorTerms": [{"id": "ami-1"}]}, "amiFamily: write the family that decides how"),
+        (
+            {
+                "amiSelectorTerms": [{"id": "ami-1"}],
+                "blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": {"snapshotID": "s"}}],
+            },
+            "amiFamily: write the family that decides how",
+        ),
         ({"role": "workers"}, "role: write exactly one of role and instanceProfile"),
         ({"instanceProfile": "absent"}, "role: write exactly one of role and instanceProfile"),
         ({"instanceProfile": ""}, "instanceProfile: write a name, or remove the field"),
