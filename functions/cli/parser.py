@@ -31,7 +31,12 @@ def unwritable(option: str, name: str | None) -> str:
     if name is None:
         return ""
     path = Path(name)
-    there = path if path.exists() else path.parent
-    if path.is_dir() or not os.access(there, os.W_OK) or (there != path and not there.is_dir()):
-        return f"{option} {name}: cannot be written: name a file in a folder that exists"
-    return ""
+    why = "name a file in a folder that exists"
+    try:
+        there = path if path.exists() else path.parent
+        writable = os.access(there, os.W_OK) and (there == path or there.is_dir())
+        return (
+            "" if writable and not path.is_dir() else f"{option} {name}: cannot be written: {why}"
+        )
+    except OSError as error:
+        return f"{option} {name}: cannot be written: {error.strerror}: {why}"

@@ -122,9 +122,12 @@ def _errors_kept() -> Iterator[list[object]]:
 def _plugin(path: str, context: str | None) -> str:
     """Return the command that a context's user gets credentials from."""
     config: Any = KubeConfigMerger(path).config  # type: ignore[no-untyped-call]
-    chosen = config["contexts"].get_with_name(context or config["current-context"])
-    user = config["users"].get_with_name(chosen["context"]["user"])["user"]
-    return str(user["exec"].safe_get("command"))
+    try:
+        chosen = config["contexts"].get_with_name(context or config["current-context"])
+        user = config["users"].get_with_name(chosen["context"]["user"])["user"]
+        return str(user["exec"].safe_get("command"))
+    except _UNUSABLE:
+        return "without a command"
 
 
 def _api(

@@ -15,7 +15,6 @@ from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resourc
 from shared.ports import NodePorts
 
 LEARNED: Final = "learned#"
-_OF: Final = "of"
 _IMAGE: Final = "image"
 _SHOWN: Final = "shown"
 _COUNTED: Final = (CPU, EPHEMERAL_STORAGE, MEMORY, PODS)
@@ -26,9 +25,9 @@ _KEEP: Final = timedelta(days=30)
 def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
     """Remember what a node has of that of which its launch was planned with more.
 
-    Kept by Provisioner and type: disks, kubelet settings and user data are the Provisioner's. The
-    least of several nodes counts, as machines of one type differ a little; a node of another
-    image, or of a Provisioner that has changed, begins the record anew.
+    Kept by type and by what the Provisioner was at the launch: disks, kubelet settings and user
+    data are its own. The least of several nodes counts, as machines of one type differ a little; a
+    node of another image begins the record anew.
 
     Source: https://github.com/aws/karpenter-provider-aws/blob/v1.8.2/pkg/providers/instancetype/instancetype.go
     (UpdateInstanceTypeCapacityFromNode, 2026-11: the least memory, by type and images).
@@ -41,17 +40,14 @@ def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
         for item in _COUNTED
         if slot.allocatable[item] > node.allocatable[item] > 0
     }
-    name = f"{LEARNED}{slot.provisioner}#{slot.offering.instance_type}"
+    shape, image = (node.annotations.get(key, "") for key in (keys.PROVISIONER_HASH, keys.IMAGE_ID))
+    name = f"{_of(slot.provisioner, shape)}{slot.offering.instance_type}"
     memo = ports.ledger.memo(ports.cluster.name, name)
-    source = {
-        _OF: node.annotations.get(keys.PROVISIONER_HASH, ""),
-        _IMAGE: node.annotations.get(keys.IMAGE_ID, ""),
-    }
     known: dict[str, int] = dict(memo.value.get(_SHOWN, {}))
     shown = {item: node.allocatable[item] or known[item] for item in sorted({*missing, *known})}
-    if all(memo.value.get(key) == text for key, text in source.items()):
+    if memo.value.get(_IMAGE) == image:
         shown = {item: min(amount, known.get(item, amount)) for item, amount in shown.items()}
-    value = {**source, _SHOWN: shown}
+    value = {_IMAGE: image, _SHOWN: shown}
     if shown and value != memo.value:
         # A faster writer has learned as much.
         until = ports.clock.now() + _KEEP
@@ -61,11 +57,14 @@ def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
 
 def observed(memos: Iterable[Memo], provisioner: Provisioner) -> Mapping[str, Resources]:
     """Return what nodes of a Provisioner as it is now have shown at the least, by type."""
-    prefix = f"{LEARNED}{provisioner.name}#"
-    of_owner = [memo for memo in memos if memo.name.startswith(prefix)]
-    shape = shape_hash(provisioner) if of_owner else ""
+    memos = tuple(memos)
+    prefix = _of(provisioner.name, shape_hash(provisioner)) if memos else ""
     return {
         memo.name.removeprefix(prefix): Resources.from_mapping(memo.value[_SHOWN])
-        for memo in of_owner
-        if memo.value[_OF] == shape
+        for memo in memos
+        if memo.name.startswith(prefix)
     }
+
+
+def _of(provisioner: str, shape: str) -> str:
+    return f"{LEARNED}{provisioner}#{shape}#"

@@ -83,6 +83,16 @@ def test_a_credential_plugin_that_fails_is_named_with_what_it_said(
     assert logging.root.handlers == handlers
 
 
+def test_a_credential_plugin_that_is_no_mapping_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    plugged(path, "http://127.0.0.1:1", {}, "x")
+    document = json.loads(path.read_text())
+    document["users"][0]["user"]["exec"] = "aws eks get-token"
+    path.write_text(json.dumps(document))
+    with pytest.raises(PermanentError, match="exec without a command: malformed request"):
+        connect_kubeconfig(str(path))
+
+
 def test_in_a_terminal_a_plugin_has_said_itself_what_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,10 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(
         assert said(capsys, "demo", "--report", str(path)) == (
             f"dovetail: --report {path}: cannot be written: name a file in a folder that exists"
         )
+    told = said(capsys, "demo", "--report", "x" * 300)
+    assert told.endswith(
+        "x: cannot be written: File name too long: name a file in a folder that exists"
+    )
 
 
 def test_a_log_folder_that_cannot_be_made_is_refused_before_the_work(

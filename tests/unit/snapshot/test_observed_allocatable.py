@@ -76,6 +76,8 @@ def test_nothing_is_known_of_a_provisioner_that_has_changed() -> None:
     changed = provisioner(kubelet=KubeletConfiguration(max_pods=8))
     assert known(world, changed) == {}
     learn(world.ports, shown(1850, shape=shape_hash(changed)), planned_with())
+    # A machine that was launched before the change joins last.
+    learn(world.ports, shown(1700), planned_with())
     assert known(world, changed) == {TYPE: {"cpu": 1850}}
 
 
