@@ -127,22 +127,21 @@ def with_provisioners(
         provisioners: Instead of those of the same name, or beside the others.
     """
     given = {found.name: found for found in provisioners}
-    known = {site.provisioner for site in snapshot.sites}
     zones = tuple(sorted({zone for site in snapshot.sites for zone in site.zones}))
     kept = [found for found in snapshot.provisioners if found.name not in given]
-    new = [
-        ProvisionerSite(
-            provisioner=owner.name,
-            zones=zones,
-            without_image=never_with_image(owner.template, snapshot.instance_types),
-        )
-        for owner in given.values()
-        if owner.name not in known
-    ]
+    machines = {found.name: (found.template, found.kubelet) for found in snapshot.provisioners}
+    sites = {site.provisioner: site for site in snapshot.sites}
+    for owner in given.values():
+        if machines.get(owner.name) == (owner.template, owner.kubelet):
+            continue
+        # What its images boot, and what its nodes have, is known of the recorded one alone.
+        site = sites.get(owner.name, ProvisionerSite(provisioner=owner.name, zones=zones))
+        without_image = never_with_image(owner.template, snapshot.instance_types)
+        sites[owner.name] = replace(site, without_image=without_image, observed={})
     return replace(
         snapshot,
         provisioners=tuple(sorted((*kept, *provisioners), key=lambda found: found.name)),
-        sites=(*snapshot.sites, *new),
+        sites=tuple(sites.values()),
     )
 
 

@@ -29,8 +29,10 @@ from shared.packing.search.budget import OutOfTime, SearchBudget
 from shared.packing.search.first_fit import pack_simply
 from shared.packing.second_tries import (
     fee_for_fewer,
+    has_few_pairs,
     is_better,
     is_quick,
+    left_out,
     left_out_and_cost,
     rents_of_limits,
 )
@@ -181,10 +183,11 @@ def plan(
 
 
 def _or_simple(problem: PackingProblem, packing: Packing, allowed: frozenset[int]) -> Packing:
-    """Return a plan, or the simple packer's where that leaves fewer pods out, or costs less."""
-    if not is_quick(problem, len(packing.nodes) + len(problem.bins)):
+    """Return a plan, or the simple packer's where that leaves fewer pods out."""
+    if not is_quick(problem, len(packing.nodes) + len(problem.bins)) or not has_few_pairs(problem):
         return packing
-    return min(packing, pack_simply(problem, allowed), key=left_out_and_cost)
+    simple = pack_simply(problem, allowed)
+    return simple if left_out(simple) < left_out(packing) else packing
 
 
 def _placed(problem: PackingProblem, packing: Packing) -> list[int]:

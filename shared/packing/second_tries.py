@@ -13,6 +13,8 @@ _LEAST_NODES: Final = 2
 _LEAST_MORE: Final = 50_000
 # Nodes times classes beyond which a second plan takes too long.
 _MUCH: Final = 20_000
+# Classes times shapes beyond which plans that only limits ask for take too long.
+_MANY_PAIRS: Final = 30_000
 # A node is worth so many times the part of its price that fewer nodes may cost more: with that,
 # plans come close to it when a sixth of the nodes goes.
 _FEE_PARTS: Final = 6
@@ -35,6 +37,11 @@ def is_quick(problem: PackingProblem, nodes: int) -> bool:
     return nodes * len(problem.classes) <= _MUCH
 
 
+def has_few_pairs(problem: PackingProblem) -> bool:
+    """Return whether classes and shapes are so few that trying all pairs takes little time."""
+    return len(problem.classes) * len(problem.shapes) <= _MANY_PAIRS
+
+
 def rents_of_limits(
     problem: PackingProblem, bought: Packing, kinds: Sequence[MachineKind]
 ) -> Iterator[list[int]]:
@@ -44,6 +51,8 @@ def rents_of_limits(
     expensive nodes. Where pods wait, a limit counts as reached when half of it is used: nodes may
     be too large for what is left of it.
     """
+    if not has_few_pairs(problem):
+        return
     spent: dict[str, int] = {}
     used: dict[tuple[str, str], int] = {}
     for node in bought.nodes:
@@ -73,9 +82,14 @@ def rents_of_limits(
         ]
 
 
+def left_out(packing: Packing) -> int:
+    """Return how many pods have no place."""
+    return sum(count for _, count, _ in packing.unplaced)
+
+
 def left_out_and_cost(packing: Packing) -> tuple[int, int]:
     """Return what plans are compared by: pods left out, then the price."""
-    return sum(count for _, count, _ in packing.unplaced), packing.cost_micros_per_hour
+    return left_out(packing), packing.cost_micros_per_hour
 
 
 def is_better(problem: PackingProblem, again: Packing, before: Packing) -> bool:

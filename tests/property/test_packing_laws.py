@@ -223,6 +223,27 @@ def test_no_plan_leaves_more_pods_out_than_the_simple_packers(asked: PackingProb
 
 @given(asked=problems())
 @QUICK
+def test_a_pod_that_fits_nothing_changes_nothing_for_others(asked: PackingProblem) -> None:
+    placed = _placeable(asked)
+    asked = replace(
+        asked,
+        classes=tuple(
+            replace(pod_class, count=count)
+            for pod_class, count in zip(asked.classes, placed, strict=True)
+        ),
+    )
+    huge = PodClass(requests=Resources.of(cpu=10**9), count=1)
+    beside = replace(
+        asked,
+        classes=(*asked.classes, huge),
+        compatible=(*asked.compatible, 0),
+        compatible_bins=(*asked.compatible_bins, 0),
+    )
+    assert pack(beside).nodes == pack(asked).nodes
+
+
+@given(asked=problems())
+@QUICK
 def test_no_plan_costs_more_than_the_simple_packers(asked: PackingProblem) -> None:
     plain = PackingSettings(
         node_fee_micros_per_hour=0,

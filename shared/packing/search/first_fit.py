@@ -4,6 +4,8 @@ Its plans are expensive, but it is short enough to verify by reading. It is the 
 checker refuses a plan, and a candidate where pods are left out.
 """
 
+from collections.abc import Mapping
+
 from shared.model.resources import Resources
 from shared.packing.problem import (
     LIMIT,
@@ -45,6 +47,7 @@ def pack_simply(problem: PackingProblem, allowed: frozenset[int]) -> Packing:
     left = {name: dict(room.items) for name, room in problem.limits.items()}
     bins = [_Node(i, i, free) for i, free in enumerate(problem.bins)]
     nodes: list[_Node] = []
+    rooms = {number: dict(problem.shapes[number].allocatable.items) for number in sorted(allowed)}
     unplaced = []
     order = sorted(
         range(len(problem.classes)), key=lambda k: (_size(problem.classes[k]), -k), reverse=True
@@ -58,7 +61,7 @@ def pack_simply(problem: PackingProblem, allowed: frozenset[int]) -> Packing:
         for node in nodes:
             if count and problem.compatible[index] >> node.mask_place & 1:
                 count -= node.add(index, one, count)
-        count, reason = _buy(problem, index, count, allowed, nodes, left)
+        count, reason = _buy(problem, index, count, rooms, nodes, left)
         if count:
             unplaced.append((index, count, reason))
     bought = tuple(_packed(problem, node) for node in nodes)
@@ -78,15 +81,15 @@ def _buy(
     problem: PackingProblem,
     index: int,
     count: int,
-    allowed: frozenset[int],
+    rooms: Mapping[int, Mapping[str, int]],
     nodes: list[_Node],
     left: dict[str, dict[str, int]],
 ) -> tuple[int, str]:
     """Open nodes for a class; return how many pods are left and why."""
     one = problem.classes[index]
     fits = {
-        number: _fitting(one.requests, dict(problem.shapes[number].allocatable.items))
-        for number in (sorted(allowed) if count else ())
+        number: _fitting(one.requests, room)
+        for number, room in (rooms.items() if count else ())
         if problem.compatible[index] >> number & 1
     }
     reason = NO_SHAPE
@@ -129,7 +132,7 @@ def _packed(problem: PackingProblem, node: _Node) -> PackedNode:
     )
 
 
-def _fitting(requests: Resources, room: dict[str, int]) -> int:
+def _fitting(requests: Resources, room: Mapping[str, int]) -> int:
     counts = [max(room.get(name, 0), 0) // amount for name, amount in requests.items if amount > 0]
     return min(counts, default=1 << 30)
 

@@ -93,13 +93,15 @@ def _first_fit(
 ) -> list[Planned]:
     """Return the simple packer's plan, each node of the cheapest kind that holds its pods.
 
-    Nothing where that takes long.
+    Nothing where that takes long, or where limits cut plans off: what is cheapest without them may
+    hold fewer pods within them.
 
     It wins where few pods differ in what they may run on and in what they ask for beside cpu and
     memory: the others fill nodes by what is scarce in the mean.
     """
     present = sum([1 for count in counts if count])
-    if sum(counts) > _SMALL_PODS or present * len(priced.kinds) > _FEW_PAIRS:
+    many = sum(counts) > _SMALL_PODS or present * len(priced.kinds) > _FEW_PAIRS
+    if many or problem.limits:
         return []
     classes = zip(problem.classes, counts, strict=True)
     alone = replace(
@@ -107,7 +109,6 @@ def _first_fit(
         classes=tuple([replace(pod_class, count=count) for pod_class, count in classes]),
         bins=(),
         compatible_bins=(0,) * len(counts),
-        limits={},
     )
     shapes = frozenset([kind.shapes[0] for kind in priced.kinds])
     found = Counter([node.contents for node in pack_simply(alone, shapes).nodes])

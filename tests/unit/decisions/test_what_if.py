@@ -8,7 +8,7 @@ from shared.decisions.record import decision_document
 from shared.decisions.replay import Decision, load_decision
 from shared.decisions.what_if import paid_micros, replayed, with_provisioners
 from shared.model import labels as keys
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import KubeletConfiguration, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
@@ -86,6 +86,21 @@ def test_a_new_provisioner_has_subnets_where_others_have_them() -> None:
 def test_a_new_provisioner_does_not_buy_what_its_images_never_boot() -> None:
     scene = snapshot(instance_types=(instance_type("a1.large"), instance_type("m5.large")))
     assert with_provisioners(scene, [provisioner("more")]).sites[-1].without_image == {"a1.large"}
+
+
+def test_what_is_known_of_recorded_machines_holds_for_no_others() -> None:
+    scene = snapshot()
+    site = dataclasses.replace(
+        scene.sites[0],
+        without_image=frozenset({"m5.large"}),
+        observed={"m5.large": Resources.of(pods=2)},
+    )
+    scene = dataclasses.replace(scene, sites=(site,))
+    same = provisioner(weight=7)
+    assert with_provisioners(scene, [same]).sites == (site,)
+    other = provisioner(kubelet=KubeletConfiguration(max_pods=110))
+    (found,) = with_provisioners(scene, [other]).sites
+    assert (found.zones, found.without_image, found.observed) == (site.zones, frozenset(), {})
 
 
 def test_nodes_are_paid_for_as_long_as_later_decisions_see_them() -> None:

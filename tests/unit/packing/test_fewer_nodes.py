@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.packing.second_tries import is_better
+from shared.packing.second_tries import has_few_pairs, is_better, rents_of_limits
 from tests.unit.packing.packing_cases import PLAIN, amounts, good, names, pod, problem, shape
 
 SMALL = shape("m.large", 100_000, cores=2, gib=8)
@@ -59,3 +59,15 @@ def test_a_plan_that_leaves_pods_out_is_never_taken() -> None:
     before = good(asked)
     less = replace(before, nodes=before.nodes[:1], unplaced=((0, 399, "limit"),))
     assert not is_better(asked, less, before)
+
+
+def test_under_a_limit_more_is_tried_only_where_classes_and_shapes_are_few() -> None:
+    lean = shape("c.large", 85_000, cores=2, gib=4)
+    roomy = shape("r.large", 130_000, cores=2, gib=16)
+    limits = {"default": amounts(cpu=4000)}
+    asked = problem([pod(100, 1, 14)], shapes=(lean, roomy), limits=limits)
+    made = good(asked)
+    assert made.unplaced == ()
+    many = replace(asked, classes=asked.classes * 20_000)
+    assert not has_few_pairs(many)
+    assert not list(rents_of_limits(many, made, ()))
