@@ -19,6 +19,7 @@ from shared.snapshot.images import (
     accelerators_of_images,
     as_read,
     demanded_labels,
+    no_image,
     resolve_images,
 )
 
@@ -206,8 +207,7 @@ def _problems(
         chosen = _with(owner.template.security_group_selector)
         missing.append(f"{fields.security_groups} finds no security group{chosen}")
     if not own and not table.ids:
-        lost = f"no image is found: {fields.images} finds none, or the family has none for us"
-        missing.append(ended or lost)
+        missing.append(ended or no_image(owner.dialect))
     if problem := role_problem(ports, owner.template):
         missing.append(problem)
     return missing

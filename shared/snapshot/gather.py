@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
+from typing import NamedTuple
 
 from shared.brakes.refusals import KnownRefusals, RefusalBook
 from shared.model.dialect import Dialect
@@ -21,7 +22,7 @@ from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.ports import ClusterPorts, Site
 from shared.ports.cluster import EachPage, nothing
 from shared.snapshot.deployment import DOLLARS, deploy_command
-from shared.snapshot.images import resolve_images
+from shared.snapshot.images import no_image, resolve_images
 from shared.snapshot.launch_body import LaunchBody
 from shared.snapshot.observed_allocatable import LEARNED, observed
 from shared.snapshot.volumes import with_volumes
@@ -45,6 +46,13 @@ class Gathered:
     notes: tuple[str, ...] = ()
     bodies: tuple[LaunchBody, ...] = ()
     refusals: KnownRefusals = field(default_factory=KnownRefusals)
+
+
+class Images(NamedTuple):
+    """Whether a template has images at all, and the types that none of them boots."""
+
+    found: bool
+    lacked: frozenset[str]
 
 
 def gather(
@@ -80,7 +88,7 @@ def gather(
     types = ports.catalog.instance_types() if anything else ()
     learned = ports.ledger.memos(cluster.name, LEARNED) if anything else ()
     unavailable = _unavailable(ports, types, taken_at) if anything else frozenset()
-    without_image = cache(partial(_without_image, ports, types))
+    images_of = cache(partial(_images_of, ports, types))
     snapshot = ClusterSnapshot(
         cluster=cluster.name,
         taken_at=taken_at,
@@ -90,9 +98,7 @@ def gather(
         provisioners=provisioners,
         sites=tuple(
             dataclasses.replace(
-                _site(
-                    ports, provisioner, sites[provisioner.name], refusals, taken_at, without_image
-                ),
+                _site(ports, provisioner, sites[provisioner.name], refusals, taken_at, images_of),
                 observed=observed(learned, provisioner),
             )
             for provisioner in provisioners
@@ -215,7 +221,7 @@ def _site(
     site: Site,
     refusals: KnownRefusals,
     now: datetime,
-    without_image: Callable[[NodeTemplate, Dialect], frozenset[str]],
+    images_of: Callable[[NodeTemplate, Dialect], Images | None],
 ) -> ProvisionerSite:
     known = refusals.of(ports, provisioner, site)
     if known.blocked(now):
@@ -233,29 +239,34 @@ def _site(
         zones, reason = (), f"no security group is found by {wanted}"
     if zones and (problem := role_problem(ports, template)):
         zones, reason = (), problem
+    images = images_of(template, provisioner.dialect) if zones else None
+    if images is not None and not images.found:
+        zones, reason = (), no_image(provisioner.dialect)
     return ProvisionerSite(
         provisioner=provisioner.name,
         zones=zones,
         reason=reason,
         refused=known.left_out(now),
-        without_image=without_image(template, provisioner.dialect) if zones else frozenset(),
+        without_image=images.lacked if images is not None else frozenset(),
     )
 
 
-def _without_image(
+def _images_of(
     ports: ClusterPorts,
     instance_types: Sequence[InstanceType],
     template: NodeTemplate,
     dialect: Dialect,
-) -> frozenset[str]:
-    """Return the types that no image of a template boots, as far as images can be found now.
+) -> Images | None:
+    """Return what the images of a template boot, None where that is not known now.
 
     A launch looks for them again, and says what is wrong: no answer must not stop the pods that
-    need none, or those of other Provisioners.
+    need none, or those of other Provisioners. A launch template of the user's own has its image.
     """
+    if template.launch_template:
+        return None
     try:
         version = ports.cloud.endpoint().version
         images = resolve_images(ports.cloud, template, version, instance_types, dialect)
     except AutoscalerError:
-        return frozenset()
-    return images.lacks(instance_types)
+        return None
+    return Images(found=bool(images.ids), lacked=images.lacks(instance_types))

@@ -49,6 +49,13 @@ class ImageTable:
         return ImageTable(kinds=self.kinds, ids={**self.ids, **known})
 
 
+def no_image(dialect: Dialect) -> str:
+    """Return that there is no image for a Provisioner's machines, for people."""
+    return (
+        f"no image is found: {dialect.selectors.images} finds none, or the family has none for us"
+    )
+
+
 def resolve_images(
     cloud: CloudProvider,
     template: NodeTemplate,

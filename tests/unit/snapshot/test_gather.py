@@ -131,6 +131,15 @@ def test_a_site_knows_the_types_that_no_image_boots() -> None:
     assert [site.without_image for site in found] == [frozenset()] * 2
 
 
+def test_a_provisioner_without_any_image_leaves_its_pods_to_others() -> None:
+    chosen = replace(provisioner().template, ami_selector=selector_of({"team": "red"}))
+    world = World(provisioner("first", template=chosen, weight=9), provisioner(), pod())
+    (site, _) = sorted(gather(world.ports, "p").snapshot.sites, key=lambda site: site.zones)
+    assert (site.provisioner, site.zones) == ("first", ())
+    assert site.reason.startswith("no image is found: amiSelector finds none")
+    assert world.provision().nodes_launched == 1
+
+
 def test_images_that_cannot_be_read_now_are_looked_for_by_the_launch() -> None:
     world = World(provisioner(), pod())
     world.cloud.throttle_next("image_ids")

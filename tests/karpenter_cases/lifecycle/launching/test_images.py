@@ -89,7 +89,7 @@ def test_where_no_image_is_found_nothing_is_bought() -> None:
     there = bought(choosing(image("ami-1")))
     assert not is_bound(there, "a")
     assert there.cloud.templates == {}
-    assert "CannotLaunch" in {kube_event.reason for kube_event in there.cluster.kube_events}
+    assert "amiSelector finds none" in there.messages("FailedProvisioning")[0]
 
 
 def test_where_no_machine_boots_the_image_nothing_is_bought() -> None:

@@ -114,7 +114,7 @@ def test_each_image_has_a_template_for_its_own_types() -> None:
     none = world(named_pool(), changed_class(**own), types=LARGE)
     none.cloud.images = (image("ami-1"),)
     assert bought(none).alive == []
-    assert none.messages("CannotLaunch")
+    assert "amiSelectorTerms finds none" in none.messages("FailedProvisioning")[0]
 
 
 def test_soft_eviction_takes_no_room() -> None:
