@@ -15,7 +15,7 @@ from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 
 # A new node may cost up to so much more than the cheapest, in percent: what it replaces bounds it.
-_OPTION_CEILING: Final = 100
+_OPTION_CEILING: Final = 900
 
 
 def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapshot:
