@@ -4,8 +4,10 @@ import dataclasses
 
 from shared.disruption.consolidation import Method, Outlook, consolidate
 from shared.disruption.settings import DisruptionSettings
+from shared.disruption.simulation import by_price
 from shared.model import labels as keys
 from shared.model.resources import Resources
+from shared.packing.problem import PackingSettings
 from tests.builders import (
     CATALOG,
     GIB,
@@ -161,7 +163,7 @@ def test_limits_count_the_old_node_while_the_new_one_comes() -> None:
 
 
 def test_spot_becomes_spot_only_with_enough_cheaper_types_however_many_zones_sell_each() -> None:
-    types = tuple(instance_type(f"m{n}.large", price=96_000 + 60_000 * n) for n in range(4))
+    types = tuple(instance_type(f"m{n}.large", price=96_000 + 300 * n) for n in range(5, 9))
     seen = cluster(
         spot("a", "m5.2xlarge"),
         bound=several_on("a", 2),
@@ -174,6 +176,24 @@ def test_spot_becomes_spot_only_with_enough_cheaper_types_however_many_zones_sel
     assert found is not None
     options = found.plan.nodes[0].options
     assert len({option.offering.instance_type for option in options}) >= 3
+
+
+def test_types_far_from_the_cheapest_count_among_those_that_could_serve() -> None:
+    types = tuple(instance_type(f"m{5 + n}.large", price=96_000 + 60_000 * n) for n in range(4))
+    seen = cluster(
+        spot("a", "m5.2xlarge"),
+        bound=several_on("a", 2),
+        provisioners=(SPOT_ONLY,),
+        instance_types=(*types, CATALOG[1]),
+    )
+    packing = by_price(PackingSettings())
+
+    found = {
+        many: consolidate(seen, (), DisruptionSettings(spot_types=many), packing, most_nodes=9)
+        for many in (4, 5)
+    }
+    assert found[4].best is not None
+    assert found[5].best is None
 
 
 def test_two_spot_nodes_become_one_whatever_the_number_of_types() -> None:
