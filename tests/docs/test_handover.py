@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 UNINSTALL = ROOT / "docs" / "operations" / "uninstall.md"
 MIGRATION = ROOT / "docs" / "migration.md"
-OURS = "karpenter.sh/provisioner-name"
+POOL = [f"../delete-node/v1/{name}.yaml" for name in ("node-class", "node-pool")]
+OWNERS = {"karpenter.sh/provisioner-name": ["provisioner.yaml"], "karpenter.sh/nodepool": POOL}
 # As it is installed, without a terminal to ask at; the pages' cluster is called prod.
 DOVETAIL = f"""dovetail() {{
     local words=("${{@/#prod/{CLUSTER}}}")
@@ -35,10 +36,11 @@ ALIVE = ("pending", "running", "stopping", "stopped")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """A shell beside a world that runs ten pods on Dovetail's nodes."""
+    """A shell beside a world that runs ten pods on Dovetail's nodes, which carry a label."""
 
     world: World
     folder: Path
+    label: str
 
     def run(self, command: str) -> str:
         """Run a command of a page as it stands; return what it says on standard output."""
@@ -85,12 +87,16 @@ class Terminal:
             time.sleep(0.5)
 
 
-@pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
+@pytest.fixture(params=OWNERS, ids=("provisioner", "node-pool"))
+def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Terminal]:
     console = Console(file=io.StringIO())
     with World(WorldOptions(speed=10, keep_logs=tmp_path / "logs"), console.print) as world:
         scenario = load_scenario("inflate")
-        scenario = dataclasses.replace(scenario, steps=scenario.steps[:1])
+        first = scenario.steps[0]
+        first = dataclasses.replace(
+            first, does={**first.does, "apply": [*OWNERS[request.param], "deployment.yaml"]}
+        )
+        scenario = dataclasses.replace(scenario, steps=(first,))
         observer = Observer(world.cluster, world.client("ec2"))
         observer.start()
         try:
@@ -98,14 +104,15 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
         finally:
             observer.stop()
         assert result.failures == ()
-        yield Terminal(world=world, folder=tmp_path)
+        yield Terminal(world=world, folder=tmp_path, label=request.param)
 
 
 def test_drained_nodes_leave_no_machine_and_no_finalizer(terminal: Terminal) -> None:
-    (pause,) = steps(UNINSTALL, "1. ")
-    terminal.run(pause)
-    delete, look = steps(UNINSTALL, "2. ")[:2]
-    assert delete.startswith("kubectl delete nodes -l")
+    for command in steps(UNINSTALL, "1. "):
+        terminal.run(command)
+    look, delete = steps(UNINSTALL, "2. ")[:2]
+    assert delete == f"{look} | xargs kubectl delete nodes"
+    assert terminal.run(look).strip()
     terminal.run(delete)
     terminal.until(lambda: terminal.run(look).strip() == "", "our nodes stay")
     for command in steps(UNINSTALL, "3. "):
@@ -120,23 +127,33 @@ def test_drained_nodes_leave_no_machine_and_no_finalizer(terminal: Terminal) -> 
     assert terminal.run(templates).split() == []
 
 
-@pytest.mark.parametrize("page", [UNINSTALL, MIGRATION], ids=lambda page: str(page.stem))
-def test_nodes_that_are_handed_over_are_not_terminated(terminal: Terminal, page: Path) -> None:
-    heading = "2. " if page == UNINSTALL else "Node by node"
+def test_nodes_that_are_released_are_not_terminated(terminal: Terminal) -> None:
+    _, _, release, _ = steps(UNINSTALL, "2. ")
+    _release(terminal, release)
+
+
+@pytest.mark.parametrize("terminal", [next(iter(OWNERS))], indirect=True)
+def test_nodes_that_migration_releases_are_not_terminated(terminal: Terminal) -> None:
     words = ("kubectl label nodes", "kubectl get nodes -l dovetail.dev/released")
-    handing = [step for step in steps(page, heading) if step.startswith(words)]
+    handing = [step for step in steps(MIGRATION, "Node by node") if step.startswith(words)]
     assert len(handing) == 3
-    nodes = terminal.run(f"kubectl get nodes -l {OURS} -o name").split()
+    _release(terminal, *handing)
+
+
+def _release(terminal: Terminal, *handing: str) -> None:
+    nodes = terminal.run(f"kubectl get nodes -l {terminal.label} -o name").split()
+    assert nodes
     machines = set(terminal.machines())
-    terminal.run(steps(UNINSTALL, "1. ")[0])
-    for command in handing:
+    for command in (*steps(UNINSTALL, "1. "), *handing):
         terminal.run(command)
     (untag,) = [step for step in steps(UNINSTALL, "2. ") if step.startswith("aws ec2 delete-tags")]
     for machine in sorted(machines):
         terminal.run(untag.replace("i-0123456789abcdef0", machine))
     terminal.run("kubectl delete deployment inflate")
-    # Kubernetes deletes what a Provisioner owns with it.
-    terminal.run(steps(UNINSTALL, "3. ")[0])
+    # Kubernetes deletes what a Provisioner or NodePool owns with it.
+    for command in steps(UNINSTALL, "3. ")[:2]:
+        assert command.startswith("kubectl delete")
+        terminal.run(command)
     for _ in range(2):
         FaultInjection(terminal.world.control, terminal.world.client).sweep_now()
         time.sleep(3)
@@ -148,4 +165,4 @@ def test_nodes_that_are_handed_over_are_not_terminated(terminal: Terminal, page:
         "-o jsonpath='{.items[*].metadata.finalizers}'"
     )
     assert finalizers.strip() == ""
-    assert terminal.run(f"kubectl get nodes -l {OURS} -o name").strip() == ""
+    assert terminal.run(f"kubectl get nodes -l {terminal.label} -o name").strip() == ""
