@@ -36,7 +36,7 @@ _LEDGER_OPERATIONS: Final = (
 
 
 class AlarmFactory:
-    """Makes alarms that notify one SNS topic, or none."""
+    """Makes alarms that tell one SNS topic, or none, when they ring and when they are OK again."""
 
     def __init__(self, scope: Construct, *, topic_arn: str) -> None:
         self._scope = scope
@@ -67,6 +67,7 @@ class AlarmFactory:
         )
         if self._action is not None:
             alarm.add_alarm_action(self._action)
+            alarm.add_ok_action(self._action)
 
     def add_when_silent(
         self,

@@ -241,7 +241,7 @@ def test_a_stack_for_trying_out_leaves_nothing_behind() -> None:
     template.has_resource_properties("AWS::DynamoDB::Table", {"DeletionProtectionEnabled": False})
 
 
-def test_alarms_are_sent_to_the_topic_that_is_given() -> None:
+def test_alarms_are_sent_to_the_topic_that_is_given_and_their_end_too() -> None:
     topic = "arn:aws:sns:eu-west-1:123456789012:ring"
     stack = Stack(App(), "S")
     queues = Queues(
@@ -251,7 +251,9 @@ def test_alarms_are_sent_to_the_topic_that_is_given() -> None:
 
     template = assertions.Template.from_stack(stack)
     template.resource_count_is("AWS::CloudWatch::Alarm", 3)
-    template.all_resources_properties("AWS::CloudWatch::Alarm", {"AlarmActions": [topic]})
+    template.all_resources_properties(
+        "AWS::CloudWatch::Alarm", {"AlarmActions": [topic], "OKActions": [topic]}
+    )
 
 
 def _alarms(template: Template) -> Mapping[str, Resource]:
