@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo page page-test page-browser test check check-types check-others supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults corpus peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart release lock \
+.PHONY: help setup demo page page-test page-browser test check check-types check-others supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults corpus peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access metrics chart release lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -171,6 +171,9 @@ crds: setup  ## Make the definitions of the custom resources again from their mo
 
 access: setup  ## Make the roles in the cluster again from their table (tools/manifests/access.py)
 	@$(BIN)/python -m tools.manifests.access
+
+metrics: setup  ## Make the tables of docs/operations/metrics.md again from infra/aws/metrics.py
+	@$(BIN)/python -m tools.metrics_table
 
 chart: setup  ## Make the Helm chart from infra/cluster (.build/chart)
 	@$(BIN)/python -m tools.manifests.chart

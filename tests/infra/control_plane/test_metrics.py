@@ -15,6 +15,8 @@ from shared.provisioning.report import ProvisionReport
 from shared.runtime.observability import CLUSTER_DIMENSION, NAMESPACE, UNITS
 from shared.sweep.sweep import SweepReport
 from tests.infra.templates import Template, walk
+from tools.made_part import replaced
+from tools.metrics_table import MARKS, PAGE, tables
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLE = {metric_plan.name: metric_plan for metric_plan in METRICS}
@@ -57,6 +59,13 @@ def test_each_metric_names_its_function_and_the_next_step() -> None:
         assert metric_plan.service in {plan.name for plan in FUNCTIONS}
         assert len(metric_plan.action) > 20
         assert len(metric_plan.action.splitlines()) == 1
+
+
+def test_the_page_lists_each_metric_as_it_is() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert replaced(page, tables(), MARKS) == page
+    assert page.count("\n| `") == len(METRICS)
 
 
 def _widgets(template: Template) -> list[dict[str, Any]]:
