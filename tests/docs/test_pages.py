@@ -126,6 +126,16 @@ def test_settings_exist_with_their_defaults() -> None:
                 assert f'"{name}"' in source, f"context key {name}"
 
 
+def test_every_choice_of_the_deployment_is_listed() -> None:
+    listed = {
+        name
+        for names, *_ in pages.rows(SETTINGS, "Of the deployment")
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    choices = {field.name.removesuffix("_seconds") for field in dataclasses.fields(Config)}
+    assert listed == choices
+
+
 def _as_written(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
@@ -201,6 +211,17 @@ def test_the_help_of_each_command_has_an_example_that_it_takes(
         assert examples, command
         for example in examples:
             parser().parse_args(shlex.split(example))
+
+
+def test_the_rights_of_each_command_outside_the_local_world_are_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--help"])
+    commands = re.findall(r"^    ([a-z-]+)(?: |$)", capsys.readouterr().out, re.MULTILINE)
+    rows = pages.rows(ROOT / "docs" / "security.md", "Rights of the commands")
+    listed = {name for names, *_ in rows for name in re.findall(r"`([a-z-]+)`", names)}
+    assert listed == {*commands} - {"break", "demo", "scenarios", "up"}
 
 
 def test_help_says_what_each_command_is_for(capsys: pytest.CaptureFixture[str]) -> None:
