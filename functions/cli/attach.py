@@ -176,7 +176,10 @@ def _detach(runtime: "InstallationRuntime", arguments: argparse.Namespace) -> in
         )
         return NOT_DONE
     stack = f"DovetailCluster-{runtime.cluster.replace('_', '-')}"
-    sys.stdout.write(f"detached; next, its stack: npx cdk destroy {stack}\n")
+    sys.stdout.write(
+        f"detached; next, its stack: npx cdk destroy {stack}, with the -c options it was deployed "
+        "with\n"
+    )
     return DONE
 
 
@@ -210,13 +213,15 @@ def _held(runtime: "InstallationRuntime") -> str:
         if len(nodes) == 1:
             named = f"Node {nodes[0]} of Dovetail exists"
         return (
-            f"{named}: pause the Provisioners and delete the Nodes (docs/operations/uninstall.md), "
-            "or give --leave-nodes: then nothing removes their finalizer"
+            f"{named}: pause Provisioners and NodePools and delete the Nodes "
+            "(docs/operations/uninstall.md), or give --leave-nodes: then nothing removes their "
+            "finalizer"
         )
     launches = runtime.open_launches()
     if launches:
         return (
-            "a launch is under way: pause the Provisioners and wait a minute, or give --leave-nodes"
+            "a launch is under way: pause Provisioners and NodePools and wait a minute, or give "
+            "--leave-nodes"
         )
     return ""
 

@@ -20,7 +20,10 @@ def test_detaching_removes_what_attaching_made(there: There, capsys: Captured) -
 
     told = capsys.readouterr().out.splitlines()
     assert told[1] == "  delete    Deployment dovetail/dovetail-forwarder"
-    assert told[-1] == "detached; next, its stack: npx cdk destroy DovetailCluster-prod"
+    assert told[-1] == (
+        "detached; next, its stack: npx cdk destroy DovetailCluster-prod, with the -c options it "
+        "was deployed with"
+    )
     assert {path: there.names(path) for path in empty} == empty
     roles = there.names("/apis/rbac.authorization.k8s.io/v1/clusterroles")
     assert not [name for name in roles if "dovetail" in name]
@@ -73,9 +76,9 @@ def test_detaching_is_refused_while_nodes_exist_unless_told_to(
     there.make("/api/v1/nodes", node)
     assert there.run("detach", "--yes") == 1
     assert capsys.readouterr().err == (
-        "dovetail detach: nothing is changed: Node n1 of Dovetail exists: pause the Provisioners "
-        "and delete the Nodes (docs/operations/uninstall.md), or give --leave-nodes: then nothing "
-        "removes their finalizer\n"
+        "dovetail detach: nothing is changed: Node n1 of Dovetail exists: pause Provisioners "
+        "and NodePools and delete the Nodes (docs/operations/uninstall.md), or give "
+        "--leave-nodes: then nothing removes their finalizer\n"
     )
     assert there.names(f"{IN_DOVETAIL}/configmaps") == ["dovetail-forwarder"]
     # The control plane may be gone already.
