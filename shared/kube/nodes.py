@@ -1,10 +1,10 @@
 """The NodeCluster port over one API server."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from shared.kube.api import JSON_PATCH, KubeApi, Reply, error_for, path_to, raise_unless_ok
 from shared.kube.events import Happenings, events_about
@@ -13,6 +13,7 @@ from shared.kube.lists import list_all
 from shared.kube.node_patch import node_patch
 from shared.kube.payloads import (
     ATTACHMENTS_PATH,
+    NAMESPACES_PATH,
     attachment,
     claim_path,
     delete_options,
@@ -22,7 +23,7 @@ from shared.kube.payloads import (
 )
 from shared.kube.provisioners import KubeProvisioners, utc_now
 from shared.manifests.disruption_budgets import decode_budget
-from shared.manifests.fields import mapping, text
+from shared.manifests.fields import mapping, text, text_map
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.model.errors import (
@@ -96,6 +97,11 @@ class KubeNodes(KubeProvisioners):
         """Return a node, or None when there is none."""
         raw = self._find(path_to(NODES_PATH, name))
         return None if raw is None else decode_node(raw)
+
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the labels of all namespaces by name."""
+        found = list_all(self._api, NAMESPACES_PATH, _name_and_labels)
+        return dict(sorted(found, key=lambda entry: entry[0]))
 
     def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
         """Return all PodDisruptionBudgets, sorted by namespace and name."""
@@ -281,3 +287,8 @@ class KubeNodes(KubeProvisioners):
             if current is None or current.uid != pod.uid:
                 return
         raise_unless_ok(reply, f"{verb} {pod.key}")
+
+
+def _name_and_labels(raw: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    metadata = mapping(raw.get("metadata"))
+    return text(metadata.get("name")), text_map(metadata.get("labels"))

@@ -1,12 +1,11 @@
-"""Volumes and namespaces over one API server."""
+"""Volumes over one API server."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
 from shared.kube.api import path_to
 from shared.kube.lists import KubeReader, list_all
-from shared.kube.payloads import ATTACHMENTS_PATH, NAMESPACES_PATH, claim_path
-from shared.manifests.fields import mapping, text, text_map
+from shared.kube.payloads import ATTACHMENTS_PATH, claim_path
 from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
@@ -88,11 +87,6 @@ class KubeStorage(KubeReader):
         found = list_all(self._api, ATTACHMENTS_PATH, decode_attachment)
         return tuple(sorted(attachment for attachment in found if attachment.volume))
 
-    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the labels of all namespaces by name."""
-        found = list_all(self._api, NAMESPACES_PATH, _name_and_labels)
-        return dict(sorted(found, key=lambda entry: entry[0]))
-
     def _sorted(
         self,
         path: str,
@@ -100,8 +94,3 @@ class KubeStorage(KubeReader):
         key: Callable[[_Read], str],
     ) -> tuple[_Read, ...]:
         return tuple(sorted(list_all(self._api, path, decode), key=key))
-
-
-def _name_and_labels(raw: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    metadata = mapping(raw.get("metadata"))
-    return text(metadata.get("name")), text_map(metadata.get("labels"))

@@ -28,6 +28,7 @@ from shared.node_lifecycle.voluntary_removal import (
 )
 from shared.packing.problem import PackingSettings
 from shared.ports import NodeChange, NodePorts, TimerKind
+from shared.snapshot.gather import namespaces_for
 from shared.timers.heartbeats import drop_timer, note_timer
 from shared.timers.timers import timer_name
 
@@ -212,17 +213,19 @@ class Replacement(Timer):
     def _fits(self, leaving: Sequence[Node]) -> frozenset[str] | None:
         """Return the uids of the pods on nodes that leave, None if some have no place elsewhere."""
         cluster = self._ports.cluster
+        bound = cluster.bound_pods()
         snapshot = ClusterSnapshot(
             cluster=cluster.name,
             taken_at=self._ports.clock.now(),
             pending=(),
-            bound=cluster.bound_pods(),
+            bound=bound,
             nodes=cluster.nodes(),
             provisioners=(),
             sites=(),
             daemonsets=(),
             slots=(),
             intents=(),
+            namespaces=namespaces_for(cluster, bound),
             instance_types=(),
         )
         names = frozenset(node.name for node in leaving)

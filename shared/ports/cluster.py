@@ -163,6 +163,10 @@ class NodeCluster(Protocol):
         """
         ...
 
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the labels of all namespaces by name."""
+        ...
+
     def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
         """Return all PodDisruptionBudgets, sorted by namespace and name."""
         ...

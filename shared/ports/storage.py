@@ -1,6 +1,6 @@
-"""What a cluster knows of volumes and namespaces: read only when some pod asks for it."""
+"""What a cluster knows of volumes: read only when some pod asks for it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Protocol
 
 from shared.model.kubernetes.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
@@ -32,8 +32,4 @@ class Storage(Protocol):
 
     def attached_volumes(self) -> tuple[Attachment, ...]:
         """Return the volumes attached to nodes, inline ones left out, sorted."""
-        ...
-
-    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the labels of all namespaces by name."""
         ...

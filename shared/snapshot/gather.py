@@ -19,7 +19,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
-from shared.ports import ClusterPorts, Site
+from shared.ports import ClusterPorts, NodeCluster, Site
 from shared.ports.cluster import EachPage, nothing
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.images import no_image, resolve_images
@@ -113,7 +113,7 @@ def gather(
         launching=tuple(
             node for body in bodies for node in _launching(body, slots, (*pending, *bound))
         ),
-        namespaces=cluster.namespaces() if _asks_for_namespaces((*pending, *bound)) else {},
+        namespaces=namespaces_for(cluster, (*pending, *bound)),
         instance_types=types,
         unavailable=unavailable,
         seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
@@ -205,14 +205,15 @@ def _launching(
         )
 
 
-def _asks_for_namespaces(pods: Iterable[Pod]) -> bool:
-    """Return whether a rule of some pod names namespaces by their labels."""
+def namespaces_for(cluster: NodeCluster, pods: Iterable[Pod]) -> Mapping[str, Mapping[str, str]]:
+    """Return the labels of namespaces by name, none where no rule of a pod names them by labels."""
     distinct = {id(pod.scheduling): pod.scheduling for pod in pods}
-    return any(
+    asked = any(
         term.namespace_selector is not None
         for scheduling in distinct.values()
         for term in (*scheduling.affinity, *scheduling.anti_affinity)
     )
+    return cluster.namespaces() if asked else {}
 
 
 def _site(

@@ -82,8 +82,8 @@ RULES: Final = (
     ),
     Rule(
         resources="namespaces",
-        verbs={"launch": ("list",)},
-        reason="Listed if a waiting pod has a rule about pods of other namespaces.",
+        verbs={"launch": ("list",), "inside": ("list",)},
+        reason="Listed if a pod has a rule about pods of namespaces with some labels.",
     ),
     Rule(
         resources="persistentvolumeclaims",

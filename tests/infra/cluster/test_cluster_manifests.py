@@ -69,6 +69,7 @@ def test_acting_inside_makes_no_node_and_deletes_no_pod() -> None:
     inside = _rights("dovetail-inside")
     more = {
         ("create", "pods/binding"),
+        ("list", "namespaces"),
         ("patch", "nodepools/status"),
         ("patch", "provisioners/status"),
     }

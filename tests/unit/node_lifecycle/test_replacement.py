@@ -15,7 +15,7 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.node_lifecycle.replacement import REPLACED, Replacement, start_replacement
 from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
-from tests.builders import budget, instance_type, node_of, pod, provisioner, selector
+from tests.builders import affinity, budget, instance_type, node_of, pod, provisioner, selector
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
     half_empty,
@@ -24,6 +24,8 @@ from tests.unit.node_lifecycle.replacements import (
     step,
 )
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, failing, instead
+
+PLACES = (("a", "one"), ("b", "two"))
 
 
 def move_pods(world: World, to: str) -> None:
@@ -40,8 +42,7 @@ def two_nodes_for_one() -> World:
         provisioner(consolidation=True),
         node_of("one"),
         node_of("two"),
-        pod("a", node_name="one"),
-        pod("b", node_name="two"),
+        *(pod(name, node_name=node) for name, node in PLACES),
     )
     world.advance(HOUR)
     return world
@@ -226,6 +227,16 @@ def test_pods_that_came_with_the_cordon_are_looked_at_once_more() -> None:
     instead(world.cluster, "change_node", change_node)
     assert step(world, state)["result"] == "pods came that fit nowhere else"
     assert not any(node.unschedulable for node in world.cluster.nodes())
+
+
+@pytest.mark.parametrize(("rule", "goes"), [("affinity", True), ("anti_affinity", False)])
+def test_a_rule_about_labelled_namespaces_is_kept_at_the_removal(*, rule: str, goes: bool) -> None:
+    world = two_nodes_for_one()
+    world.provision(look=True)
+    world.cluster.namespace_labels["default"] = {"tier": "gold"}
+    term = affinity(namespace_selector=selector(tier="gold"))
+    world.cluster.add(*(pod(n, node_name=on, **{rule: (term,)}) for n, on in PLACES))
+    assert (step(world, state_of(world))["next"] == "wait") is goes
 
 
 def test_a_brake_that_is_set_meanwhile_stops_a_replacement() -> None:

@@ -1,4 +1,4 @@
-"""The Storage part of the Cluster port: volumes, what attaches them, and namespaces."""
+"""What few decisions read of a cluster: volumes, what attaches them, and namespaces."""
 
 from typing import Any
 
