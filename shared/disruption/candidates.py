@@ -165,12 +165,18 @@ def node_prices(snapshot: ClusterSnapshot) -> Mapping[str, int]:
 
 
 def _refusal(node: Node, owner: Provisioner, resting: Collection[str]) -> str:
+    """Return why a node may not be changed at all; a cordon of users is no reason.
+
+    Source: ValidateNodeDisruptable in
+    https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/state/statenode.go
+    (2026-11-27).
+    """
     if owner.paused or owner.shadow:
         return f"provisioner {owner.name} is {'paused' if owner.paused else 'in shadow mode'}"
     if node.deletion_at is not None:
         return "it is being removed"
-    if node.unschedulable:
-        return "it is cordoned"
+    if node.unschedulable and keys.REMOVAL_REASON in node.annotations:
+        return "it is cordoned to be removed"
     if not node.is_open:
         return "it is not initialized"
     if keys.REPLACES in node.annotations:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
 from shared.disruption.consolidation import Consolidation, consolidate
 from shared.disruption.settings import DisruptionSettings
@@ -21,6 +22,9 @@ from shared.savings.owners import site_of
 from shared.savings.pools import Pool, capacity_type_of
 from shared.savings.repacking import Outcome
 from shared.scheduling.daemon_overhead import runs_on
+
+# Of nodes that may change in the turn of their pool.
+_OURS: Final = (keys.TERMINATION_FINALIZER,)
 
 
 def consolidated(
@@ -50,7 +54,10 @@ def consolidated(
         scene = replace(
             scene,
             nodes=tuple(
-                replace(node, unschedulable=of_node.get(node.name) != pool) for node in scene.nodes
+                replace(node, unschedulable=False, finalizers=_OURS)
+                if of_node.get(node.name) == pool
+                else replace(node, unschedulable=True, finalizers=())
+                for node in scene.nodes
             ),
             provisioners=(owners[pool],),
             sites=(site_of(pool, owners[pool], pools[pool], snapshot),),
@@ -112,7 +119,6 @@ def _adopted(node: Node, owner: Provisioner) -> Node:
             if owner.kind == OwnerKind.NODE_POOL
             else node.annotations
         ),
-        finalizers=(*node.finalizers, keys.TERMINATION_FINALIZER),
     )
 
 
@@ -161,7 +167,7 @@ def _made(name: str, planned: PlannedNode, owner: Provisioner, scene: ClusterSna
         },
         annotations={keys.SLOT: ""},
         taints=owner.taints,
-        finalizers=(keys.TERMINATION_FINALIZER,),
+        finalizers=_OURS,
         capacity=option.capacity,
         allocatable=option.allocatable,
         ready=True,

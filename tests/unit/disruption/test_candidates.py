@@ -73,7 +73,10 @@ def test_nodes_of_others_are_neither_candidates_nor_refused() -> None:
     ("change", "reason"),
     [
         ({"deletion_at": LATER}, "it is being removed"),
-        ({"unschedulable": True}, "it is cordoned"),
+        (
+            {"unschedulable": True, "annotations": {keys.REMOVAL_REASON: "emptiness"}},
+            "it is cordoned to be removed",
+        ),
         ({"ready": False}, "it is not initialized"),
         ({"labels": {keys.INITIALIZED: ""}}, "it is not initialized"),
         (
@@ -98,6 +101,11 @@ def test_nodes_of_others_are_neither_candidates_nor_refused() -> None:
 )
 def test_a_node_is_left_alone_and_says_why(change: dict[str, Any], reason: str) -> None:
     assert _look(node(**change)) == ((), {"n1": reason})
+
+
+def test_a_cordon_of_a_user_does_not_keep_a_node() -> None:
+    ((candidate,), refused) = _look(node(unschedulable=True))
+    assert (candidate.is_empty, refused) == (True, {})
 
 
 def test_a_node_on_which_the_scheduler_makes_room_is_left_alone_by_consolidation() -> None:

@@ -248,6 +248,13 @@ def test_nodes_of_a_node_pool_are_consolidated_as_such() -> None:
     assert len(found.ways[Way.CONSOLIDATED].nodes) == 1
 
 
+def test_pools_of_one_name_are_consolidated_apart() -> None:
+    ours = node_of("b", labels={keys.PROVISIONER_NAME: "g"})
+    nodes = (of_group("a", "g", "m5.large"), ours)
+    found = survey(scene(nodes, on("a", "p", cpu=500), on("b", "q", cpu=500)), ())
+    assert found.ways[Way.CONSOLIDATED].changes == 0
+
+
 def test_consolidation_ends_with_the_tries_that_it_may_take() -> None:
     nodes = (of_group("a", "g"), of_group("b", "g"), of_group("c", "h"))
     found = scene(nodes, on("a", "p", cpu=500), on("b", "q", cpu=500), on("c", "r", cpu=500))

@@ -48,7 +48,7 @@ def used(**changes: Any) -> Any:
         {"finalizers": ()},
         {"labels": {keys.INITIALIZED: ""}, "ready": None},
         {"deletion_at": NOW},
-        {"unschedulable": True},
+        {"unschedulable": True, "annotations": {keys.REMOVAL_REASON: "drift"}},
     ],
     ids=["foreign", "young", "going", "queued"],
 )
