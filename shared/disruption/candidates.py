@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.eviction_blockers import hold_of
+from shared.disruption.eviction_blockers import first_hold
 from shared.disruption.expiration import life_of
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
@@ -117,7 +117,7 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
         if node.uid in restless:
             reason = "its pods changed less than consolidateAfter ago"
         if node.uid not in despite_holds:
-            reason = reason or _held_by(staying, budgets, now)
+            reason = reason or first_hold(staying, budgets, now)
         if not reason and node.instance_id in promised:
             reason = "pods are promised to it"
         if not reason and wanted is None:
@@ -202,16 +202,6 @@ def _not_worth_it(
     if node.name in nominated:
         return "kube-scheduler makes room on it for a pod"
     return "" if node.name in prices else "its price is not known"
-
-
-def _held_by(pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget], now: datetime) -> str:
-    found = (
-        # No eviction of a static pod is ever asked for.
-        hold_of(pod, () if pod.is_static else budgets, now)
-        for pod in pods
-        if not (pod.is_terminating or pod.is_terminal)
-    )
-    return next((value for value in found if value), "")
 
 
 def _disruption_cost(node: Node, owner: Provisioner, pods: Sequence[Pod], now: datetime) -> int:

@@ -3,10 +3,19 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from shared.disruption.drain import is_drainable
+from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.node_claims import DISRUPTED_TAINT
 from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
+
+# What marks a node that goes: the cordon that a drain begins with, and Karpenter's own taint.
+_OF_REMOVAL: Final = tuple(
+    Taint(key=key, effect=Effect.NO_SCHEDULE) for key in (keys.UNSCHEDULABLE_TAINT, DISRUPTED_TAINT)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +58,27 @@ def hold_of(pod: Pod, budgets: Sequence[PodDisruptionBudget], now: datetime) -> 
     if any(budget.refuses(pod) for budget in protecting):
         return f"PodDisruptionBudget {protecting[0].name} holds pod {pod.key}"
     return ""
+
+
+def first_hold(pods: Iterable[Pod], budgets: Sequence[PodDisruptionBudget], now: datetime) -> str:
+    """Return why the pods of a node keep it from being chosen, empty when they do not.
+
+    No budget is asked about a pod that no drain evicts, which is static or bears whatever a node
+    that goes is marked with. Pods of DaemonSets all bear a cordon: Karpenter's taint decides.
+
+    Source: CanEvictPods in
+    https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pdb/pdb.go (2026-11-27).
+    """
+    found = (
+        hold_of(pod, () if pod.is_static or _bears_removal(pod) else budgets, now)
+        for pod in pods
+        if not (pod.is_terminating or pod.is_terminal)
+    )
+    return next((value for value in found if value), "")
+
+
+def _bears_removal(pod: Pod) -> bool:
+    return first_untolerated(_OF_REMOVAL, pod.scheduling.tolerations) is None
 
 
 def budgets_of(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> str:

@@ -10,7 +10,10 @@ from shared.disruption.selection import OngoingChanges
 from shared.manifests.disruption_budgets import decode_budget
 from shared.manifests.pods import decode_pod
 from shared.model import labels as keys
+from shared.model.kubernetes.node_claims import DISRUPTED_TAINT as MARK
 from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.taints import Toleration
+from shared.model.labels import UNSCHEDULABLE_TAINT as CORDON
 from tests.builders import NOW, budget, pod, ref, slot
 from tests.karpenter_cases.scheduling.writing import pod_manifest
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene
@@ -97,6 +100,10 @@ def test_a_full_budget_keeps_its_node() -> None:
     assert not is_candidate(of_pool("a"), used(), budgets=full)
     assert not is_candidate(of_pool("a"), used(owner=DAEMON), budgets=full)
     assert is_candidate(of_pool("a"), used(), budgets=(budget(1),))
+    bears = [Toleration(key=key, operator="Exists") for key in (CORDON, MARK, "")]
+    for some in bears[:2]:
+        assert not is_candidate(of_pool("a"), used(tolerations=(some,)), budgets=full)
+    assert is_candidate(of_pool("a"), used(tolerations=(bears[2],)), budgets=full)
     for exempt in ({"owner": STATIC}, {"phase": "Succeeded"}, {"deletion_at": NOW}):
         assert is_candidate(of_pool("a"), used(**exempt), budgets=full)
 
