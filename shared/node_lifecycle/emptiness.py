@@ -17,6 +17,7 @@ from shared.disruption.emptiness import (
     empty_since,
     is_empty,
 )
+from shared.disruption.eviction_blockers import first_hold
 from shared.events.node_events import empty, event_on
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
@@ -141,9 +142,17 @@ class Emptiness(NodeTimer):
             self._write(node, change)
 
     def _decide(self, node: Node, owner: Provisioner | None) -> EmptinessDecision:
+        """Return what to do; a node whose pods of DaemonSets must stay is left, as in the look.
+
+        Budgets are only read for a node that is empty otherwise.
+        """
         ttl = owner.ttl_after_empty if owner is not None else None
-        pods = self._ports.cluster.pods_on(node.name)
-        return decide_emptiness(node, pods, self._slot_of(node), ttl, self._ports.clock.now())
+        pods, now = self._ports.cluster.pods_on(node.name), self._ports.clock.now()
+        decision = decide_emptiness(node, pods, self._slot_of(node), ttl, now)
+        if decision.step == EmptinessStep.FORGET or not (owner and owner.dialect.each_pod_holds):
+            return decision
+        held = first_hold(pods, self._ports.cluster.disruption_budgets(), now)
+        return EmptinessDecision(step=EmptinessStep.FORGET) if held else decision
 
     def _is_empty(self, node: Node) -> bool:
         return is_empty(node, self._ports.cluster.pods_on(node.name), self._slot_of(node))

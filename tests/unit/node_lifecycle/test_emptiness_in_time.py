@@ -7,6 +7,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
+from shared.model.kubernetes.pods import Owner
 from shared.ports import TimerKind
 from shared.timers.heartbeats import note_timer
 from tests.builders import NOW, node, pod
@@ -44,6 +45,14 @@ def test_a_node_that_was_used_since_its_stamp_has_its_whole_ttl_once_more() -> N
     del world.cluster.pods["default/a"]
     assert begin(world) == "timer started"
     assert stamp_of(world.node) == (NOW + 20 * SECOND).isoformat()
+
+
+def test_a_daemon_that_must_stay_keeps_no_empty_node_of_a_provisioner() -> None:
+    daemon = Owner(kind="DaemonSet", name="d", uid="d")
+    kept = {keys.DO_NOT_EVICT: "true"}
+    assert begin(empty_world(pod(node_name="n1", owner=daemon, annotations=kept))) == (
+        "timer started"
+    )
 
 
 def test_sweep_takes_the_stamp_from_a_node_that_is_used() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.model import labels as keys
+from shared.model.kubernetes.pods import Owner
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.replacement import Replacement, start_replacement
 from shared.ports import TimerKind
@@ -60,6 +61,23 @@ def test_a_pod_that_comes_meanwhile_keeps_the_node() -> None:
     there.advance(30 * SECOND)
     there.cluster.add(pod(node_name="n1"))
     assert empty_step(there)["result"] == "not empty"
+    assert there.node.deletion_at is None
+
+
+@pytest.mark.parametrize(
+    "held",
+    [{"annotations": {keys.DO_NOT_DISRUPT: "true"}, "labels": {}}, {"labels": {"app": "web"}}],
+)
+def test_a_daemon_that_must_stay_keeps_an_empty_node(held: dict[str, Any]) -> None:
+    daemon = pod(node_name="n1", owner=Owner(kind="DaemonSet", name="d", uid="d"), **held)
+    there = emptying(daemon)
+    there.cluster.add(budget(0))
+    assert Emptiness(there.ports).begin("n1") == "not empty"
+    there.cluster.pods.clear()
+    begun(there)
+    there.advance(30 * SECOND)
+    there.cluster.add(daemon)
+    assert empty_step(there)["next"] == "done"
     assert there.node.deletion_at is None
 
 
