@@ -54,6 +54,11 @@ def test_pods_of_daemonsets_static_and_ended_pods_need_no_new_place() -> None:
     assert candidate.disruption_cost == 0
 
 
+def test_a_pod_of_the_lowest_priority_needs_its_node() -> None:
+    ((candidate,), _) = _look(node(), bound=(pod("a", node_name="n1", priority=-(2**31)),))
+    assert not candidate.is_empty
+
+
 def test_of_pods_that_leave_those_of_a_statefulset_need_their_node() -> None:
     last = Owner(kind="StatefulSet", name="db", uid="db")
     ((empty,), _) = _look(node(), bound=(pod("a", node_name="n1", deletion_at=NOW),))
