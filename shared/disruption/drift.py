@@ -54,6 +54,11 @@ def end_stamp(owner: Provisioner) -> dict[str, str]:
     return stamp
 
 
+def launch_stamp(owner: Provisioner) -> dict[str, str]:
+    """Return the annotations of a node that is launched for its owner as that is now."""
+    return {**stamp_of(owner), **end_stamp(owner)}
+
+
 def written_age(age: timedelta | None) -> str:
     """Return an age of expiration as a Node's annotation has it: seconds, or Never for None."""
     return NEVER if age is None else str(int(age.total_seconds()))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.disruption.drift import launch_stamp, stamp_of
 from shared.launching.ami_canary import ImageRollout
 from shared.launching.archive import body_of, write_body
 from shared.launching.fleet_request import LaunchContext, launch_body
@@ -30,6 +31,7 @@ from shared.model.errors import (
     UnavailableError,
 )
 from shared.model.policy import LaunchPolicy
+from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts, Site
 from shared.scheduling.flexibility import may_be_asked_for
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
@@ -102,6 +104,7 @@ class Launcher:
             options=options,
             later=later,
             replaces=replaces,
+            stamp=launch_stamp(context.provisioner),
         )
         body = launch_body(self._usable(context), attempt)
         context.addresses.note(body)
@@ -297,7 +300,8 @@ class Launcher:
         options = self._with_subnet(context, without(attempt.options, dropped))
         later = self._with_subnet(context, without(attempt.later, dropped))
         options, later = _flexible(context, attempt.labels, options, later)
-        if not options:
+        if not options or _has_changed(context.provisioner, attempt):
+            # Its pods are free: they are planned again, for the Provisioner as it is now.
             return self.book.finish(intent, LaunchOutcome.SHORT)
         again = dataclasses.replace(
             attempt, number=attempt.number + 1, slots=tuple(missing), options=options, later=later
@@ -345,6 +349,11 @@ class Launcher:
         """Return the options in zones that still have a subnet."""
         zones = {subnet.zone for subnet in self._usable(context).site.subnets}
         return tuple(option for option in options if option.offering.zone in zones)
+
+
+def _has_changed(owner: Provisioner, attempt: LaunchAttempt) -> bool:
+    """Return whether an attempt was planned for a Provisioner of another shape than it has now."""
+    return any(attempt.stamp.get(key, now) != now for key, now in stamp_of(owner).items())
 
 
 def _flexible(

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from shared.disruption.drift import end_stamp, stamp_of
+from shared.disruption.drift import launch_stamp
 from shared.events.group_events import launched_group
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
@@ -385,8 +385,8 @@ def _annotations(slot: Slot, instance: Instance, owner: Provisioner | None) -> d
     }
     written = {key: text for key, text in ours.items() if text}
     if owner is None:
-        return written
-    return {**owner.annotations, **written, **stamp_of(owner), **end_stamp(owner)}
+        return {**written, **slot.stamp}
+    return {**owner.annotations, **written, **(slot.stamp or launch_stamp(owner))}
 
 
 def region_of(zone: str) -> str:

@@ -135,6 +135,7 @@ def _slot(
         labels={**attempt.labels, **place, keys.INSTANCE_TYPE: offering.instance_type},
         pods=promised.pods,
         replaces=attempt.replaces,
+        stamp=attempt.stamp,
         launched_at=now,
     )
 

@@ -37,6 +37,8 @@ class LaunchAttempt:
         options: What this attempt asks for, of one capacity type.
         later: What is asked for when none of `options` is to be had.
         replaces: Names of the nodes they are bought to replace, separated by commas.
+        stamp: Annotations of their Nodes that say for what they were launched: the provisioner may
+            have changed once they are made. Empty in bodies of former releases.
     """
 
     cluster: str
@@ -49,6 +51,7 @@ class LaunchAttempt:
     options: tuple[LaunchOption, ...]
     later: tuple[LaunchOption, ...] = ()
     replaces: str = ""
+    stamp: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def asked(self) -> frozenset[OfferingKey]:
@@ -101,6 +104,8 @@ class LaunchBody:
             "options": [_option_out(option) for option in attempt.options],
             "later": [_option_out(launch_option) for launch_option in attempt.later],
             "replaces": attempt.replaces,
+            # A body of a former release is the same bytes again: its intent has their hash.
+            **({"stamp": dict(attempt.stamp)} if attempt.stamp else {}),
             "templates": self.templates,
             "request": self.request,
         }
@@ -142,6 +147,7 @@ class LaunchBody:
             options=tuple(_option_in(option) for option in document["options"]),
             later=tuple(_option_in(entry) for entry in document["later"]),
             replaces=document.get("replaces", ""),
+            stamp=document.get("stamp", {}),
         )
         return cls(attempt=attempt, templates=document["templates"], request=document["request"])
 

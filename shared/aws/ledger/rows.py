@@ -185,6 +185,7 @@ def slot_row(slot: Slot) -> dict[str, Any]:
         "opened": slot.opened,
         "replaces": slot.replaces,
         "interrupted_at": _millis_or_none(slot.interrupted_at),
+        "stamp": dict(slot.stamp),
         "launched_at": millis(slot.launched_at),
     }
 
@@ -210,6 +211,7 @@ def slot_of(row: Mapping[str, Any]) -> Slot:
         opened=row.get("opened", False),
         replaces=row.get("replaces", ""),
         interrupted_at=_moment_or_none(row.get("interrupted_at")),
+        stamp=row.get("stamp", {}),
         launched_at=moment(row["launched_at"]),
         version=row.get("version", 0),
     )

@@ -133,6 +133,7 @@ class Slot:
             binds the nominated pods that are left.
         replaces: Names of the nodes it was bought to replace, separated by commas; usually empty.
         interrupted_at: When EC2 said that it takes the machine, which was no node yet; None if not.
+        stamp: Annotations of its Node that say for what it was launched; empty where not known.
         version: Of the row it was read from; 0 when it was not read.
     """
 
@@ -154,6 +155,7 @@ class Slot:
     opened: bool = False
     replaces: str = ""
     interrupted_at: datetime | None = None
+    stamp: Mapping[str, str] = field(default_factory=dict, hash=False)
     launched_at: datetime
     version: int = field(default=0, compare=False)
 

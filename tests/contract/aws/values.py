@@ -62,6 +62,7 @@ def slot(**changes: Any) -> Slot:
             PodRef(namespace="default", name="a", uid="uid-a"),
             PodRef(namespace="default", name="b", uid="uid-b"),
         ),
+        "stamp": {"karpenter.sh/provisioner-hash": "ab12"},
         "launched_at": START + timedelta(seconds=1, milliseconds=250),
     }
     return Slot(**{**given, **changes})

@@ -285,8 +285,11 @@ def test_kubelet_gets_the_pod_limit_that_its_image_would_not_compute(
     assert pod_limits(body) == expected
 
 
-def test_a_body_is_read_back_as_it_was_written() -> None:
-    body = launch_body(context(), attempt(later=(option(capacity_type=CapacityType.SPOT),)))
+@pytest.mark.parametrize("stamp", [{}, {keys.PROVISIONER_HASH: "ab12"}], ids=["former", "now"])
+def test_a_body_is_read_back_as_it_was_written(stamp: dict[str, str]) -> None:
+    later = (option(capacity_type=CapacityType.SPOT),)
+    body = launch_body(context(), attempt(later=later, stamp=stamp))
+    assert ("stamp" in json.loads(body.to_bytes())) is bool(stamp)
     again = LaunchBody.from_bytes(body.to_bytes())
     assert again.to_bytes() == body.to_bytes()
     assert again.attempt == body.attempt

@@ -80,6 +80,13 @@ def test_the_node_carries_the_hash_of_its_provisioner_and_the_nodes_it_replaces(
     }
 
 
+def test_a_node_whose_owner_is_gone_carries_what_it_was_launched_for() -> None:
+    machine = Instance(instance_id="i-1", state="running", offering=offering())
+    stamp = {keys.PROVISIONER_HASH: "ab12"}
+    made = node_manifest(slot(stamp=stamp), machine, None, {})
+    assert made.annotations.items() >= stamp.items()
+
+
 def test_the_node_of_a_node_pool_carries_the_age_at_which_it_expires() -> None:
     owner = provisioner(kind=OwnerKind.NODE_POOL, ttl_until_expired=timedelta(hours=1))
     machine = Instance(instance_id="i-1", state="running", offering=offering())

@@ -120,6 +120,20 @@ def test_a_launch_that_is_too_old_to_replay_gets_a_new_attempt() -> None:
     assert first != second
 
 
+def test_what_a_launch_lacks_is_planned_anew_once_its_provisioner_has_changed() -> None:
+    world = two_nodes()
+    open_intent(world)
+    world.cloud.end(world.alive[0].instance_id)
+    world.cluster.add(provisioner(labels={"team": "red"}))
+    world.provision_until_quiet()
+    launched_for = {
+        node.annotations[keys.SLOT].split("/")[0]: node.labels.get("team")
+        for node in world.cluster.nodes()
+    }
+    assert sorted(map(str, launched_for.values())) == ["None", "red"]
+    assert launched_for["plan-1"] is None
+
+
 def test_a_young_intent_without_a_time_waits_for_ec2_to_show_its_machines() -> None:
     world = two_nodes()
     with pytest.raises(Crash):

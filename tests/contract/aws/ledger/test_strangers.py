@@ -98,6 +98,13 @@ def test_a_row_of_an_older_schema_is_read_with_what_it_lacks_filled_in(
         },
     )
     assert dynamo.open_intents("test") == (intent(),)
+    dynamo.fill_slot(lease, slot(stamp={}))
+    aws.client("dynamodb").update_item(
+        TableName=table,
+        Key=to_item({"pk": "cluster#test", "sk": "slot#p1#0#0"}),
+        UpdateExpression="REMOVE stamp",
+    )
+    assert dynamo.slots("test") == (slot(stamp={}),)
 
 
 def test_invalid_lease_is_reported_by_name(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.drift import shape_hash
+from shared.disruption.drift import drift_of, launch_stamp, shape_hash
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.ports import Subnet
@@ -13,6 +13,7 @@ from tests.builders import CATALOG, NOW, ZONES, budget, instance_type, pod
 from tests.karpenter_cases.lifecycle.births import bought
 from tests.karpenter_cases.v1.worlds import (
     apart,
+    changed_class,
     is_ready,
     named_pool,
     stand,
@@ -60,6 +61,20 @@ def test_nodes_planned_before_an_edit_have_the_shape_of_before() -> None:
     (after,), _ = there.cluster.provisioners()
     assert shape_hash(after) != shape_hash(before)
     assert there.node.annotations[keys.PROVISIONER_HASH] == shape_hash(before)
+
+
+def test_a_node_made_after_an_edit_has_shape_and_life_of_its_launch() -> None:
+    there = world(named_pool(spec={"expireAfter": "1h"}))
+    (before,), _ = there.cluster.provisioners()
+    there.cloud.delays.running = MINUTE
+    bought(there)
+    script = "#!/bin/bash\ntouch /of-another-time\n"
+    there.cluster.apply(named_pool(spec={"expireAfter": "2h"}), changed_class(userData=script))
+    there.advance(MINUTE)
+    there.provision()
+    assert there.node.annotations.items() >= launch_stamp(before).items()
+    (after,), _ = there.cluster.provisioners()
+    assert drift_of(there.node, after) == "nodepool default has changed"
 
 
 def in_two_subnets() -> World:
