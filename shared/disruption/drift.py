@@ -16,12 +16,13 @@ from shared.model.snapshot import ClusterSnapshot
 
 # Of the hash that is written now. A release that hashes otherwise has another version, and keeps
 # the fields of the former: nodes that drifted before it are still known to have.
-HASH_VERSION: Final = "1"
+HASH_VERSION: Final = "2"
 # What shapes a node for its whole life, by version. Requirements are compared by the node's labels
 # instead: a wider choice of instance types makes no node wrong.
-_SHAPES: Final[Mapping[str, tuple[str, ...]]] = {
-    "1": ("labels", "annotations", "taints", "startup_taints", "kubelet", "template")
-}
+_FIELDS: Final = ("labels", "annotations", "taints", "startup_taints", "kubelet", "template")
+_SHAPES: Final[Mapping[str, tuple[str, ...]]] = {"1": _FIELDS, "2": _FIELDS}
+# The version that counted the alias of an image.
+_AS_WRITTEN: Final = "1"
 _LENGTH: Final = 16
 # The catalogue is made twice a day: two in a row lack what is no longer sold.
 _UNSOLD_FOR: Final = timedelta(hours=13)
@@ -32,9 +33,14 @@ def shape_hash(provisioner: Provisioner, version: str = HASH_VERSION) -> str:
 
     A field at its default counts as absent, so that a release with a new field causes no drift.
     Names, and selectors of subnets, groups and images are left out: what these select may change
-    daily.
+    daily. So is an alias, which selects images, but for the family that it gives to user data.
+
+    Source: https://github.com/kubernetes-sigs/karpenter/blob/v1.8.0/pkg/apis/v1/nodepool.go (Hash)
+    and https://github.com/aws/karpenter-provider-aws/blob/v1.8.0/pkg/apis/v1/ec2nodeclass.go
+    (Hash: lists as sets, the selector terms ignored), 2026-11-27.
     """
-    shape = {name: _plain(getattr(provisioner, name)) for name in _SHAPES[version]}
+    seen = provisioner if version == _AS_WRITTEN else _normal(provisioner)
+    shape = {name: _plain(getattr(seen, name)) for name in _SHAPES[version]}
     text = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
@@ -155,6 +161,14 @@ def _is_reshaped(node: Node, owner: Provisioner) -> bool:
     written, version = node.annotations.get(keys.PROVISIONER_HASH), _version_of(node)
     known = written is not None and version in _SHAPES
     return known and written != shape_hash(owner, version)
+
+
+def _normal(provisioner: Provisioner) -> Provisioner:
+    """Return a Provisioner whose images have no alias."""
+    return dataclasses.replace(
+        provisioner,
+        template=dataclasses.replace(provisioner.template, image_family="", image_version=""),
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from shared.disruption import drift
 from shared.disruption.consolidation import Method
-from shared.disruption.drift import drift_of, shape_hash
+from shared.disruption.drift import drift_of, shape_hash, stamp_of
 from shared.disruption.selection import Images
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model import labels as keys
@@ -19,7 +19,7 @@ from tests.builders import NOW, affinity, instance_type, pod, ref, slot
 from tests.karpenter_cases.scheduling.writing import wants
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene, some
 from tests.karpenter_cases.v1.reading import CLASSES
-from tests.karpenter_cases.v1.worlds import named_pool, stand, world
+from tests.karpenter_cases.v1.worlds import changed_class, named_pool, stand, world
 from tests.unit.disruption.clusters import changed, looked, on
 from tests.unit.manifests.documents import CLASS_REF, node_class, node_pool
 from tests.unit.worlds import World
@@ -104,6 +104,28 @@ def test_what_shapes_nodes_makes_them_drift(spec: dict[str, Any], metadata: dict
 )
 def test_what_shapes_no_node_leaves_the_hash(other: dict[str, Any]) -> None:
     assert shape_hash(decoded(**other)) == shape_hash(decoded())
+
+
+def aliased(alias: str, **more: Any) -> Provisioner:
+    terms = [{"alias": alias}]
+    return decode_node_pool(node_pool(), {"nodes": changed_class(amiSelectorTerms=terms, **more)})
+
+
+def test_to_pin_the_image_that_runs_is_no_drift_and_to_pin_another_is() -> None:
+    newest, pinned = aliased("al2023@latest"), aliased("al2023@v20260120")
+    node = of_pool("a", annotations=stamp_of(newest))
+    assert drift_of(node, pinned, "ami-new", ("ami-new",)) == ""
+    assert drift_of(node, pinned, "ami-new", ("ami-old",)) == "image ami-new is no longer current"
+
+
+def test_another_family_is_drift_by_its_user_data_or_by_its_image() -> None:
+    before = aliased("al2023@latest")
+    node = of_pool("a", annotations=stamp_of(before))
+    assert drift_of(node, aliased("bottlerocket@latest")) == "nodepool default has changed"
+    assert drift_of(node, aliased("al2023@latest", amiFamily="AL2023")) == ""
+    custom = of_pool("a", annotations=stamp_of(aliased("al2023@latest", amiFamily="Custom")))
+    other = aliased("bottlerocket@latest", amiFamily="Custom")
+    assert drift_of(custom, other, "ami-al", ("ami-br",)) == "image ami-al is no longer current"
 
 
 def with_requirement(*written: str) -> Provisioner:
