@@ -21,7 +21,7 @@ HASH_VERSION: Final = "2"
 # instead: a wider choice of instance types makes no node wrong.
 _FIELDS: Final = ("labels", "annotations", "taints", "startup_taints", "kubelet", "template")
 _SHAPES: Final[Mapping[str, tuple[str, ...]]] = {"1": _FIELDS, "2": _FIELDS}
-# The version that counted the alias of an image.
+# The version that counted the order of taints, and the alias of an image.
 _AS_WRITTEN: Final = "1"
 _LENGTH: Final = 16
 # The catalogue is made twice a day: two in a row lack what is no longer sold.
@@ -33,7 +33,8 @@ def shape_hash(provisioner: Provisioner, version: str = HASH_VERSION) -> str:
 
     A field at its default counts as absent, so that a release with a new field causes no drift.
     Names, and selectors of subnets, groups and images are left out: what these select may change
-    daily. So is an alias, which selects images, but for the family that it gives to user data.
+    daily. So is an alias, which selects images, but for the family that it gives to user data. Of
+    taints the order is none.
 
     Source: https://github.com/kubernetes-sigs/karpenter/blob/v1.8.0/pkg/apis/v1/nodepool.go (Hash)
     and https://github.com/aws/karpenter-provider-aws/blob/v1.8.0/pkg/apis/v1/ec2nodeclass.go
@@ -164,9 +165,11 @@ def _is_reshaped(node: Node, owner: Provisioner) -> bool:
 
 
 def _normal(provisioner: Provisioner) -> Provisioner:
-    """Return a Provisioner whose images have no alias."""
+    """Return a Provisioner whose taints are in order, and whose images have no alias."""
     return dataclasses.replace(
         provisioner,
+        taints=tuple(sorted(provisioner.taints)),
+        startup_taints=tuple(sorted(provisioner.startup_taints)),
         template=dataclasses.replace(provisioner.template, image_family="", image_version=""),
     )
 

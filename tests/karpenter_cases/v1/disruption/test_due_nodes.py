@@ -128,6 +128,17 @@ def test_another_family_is_drift_by_its_user_data_or_by_its_image() -> None:
     assert drift_of(custom, other, "ami-al", ("ami-br",)) == "image ami-al is no longer current"
 
 
+@pytest.mark.parametrize("field", ["taints", "startupTaints"])
+def test_taints_in_another_order_are_no_drift(field: str) -> None:
+    taints = [TAINT, {"key": "team", "value": "a", "effect": "NoExecute"}]
+    node = of_pool("a", annotations=stamp_of(decoded({field: taints})))
+    assert drift_of(node, decoded({field: taints[::-1]})) == ""
+    assert drift_of(node, decoded({field: taints[:1]})) == "nodepool default has changed"
+    # Nor are they of the version that counted it.
+    former = {keys.PROVISIONER_HASH: shape_hash(decoded({field: taints}), "1")}
+    assert drift_of(of_pool("a", annotations=former), decoded({field: taints})) == ""
+
+
 def with_requirement(*written: str) -> Provisioner:
     return decoded({"requirements": [wants(*written)]})
 
