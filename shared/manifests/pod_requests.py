@@ -6,7 +6,7 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/pod-overhead/,
 https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/ (2026-08).
 """
 
-from shared.manifests.fields import Raw, mapping, mappings, text
+from shared.manifests.fields import Raw, condition, mapping, mappings, text
 from shared.model.resources import PODS, Resources
 
 _POD_LEVEL = ("cpu", "memory")
@@ -19,7 +19,11 @@ def pod_requests(spec: Raw, status: Raw, problems: list[str]) -> Resources:
     container runs with the sidecars started before it; the larger need counts. Pod-level
     requests replace the sum for cpu, memory and huge pages. The overhead of the runtime class
     comes on top. A container that is being resized counts with the most of what it is to have
-    and what the kubelet has already given it.
+    and what the kubelet has already given it; where its node cannot bear that ever, with what it
+    has been given alone.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/staging/src/k8s.io/
+    component-helpers/resource/helpers.go (determineContainerReqs), 2026-11-27.
 
     Args:
         spec: The pod's spec, or that of a pod template.
@@ -27,14 +31,16 @@ def pod_requests(spec: Raw, status: Raw, problems: list[str]) -> Resources:
         problems: Gets one sentence per quantity that cannot be read; it counts as zero.
     """
     given = _granted(status, problems)
+    refused = resize_is_infeasible(status)
     running = Resources.total(
-        _container(container, f"spec.containers[{n}]", given, problems)
+        _container(container, f"spec.containers[{n}]", given, problems, refused=refused)
         for n, container in enumerate(mappings(spec.get("containers")))
     )
     sidecars = Resources()
     starting = Resources()
     for n, init_container in enumerate(mappings(spec.get("initContainers"))):
-        needs = _container(init_container, f"spec.initContainers[{n}]", given, problems)
+        path = f"spec.initContainers[{n}]"
+        needs = _container(init_container, path, given, problems, refused=refused)
         if is_sidecar(init_container):
             sidecars = sidecars + needs
             starting = starting.largest(sidecars)
@@ -50,14 +56,21 @@ def is_sidecar(init_container: Raw) -> bool:
     return init_container.get("restartPolicy") == "Always"
 
 
+def resize_is_infeasible(status: Raw) -> bool:
+    """Return whether a pod's containers are to have more than its node has."""
+    return condition(status, "PodResizePending").get("reason") == "Infeasible"
+
+
 def _container(
-    entry: Raw, path: str, given: dict[str, Resources], problems: list[str]
+    entry: Raw, path: str, given: dict[str, Resources], problems: list[str], *, refused: bool
 ) -> Resources:
     resources = mapping(entry.get("resources"))
     asked = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
     needs = _parse(asked, f"{path}.resources", problems)
     granted = given.get(text(entry.get("name")))
-    return needs if granted is None else needs.largest(granted)
+    if granted is None:
+        return needs
+    return granted if refused else needs.largest(granted)
 
 
 def _granted(status: Raw, problems: list[str]) -> dict[str, Resources]:

@@ -19,7 +19,7 @@ from shared.manifests.fields import (
     text,
     text_map,
 )
-from shared.manifests.pod_requests import is_sidecar, pod_requests
+from shared.manifests.pod_requests import is_sidecar, pod_requests, resize_is_infeasible
 from shared.manifests.sizes import excesses
 from shared.manifests.spans import read_span
 from shared.manifests.volumes.claims import claims_to_be
@@ -206,6 +206,8 @@ def _relevant(metadata: Raw, spec: Raw, status: Raw) -> dict[str, Any]:
             for entry in mappings(status.get(field))
             if entry.get("allocatedResources") or entry.get("resources")
         ]
+    if resize_is_infeasible(status):
+        found["resizeInfeasible"] = True
     if "affinity" in found:
         found["namespace"] = metadata.get("namespace")
     return found

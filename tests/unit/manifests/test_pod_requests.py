@@ -1,10 +1,13 @@
 """Requests: the scheduler's sum."""
 
+import json
 from typing import Any
 
 import pytest
 
+from shared.kube.kept.decoding import PODS
 from shared.manifests.pod_requests import pod_requests
+from shared.manifests.pods import PodDecoder
 from shared.model.resources import Resources
 
 MIB = 2**20
@@ -109,6 +112,35 @@ def test_a_container_that_is_being_resized_counts_with_the_most_of_all() -> None
         ]
     }
     assert requests(spec, status)["cpu"] == 3000
+
+
+def resized(reason: str) -> dict[str, Any]:
+    """Return the status of a pod that has one CPU, and whose resize waits for this reason."""
+    return {
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+        "containerStatuses": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}],
+    }
+
+
+RESIZED = {"containers": [container("a", requests={"cpu": "16"})]}
+
+
+def test_a_resize_that_its_node_cannot_bear_does_not_count() -> None:
+    assert requests(RESIZED, resized("Infeasible"))["cpu"] == 1000
+    assert requests(RESIZED, resized("Deferred"))["cpu"] == 16000
+    # What the kubelet says nothing of counts as it is asked for.
+    both = {"containers": [*RESIZED["containers"], container("b", requests={"cpu": "2"})]}
+    assert requests(both, resized("Infeasible"))["cpu"] == 3000
+
+
+def test_a_resize_that_becomes_infeasible_is_seen_in_the_pages_of_a_list() -> None:
+    decoder = PodDecoder()
+    asked = []
+    for reason in ("Deferred", "Infeasible"):
+        page = {"items": [{"spec": RESIZED, "status": resized(reason)}]}
+        (raw,) = PODS(json.dumps(page).encode())["items"]
+        asked.append(decoder.decode(raw).scheduling.requests["cpu"])
+    assert asked == [16000, 1000]
 
 
 def test_a_quantity_that_cannot_be_read_is_named() -> None:
