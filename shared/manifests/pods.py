@@ -21,7 +21,7 @@ from shared.manifests.fields import (
 )
 from shared.manifests.pod_requests import is_sidecar, pod_requests, resize_is_infeasible
 from shared.manifests.sizes import excesses
-from shared.manifests.spans import read_span
+from shared.manifests.spans import read_go_duration
 from shared.manifests.volumes.claims import claims_to_be
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Owner, Pod, Scheduling
@@ -297,14 +297,17 @@ def _is_kept(key: str) -> bool:
 
 
 def _kept_for(annotations: Mapping[str, str]) -> timedelta | None:
-    """Return the span that do-not-disrupt says, None where it says none that can be read.
+    """Return the span above zero that do-not-disrupt says, None where it says none.
 
-    Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls (2026-11).
+    Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls and
+    https://github.com/kubernetes-sigs/karpenter/blob/v1.12.0/pkg/utils/pod/scheduling.go
+    (parseDoNotDisrupt), 2026-11-27.
     """
     written = annotations.get(keys.DO_NOT_DISRUPT)
     if written is None or written == "true":
         return None
     try:
-        return read_span(written)
+        span = read_go_duration(written)
     except ValueError:
         return None
+    return span if span > timedelta(0) else None

@@ -1,10 +1,11 @@
-"""Spans of time as v1 documents write them: hours, minutes and seconds, or Never.
+"""Spans of time: as v1 documents write them (hours, minutes and seconds, or Never), and as Go does.
 
 Source: https://karpenter.sh/docs/concepts/nodepools/ (2026-11).
 """
 
 import re
 from datetime import timedelta
+from fractions import Fraction
 from typing import Final
 
 NEVER: Final = "Never"
@@ -13,6 +14,19 @@ _UNITS: Final = {"h": 3600, "m": 60, "s": 1}
 _WHOLE: Final = re.compile(r"(\d{1,9}[hms])+\Z", re.ASCII)
 # Longest span a timer can be given; Never says the same.
 _MAX_SECONDS: Final = 100 * 365 * 24 * 3600
+_GO_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_GO: Final = re.compile(rf"([+-]?)(0|(?:{_GO_PART.pattern})+)\Z", re.ASCII)
+# In microseconds; of the two signs for micro, one is a Greek letter.
+_GO_UNITS: Final = {
+    "ns": Fraction(1, 1000),
+    **dict.fromkeys(("us", "µs", "μs"), Fraction(1)),
+    "ms": Fraction(10**3),
+    "s": Fraction(10**6),
+    "m": Fraction(60 * 10**6),
+    "h": Fraction(3600 * 10**6),
+}
+# Go counts nanoseconds in 64 bits: 292 years.
+_GO_MAX: Final = Fraction(2**63 - 1, 1000)
 
 
 def read_span(value: object) -> timedelta | None:
@@ -28,3 +42,21 @@ def read_span(value: object) -> timedelta | None:
         if seconds <= _MAX_SECONDS:
             return timedelta(seconds=seconds)
     raise ValueError(f"no span of time: {value!r}")
+
+
+def read_go_duration(value: str) -> timedelta:
+    """Return the span of a text such as 1.5h, 2h45m or -300ms, rounded up to microseconds.
+
+    Source: https://pkg.go.dev/time#ParseDuration (2026-11-27).
+
+    Raises:
+        ValueError: If it is none, or one that Go cannot hold.
+    """
+    found = _GO.match(value)
+    if found is not None:
+        parts = _GO_PART.findall(found[2])
+        length = sum((Fraction(number) * _GO_UNITS[unit] for number, unit in parts), Fraction())
+        if length <= _GO_MAX:
+            micros = -(-length.numerator // length.denominator)
+            return timedelta(microseconds=-micros if found[1] == "-" else micros)
+    raise ValueError(f"no duration: {value!r}")

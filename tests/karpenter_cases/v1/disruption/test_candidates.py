@@ -151,9 +151,20 @@ def test_a_pod_may_be_protected_for_a_while(minutes: int | None, *, stays: bool)
     assert is_candidate(of_pool("a"), decode_pod(raw)) is not stays
 
 
-@pytest.mark.parametrize("written", ["abc", "0s", "-5m"])
+@pytest.mark.parametrize(
+    "written", ["1.5h", "+1h30.m", "1h.5h", "5400000ms", "5400000000µs", "5400000000μs", "90m1ns"]
+)
+def test_a_protection_is_a_duration_as_go_writes_it(written: str) -> None:
+    assert not is_candidate(of_pool("a"), kept("a", written, 89))
+    assert is_candidate(of_pool("a"), kept("a", written, 91))
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["abc", "0", "0s", "-5m", "Never", "90", "1e3s", "1h 5m", ".h", "2562048h", "9" * 5000 + "h"],
+)
 def test_a_protection_that_cannot_be_read_is_ignored_and_told(written: str) -> None:
-    assert is_candidate(of_pool("a"), kept("a", written, 1))
+    assert is_candidate(of_pool("a"), kept("a", written, 1), kept("b", written, None))
     there = world(named_pool())
     stand(there)
     raw = pod_manifest("a", node="n1", cpu="300m")
@@ -164,11 +175,12 @@ def test_a_protection_that_cannot_be_read_is_ignored_and_told(written: str) -> N
     assert repr(written) in message
 
 
-def kept(name: str, span: str, minutes: int) -> Any:
-    """Return a pod that started so long ago and is protected for a span."""
+def kept(name: str, span: str, minutes: int | None) -> Any:
+    """Return a pod that started so long ago, or not yet, and is protected for a span."""
     raw = pod_manifest(name, node="a", cpu="300m")
     raw["metadata"]["annotations"] = {keys.DO_NOT_DISRUPT: span}
-    raw["status"]["startTime"] = (LATER - timedelta(minutes=minutes)).isoformat()
+    if minutes is not None:
+        raw["status"]["startTime"] = (LATER - timedelta(minutes=minutes)).isoformat()
     return decode_pod(raw)
 
 
