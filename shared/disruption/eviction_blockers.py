@@ -8,13 +8,13 @@ from typing import Final
 from shared.disruption.drain import is_drainable
 from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
-from shared.model.kubernetes.node_claims import DISRUPTED_TAINT
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
 
 # What marks a node that goes: the cordon that a drain begins with, and Karpenter's own taint.
 _OF_REMOVAL: Final = tuple(
-    Taint(key=key, effect=Effect.NO_SCHEDULE) for key in (keys.UNSCHEDULABLE_TAINT, DISRUPTED_TAINT)
+    Taint(key=key, effect=Effect.NO_SCHEDULE)
+    for key in (keys.UNSCHEDULABLE_TAINT, keys.DISRUPTED_TAINT)
 )
 
 

@@ -27,7 +27,6 @@ from shared.disruption.drift import HASH_VERSION, shape_hash
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, Slot
 from shared.model.kubernetes.node_claims import (
-    DISRUPTED_TAINT,
     TAG_EKS_CLUSTER,
     TAG_NODE_CLAIM,
     NodeClaim,
@@ -209,10 +208,10 @@ def why_not(seen: Handover, direction: Direction) -> str:
         return "the Node is not Ready: Karpenter and Dovetail both count its machine as lost"
     if seen.instance is None or not seen.instance.is_running:
         return f"EC2 shows no running instance {node.instance_id or 'for its providerID'}"
-    if any(taint.key == DISRUPTED_TAINT for taint in node.taints):
+    if any(taint.key == keys.DISRUPTED_TAINT for taint in node.taints):
         return (
             "Karpenter has chosen it for removal: "
-            f"kubectl taint node {node.name} {DISRUPTED_TAINT}-"
+            f"kubectl taint node {node.name} {keys.DISRUPTED_TAINT}-"
         )
     if reason := node.annotations.get(keys.REMOVAL_REASON, ""):
         return f"Dovetail is removing it: {reason}; wait until it is gone"

@@ -107,6 +107,8 @@ CLOUD_UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitializ
 NODE_NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
 NODE_UNREACHABLE_TAINT: Final = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
+# On a node that Karpenter is about to remove.
+DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 OUT_OF_SERVICE_TAINT: Final = "node.kubernetes.io/out-of-service"
 EXCLUDE_FROM_LOAD_BALANCERS: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
 

@@ -12,8 +12,6 @@ NODE_CLAIM_KIND: Final = "NodeClaim"
 # Tags of Karpenter's machines, besides those with the keys of labels.
 TAG_NODE_CLAIM: Final = "karpenter.sh/nodeclaim"
 TAG_EKS_CLUSTER: Final = "eks:eks-cluster-name"
-# On a node that Karpenter is about to remove.
-DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from shared.migration.handover import Direction, next_step
 from shared.migration.migration import HeldError
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, PermanentError
-from shared.model.kubernetes.node_claims import DISRUPTED_TAINT
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.ports import NodeChange
 from tests.builders import node
@@ -107,7 +106,7 @@ def test_a_node_whose_machine_does_not_run_keeps_its_owner() -> None:
 
 def test_a_node_that_karpenter_has_chosen_names_the_command_that_takes_its_taint_off() -> None:
     found = ChangingHands()
-    change(found, taints=(Taint(key=DISRUPTED_TAINT, effect=Effect.NO_SCHEDULE),))
+    change(found, taints=(Taint(key=keys.DISRUPTED_TAINT, effect=Effect.NO_SCHEDULE),))
     assert "kubectl taint node n1 karpenter.sh/disrupted-" in refusal(found)
 
 

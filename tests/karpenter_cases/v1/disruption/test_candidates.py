@@ -10,9 +10,9 @@ from shared.disruption.selection import OngoingChanges
 from shared.manifests.disruption_budgets import decode_budget
 from shared.manifests.pods import decode_pod
 from shared.model import labels as keys
-from shared.model.kubernetes.node_claims import DISRUPTED_TAINT as MARK
 from shared.model.kubernetes.pods import Owner
 from shared.model.kubernetes.taints import Toleration
+from shared.model.labels import DISRUPTED_TAINT as MARK
 from shared.model.labels import UNSCHEDULABLE_TAINT as CORDON
 from tests.builders import NOW, budget, pod, ref, slot
 from tests.karpenter_cases.scheduling.writing import pod_manifest
