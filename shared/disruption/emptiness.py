@@ -12,7 +12,9 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 
 # Pods wait up to 10 s for kube-scheduler's next try, so a new node has its pods only then.
-_AT_ONCE: Final = timedelta(seconds=20)
+# Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/scheduler/backend/queue/scheduling_queue.go
+# (DefaultPodMaxBackoffDuration, 2026-11-27).
+_AT_LEAST: Final = timedelta(seconds=20)
 
 
 class EmptinessStep(StrEnum):
@@ -55,8 +57,8 @@ def empty_since(node: Node) -> datetime | None:
 
 
 def stays_empty(ttl: timedelta) -> timedelta:
-    """Return for how long a node is empty before it is removed, with a ttl of zero as well."""
-    return ttl or _AT_ONCE
+    """Return for how long a node is empty before it is removed, with a short ttl as well."""
+    return max(ttl, _AT_LEAST)
 
 
 def decide_emptiness(

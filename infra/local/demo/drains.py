@@ -10,6 +10,8 @@ _BLOCKED: Final = "dovetail.dev/drain-blocked"
 _EVENT: Final = "DrainBlocked"
 # Readings are a fraction of a second apart, and stamps are whole seconds.
 _BLUR_SECONDS: Final = 2.0
+# Nodes stay empty for so long at least, whatever the speed: kube-scheduler has its own time.
+_EMPTY_AT_LEAST: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,10 @@ class Pace:
     def span(self, seconds: float) -> float:
         """Return how long a span of a manifest lasts."""
         return max(1.0, round(seconds / self.speed))
+
+    def empty(self, ttl_seconds: float) -> float:
+        """Return for how long a node is empty before it is removed."""
+        return max(self.span(ttl_seconds), _EMPTY_AT_LEAST)
 
     def latest(self, span: float, argument: Mapping[str, Any]) -> float:
         """Return how long it may last at most."""
@@ -86,10 +92,11 @@ def why_not_after_schedule(timeline: Timeline, pace: Pace, argument: Mapping[str
     if pace.closed_until is None:
         return "no step has applied a schedule that is active"
     ended = _ended(timeline, argument)
+    ttl = pace.empty(argument["ttl_seconds"])
     for node in ended:
-        if node.emptied is None or node.emptied + pace.span(argument["ttl_seconds"]) > _went(node):
+        if node.emptied is None or node.emptied + ttl > _went(node):
             return f"{node.name} was not yet due when it went"
-        if node.emptied + pace.span(argument["ttl_seconds"]) > pace.closed_until:
+        if node.emptied + ttl > pace.closed_until:
             return f"{node.name} was not due before the schedule was over: nothing held it"
         if _went(node) < pace.closed_until - _BLUR_SECONDS:
             early = pace.closed_until - _went(node)

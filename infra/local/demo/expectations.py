@@ -201,7 +201,7 @@ def _cordoned_before_gone(situation: Situation, _: Any) -> str:
 
 def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> str:
     """Each ended node waited its ttl, at the speed of the world, and not much longer."""
-    ttl = max(1.0, round(argument["ttl_seconds"] / situation.speed))
+    ttl = situation.pace.empty(argument["ttl_seconds"])
     slack = float(argument.get("slack_seconds", 30)) * situation.slowness
     ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
     if not ended:

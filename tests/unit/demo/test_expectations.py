@@ -287,6 +287,12 @@ def test_a_node_that_was_removed_too_late_is_noticed() -> None:
     assert check(busy, "removed_after_empty", expected) == ""
 
 
+def test_at_any_speed_a_node_is_empty_for_as_long_as_kube_scheduler_may_need() -> None:
+    at = replace(ended(), speed=10.0)
+    _node(at, "a", deleting=25.0)
+    assert "ttl is 20.0 s" in check(at, "removed_after_empty", {"ttl_seconds": 30})
+
+
 def test_why_a_node_ended_otherwise_than_its_owner_says_is_told() -> None:
     """What did not happen, or would have happened anyway, shows nothing."""
     ttl = {**DEFAULT, "ttl_seconds": 20}

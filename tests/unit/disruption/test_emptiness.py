@@ -86,12 +86,13 @@ def test_an_empty_node_is_stamped_waited_for_and_removed() -> None:
     assert decide(stamped(TTL)) == EmptinessDecision(step=EmptinessStep.REMOVE)
 
 
-def test_a_ttl_of_zero_leaves_kube_scheduler_the_time_to_bind_pods() -> None:
-    least, zero = timedelta(seconds=20), timedelta(0)
-    assert decide(node(), ttl=zero) == EmptinessDecision(step=EmptinessStep.STAMP, wait=least)
+@pytest.mark.parametrize("seconds", [0, 1, 19])
+def test_a_short_ttl_leaves_kube_scheduler_the_time_to_bind_pods(seconds: int) -> None:
+    least, ttl = timedelta(seconds=20), timedelta(seconds=seconds)
+    assert decide(node(), ttl=ttl) == EmptinessDecision(step=EmptinessStep.STAMP, wait=least)
     wait = EmptinessDecision(step=EmptinessStep.WAIT, wait=timedelta(seconds=1))
-    assert decide(stamped(timedelta(seconds=19)), ttl=zero) == wait
-    assert decide(stamped(least), ttl=zero).step == EmptinessStep.REMOVE
+    assert decide(stamped(timedelta(seconds=19)), ttl=ttl) == wait
+    assert decide(stamped(least), ttl=ttl).step == EmptinessStep.REMOVE
 
 
 def test_a_stamp_from_the_future_is_written_anew() -> None:
