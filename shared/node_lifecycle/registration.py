@@ -15,7 +15,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.timer_state import TimerState
 from shared.node_lifecycle.node_deletion import remove
-from shared.node_lifecycle.node_timer import SOON, NodeTimer
+from shared.node_lifecycle.node_timer import MAX_STEPS, SOON, NodeTimer
 from shared.ports import TimerKind
 
 NEVER_JOINED: Final = "never joined"
@@ -43,16 +43,23 @@ class Registration(NodeTimer):
         if node.ready is True:
             # Joined, and being completed: the bind function is woken once more to be sure.
             self._ports.outbox.invoke_bind(self._ports.cluster.name, [node.name])
-            self._heartbeat(node.uid)
-            return state.wait_again(_LOOK_AGAIN)
+            return self._look_again(node, state)
         return self._time_out(node, state)
+
+    def _look_again(self, node: Node, state: TimerState) -> TimerState:
+        steps = (state.steps or 0) + 1
+        self._heartbeat(node.uid)
+        if steps >= MAX_STEPS:
+            # Its row stays: sweep finds it silent and starts another.
+            return state.finish("looked for long")
+        return replace(state, steps=steps).wait_again(_LOOK_AGAIN)
 
     def _time_out(self, node: Node, state: TimerState) -> TimerState:
         """Remove the node as it was read; nothing is bound to it from then on."""
         bound = self._ports.cluster.pods_on(node.name)
         if any(pod.phase == "Running" for pod in bound):
             # A kubelet runs them: it has joined since the node was read.
-            return state.wait_again(_LOOK_AGAIN)
+            return self._look_again(node, state)
         failed = self._trial_of(node, bound)
         if not remove(self._ports, node, _REASON):
             return state.wait_again(SOON)

@@ -7,11 +7,12 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.node_budgets import NodeBudget
 from shared.model.resources import Resources
 from shared.model.timer_state import whole_seconds
 from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.node_timer import MAX_STEPS
 from shared.node_lifecycle.registration import Registration
 from shared.ports import TimerKind
 from shared.timers.heartbeats import note_timer, running_timers
@@ -69,7 +70,7 @@ def test_a_node_with_pods_waits_for_its_replacement_which_is_asked_for_once() ->
 def test_a_timer_that_waits_for_very_long_leaves_the_rest_to_another() -> None:
     world = World(provisioner(ttl_until_expired=HOUR), node(), pod(node_name="n1"))
     world.advance(HOUR)
-    ended = Expiration(world.ports).step({**STATE, "steps": 1499})
+    ended = Expiration(world.ports).step({**STATE, "steps": MAX_STEPS - 1})
     assert (ended["next"], ended["result"]) == ("done", "due for long")
     assert running_timers(world.ledger, NAME).keys() == {("uid-n1", "expiration")}
 
@@ -235,6 +236,25 @@ def test_a_machine_that_joined_and_is_not_complete_wakes_bind() -> None:
     assert (state["next"], state["wait_seconds"]) == ("wait", 30)
     assert world.outbox.binds == [(NAME, ("n1",))]
     assert running_timers(world.ledger, NAME)["uid-n1", "registration"] == world.clock.now()
+
+
+@pytest.mark.parametrize(
+    ("ready", "on_it"),
+    [(True, ()), (None, (pod("early", node_name="n1"),))],
+    ids=["closed", "runs"],
+)
+def test_a_registration_that_looks_for_very_long_leaves_the_rest_to_another(
+    ready: bool | None,  # noqa: FBT001 -- a column of the table
+    on_it: tuple[Pod, ...],
+) -> None:
+    world = World(provisioner(), node(**starting(ready=ready)), *on_it)
+    first = register(world)
+    assert first["steps"] == 1
+    ended = Registration(world.ports).step({**first, "steps": MAX_STEPS - 1})
+    assert (ended["next"], ended["result"]) == ("done", "looked for long")
+    world.cloud.add(instance())
+    world.advance(10 * MINUTE)
+    assert world.sweep().missing_timers == 1
 
 
 @pytest.mark.parametrize(

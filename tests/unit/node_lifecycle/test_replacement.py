@@ -12,6 +12,7 @@ from shared.model.errors import ConflictError, InvalidMessageError, NotFoundErro
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.node_lifecycle.node_timer import MAX_STEPS
 from shared.node_lifecycle.replacement import REPLACED, Replacement, start_replacement
 from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
@@ -275,7 +276,7 @@ def test_a_node_that_vanishes_meanwhile_is_replaced() -> None:
 def test_very_long_drain_continues_in_another_execution() -> None:
     world = half_empty()
     world.provision(look=True)
-    state = {**state_of(world), "steps": 1499}
+    state = {**state_of(world), "steps": MAX_STEPS - 1}
     world.advance(MINUTE)
     assert step(world, state)["result"] == "continued in another execution"
     second = world.outbox.timers_of(TimerKind.REPLACEMENT)[1]

@@ -7,6 +7,7 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.node_timer import MAX_STEPS
 from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeChange, TimerKind
 from shared.sweep.node_by_node import NodeByNode
@@ -74,7 +75,7 @@ def test_only_nodes_of_ours_that_are_being_deleted_are_begun() -> None:
 def test_long_drain_continues_in_another_execution() -> None:
     world = going(pod(node_name="n1"))
     world.advance(SECOND)
-    state = step(world, steps=1499)
+    state = step(world, steps=MAX_STEPS - 1)
     assert state["result"] == "continued in another execution"
     first, second = world.outbox.timers_of(TimerKind.TERMINATION)
     assert second.payload["steps"] == 0
@@ -120,7 +121,7 @@ def test_drain_continues_later_when_its_node_is_written_meanwhile() -> None:
     assert keys.DRAIN_RUN not in world.node.annotations
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
     world.cluster.fail_next("change_node", ConflictError("written"))
-    late = {**world.outbox.timers_of(TimerKind.TERMINATION)[0].payload, "steps": 1500}
+    late = {**world.outbox.timers_of(TimerKind.TERMINATION)[0].payload, "steps": MAX_STEPS}
     assert service.step(late)["next"] == "wait"
     assert service.step(late)["result"] == "continued in another execution"
     assert world.node.uid == stale.uid
