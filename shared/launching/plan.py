@@ -41,7 +41,7 @@ class PlanLauncher:
         """Carry on with open intents; return whether any came to its end.
 
         One that cannot go on is ended, or it would stop every plan after it; so is one of a
-        Provisioner for which EC2 is not asked now.
+        Provisioner that is gone or invalid, or for which EC2 is not asked now.
         """
         provisioners = {
             provisioner.name: provisioner for provisioner in gathered.snapshot.provisioners
@@ -50,9 +50,10 @@ class PlanLauncher:
         self._leave_out(gathered.refusals.subnets)
         ended = False
         for intent in gathered.snapshot.intents:
-            provisioner = provisioners.get(intent.provisioner) or Provisioner(
-                name=intent.provisioner
-            )
+            provisioner = provisioners.get(intent.provisioner)
+            if provisioner is None:
+                ended |= self.launcher.give_up(intent) != LaunchOutcome.LATER
+                continue
             site = site_of(self._ports, provisioner)
             owners[provisioner.name] = (provisioner, site)
             known = gathered.refusals.of(self._ports, provisioner, site)

@@ -9,6 +9,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, ThrottledError, UnavailableError
 from shared.model.policy import LaunchPolicy
+from shared.model.provisioner import InvalidProvisioner
 from shared.model.resources import Resources
 from shared.ports import TimerKind
 from tests.builders import ZONES, needs, offering, pod, provisioner
@@ -68,21 +69,39 @@ def test_the_lease_is_given_back_when_an_invocation_fails() -> None:
     assert len(world.bound) == 2
 
 
-def test_an_intent_of_a_provisioner_that_is_gone_is_ended_and_its_machines_adopted() -> None:
+@pytest.mark.parametrize("became", ["gone", "invalid", "without an image"])
+def test_an_intent_that_cannot_go_on_is_ended_and_its_machines_adopted(became: str) -> None:
     world = two_nodes()
     open_intent(world)
     world.cloud.end(world.alive[0].instance_id)
-    del world.cluster.provisioner_values["default"]
-    world.cloud.missing_images.update(
-        entry
-        for call in world.cloud.called("image_ids")
-        for entry in call  # type: ignore[attr-defined]
-    )
+    if became == "without an image":
+        asked = world.cloud.called("image_ids")
+        world.cloud.missing_images.update(name for call in asked for name in call)  # type: ignore[attr-defined]
+    else:
+        del world.cluster.provisioner_values["default"]
+    if became == "invalid":
+        reasons = ("spec.x: wrong",)
+        world.cluster.add(
+            InvalidProvisioner(name="default", uid="u", resource_version="2", reasons=reasons)
+        )
     world.advance(timedelta(minutes=6))
     world.provision_until_quiet()
     assert intents(world) == (0, 1)
+    assert len(world.cloud.fleets) == 1
     assert len(world.ledger.slots(NAME)) == 1
     assert len(world.alive) == 1
+
+
+def test_an_intent_of_a_provisioner_that_is_gone_is_not_requested_from_ec2() -> None:
+    world = two_nodes()
+    for _ in range(5):
+        world.ledger.take_token("CreateFleet", world.clock.now())
+    world.provision()
+    assert intents(world) == (1, 0)
+    del world.cluster.provisioner_values["default"]
+    world.provision_until_quiet()
+    assert intents(world) == (0, 1)
+    assert world.cloud.fleets == []
 
 
 def test_an_intent_whose_body_is_lost_is_ended() -> None:
