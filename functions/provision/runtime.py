@@ -66,6 +66,7 @@ class Runtime:
             new_plan_id,
             self._disruption,
             self._writer,
+            brakes=functools.partial(self._wiring.registry.brakes, cluster),
         )
 
     def deadline(self, context: LambdaContext) -> datetime:

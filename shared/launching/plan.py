@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from shared.events.plan_events import PlanEvents
 from shared.launching.ami_canary import ImageRollout
@@ -37,11 +37,14 @@ class PlanLauncher:
         self.launcher = Launcher(ports, lease, policy)
         self.verdicts = LaunchVerdicts(ports)
 
-    def resume(self, gathered: Gathered) -> bool:
+    def resume(self, gathered: Gathered, until: datetime) -> bool:
         """Carry on with open intents; return whether any came to its end.
 
         One that cannot go on is ended, or it would stop every plan after it; so is one of a
         Provisioner that is gone or invalid, or for which EC2 is not asked now.
+
+        Args:
+            until: When the last intent but the first is begun; a wake goes on with the others.
         """
         provisioners = {
             provisioner.name: provisioner for provisioner in gathered.snapshot.provisioners
@@ -49,7 +52,9 @@ class PlanLauncher:
         owners: dict[str, tuple[Provisioner, Site]] = {}
         self._leave_out(gathered.refusals.subnets)
         ended = False
-        for intent in gathered.snapshot.intents:
+        for number, intent in enumerate(gathered.snapshot.intents):
+            if number and self._is_late(until):
+                break
             provisioner = provisioners.get(intent.provisioner)
             if provisioner is None:
                 ended |= self.launcher.give_up(intent) != LaunchOutcome.LATER
@@ -78,11 +83,14 @@ class PlanLauncher:
         plan_id: str,
         nodes: Sequence[PlannedNode],
         *,
+        until: datetime | None = None,
         replaces: str = "",
     ) -> tuple[LaunchOutcome, ...]:
         """Launch the nodes of a plan, group after group; return how each group ended.
 
         Args:
+            until: When the last group but the first is begun, None for no limit; a wake plans again
+                for the pods of the others.
             replaces: Names of the nodes these are to replace, separated by commas.
         """
         provisioners = {
@@ -92,9 +100,11 @@ class PlanLauncher:
             self._addresses.note(body)
         self._leave_out(gathered.refusals.subnets)
         grounds: dict[str, LaunchContext] = {}
-        outcomes = []
+        outcomes: list[LaunchOutcome] = []
         numbers = itertools.count()
         for group in launch_groups(nodes):
+            if outcomes and until is not None and self._is_late(until):
+                break
             name = group[0].provisioner
             try:
                 if name not in grounds:
@@ -151,6 +161,13 @@ class PlanLauncher:
         self.verdicts.of_launches(shortage.verdicts, owners, gathered)
         shortage.judged()
         self._wake_after(self.verdicts.wait)
+
+    def _is_late(self, until: datetime) -> bool:
+        """Return whether the time for launches is over; a wake goes on then."""
+        late = self._ports.clock.now() >= until
+        if late:
+            self._wake_after(timedelta(0))
+        return late
 
     def _wake_after(self, wait: timedelta | None) -> None:
         if wait is not None:

@@ -31,7 +31,6 @@ from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
 from shared.launching.shallow_spot_pools import passed_over
 from shared.model import labels as keys
-from shared.model.brakes import Ceiling
 from shared.model.errors import ConflictError, NotFoundError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -108,7 +107,8 @@ class Disrupting:
         Raises:
             ConflictError: If the lease was lost.
         """
-        snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), self._ceiling)
+        ceiling = turn.brakes.ceiling
+        snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), ceiling)
         if not any(node.is_ours for node in snapshot.nodes):
             return Disrupted()
         self._say_told(snapshot)
@@ -140,7 +140,7 @@ class Disrupting:
         nodes = {node.name: node for node in gathered.snapshot.nodes}
         remove = [nodes[name] for name in change.remove]
         wanted = as_machines(change.plan.nodes)
-        kept, over = affordable(gathered.snapshot, wanted, self._ceiling)
+        kept, over = affordable(gathered.snapshot, wanted, ceiling)
         shadowed = {provisioner.name for provisioner in snapshot.provisioners if provisioner.shadow}
         if over or any(planned_node.provisioner in shadowed for planned_node in kept):
             text = over[0].reason if over else "its replacement would be bought in shadow mode"
@@ -303,10 +303,6 @@ class Disrupting:
 
     def _say(self, node: Node, reason: str, text: str) -> None:
         self._recorder.record([_event(node, reason, text)])
-
-    @property
-    def _ceiling(self) -> Ceiling:
-        return self._ports.brakes.ceiling
 
 
 def _has_budget(node: Node, snapshot: ClusterSnapshot) -> bool:

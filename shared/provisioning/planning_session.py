@@ -5,11 +5,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.brakes.hold import Hold
 from shared.events.node_events import MOST_PODS, nominated
 from shared.events.recorder import EventRecorder
 from shared.launching.lease import HeldLease
 from shared.launching.node_objects import NodeMaker
 from shared.launching.plan import PlanLauncher
+from shared.model.brakes import NO_BRAKES
 from shared.model.ec2.launches import Slot
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
@@ -28,10 +30,10 @@ class Turn:
 
     Attributes:
         launches: Carries plans out.
+        until: When the last launches and Nodes are begun.
+        brakes: What people have set for the whole cluster, at the beginning of the round.
+        hold: What Provisioners are told of that, None when nothing holds the cluster back.
         held_back: Why nothing may be launched on principle, empty when it may.
-
-    Args:
-        until: When the last Nodes are begun.
     """
 
     def __init__(
@@ -39,7 +41,6 @@ class Turn:
         ports: ClusterPorts,
         held: HeldLease,
         policy: LaunchPolicy,
-        held_back: str,
         until: datetime,
     ) -> None:
         self._ports = ports
@@ -47,8 +48,10 @@ class Turn:
         self._policy = policy
         self._nodes = NodeMaker(ports, held, policy)
         self.launches = PlanLauncher(ports, held, policy)
-        self.held_back = held_back
-        self._until = until
+        self.until = until
+        self.brakes = NO_BRAKES
+        self.hold: Hold | None = None
+        self.held_back = ""
         self._plan_took = timedelta()
 
     @property
@@ -129,7 +132,7 @@ class Turn:
 
         def goes_on() -> bool:
             wanted = self.keep_lease() or clock.now() < enough
-            return wanted and clock.now() < self._until
+            return wanted and clock.now() < self.until
 
         return goes_on
 

@@ -24,6 +24,7 @@ from shared.events.plan_events import PlanEvents
 from shared.events.provisioner_conditions import ProvisionerConditions
 from shared.launching.intents import LaunchOutcome
 from shared.launching.lease import HeldLease
+from shared.model.brakes import Brakes
 from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import AutoscalerError
 from shared.model.kubernetes.pods import Pod
@@ -59,11 +60,13 @@ class Provisioning:
 
     Args:
         new_id: Gives plan ids; sortable by time is welcome.
+        brakes: Returns what people have set for the whole cluster, as it is now; None for what the
+            ports say.
         disruption: How nodes are changed by choice.
         writer: Writes decisions; the process's own, so that they share bases.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- one of them by keyword
         self,
         ports: ClusterPorts,
         policy: LaunchPolicy,
@@ -71,12 +74,15 @@ class Provisioning:
         new_id: Callable[[], str],
         disruption: DisruptionSettings | None = None,
         writer: DecisionWriter | None = None,
+        *,
+        brakes: Callable[[], Brakes] | None = None,
     ) -> None:
         settings = dataclasses.replace(settings, preference_policy=ports.preference_policy)
         self._ports = ports
         self._policy = policy
         self._settings = settings
         self._new_id = new_id
+        self._brakes = brakes or (lambda: ports.brakes)
         self._events = PlanEvents(ports)
         self._conditions = ProvisionerConditions(ports)
         self._shadow_purchases = ShadowPurchases(ports, settings)
@@ -127,27 +133,41 @@ class Provisioning:
             write_template_statuses(self._ports, valid, invalid, resolved)
 
     def _rounds(self, held: HeldLease, deadline: datetime, *, look: bool) -> ProvisionReport:
-        ports, clock, name = self._ports, self._ports.clock, self._ports.cluster.name
-        rivals = rivals_of(ports)
-        problem = ports.catalog.problem()
-        self._conditions.hold(hold_of(ports, rivals, problem))
-        why = held_back(ports, rivals) or (NO_CATALOGUE if problem else "")
-        turn = Turn(ports, held, self._policy, why, deadline - _LAST)
-        report = ProvisionReport(held_back=turn.held_back)
+        clock, name = self._ports.clock, self._ports.cluster.name
+        turn = Turn(self._ports, held, self._policy, deadline - _LAST)
+        report = ProvisionReport()
         for _ in range(_MAX_ROUNDS):
             if clock.now() + self._policy.lease > deadline:
-                ports.outbox.wake(name, timedelta(0))
+                self._hand_over(name, timedelta(0), look=look)
                 break
+            self._see_what_holds(turn, first=not report.rounds)
+            report = dataclasses.replace(report, held_back=turn.held_back)
             until = deadline - self._policy.lease
             report, again, look = self._round(turn, report, until, look=look)
-            if not again and ports.ledger.release(held.value):
+            if not again and self._ports.ledger.release(held.value):
                 turn.launches.wake_when_due()
                 return _counted(turn, report)
         else:
-            ports.outbox.wake(name, self._policy.describe)
+            self._hand_over(name, self._policy.describe, look=look)
         turn.launches.wake_when_due()
         self._let_go(held)
         return _counted(turn, report)
+
+    def _hand_over(self, name: str, wait: timedelta, *, look: bool) -> None:
+        """Have another invocation go on, which looks over all nodes where this one was to."""
+        send = self._ports.outbox.look if look else self._ports.outbox.wake
+        send(name, wait)
+
+    def _see_what_holds(self, turn: Turn, *, first: bool) -> None:
+        """Read brakes, rivals and catalogue; tell Provisioners if the cluster is held otherwise."""
+        ports = dataclasses.replace(self._ports, brakes=self._brakes())
+        rivals = rivals_of(ports)
+        problem = ports.catalog.problem()
+        hold = hold_of(ports, rivals, problem)
+        if first or hold != turn.hold:
+            self._conditions.hold(hold)
+        turn.hold, turn.brakes = hold, ports.brakes
+        turn.held_back = held_back(ports, rivals) or (NO_CATALOGUE if problem else "")
 
     def _let_go(self, held: HeldLease) -> None:
         """Release, dirty or not: a message that is sent or delivered again plans once more."""
@@ -192,12 +212,12 @@ class Provisioning:
         if turn.held_back and look:
             told = self._shadow_purchases.tell(gathered.snapshot, until)
             report = dataclasses.replace(report, shadow_purchases=told)
-        if not turn.held_back and turn.launches.resume(gathered):
+        if not turn.held_back and turn.launches.resume(gathered, turn.until):
             # What was resumed is capacity now: look at the world anew.
             turn.make_nodes(gathered)
             return report, True, look
         usable = without_overdue(gathered.snapshot, self._policy.initialization)
-        snapshot, report = self._restrained(with_interrupted(usable), report)
+        snapshot, report = self._restrained(turn, with_interrupted(usable), report)
         settings = self._settings
         if turn.failed_attempts:
             settings = dataclasses.replace(settings, option_price_ceiling_percent=_ANY_PRICE)
@@ -207,7 +227,7 @@ class Provisioning:
         if plan == Plan():
             turn.make_nodes(gathered)
             if look:
-                report = self._ceilings(gathered.snapshot, (), report)
+                report = self._ceilings(turn, gathered.snapshot, (), report)
         else:
             self._writer.write(self._ports.decisions, plan_id, snapshot, plan, settings)
             report, again = self._carry_out(turn, gathered, plan_id, plan, report)
@@ -246,7 +266,7 @@ class Provisioning:
         return self._apply(turn, gathered, plan_id, plan, report)
 
     def _restrained(
-        self, snapshot: ClusterSnapshot, report: ProvisionReport
+        self, turn: Turn, snapshot: ClusterSnapshot, report: ProvisionReport
     ) -> tuple[ClusterSnapshot, ProvisionReport]:
         """Return the snapshot under all ceilings, pods that run away counted as placed."""
         pending = {pod.uid: pod for pod in snapshot.pending}
@@ -265,7 +285,7 @@ class Provisioning:
         if until:
             snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
         report = dataclasses.replace(report, pods_runaway=len(until), pods_rejected=rejected)
-        return under_ceilings(snapshot, self._ports.brakes.ceiling), report
+        return under_ceilings(snapshot, turn.brakes.ceiling), report
 
     def _apply(
         self,
@@ -275,12 +295,12 @@ class Provisioning:
         plan: Plan,
         report: ProvisionReport,
     ) -> tuple[ProvisionReport, bool]:
-        ports, snapshot = self._ports, gathered.snapshot
+        snapshot = gathered.snapshot
         nominated = turn.nominate(snapshot, plan)
         wanted = self._without_shadowed(snapshot, as_machines(plan.nodes))
-        nodes, over = affordable(snapshot, wanted, ports.brakes.ceiling)
+        nodes, over = affordable(snapshot, wanted, turn.brakes.ceiling)
         calls, refused = turn.launches.launcher.calls, len(turn.launches.verdicts.told)
-        outcomes = turn.launches.launch(gathered, plan_id, nodes)
+        outcomes = turn.launches.launch(gathered, plan_id, nodes, until=turn.until)
         slots = turn.slots(snapshot, launched=bool(nodes or plan.placements))
         filled = [slot for slot in slots if slot.plan_id == plan_id]
         pending = {pod.uid: pod for pod in snapshot.pending}
@@ -301,7 +321,7 @@ class Provisioning:
         snapshot = dataclasses.replace(snapshot, slots=slots)
         turned_away = {over_one.node.provisioner for over_one in over}
         turned_away.update(*(refused.limited for refused in plan.unschedulable))
-        report = self._ceilings(snapshot, turned_away, report, launched=bool(outcomes))
+        report = self._ceilings(turn, snapshot, turned_away, report, launched=bool(outcomes))
         # Something new was learned, and not too often that there is nothing.
         learned = turn.launches.launcher.calls > calls or refused < len(turn.launches.verdicts.told)
         short = LaunchOutcome.SHORT in outcomes and learned
@@ -310,6 +330,7 @@ class Provisioning:
 
     def _ceilings(
         self,
+        turn: Turn,
         snapshot: ClusterSnapshot,
         turned_away: Collection[str],
         report: ProvisionReport,
@@ -317,11 +338,11 @@ class Provisioning:
         launched: bool = False,
     ) -> ProvisionReport:
         """Record how full ceilings are; return the report with that of the fullest."""
-        uses = ceiling_uses(snapshot, self._ports.brakes.ceiling)
+        uses = ceiling_uses(snapshot, turn.brakes.ceiling)
         if uses and launched:
             left_open = self._ports.ledger.open_intents(snapshot.cluster)
             snapshot = dataclasses.replace(snapshot, intents=left_open)
-            uses = ceiling_uses(snapshot, self._ports.brakes.ceiling)
+            uses = ceiling_uses(snapshot, turn.brakes.ceiling)
         self._conditions.ceilings(snapshot.provisioners, uses, turned_away)
         fullest = max((use.percent for use in uses.values()), default=None)
         return dataclasses.replace(report, ceiling_percent=fullest)

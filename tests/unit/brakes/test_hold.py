@@ -9,7 +9,9 @@ import pytest
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
 from shared.node_lifecycle.expiration import Expiration
+from shared.packing.problem import PackingSettings
 from shared.ports import Rival, RivalKind, TimerKind
+from shared.provisioning.provision import Provisioning
 from tests.builders import needs, node, pod, provisioner
 from tests.unit.launching.launches import ANY_WAY, apart, open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
@@ -51,6 +53,20 @@ def test_a_paused_cluster_buys_nothing_and_finishes_what_it_bought() -> None:
     braked(world, Brakes())
     world.provision()
     assert len(world.alive) == 3
+
+
+def test_a_pause_holds_from_the_next_round_of_an_invocation_on() -> None:
+    world = two_nodes()
+    open_intent(world)
+    world.cluster.add(pod("late", cpu=1500))
+    seen = iter([Brakes(), Brakes(paused=True)])
+    service = Provisioning(
+        world.ports, world.policy, PackingSettings(), lambda: "plan-2", brakes=lambda: next(seen)
+    )
+    report = service.run("holder", world.clock.now() + 10 * MINUTE, settle=False)
+    assert (report.rounds, report.held_back) == (2, "paused")
+    assert len(world.alive) == 2
+    assert world.cluster.conditions["default"][1] == "Paused"
 
 
 def test_a_paused_cluster_says_so_on_provisioners_and_waiting_pods() -> None:

@@ -59,6 +59,46 @@ def test_the_lease_is_pushed_on_before_each_call_that_may_take_long() -> None:
     assert len(world.bound) == 3
 
 
+def in_zones() -> World:
+    """A world whose pods take a launch group for each zone."""
+    zones = (pod(zone, node_selector=needs(keys.ZONE, "In", zone)) for zone in ZONES)
+    return World(provisioner(), *zones)
+
+
+def slow_fleets(world: World) -> None:
+    original = world.cloud.create_fleet
+
+    def slow(request: Any) -> Any:
+        world.advance(45 * SECOND)
+        return original(request)
+
+    instead(world.cloud, "create_fleet", slow)
+
+
+def test_groups_that_no_longer_fit_are_left_to_another_invocation() -> None:
+    world = in_zones()
+    slow_fleets(world)
+    world.provision(span=110 * SECOND)
+    assert len(world.cloud.fleets) == len(world.bound) == 2
+    assert world.outbox.wakes == [(NAME, timedelta(0))]
+    world.provision(span=110 * SECOND)
+    assert len(world.bound) == 3
+
+
+def test_open_launches_that_no_longer_fit_are_left_to_another_invocation() -> None:
+    world = in_zones()
+    for _ in range(5):
+        world.ledger.take_token("CreateFleet", world.clock.now())
+    world.provision()
+    assert intents(world) == (3, 0)
+    world.advance(10 * SECOND)
+    slow_fleets(world)
+    world.outbox.wakes.clear()
+    world.provision(span=110 * SECOND)
+    assert intents(world) == (1, 2)
+    assert (NAME, timedelta(0)) in world.outbox.wakes
+
+
 def test_the_lease_is_given_back_when_an_invocation_fails() -> None:
     world = two_nodes()
     world.cluster.fail_next("create_node", UnavailableError("api server"))

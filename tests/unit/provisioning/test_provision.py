@@ -66,6 +66,12 @@ def test_nothing_is_read_without_need() -> None:
     assert world.catalog.calls == 0
 
 
+def test_a_look_for_which_there_is_no_time_is_left_to_another_invocation() -> None:
+    world = two_nodes()
+    world.provision(look=True, span=10 * SECOND)
+    assert (world.outbox.looks, world.outbox.wakes) == ([NAME], [])
+
+
 def test_invocation_without_the_lease_leaves_a_mark_and_ends() -> None:
     world = two_nodes()
     world.ledger.acquire(NAME, "another", world.clock.now())
