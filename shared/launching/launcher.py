@@ -13,7 +13,7 @@ from shared.launching.insufficient_capacity import Shortage, without
 from shared.launching.intents import IntentBook, LaunchOutcome
 from shared.launching.lease import HeldLease
 from shared.launching.shallow_spot_pools import note_passed_over
-from shared.launching.slots import Pairing
+from shared.launching.slots import Pairing, slot_owner
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import (
     FleetAnswer,
@@ -105,6 +105,7 @@ class Launcher:
             later=later,
             replaces=replaces,
             stamp=launch_stamp(context.provisioner),
+            owner=slot_owner(context.provisioner),
         )
         body = launch_body(self._usable(context), attempt)
         context.addresses.note(body)

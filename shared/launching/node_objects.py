@@ -10,6 +10,7 @@ from shared.events.group_events import launched_group
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
 from shared.launching.lease import HeldLease
+from shared.launching.slots import former_owner
 from shared.launching.verdicts import Death
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
@@ -214,7 +215,7 @@ class NodeMaker:
         if node.provider_id and node.instance_id != slot.instance_id:
             return self._collided(slot, node)
         try:
-            return self._repair(node, manifest, owner)
+            return self._repair(node, manifest)
         except (ConflictError, NotFoundError):
             # Its kubelet writes at the same time, or it was deleted: it is made again.
             return None
@@ -253,7 +254,7 @@ class NodeMaker:
         if owner is not None:
             start_expiration(self._ports, node, owner, now)
 
-    def _repair(self, node: Node, manifest: NodeManifest, owner: Provisioner | None) -> Node:
+    def _repair(self, node: Node, manifest: NodeManifest) -> Node:
         """Give a Node that a kubelet made first what it lacks.
 
         Taints that are removed while a node starts are left out, except Dovetail's own: the kubelet
@@ -264,9 +265,8 @@ class NodeMaker:
         finalizers = tuple(sorted({*node.finalizers, *manifest.finalizers}))
         if node.is_ours and not missing and node.provider_id:
             return node
-        lasting = owner.taints if owner is not None else ()
-        if node.labels.get(keys.DO_NOT_SYNC_TAINTS) == "true":
-            lasting = ()
+        owner, kept = manifest.owner, node.labels.get(keys.DO_NOT_SYNC_TAINTS) == "true"
+        lasting = () if owner is None or kept else owner.taints
         ours = tuple(taint for taint in manifest.taints if taint.key in keys.CLOSING_TAINTS)
         change = NodeChange(
             set_labels=missing,
@@ -340,20 +340,20 @@ def node_manifest(
     and https://github.com/kubernetes/kubernetes/pull/142234 (2026-11-22).
     """
     instance_type = instance_types.get(slot.offering.instance_type)
-    of_type = dict(instance_type.labels) if instance_type is not None else {}
+    named = owner or former_owner(slot)
     return NodeManifest(
         name=instance.private_dns_name,
         labels={
-            **of_type,
+            **(instance_type.labels if instance_type is not None else {}),
             **slot.labels,
             keys.REGION: region_of(slot.offering.zone),
             keys.HOSTNAME: instance.private_dns_name,
         },
         annotations=_annotations(slot, instance, owner),
-        taints=node_taints(owner if owner is not None else Provisioner(name=slot.provisioner)),
+        taints=node_taints(named or Provisioner(name=slot.provisioner)),
         finalizers=(keys.TERMINATION_FINALIZER,),
         provider_id=instance.provider_id,
-        owner=owner,
+        owner=named,
         capacity=slot.capacity.only(PLAIN),
         allocatable=slot.allocatable.only(PLAIN),
     )

@@ -7,8 +7,9 @@ from typing import Final
 from shared.launching.lease import HeldLease
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
-from shared.model.ec2.launches import FleetInstance, Instance, LaunchOption, Slot
+from shared.model.ec2.launches import FleetInstance, Instance, LaunchOption, Slot, SlotOwner
 from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.ports import ClusterPorts
 from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
@@ -136,7 +137,39 @@ def _slot(
         pods=promised.pods,
         replaces=attempt.replaces,
         stamp=attempt.stamp,
+        owner=attempt.owner,
         launched_at=now,
+    )
+
+
+def slot_owner(provisioner: Provisioner) -> SlotOwner:
+    """Return what slots keep of what they are launched for."""
+    return SlotOwner(
+        kind=provisioner.kind,
+        uid=provisioner.uid,
+        taints=provisioner.taints,
+        startup_taints=provisioner.startup_taints,
+    )
+
+
+def former_owner(slot: Slot) -> Provisioner | None:
+    """Return what a slot keeps of what it was launched for, None where it keeps nothing.
+
+    A Node that refers to an owner that is gone is deleted by garbage collection; its drain
+    terminates the machine.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/garbagecollector/garbagecollector.go
+    (isDangling, attemptToDeleteItem; 2026-11-27).
+    """
+    kept = slot.owner
+    if kept is None:
+        return None
+    return Provisioner(
+        name=slot.provisioner,
+        kind=kept.kind,
+        uid=kept.uid,
+        taints=kept.taints,
+        startup_taints=kept.startup_taints,
     )
 
 

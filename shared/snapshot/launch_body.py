@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import LaunchOption, PodRef
+from shared.model.ec2.launches import LaunchOption, PodRef, SlotOwner, slot_owner_of
 from shared.model.errors import PermanentError
 from shared.model.resources import Resources
 
@@ -39,6 +39,7 @@ class LaunchAttempt:
         replaces: Names of the nodes they are bought to replace, separated by commas.
         stamp: Annotations of their Nodes that say for what they were launched: the provisioner may
             have changed once they are made. Empty in bodies of former releases.
+        owner: What they are bought for; None where a former release wrote it.
     """
 
     cluster: str
@@ -52,6 +53,7 @@ class LaunchAttempt:
     later: tuple[LaunchOption, ...] = ()
     replaces: str = ""
     stamp: Mapping[str, str] = field(default_factory=dict, hash=False)
+    owner: SlotOwner | None = None
 
     @property
     def asked(self) -> frozenset[OfferingKey]:
@@ -106,6 +108,7 @@ class LaunchBody:
             "replaces": attempt.replaces,
             # A body of a former release is the same bytes again: its intent has their hash.
             **({"stamp": dict(attempt.stamp)} if attempt.stamp else {}),
+            **({"owner": attempt.owner.encode()} if attempt.owner is not None else {}),
             "templates": self.templates,
             "request": self.request,
         }
@@ -148,6 +151,7 @@ class LaunchBody:
             later=tuple(_option_in(entry) for entry in document["later"]),
             replaces=document.get("replaces", ""),
             stamp=document.get("stamp", {}),
+            owner=slot_owner_of(document.get("owner")),
         )
         return cls(attempt=attempt, templates=document["templates"], request=document["request"])
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import LaunchIntent, PodRef, Slot
+from shared.model.ec2.launches import LaunchIntent, PodRef, Slot, slot_owner_of
 from shared.model.ec2.quotas import Quota
 from shared.model.resources import Resources
 
@@ -186,6 +186,7 @@ def slot_row(slot: Slot) -> dict[str, Any]:
         "replaces": slot.replaces,
         "interrupted_at": _millis_or_none(slot.interrupted_at),
         "stamp": dict(slot.stamp),
+        "owner": None if slot.owner is None else slot.owner.encode(),
         "launched_at": millis(slot.launched_at),
     }
 
@@ -212,6 +213,7 @@ def slot_of(row: Mapping[str, Any]) -> Slot:
         replaces=row.get("replaces", ""),
         interrupted_at=_moment_or_none(row.get("interrupted_at")),
         stamp=row.get("stamp", {}),
+        owner=slot_owner_of(row.get("owner")),
         launched_at=moment(row["launched_at"]),
         version=row.get("version", 0),
     )

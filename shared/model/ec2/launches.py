@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import OfferingKey
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
 
 
@@ -120,11 +123,48 @@ class LaunchIntent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlotOwner:
+    """What the Node of a slot has of its owner, also when that is gone or invalid by then."""
+
+    kind: OwnerKind
+    uid: str
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+
+    def encode(self) -> dict[str, Any]:
+        """Return it as a plain map."""
+        return {
+            "kind": self.kind.value,
+            "uid": self.uid,
+            "taints": [[t.key, t.value, t.effect.value] for t in self.taints],
+            "startup_taints": [[t.key, t.value, t.effect.value] for t in self.startup_taints],
+        }
+
+
+def slot_owner_of(row: Mapping[str, Any] | None) -> SlotOwner | None:
+    """Return what `encode` wrote; None where a former release wrote nothing."""
+    if row is None:
+        return None
+    return SlotOwner(
+        kind=OwnerKind(row["kind"]),
+        uid=row["uid"],
+        taints=tuple(map(_taint, row["taints"])),
+        startup_taints=tuple(map(_taint, row["startup_taints"])),
+    )
+
+
+def _taint(written: Iterable[str]) -> Taint:
+    key, value, effect = written
+    return Taint(key=key, value=value, effect=Effect(effect))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """One node of a launch: pairs a planned node with the instance that became it.
 
     Attributes:
         number: Position in its group, from 0.
+        owner: What it was launched for; None where a former release wrote it.
         node_name: Name of its Node object, empty until known.
         pods: Nominated pods: promised to it and counted as placed.
         allocatable: Estimate for the type that was launched, before the kubelet speaks.
@@ -156,6 +196,7 @@ class Slot:
     replaces: str = ""
     interrupted_at: datetime | None = None
     stamp: Mapping[str, str] = field(default_factory=dict, hash=False)
+    owner: SlotOwner | None = None
     launched_at: datetime
     version: int = field(default=0, compare=False)
 

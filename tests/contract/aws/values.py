@@ -4,8 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from shared.aws.session import Session
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import LaunchIntent, PodRef, Slot
+from shared.model.ec2.launches import LaunchIntent, PodRef, Slot, SlotOwner
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
 from tests.fakes.clock import START, FakeClock
 
@@ -63,6 +65,12 @@ def slot(**changes: Any) -> Slot:
             PodRef(namespace="default", name="b", uid="uid-b"),
         ),
         "stamp": {"karpenter.sh/provisioner-hash": "ab12"},
+        "owner": SlotOwner(
+            kind=OwnerKind.NODE_POOL,
+            uid="uid-pool",
+            taints=(Taint(key="gpu", value="yes", effect=Effect.NO_SCHEDULE),),
+            startup_taints=(Taint(key="agent", effect=Effect.NO_EXECUTE),),
+        ),
         "launched_at": START + timedelta(seconds=1, milliseconds=250),
     }
     return Slot(**{**given, **changes})

@@ -62,6 +62,8 @@ def test_nodes_are_deleted_with_their_provisioner_after_their_drain(bench: Bench
     until(lambda: is_going(bench, "adopted"), "the adopted one, too")
     assert bench.get(f"{NODES}/made")["metadata"]["finalizers"] == [keys.TERMINATION_FINALIZER]
     assert not is_going(bench, "foreign")
+    assert cluster.create_node(manifest("late", owner)).owners == (owner.uid,)
+    until(lambda: is_going(bench, "late"), "the one that is made once its owner is gone, too")
 
 
 def test_nodes_stay_when_their_provisioner_is_to_leave_them_behind(bench: Bench) -> None:

@@ -24,6 +24,18 @@ def test_beginning_twice_is_one_timer() -> None:
     assert len(world.outbox.timers) == 1
 
 
+def test_a_node_whose_owner_is_gone_is_drained_and_its_machine_terminated() -> None:
+    world = going(pod(node_name="n1"))
+    world.cluster.provisioner_values.clear()
+    state = step(world)
+    assert world.cluster.called("evict") == ["default/a"]
+    for _ in range(20):
+        world.advance(5 * SECOND)
+        state = step(world, state)
+    assert state["result"] == "terminated"
+    assert world.alive == []
+
+
 def test_stuck_drain_continues_in_another_execution_when_its_node_is_announced_again() -> None:
     world = going()
     service = Termination(world.ports, None)
