@@ -130,7 +130,7 @@ FUNCTIONS: Final = (
         settings=BindSettings,
         right=Right.INSIDE,
         # A node whose machine EC2 took while it was being made is drained.
-        starts=(Timer.EMPTINESS, Timer.EXPIRATION, Timer.TERMINATION),
+        starts=(Timer.EXPIRATION, Timer.TERMINATION),
         # provision invokes it again for what a former call left.
         allows_loops=True,
     ),
@@ -146,8 +146,7 @@ FUNCTIONS: Final = (
         asynchronous=False,
         concurrency=25,
         right=Right.INSIDE,
-        # A wait longer than an execution may last goes on in a next one.
-        starts=(Timer.EXPIRATION, Timer.TERMINATION),
+        starts=(Timer.TERMINATION,),
         # A node with pods on it is replaced, not removed.
         wakes=True,
     ),

@@ -109,8 +109,8 @@ RULES: Final = (
     Rule(
         group="karpenter.sh",
         resources="nodepools/status provisioners/status",
-        verbs=_acting("patch"),
-        reason="Sweep writes how many nodes a NodePool has.",
+        verbs={"launch": ("patch",), "terminate": ("patch",)},
+        reason="provision writes conditions; sweep writes these and how many nodes there are.",
     ),
     Rule(
         group="karpenter.k8s.aws",

@@ -36,9 +36,9 @@ RIGHTS: Final[Mapping[str, str]] = {
 _WATCHES: Final = ("EmptinessTimer", "ExpirationTimer", "RegistrationTimer")
 # Which function starts which state machine.
 STARTS: Final[Mapping[str, Sequence[str]]] = {
-    "bind": ("EmptinessTimer", "ExpirationTimer", "NodeTermination"),
+    "bind": ("ExpirationTimer", "NodeTermination"),
     "emptiness": ("EmptinessTimer", "NodeTermination"),
-    "expiration": ("ExpirationTimer", "NodeTermination"),
+    "expiration": ("NodeTermination",),
     "interrupt": ("NodeTermination",),
     "provision": ("ExpirationTimer", "RegistrationTimer", "Replacement"),
     "registration": ("NodeTermination",),

@@ -88,9 +88,9 @@ def test_a_bare_wildcard_resource_is_for_reading_only(
     [
         ("provision", {Timer.EXPIRATION, Timer.REGISTRATION, Timer.REPLACEMENT}),
         ("replacement", {Timer.EMPTINESS, Timer.REPLACEMENT, Timer.TERMINATION}),
-        ("bind", {Timer.EMPTINESS, Timer.EXPIRATION, Timer.TERMINATION}),
+        ("bind", {Timer.EXPIRATION, Timer.TERMINATION}),
         ("emptiness", {Timer.EMPTINESS, Timer.TERMINATION}),
-        ("expiration", {Timer.EXPIRATION, Timer.TERMINATION}),
+        ("expiration", {Timer.TERMINATION}),
         ("registration", {Timer.TERMINATION}),
         ("termination", {Timer.TERMINATION}),
         ("interrupt", {Timer.TERMINATION}),
