@@ -105,6 +105,9 @@ def initial_state(
         if pod_group.wanted:
             book.keep_to(pod_group.one.namespace, pod_group.one.scheduling, pod_group.wanted)
     topology_counts.leave_out(book.unused())
+    topology_keys = topology_counts.keys()
+    suited = tuple(pod_group.suited(topology_keys) for pod_group in pod_groups)
+    launchables.leave_out_special(suited)
     return PlanState(
         launchables=launchables,
         topology_counts=topology_counts,
@@ -114,10 +117,11 @@ def initial_state(
         settings=settings,
         seed=snapshot.seed,
         daemonsets=daemonsets,
-        topology_keys=topology_counts.keys(),
+        topology_keys=topology_keys,
         work=work,
         cut=cut,
         brought=brought,
+        suited=suited,
     )
 
 

@@ -20,8 +20,8 @@ class _List:
     """Nodes with the same list of options.
 
     Attributes:
-        allowed: Bit mask of the launchable offerings that all their pods accept, in the domains
-            they count in.
+        allowed: Bit mask of the launchable offerings that all their pods accept and some need, in
+            the domains they count in.
         used: The most that pods take on any of them, by resource.
     """
 
@@ -80,6 +80,7 @@ def _add(plan_state: PlanState, options: _List, spot: TargetNode) -> None:
     launchables = plan_state.launchables
     options.spots.append(spot)
     options.allowed &= launchables.table.of_variant(launchables.table.variant(spot.ways[0].offer))
+    options.allowed &= plan_state.suited_to(spot)
     for signature in spot.signatures:
         options.allowed &= launchables.accepting(signature)
     for key in plan_state.topology_keys:

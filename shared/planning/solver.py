@@ -15,7 +15,7 @@ from shared.planning.offerings.domain_assignment import DomainAssigner
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.packing_problem import Lot, assemble, sort_into_lots
 from shared.planning.placement.flexible import keep_flexible
-from shared.planning.placement.place import fill, place, shrink
+from shared.planning.placement.place import fill, leave_out_special, place, shrink
 from shared.planning.placement.place_packed import place_packed
 from shared.planning.revalidate import revalidate
 from shared.planning.state import PlanState
@@ -47,6 +47,7 @@ def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
     plan_state.keep_domains()
     revalidate(plan_state)
     shrink(plan_state)
+    leave_out_special(plan_state)
     merge_launch_groups(plan_state)
     # Smaller nodes and merged groups leave options out.
     keep_flexible(plan_state)

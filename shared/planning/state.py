@@ -29,6 +29,7 @@ class PlanState:
         work: What the decision has cost so far.
         cut: Pending groups, by index, for whose labels no pick was left.
         brought: Picks of labels that pending groups asked for first, by index.
+        suited: By pending group, the launchable offerings that are for its pods, as a bit mask.
         order: Pods in binding order.
         loose: Nodes to be bought that got fewer pods than they were packed for.
         late: Whether a node opened after pods were admitted may have changed what counts for them.
@@ -48,6 +49,7 @@ class PlanState:
     work: Work
     cut: frozenset[int]
     brought: Mapping[int, int]
+    suited: tuple[int, ...]
     order: list[tuple[PendingGroup, PodRef, TargetNode]] = field(default_factory=list)
     loose: list[TargetNode] = field(default_factory=list)
     late: bool = False
@@ -198,6 +200,13 @@ class PlanState:
                 fallback = self._within(spot.fallback, key, known)
                 if len(ways) < len(spot.ways) or len(fallback) < len(spot.fallback):
                     self.set_ways(spot, ways, fallback)
+
+    def suited_to(self, spot: TargetNode) -> int:
+        """Return the offerings that are for any of the pods on a node to be bought."""
+        mask = 0
+        for index in spot.contents:
+            mask |= self.suited[index]
+        return mask
 
     def _within(
         self, ways: tuple[LaunchableOffering, ...], key: str, domains: frozenset[str]

@@ -15,6 +15,7 @@ from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.packing.problem import Shape
 from shared.planning.offerings.offering_table import Domain, OfferingTable, Ways
+from shared.planning.offerings.special_types import SpecialTypes
 from shared.scheduling.compatibility import UNKNOWN_HOST, tolerated
 from shared.scheduling.existing_nodes import ExistingNode
 from shared.scheduling.flexibility import too_few
@@ -27,7 +28,8 @@ _NAMING: Final = (keys.INSTANCE_TYPE, keys.INSTANCE_FAMILY, keys.INSTANCE_CATEGO
 class OfferingIndex:
     """The launchable offerings of a table, and the nodes that are there, by node constraints.
 
-    Its only state besides is caches, of one decision: the same question always has the same answer.
+    Its only state besides is caches, of one decision: the same question has the same answer, from
+    the time that it is known which special types are for its pods.
 
     Attributes:
         table: What can be bought.
@@ -45,8 +47,10 @@ class OfferingIndex:
         self.allowed = table.all
         for name in sold_out:
             self.allowed &= ~table.by_seller().get(name, 0)
+        self._special = SpecialTypes(table)
         self._interned: dict[NodeConstraints, NodeConstraints] = {}
         # Bit masks over the table's offerings, and one over the rooms.
+        self._left_out = 0
         self._allowed: dict[Requirement, int] = {}
         self._unnamed: int | None = None
         self._accepted: dict[NodeConstraints, int] = {}
@@ -59,8 +63,39 @@ class OfferingIndex:
     def accepting(self, signature: NodeConstraints) -> int:
         """Return the launchable offerings that a signature accepts, as a bit mask.
 
-        Burstable ones that neither it nor their provisioner names are left out if others remain.
+        Burstable ones that neither it nor their provisioner names are left out if others remain,
+        and so are special types that none of the decision's pods needs.
         """
+        mask = self._compatible(signature)
+        return mask & ~self._left_out or mask
+
+    def suited(
+        self, signatures: Iterable[NodeConstraints], requests: Resources, over: tuple[str, ...]
+    ) -> int:
+        """Return the launchable offerings that are for pods of any signature, as a bit mask.
+
+        Args:
+            requests: Of one pod.
+            over: Topology keys of the decision.
+        """
+        if not self._special.all:
+            return self.table.all
+        found = 0
+        for signature in signatures:
+            accepted = self._compatible(signature)
+            found |= self._special.suited(signature, accepted, requests, over)
+        return found
+
+    def leave_out_special(self, suited: Iterable[int]) -> None:
+        """Leave out special types that are for none of some pods; asked before any other question.
+
+        What is for one of them is open to all: a pod may fill up a node that is bought for another.
+        """
+        self._left_out = self._special.all
+        for some in suited:
+            self._left_out &= ~some
+
+    def _compatible(self, signature: NodeConstraints) -> int:
         if signature not in self._accepted:
             table, mask = self.table, 0
             for term in signature.terms:

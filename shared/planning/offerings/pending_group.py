@@ -115,6 +115,16 @@ class PendingGroup:
         self.wanted = tuple(wanted)
         self._tries = list(reversed(tries(self.wanted, self.policy)))
 
+    def suited(self, over: tuple[str, ...]) -> int:
+        """Return the launchable offerings that are for its pods, whichever preference is kept.
+
+        Args:
+            over: Topology keys of the decision.
+        """
+        for_nodes = [entry for entry in self.stated if entry[0] == PreferenceKind.NODES]
+        signatures = [self._signature((), strict=False), *map(self.nodes_meeting, for_nodes)]
+        return self._launchables.suited(signatures, self.requests_with(()), over)
+
     def _policy(self, choice: PreferenceChoice) -> PreferencePolicy:
         for provisioner, own in self._launchables.table.by_seller().items():
             if not choice.by_provisioner:

@@ -42,7 +42,7 @@ def buy(
     signatures: Sequence[NodeConstraints],
     requests: Resources,
     labels: Mapping[str, str | None],
-    variant: tuple[object, ...] | None = None,
+    among: int = -1,
     without: TargetNode | None = None,
 ) -> Purchase | None:
     """Return the cheapest way to have such a node from the first provisioner that can, or None.
@@ -52,11 +52,12 @@ def buy(
         signatures: Node constraints of the pods on the node.
         requests: What all of them request, daemons left out.
         labels: That the node must have, by topology key; None for a label that it must lack.
-        variant: From `OfferingIndex.variant`; fixed once the node has pods. None for any.
+        among: A bit mask of the launchable offerings to be looked at; -1 for all. Those of one
+            variant once the node has pods.
         without: A node that this node replaces: its share of the limits is free.
     """
     launchables = plan_state.launchables
-    mask = -1 if variant is None else launchables.table.of_variant(variant)
+    mask = among
     for signature in signatures:
         mask &= launchables.accepting(signature)
     for key, value in labels.items():
@@ -72,6 +73,23 @@ def buy(
             if found is not None:
                 return found
     return None
+
+
+def buy_again(plan_state: PlanState, spot: TargetNode, among: int = -1) -> Purchase | None:
+    """Return the cheapest way to have a node to be bought with the pods it has by now, or None.
+
+    Args:
+        among: A bit mask of the launchable offerings to be looked at; -1 for all.
+    """
+    table = plan_state.table
+    return buy(
+        plan_state,
+        signatures=tuple(spot.signatures),
+        requests=spot.requests,
+        labels={key: spot.labels[key] for key in plan_state.topology_keys if key in spot.labels},
+        among=among & table.of_variant(table.variant(spot.ways[0].offer)),
+        without=spot,
+    )
 
 
 def _cpu_of(

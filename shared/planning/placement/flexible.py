@@ -4,7 +4,7 @@ The packer chooses options by price alone, and later steps leave some out.
 """
 
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.placement.buying import buy
+from shared.planning.placement.buying import buy_again
 from shared.planning.state import PlanState
 from shared.scheduling.flexibility import of_one_launch, too_few
 from shared.scheduling.topology.counts import add
@@ -47,14 +47,7 @@ def _is_narrow(plan_state: PlanState, spot: TargetNode) -> bool:
 
 def _widen(plan_state: PlanState, spot: TargetNode) -> bool:
     """Return whether the node has enough options, after all that hold its pods were tried."""
-    bought = buy(
-        plan_state,
-        signatures=tuple(spot.signatures),
-        requests=spot.requests,
-        labels={key: spot.labels[key] for key in plan_state.topology_keys if key in spot.labels},
-        variant=plan_state.table.variant(spot.ways[0].offer),
-        without=spot,
-    )
+    bought = buy_again(plan_state, spot)
     if bought is not None:
         plan_state.set_ways(spot, bought.ways, bought.fallback)
     return not _is_narrow(plan_state, spot)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.placement.buying import Purchase, buy
+from shared.planning.placement.buying import Purchase, buy, buy_again
 from shared.planning.state import PlanState, within
 from shared.scheduling.topology.constraints import accepts
 from shared.scheduling.topology.counts import Place, Profile, add
@@ -233,7 +233,7 @@ def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]
                 signatures=(*spot.signatures, pod_group.signature),
                 requests=spot.requests + pod_group.requests_with(spot.volumes, count),
                 labels=settled,
-                variant=plan_state.table.variant(spot.ways[0].offer),
+                among=plan_state.table.of_variant(plan_state.table.variant(spot.ways[0].offer)),
                 without=spot,
             )
             if bought is not None:
@@ -248,14 +248,16 @@ def shrink(plan_state: PlanState) -> None:
     for spot in plan_state.loose:
         if not spot.contents:
             continue
-        bought = buy(
-            plan_state,
-            signatures=tuple(spot.signatures),
-            requests=spot.requests,
-            labels={k: v for k, v in spot.labels.items() if k in plan_state.topology_keys},
-            variant=plan_state.table.variant(spot.ways[0].offer),
-            without=spot,
-        )
+        bought = buy_again(plan_state, spot)
         if bought is not None and bought.price < spot.ways[0].offering.price_micros_per_hour:
             plan_state.set_ways(spot, bought.ways, bought.fallback)
     plan_state.loose.clear()
+
+
+def leave_out_special(plan_state: PlanState) -> None:
+    """Give nodes no special types that are for other pods of the decision, where others remain."""
+    for spot in plan_state.spots:
+        suited = plan_state.suited_to(spot)
+        bought = buy_again(plan_state, spot, suited) if spot.mask & ~suited else None
+        if bought is not None:
+            plan_state.set_ways(spot, bought.ways, bought.fallback)
