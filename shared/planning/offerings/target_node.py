@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import PodRef
 from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
@@ -181,7 +182,15 @@ def group_of(
     fallback: Sequence[LaunchableOffering],
     topology_keys: Iterable[str],
 ) -> TargetGroup:
-    """Return the group of these options, as far as they carry the labels of the first."""
+    """Return the group of these options, as far as they carry the labels of the first.
+
+    Spot that costs more than on demand would is left out, as EC2 may take any of several options.
+    Where a Provisioner asks for least values it stays.
+
+    Source: `SpotOfferingFilter` of
+    https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instance/filter/filter.go
+    (2026-11-27).
+    """
     variant = launchables.table.variant(ways[0].offer)
     kept = tuple(way for way in ways if launchables.table.variant(way.offer) == variant)
     spare = tuple(
@@ -189,6 +198,11 @@ def group_of(
         for launchable in fallback
         if launchables.table.variant(launchable.offer) == variant
     )
+    first = launchables.table.offers[kept[0].offer]
+    is_spot = kept[0].offering.capacity_type == CapacityType.SPOT
+    if is_spot and spare and not first.provisioner.least_values:
+        most = spare[0].offering.price_micros_per_hour
+        kept = tuple(way for way in kept if way.offering.price_micros_per_hour <= most)
     settled = {}
     undecided = set()
     for key in topology_keys:
@@ -203,7 +217,6 @@ def group_of(
     for index in offers[1:]:
         amounts = dict(launchables.table.offers[index].available.items)
         least = {name: min(v, amounts.get(name, 0)) for name, v in least.items()}
-    first = launchables.table.offers[kept[0].offer]
     return TargetGroup(
         ways=kept,
         fallback=spare,
