@@ -106,7 +106,8 @@ def drift_of(
         return f"{owner.kind.lower()} {owner.name} has changed"
     if life_of(node, owner) != owner.ttl_until_expired:
         return f"{owner.dialect.expiry_field} of {owner.kind.lower()} {owner.name} has changed"
-    labels = {**node.labels, owner.owner_label: owner.name}
+    # Nodes of former releases lack the label of the tenancy that all of them have.
+    labels = {keys.INSTANCE_TENANCY: "default", **node.labels, owner.owner_label: owner.name}
     refusing = owner.requirements.first_refusing(labels)
     if refusing is not None:
         found = node.labels.get(refusing.key)

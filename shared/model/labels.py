@@ -41,6 +41,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 # Of the physical zone, the same in all accounts. The cloud controller adds it; no catalogue has it.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html (2026-11)
 ZONE_ID: Final = "topology.k8s.aws/zone-id"
+INSTANCE_TENANCY: Final = "karpenter.k8s.aws/instance-tenancy"
 REGION: Final = "topology.kubernetes.io/region"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 ARCH: Final = "kubernetes.io/arch"

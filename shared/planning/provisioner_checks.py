@@ -43,7 +43,7 @@ def requirement_warnings(
     found = []
     for requirement in provisioner.requirements:
         if requirement.key not in keys.WELL_KNOWN:
-            if requirement.key not in provisioner.labels:
+            if requirement.key not in (*provisioner.labels, keys.INSTANCE_TENANCY):
                 found += _unknown_key(requirement.key)
         elif not requirement.complement and requirement.key not in keys.OWNER_LABELS:
             found += _unknown_values(requirement, catalogue)

@@ -22,12 +22,11 @@ from shared.model.requirements import (
     Requirements,
 )
 
-INSTANCE_TENANCY: Final = "karpenter.k8s.aws/instance-tenancy"
 _KNOWN_VALUES: Final = (
     (keys.CAPACITY_TYPE, ("on-demand", "spot")),
     (keys.ARCH, ("amd64", "arm64")),
     (keys.OS, ("linux",)),
-    (INSTANCE_TENANCY, ("default",)),
+    (keys.INSTANCE_TENANCY, ("default",)),
 )
 _TYPE_KEYS: Final = (
     keys.INSTANCE_TYPE,

@@ -9,7 +9,6 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from shared.manifests.api.node_constraints import (
-    INSTANCE_TENANCY,
     KEY,
     NodeRequirement,
     Value,
@@ -84,7 +83,7 @@ def _requirement_key_fault(key: str) -> str | None:
 
     Of tenancies there is one, the default: all machines share hosts.
     """
-    return None if key == INSTANCE_TENANCY else pool_label_key_fault(key)
+    return None if key == keys.INSTANCE_TENANCY else pool_label_key_fault(key)
 
 
 class PoolRequirement(NodeRequirement):
@@ -110,7 +109,8 @@ class PoolRequirement(NodeRequirement):
 POOL_REQUIREMENT: Final = requirement_shape(
     Rule(
         _OF_THE_POOL,
-        f"self.key == '{INSTANCE_TENANCY}' || {not_of_others('self.key', V1.reserved_domains)}",
+        f"self.key == '{keys.INSTANCE_TENANCY}' || "
+        + not_of_others("self.key", V1.reserved_domains),
     ),
     Rule(
         "In with minValues needs at least that many values",

@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.manifests.api import node_pool as api
 from shared.manifests.api.aws_node_template import UserDataCheck
-from shared.manifests.api.node_constraints import INSTANCE_TENANCY, asked_of_nodes, with_defaults
+from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
 from shared.manifests.api.parts import read
 from shared.manifests.custom_resources.brakes import read_brakes
 from shared.manifests.custom_resources.karpenter_ways import check_ways
@@ -29,6 +29,12 @@ from shared.model.quantity import parse_quantity
 from shared.model.requirements import Requirement, Requirements
 
 _NODES: Final = "nodes"
+# Of tenancies the one that machines have: so each node has its label, and pods may select it. That
+# it is among those that are asked for is checked with the fields.
+# Source: `getTenancyType` of
+# https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instance/instance.go
+# (2026-11-27): default where it is allowed, dedicated where only that is.
+_TENANCY: Final = Requirements.of([Requirement.of(keys.INSTANCE_TENANCY, "default")])
 _MOVED: Final = (
     "spec.template.spec.kubelet: dropped, as by Karpenter: since v1 a NodePool has none; move it "
     "to spec.kubelet of the EC2NodeClass"
@@ -71,8 +77,8 @@ def decode_node_pool(
         lifetime,
         labels={**given.labels, keys.NODE_CLASS: named},
         annotations=given.annotations,
-        requirements=_with_tenancy(
-            with_defaults(asked_of_nodes(given.labels, shape.requirements), V1)
+        requirements=with_defaults(asked_of_nodes(given.labels, shape.requirements), V1).merge(
+            _TENANCY
         ),
         kubelet=node_class.kubelet,
         template=node_class.template,
@@ -103,16 +109,6 @@ def _without_kubelet(raw: Raw) -> tuple[Raw, tuple[str, ...]]:
     kept = {key: value for key, value in shape.items() if key != "kubelet"}
     spec = {**mapping(raw.get("spec")), "template": {**template, "spec": kept}}
     return {**raw, "spec": spec}, (_MOVED,)
-
-
-def _with_tenancy(asked: Requirements) -> Requirements:
-    """Return the requirements, of tenancies the one that machines have; then nodes have its label.
-
-    That it is among those that are asked for is checked with the fields.
-    """
-    if asked.get(INSTANCE_TENANCY) is None:
-        return asked
-    return asked.merge(Requirements.of([Requirement.of(INSTANCE_TENANCY, "default")]))
 
 
 def _ceiling(limits: Raw) -> Ceiling:

@@ -75,6 +75,13 @@ def test_a_node_whose_labels_no_longer_meet_the_requirements_has_drifted() -> No
     assert drift_of(node(), provisioner(requirements=Requirements())) == ""
 
 
+def test_a_node_without_a_tenancy_has_the_default_one() -> None:
+    owner = provisioner(also=needs(keys.INSTANCE_TENANCY, "In", "default"))
+    assert drift_of(node(), owner) == ""
+    other = node(labels={**node().labels, keys.INSTANCE_TENANCY: "dedicated"})
+    assert "no longer allows dedicated" in drift_of(other, owner)
+
+
 def test_without_a_catalogue_nothing_new_is_known_about_what_is_sold() -> None:
     before = {"uid-a": NOW.isoformat()}
     assert unsold_since(snapshot(nodes=(node_of("b"),), instance_types=()), before) == before

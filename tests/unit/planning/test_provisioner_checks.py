@@ -35,8 +35,11 @@ def test_key_that_no_instance_type_answers_is_a_warning(key: str, expected: str)
     assert requirement_warnings(owner, CATALOG) == (f"requirement {key}: {expected}",)
 
 
-@pytest.mark.parametrize("key", ["team", "example.com/team", "node-restriction.kubernetes.io/team"])
-def test_label_of_the_users_own_domain_is_no_mistake(key: str) -> None:
+@pytest.mark.parametrize(
+    "key",
+    ["team", "example.com/team", "node-restriction.kubernetes.io/team", keys.INSTANCE_TENANCY],
+)
+def test_label_of_the_users_own_domain_or_of_each_node_is_no_mistake(key: str) -> None:
     assert requirement_warnings(provisioner(also=needs(key, "In", "red")), CATALOG) == ()
 
 

@@ -9,12 +9,15 @@ from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign, read_lifetime
 from shared.manifests.problems import InvalidProvisionerError
+from shared.model import labels as keys
 from shared.model.node_budgets import NodeBudget
 from shared.model.policy import KarpenterWay, PreferencePolicy
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
+from tests.builders import needs
 from tests.unit.manifests.documents import node_class, node_pool, wants
 
+TENANCY = needs(keys.INSTANCE_TENANCY, "In", "default")
 CLASSES = by_name([node_class()])
 DAY = timedelta(days=1)
 
@@ -30,7 +33,7 @@ def disrupted(**disruption: Any) -> Provisioner:
 def test_what_is_left_out_is_filled_in_as_v1_says() -> None:
     found = decoded()
     assert (found.kind, found.name, found.generation) == ("NodePool", "default", 3)
-    assert tuple(found.requirements) == ()
+    assert found.requirements == TENANCY
     assert found.ttl_until_expired == 30 * DAY
     assert found.consolidation
     assert (found.ttl_after_empty, found.limits, found.weight) == (None, None, 0)
@@ -71,10 +74,8 @@ def test_each_operator_is_read() -> None:
         wants("d", "DoesNotExist"),
         *(wants(operator.lower(), operator, "4") for operator in ("Gt", "Gte", "Lt", "Lte")),
     ]
-    found = [
-        requirement.describe() for requirement in decoded({"requirements": asked}).requirements
-    ]
-    assert found == [
+    found = decoded({"requirements": asked}).requirements
+    assert [requirement.describe() for requirement in found if requirement not in TENANCY] == [
         *("a in [x]", "b not in [x]", "c exists", "d absent"),
         *("gt >= 5", "gte >= 4", "lt <= 3", "lte <= 4"),
     ]
@@ -82,9 +83,7 @@ def test_each_operator_is_read() -> None:
 
 def test_keys_of_kubernetes_may_be_used() -> None:
     found = decoded({}, {"labels": {"node.k8s.io/team": "red"}})
-    assert [requirement.describe() for requirement in found.requirements] == [
-        "node.k8s.io/team in [red]"
-    ]
+    assert found.requirements == needs("node.k8s.io/team", "In", "red").merge(TENANCY)
     assert found.labels == {
         "node.k8s.io/team": "red",
         "karpenter.k8s.aws/ec2nodeclass": "nodes",
