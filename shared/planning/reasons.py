@@ -34,7 +34,9 @@ from shared.scheduling.provisioner_offerings import (
 
 # Values named in a reason before the rest is only counted.
 _SHOWN: Final = 5
-_OF_THE_CLOUD: Final = f" (the cloud controller adds it to nodes that exist: ask for {keys.ZONE})"
+_OF_THE_CLOUD: Final = (
+    f" (the cloud controller adds {keys.ZONE_ID} to nodes that exist: ask for {keys.ZONE})"
+)
 # Taints have been asked about before.
 _ANY: Final = (Toleration(operator="Exists"),)
 
@@ -93,7 +95,10 @@ class Explainer:
                 why = self._limit_reached(provisioner)
             if not why:
                 about = f": {'; '.join(rules[:_SHOWN])}" if rules else ""
-                why = f"its topology rules leave no place{about}"
+                over = {spread.key for spread in demand.spreads}
+                over.update(term.key for term in (*demand.affinity, *demand.anti_affinity))
+                hint = _OF_THE_CLOUD if keys.ZONE_ID in over else ""
+                why = f"its topology rules leave no place{about}{hint}"
             lines.append(f"{provisioner.name}: {why}")
         return tuple(lines)
 

@@ -91,15 +91,16 @@ def test_requirements_that_leave_nothing_are_distinguished_from_pods_that_ask_to
             needs(keys.ZONE_ID, "In", "use1-az1"),
             (
                 "needs topology.k8s.aws/zone-id in [use1-az1], offered no such label (the cloud "
-                "controller adds it to nodes that exist: ask for topology.kubernetes.io/zone)"
+                "controller adds topology.k8s.aws/zone-id to nodes that exist: ask for "
+                "topology.kubernetes.io/zone)"
             ),
         ),
         (
             needs(keys.ZONE_ID, "NotIn", "use1-az1"),
             (
                 "needs topology.k8s.aws/zone-id not in [use1-az1], and every node of it has that "
-                "label (the cloud controller adds it to nodes that exist: ask for "
-                "topology.kubernetes.io/zone)"
+                "label (the cloud controller adds topology.k8s.aws/zone-id to nodes that exist: "
+                "ask for topology.kubernetes.io/zone)"
             ),
         ),
         (
@@ -173,6 +174,20 @@ def test_capacity_ec2_was_out_of_is_tried_again() -> None:
 
 def test_what_is_left_are_topology_rules() -> None:
     assert reason(pod()) == "its topology rules leave no place"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param({"spreads": (make.spread(keys.ZONE_ID),)}, id="spread"),
+        pytest.param({"affinity": (make.affinity(keys.ZONE_ID),)}, id="affinity"),
+    ],
+)
+def test_topology_rules_over_zone_ids_are_answered_by_nodes_that_exist(rule: Any) -> None:
+    assert reason(pod(**rule)) == (
+        "its topology rules leave no place (the cloud controller adds topology.k8s.aws/zone-id to "
+        "nodes that exist: ask for topology.kubernetes.io/zone)"
+    )
 
 
 def test_a_host_port_of_a_daemonset_is_named() -> None:
