@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Final
 
+from shared.brakes.hold import holds_removals
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.timer_state import TimerState, decode_state
@@ -55,13 +56,11 @@ class Timer(ABC):
         return state.finish(result)
 
     def _acting_owners(self) -> dict[str, Provisioner]:
-        """Return the Provisioners, by name, for which no brake holds removals."""
+        """Return the Provisioners, by name, for which nothing holds removals."""
+        if holds_removals(self._ports):
+            return {}
         provisioners, _ = self._ports.cluster.provisioners()
-        return {
-            owner.name: owner
-            for owner in provisioners
-            if not (self._ports.brakes.holds or owner.paused or owner.shadow)
-        }
+        return {owner.name: owner for owner in provisioners if not (owner.paused or owner.shadow)}
 
 
 class NodeTimer(Timer):

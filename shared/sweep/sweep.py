@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.brakes.hold import Hold, held_back, hold_of, rivals_of
+from shared.brakes.hold import Hold, held_back, hold_of, note_rivals, rivals_of
 from shared.disruption.evaluation_due import wants_look
 from shared.events.provisioner_conditions import SHOWN, shown_ceilings, shown_hold, shown_unusable
 from shared.messages.notices import NoticeKind
@@ -106,6 +106,7 @@ class Sweep:
         owners = {provisioner.name: provisioner for provisioner in provisioners}
         bound = ports.cluster.bound_pods()
         rivals = rivals_of(ports)
+        note_rivals(ports, rivals)
         held = bool(held_back(ports, rivals))
         if not rivals and not ports.brakes.shadow:
             write_pool_statuses(ports, nodes, provisioners, unusable)
@@ -134,6 +135,7 @@ class Sweep:
                 bound,
                 node_by_node=node_by_node,
                 registration=self._policy.registration,
+                held=held,
             ),
             unbound_nodes=self._unbound(nodes, slots),
             unused_templates=0 if held else self._templates(now),

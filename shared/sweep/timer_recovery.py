@@ -28,7 +28,7 @@ _PATIENCE: Final = timedelta(seconds=20)
 _LATE: Final = timedelta(seconds=10)
 
 
-def start_missing_timers(  # noqa: PLR0913 -- two of them by keyword
+def start_missing_timers(  # noqa: PLR0913 -- three of them by keyword
     ports: NodePorts,
     nodes: Sequence[Node],
     slots: Sequence[Slot],
@@ -37,8 +37,13 @@ def start_missing_timers(  # noqa: PLR0913 -- two of them by keyword
     *,
     node_by_node: NodeByNode,
     registration: timedelta,
+    held: bool,
 ) -> int:
-    """Start the missing timers of Dovetail's nodes, drains first; return how many were started."""
+    """Start the missing timers of Dovetail's nodes, drains first; return how many were started.
+
+    Args:
+        held: Whether no node may be removed by choice.
+    """
     running, read_at = running_timers(ports.ledger, ports.cluster.name), ports.clock.now()
     empty = _empty_nodes(nodes, slots, bound)
 
@@ -51,9 +56,10 @@ def start_missing_timers(  # noqa: PLR0913 -- two of them by keyword
         owner = owner_among(node, owners)
         if owner is None:
             return 0
-        missing = _expiration(ports, node, running, owner)
+        acts = not (held or owner.paused or owner.shadow)
+        missing = _expiration(ports, node, running, owner) if acts else 0
         if node.name in empty:
-            return missing + _emptiness(ports, node, running, owner)
+            return missing + (_emptiness(ports, node, running, owner) if acts else 0)
         if keys.EMPTINESS_TIMESTAMP in node.annotations:
             # It is used again: its next emptiness has a stamp of its own.
             Emptiness(ports).begin(node.name)
@@ -84,7 +90,7 @@ def _expiration(
 ) -> int:
     last, now = running.get((node.uid, TimerKind.EXPIRATION)), ports.clock.now()
     ttl = life_of(node, owner)
-    if ttl is None or owner.paused or owner.shadow or ports.brakes.holds:
+    if ttl is None:
         return 0
     if last is not None and not _overdue(last, node.created_at, ttl, now):
         return 0
@@ -100,7 +106,7 @@ def _emptiness(
 ) -> int:
     last, now = running.get((node.uid, TimerKind.EMPTINESS)), ports.clock.now()
     ttl = owner.ttl_after_empty
-    if ttl is None or owner.paused or owner.shadow or ports.brakes.holds:
+    if ttl is None:
         return 0
     since = empty_since(node)
     if last is not None and not _overdue(last, since, stays_empty(ttl), now, late=_LATE):

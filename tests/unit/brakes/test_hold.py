@@ -8,11 +8,12 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
+from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.packing.problem import PackingSettings
 from shared.ports import Rival, RivalKind, TimerKind
 from shared.provisioning.provision import Provisioning
-from tests.builders import needs, node, pod, provisioner
+from tests.builders import instance, needs, node, pod, provisioner
 from tests.unit.launching.launches import ANY_WAY, apart, open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 
@@ -258,6 +259,24 @@ def test_beside_karpenter_nothing_is_bought_and_every_provisioner_says_so() -> N
     world.provision()
     assert world.cluster.conditions["default"][0] is True
     assert len(world.alive) == 2
+
+
+def test_beside_karpenter_no_node_is_removed_by_choice_also_without_a_brake() -> None:
+    world = World(provisioner(ttl_after_empty=SECOND, ttl_until_expired=MINUTE), node())
+    world.cloud.add(instance())
+    world.sweep()
+    emptiness, expiration = world.outbox.timers
+    seen = Seen(KARPENTER)
+    world.ports = replace(world.ports, rivals=seen)
+    world.advance(5 * MINUTE)
+    assert world.sweep().missing_timers == 0
+    assert Emptiness(world.ports).step(emptiness.payload)["result"] == "not empty"
+    assert Expiration(world.ports).step(expiration.payload)["result"] == "may not expire"
+    assert world.sweep().missing_timers == 0
+    assert not world.node.unschedulable
+    seen.rivals = ()
+    world.advance(3 * MINUTE + SECOND)
+    assert world.sweep().missing_timers == 2
 
 
 def test_in_shadow_mode_launches_beside_karpenter_are_only_reported() -> None:
