@@ -162,15 +162,16 @@ class Launcher:
         if earliest is not None and self._ports.clock.now() < earliest:
             # EC2 may not yet show what it has launched for it.
             return self.book.wait_until(earliest)
+        try:
+            attempt = body_of(self._ports.decisions, intent).attempt
+        except PermanentError:
+            # Its request is no longer known; sweep finds machines without a slot.
+            attempt = None
+        if attempt is not None and not self._pairing.adopt(attempt):
+            return self.book.finish(intent, LaunchOutcome.DONE)
         unsettled = self.book.unsettled_until(intent)
         if unsettled is not None:
             return self.book.wait_until(unsettled)
-        try:
-            body = body_of(self._ports.decisions, intent)
-        except PermanentError:
-            # Its request is no longer known; sweep finds machines without a slot.
-            return self.book.finish(intent, LaunchOutcome.SHORT)
-        self._pairing.adopt(body.attempt)
         return self.book.finish(intent, LaunchOutcome.SHORT)
 
     def _carry_out(

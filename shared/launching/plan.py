@@ -77,6 +77,15 @@ class PlanLauncher:
         self._judge(owners, gathered)
         return ended
 
+    def give_up(self, gathered: Gathered) -> bool:
+        """Pair what EC2 shows of open intents, and end them, while nothing may be launched.
+
+        Returns:
+            Whether any came to its end.
+        """
+        outcomes = [self.launcher.give_up(intent) for intent in gathered.snapshot.intents]
+        return any(outcome != LaunchOutcome.LATER for outcome in outcomes)
+
     def launch(
         self,
         gathered: Gathered,

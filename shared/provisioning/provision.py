@@ -205,6 +205,11 @@ class Provisioning:
         if taken:
             snapshot = as_drained(gathered.snapshot, taken)
             gathered = dataclasses.replace(gathered, snapshot=snapshot)
+        # What was launched is ours, and becomes nodes, also while nothing may be launched.
+        if turn.held_back:
+            ended = turn.launches.give_up(gathered)
+        else:
+            ended = turn.launches.resume(gathered, turn.until)
         if turn.held_back not in ("", SHADOW):
             self._conditions.waiting(gathered.snapshot.pending)
             turn.make_nodes(gathered)
@@ -212,7 +217,7 @@ class Provisioning:
         if turn.held_back and look:
             told = self._shadow_purchases.tell(gathered.snapshot, until)
             report = dataclasses.replace(report, shadow_purchases=told)
-        if not turn.held_back and turn.launches.resume(gathered, turn.until):
+        if ended:
             # What was resumed is capacity now: look at the world anew.
             turn.make_nodes(gathered)
             return report, True, look

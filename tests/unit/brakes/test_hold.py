@@ -70,6 +70,36 @@ def test_a_pause_holds_from_the_next_round_of_an_invocation_on() -> None:
     assert world.cluster.conditions["default"][1] == "Paused"
 
 
+@pytest.mark.parametrize("held", [Brakes(paused=True), Brakes(shadow=True), None])
+def test_machines_of_a_launch_whose_outcome_is_unknown_become_nodes_under_a_hold(
+    held: Brakes | None,
+) -> None:
+    world = two_nodes()
+    open_intent(world)
+    if held is not None:
+        braked(world, held)
+    else:
+        world.ports = replace(world.ports, rivals=Seen(KARPENTER))
+    world.provision()
+    assert len(world.alive) == len(world.cluster.nodes()) == 2
+    assert world.ledger.intents == {}
+    assert len(world.cloud.called("create_fleet")) == 1
+
+
+def test_a_launch_that_brought_nothing_is_given_up_under_a_pause() -> None:
+    world = two_nodes()
+    world.cloud.throttle_next("create_fleet")
+    world.provision()
+    braked(world, Brakes(paused=True))
+    world.advance(10 * SECOND)
+    world.provision()
+    assert world.ledger.intents == {}
+    assert world.alive == []
+    braked(world, Brakes())
+    world.provision()
+    assert len(world.alive) == 2
+
+
 def test_a_paused_cluster_says_so_on_provisioners_and_waiting_pods() -> None:
     world = two_nodes()
     braked(world, Brakes(paused=True))
