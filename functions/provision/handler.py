@@ -8,7 +8,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.provision.runtime import Runtime, load_runtime
 from shared.messages.wake import Kind, decode
-from shared.model.errors import PermanentError, RetryableError
+from shared.model.errors import AutoscalerError, PermanentError, RetryableError
+from shared.provisioning.provision import Provisioning
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord, wake_of, wakes
 from shared.runtime.collecting import collects_afterwards
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
@@ -67,6 +68,13 @@ def _serve_event(runtime: Runtime, event: dict[str, Any], context: LambdaContext
             raise
 
 
+def _report_provisioners(service: Provisioning, cluster: str) -> None:
+    try:
+        service.report_provisioners()
+    except AutoscalerError as error:
+        logger.warning("Provisioners are not told about", cluster=cluster, error=str(error))
+
+
 def _serve(
     runtime: Runtime, wake: ClusterWake, context: LambdaContext, *, fast: bool = False
 ) -> None:
@@ -80,11 +88,14 @@ def _serve(
     """
     try:
         service = runtime.service(wake.cluster)
-        if wake.provisioners_changed or wake.look:
-            service.report_provisioners()
-        report = service.run(
-            context.aws_request_id, runtime.deadline(context), settle=fast, look=wake.look
-        )
+        try:
+            report = service.run(
+                context.aws_request_id, runtime.deadline(context), settle=fast, look=wake.look
+            )
+        finally:
+            # Last: it is for people, who are told also where planning fails.
+            if wake.provisioners_changed or wake.look:
+                _report_provisioners(service, wake.cluster)
     except RetryableError as error:
         # The record of the same pod may be settled by now: it found us planning, and left it to us.
         logger.warning("plan again later", cluster=wake.cluster, error=str(error))

@@ -19,6 +19,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.memo import Memo
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.node_templates.status import Resolved
+from shared.node_templates.status_writes import write_status
 from shared.planning.provisioner_checks import requirement_warnings
 from shared.ports import ClusterPorts, Condition
 
@@ -57,6 +58,7 @@ class ProvisionerConditions:
         self._shown = Memo(name=SHOWN)
         self._hold: Hold | None = None
         self._leaves_pools: bool | None = None
+        self._is_shown = True
 
     def provisioners(
         self,
@@ -228,7 +230,9 @@ class ProvisionerConditions:
 
     def _write(self, name: str, *, owner: OwnerKind, active: bool, **said: Any) -> None:
         if owner != OwnerKind.NODE_POOL or not self._of_another():
-            self._ports.cluster.set_provisioner_condition(name, owner=owner, active=active, **said)
+            write = self._ports.cluster.set_provisioner_condition
+            written = write_status(write, name, owner=owner, active=active, **said)
+            self._is_shown = self._is_shown and written
 
     def _of_another(self) -> bool:
         """Return whether NodePools may be another autoscaler's, which reads their status."""
@@ -237,6 +241,9 @@ class ProvisionerConditions:
         return self._leaves_pools
 
     def _show(self, value: Mapping[str, Any]) -> None:
+        if not self._is_shown:
+            # The next invocation writes it again: sweep wakes it.
+            return
         name, until = self._ports.cluster.name, self._ports.clock.now() + _SHOWN_FOR
         self._shown = Memo(name=SHOWN, value=value)
         self._ports.ledger.put_memo(name, self._shown, until)

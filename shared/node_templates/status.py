@@ -10,6 +10,7 @@ from shared.model.ec2.selectors import Selector, SelectorTerm, describe_selector
 from shared.model.errors import PermanentError
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.snapshot import ProvisionerSite
+from shared.node_templates.status_writes import write_status
 from shared.planning.provisioner_checks import launch_problem, requirement_warnings
 from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
 from shared.snapshot.gather import role_problem, site_of
@@ -75,7 +76,8 @@ def write_template_statuses(
     """
     for invalid_provisioner in invalid:
         if invalid_provisioner.template and invalid_provisioner.kind == OwnerKind.PROVISIONER:
-            ports.cluster.set_template_status(
+            write_status(
+                ports.cluster.set_template_status,
                 invalid_provisioner.template,
                 TemplateStatus(problems=invalid_provisioner.reasons, invalid=True),
             )
@@ -85,7 +87,8 @@ def write_template_statuses(
         if owner.template.name and owner.kind == OwnerKind.PROVISIONER
     }
     for name, owner in sorted(named.items()):
-        ports.cluster.set_template_status(name, _status(ports, resolved[owner.name]))
+        found = _status(ports, resolved[owner.name])
+        write_status(ports.cluster.set_template_status, name, found)
     if not ports.brakes.shadow:
         _write_class_statuses(ports, provisioners, resolved)
 
@@ -110,7 +113,8 @@ def _write_class_statuses(
             )
             profile = ports.profile_of(node_class.template)
             status = replace(_status(ports, found), instance_profile=profile)
-        ports.cluster.set_template_status(node_class.name, status, OwnerKind.NODE_POOL)
+        write = ports.cluster.set_template_status
+        write_status(write, node_class.name, status, OwnerKind.NODE_POOL)
 
 
 def _resolve(

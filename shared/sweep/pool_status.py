@@ -10,6 +10,7 @@ from shared.model.dialect import BY_KIND, OwnerKind
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.resources import Resources
+from shared.node_templates.status_writes import write_status
 from shared.ports import ClusterPorts, PoolStatus
 
 _POOL: Final = OwnerKind.NODE_POOL
@@ -40,4 +41,4 @@ def write_pool_statuses(
             registers=registers(kept.get(f"{JOINS}{name}", {}), shapes.get(name, "")),
             price_micros_per_hour=sum(price_of(node) for node in own),
         )
-        ports.cluster.set_pool_status(name, status, kind)
+        write_status(ports.cluster.set_pool_status, name, status, kind)

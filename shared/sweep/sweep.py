@@ -108,8 +108,6 @@ class Sweep:
         rivals = rivals_of(ports)
         note_rivals(ports, rivals)
         held = bool(held_back(ports, rivals))
-        if not rivals and not ports.brakes.shadow:
-            write_pool_statuses(ports, nodes, provisioners, unusable)
         waits = self._waits(slots, now)
         overdue = sum(1 for wait in waits if wait > self._policy.pending_grace)
         unfinished = self._unfinished(slots, intents, now)
@@ -145,6 +143,8 @@ class Sweep:
             pods_waiting=len(waits),
             longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
         )
+        if not rivals and not ports.brakes.shadow:
+            write_pool_statuses(ports, nodes, provisioners, unusable)
         ports.cluster.leave_copies()
         return report
 

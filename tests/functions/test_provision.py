@@ -259,3 +259,14 @@ def test_a_look_that_finds_the_lease_held_or_fails_comes_again(use: Use) -> None
     instead(world.ledger, "acquire", failing(UNREACHABLE))
     handler(batch(body(kind=Kind.LOOK)), Context())
     assert runtime.woken_later[1:] == [("test, look", None)]
+
+
+def test_pods_are_planned_for_though_no_status_can_be_written(use: Use) -> None:
+    world = waiting()
+    use("provision", ProvisionRuntime(test=world))
+    instead(world.cluster, "set_provisioner_condition", failing(UnauthorizedError("a webhook")))
+    assert handler(json.loads(body(kind=Kind.PROVISIONER_CHANGED)), Context()) == {
+        "batchItemFailures": []
+    }
+    assert len(world.alive) == 1
+    assert world.outbox.wakes == []

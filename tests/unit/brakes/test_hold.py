@@ -8,6 +8,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
+from shared.model.errors import ConflictError
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.packing.problem import PackingSettings
@@ -15,7 +16,7 @@ from shared.ports import Rival, RivalKind, TimerKind
 from shared.provisioning.provision import Provisioning
 from tests.builders import instance, needs, node, pod, provisioner
 from tests.unit.launching.launches import ANY_WAY, apart, open_intent, two_nodes
-from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
+from tests.unit.worlds import MINUTE, NAME, SECOND, World, failing, instead
 
 USELESS = "NodesNeverUsable"
 KARPENTER = Rival(kind=RivalKind.KARPENTER, where="kube-system/karpenter-leader-election")
@@ -126,6 +127,18 @@ def test_a_paused_cluster_says_so_on_provisioners_and_waiting_pods() -> None:
     world.provision()
     active = {name: condition[0] for name, condition in world.cluster.conditions.items()}
     assert active == {"default": True, "later": True}
+
+
+def test_a_pause_that_could_not_be_shown_is_shown_by_a_later_invocation() -> None:
+    world = braked(two_nodes(), Brakes(paused=True))
+    write = world.cluster.set_provisioner_condition
+    instead(world.cluster, "set_provisioner_condition", failing(ConflictError("a webhook")))
+    world.provision()
+    instead(world.cluster, "set_provisioner_condition", write)
+    assert world.sweep().held_back == 1
+    assert world.outbox.wakes
+    world.provision()
+    assert world.cluster.conditions["default"][1] == "Paused"
 
 
 def test_sweep_wakes_provision_until_conditions_show_the_pause_and_its_end() -> None:

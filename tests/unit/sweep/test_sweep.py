@@ -43,6 +43,21 @@ def test_where_nothing_is_amiss_nothing_is_done() -> None:
     assert world.cluster.calls == []
 
 
+def test_a_status_that_cannot_be_written_costs_itself_only() -> None:
+    world = settled(provisioner("other"), pod("waits", cpu=1500))
+    written: list[str] = []
+
+    def set_pool_status(name: str, *_: Any) -> None:
+        if name == "default":
+            raise ConflictError("a webhook")
+        written.append(name)
+
+    instead(world.cluster, "set_pool_status", set_pool_status)
+    world.advance(2 * MINUTE)
+    assert world.sweep().overdue_pods == 1
+    assert written == ["other"]
+
+
 def test_pods_that_wait_too_long_wake_the_planner() -> None:
     young = pod("young", created_at=NOW + MINUTE)
     promised = pod("promised")
