@@ -10,7 +10,13 @@ from shared.disruption.evaluation_due import ignores_holds
 from shared.disruption.expiration import expires_in
 from shared.disruption.simulation import fits_without
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
+from shared.model.errors import (
+    AutoscalerError,
+    ConflictError,
+    InvalidMessageError,
+    NotFoundError,
+    UnavailableError,
+)
 from shared.model.kubernetes.nodes import Node
 from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner, owner_among
@@ -67,25 +73,31 @@ def start_replacement(
         registration: How long a machine may take to join.
     """
     now, name, first = ports.clock.now(), ports.cluster.name, remove[0]
+    state = TimerState(
+        cluster=name,
+        node=first.name,
+        uid=first.uid,
+        wait_seconds=whole_seconds(_POLL) if new_nodes else 0,
+        since=now.isoformat(),
+        plan_id=plan_id,
+        new_nodes=new_nodes,
+        registration_seconds=whole_seconds(registration),
+        remove=tuple((node.name, node.uid) for node in remove),
+        reason=cause,
+        steps=0,
+    )
     for node in remove:
         note_timer(ports.ledger, name, node.uid, TimerKind.REPLACEMENT, now)
-    ports.outbox.start_timer(
-        TimerKind.REPLACEMENT,
-        timer_name(name, first.uid, TimerKind.REPLACEMENT, now),
-        TimerState(
-            cluster=name,
-            node=first.name,
-            uid=first.uid,
-            wait_seconds=whole_seconds(_POLL) if new_nodes else 0,
-            since=now.isoformat(),
-            plan_id=plan_id,
-            new_nodes=new_nodes,
-            registration_seconds=whole_seconds(registration),
-            remove=tuple((node.name, node.uid) for node in remove),
-            reason=cause,
-            steps=0,
-        ).encode(),
-    )
+    try:
+        run = timer_name(name, first.uid, TimerKind.REPLACEMENT, now)
+        ports.outbox.start_timer(TimerKind.REPLACEMENT, run, state.encode())
+    except UnavailableError:
+        # It may run, and is heard of within seconds then; else the notes soon count no more.
+        raise
+    except AutoscalerError:
+        for node in remove:
+            drop_timer(ports.ledger, name, node.uid, TimerKind.REPLACEMENT)
+        raise
 
 
 class Replacement(Timer):
