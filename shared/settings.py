@@ -186,6 +186,7 @@ class SweepSettings(TimerSettings):
         orphan_grace_seconds: An instance younger than this may still get its Node.
         pending_grace_seconds: A pod pending for less than this is not yet overdue.
         registration_seconds: As provision has it: a timer that is late by then is started again.
+        disruption_window_seconds: As provision has it: that a node was replaced counts for so long.
         drift: Whether provision is asked each minute to look for nodes that have drifted.
     """
 
@@ -193,6 +194,7 @@ class SweepSettings(TimerSettings):
     orphan_grace_seconds: float = Field(default=90.0, ge=0)
     pending_grace_seconds: float = Field(default=60.0, ge=0)
     registration_seconds: float = Field(default=300.0, gt=0)
+    disruption_window_seconds: float = Field(default=600.0, ge=1)
     drift: bool = False
 
 

@@ -24,6 +24,7 @@ class Runtime:
             pending_grace=timedelta(seconds=settings.pending_grace_seconds),
             orphan_grace=timedelta(seconds=settings.orphan_grace_seconds),
             registration=timedelta(seconds=settings.registration_seconds),
+            window=timedelta(seconds=settings.disruption_window_seconds),
             drift=settings.drift,
         )
 

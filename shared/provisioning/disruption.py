@@ -47,7 +47,7 @@ from shared.snapshot.gather import Gathered
 from shared.snapshot.images import resolve_images
 from shared.snapshot.volumes import with_volumes
 from shared.timers.heartbeats import running_timers
-from shared.timers.removal_permits import permitted, read_permits, take_permits
+from shared.timers.removal_permits import HEARD, permitted, read_permits, take_permits
 
 # What consolidation saw when it last found nothing to do, and for how long that is not tried again.
 _FRUITLESS: Final = "fruitless-look"
@@ -212,18 +212,13 @@ class Disrupting:
                 change_node(self._ports, node, NodeChange(set_annotations=stamp))
 
     def _pace(self, now: datetime, permits: frozenset[str]) -> OngoingChanges:
-        running, rested = set(), set()
-        for (uid, kind), last in running_timers(
-            self._ports.ledger, self._ports.cluster.name
-        ).items():
-            if now - last <= self._settings.window:
-                if kind == TimerKind.REPLACEMENT:
-                    running.add(uid)
-                elif kind == REPLACED:
-                    rested.add(uid)
-        return OngoingChanges(
-            running=frozenset(running), rested=frozenset(rested), permitted=permits
+        spans = {TimerKind.REPLACEMENT: HEARD, REPLACED: self._settings.window}
+        known = running_timers(self._ports.ledger, self._ports.cluster.name)
+        running, rested = (
+            frozenset(uid for (uid, of), last in known.items() if of == kind and now - last <= span)
+            for kind, span in spans.items()
         )
+        return OngoingChanges(running=running, rested=rested, permitted=permits)
 
     def _images(self, gathered: Gathered) -> Images:
         """Return what machines boot from, and what new ones would."""

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from shared.brakes.hold import Hold, held_back, hold_of, note_rivals, rivals_of
 from shared.disruption.evaluation_due import wants_look
@@ -26,9 +25,6 @@ from shared.sweep.timer_recovery import start_missing_timers
 from shared.timers.heartbeats import drop_timer, running_timers
 from shared.timers.timers import terminate_orphan
 
-# The ledger keeps that a node was replaced for so long: the budget of replacements counts them.
-_REPLACED_AGE: Final = timedelta(minutes=10)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPolicy:
@@ -40,6 +36,7 @@ class SweepPolicy:
         registration: How long a machine may take to join.
         template_age: Launch templates older than this and unused are collected.
         timer_age: Rows of timers not heard of for so long, and whose node is gone, are removed.
+        window: Of consolidation's budget, which counts for so long that a node was replaced.
         drift: Whether nodes that have drifted are replaced.
     """
 
@@ -48,6 +45,7 @@ class SweepPolicy:
     registration: timedelta = timedelta(minutes=5)
     template_age: timedelta = timedelta(hours=1)
     timer_age: timedelta = timedelta(minutes=5)
+    window: timedelta = timedelta(minutes=10)
     drift: bool = False
 
 
@@ -159,7 +157,7 @@ class Sweep:
         known = {node.uid for node in nodes} | {instance.instance_id for instance in instances}
         heard, found = running_timers(self._ports.ledger, self._name), 0
         for (uid, kind), last in sorted(heard.items()):
-            age = _REPLACED_AGE if kind == REPLACED else self._policy.timer_age
+            age = self._policy.window if kind == REPLACED else self._policy.timer_age
             if uid not in known and now - last > age:
                 found += 1
                 drop_timer(self._ports.ledger, self._name, uid, kind)

@@ -21,7 +21,7 @@ _NAME: Final = "removals"
 # Longer than an invocation takes from its permit to the deletion, which is then counted itself.
 _LASTS: Final = timedelta(minutes=2)
 # A replacement is heard of more often than this.
-_HEARD: Final = timedelta(minutes=3)
+HEARD: Final = timedelta(minutes=3)
 _ATTEMPTS: Final = 3
 
 
@@ -63,7 +63,7 @@ def may_remove(
         replaced = {
             uid
             for (uid, kind), last in running_timers(ports.ledger, ports.cluster.name).items()
-            if kind == TimerKind.REPLACEMENT and now - last <= _HEARD
+            if kind == TimerKind.REPLACEMENT and now - last <= HEARD
         }
         nodes = ports.cluster.nodes()
         left = disruptions_left(owner, nodes, reason, now, (taken | replaced) - {node.uid})

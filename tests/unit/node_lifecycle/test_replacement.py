@@ -2,13 +2,20 @@
 
 import itertools
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
-from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
+from shared.model.errors import (
+    ConflictError,
+    InvalidMessageError,
+    NotFoundError,
+    ThrottledError,
+    UnavailableError,
+)
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
@@ -92,6 +99,31 @@ def test_new_nodes_that_do_not_come_leave_everything_as_it_was() -> None:
     assert not world.cluster.node_values["big"].unschedulable
     assert ("uid-big", "replacement") not in running_timers(world.ledger, NAME)
     assert ("uid-big", REPLACED) in running_timers(world.ledger, NAME)
+
+
+@pytest.mark.parametrize(
+    ("error", "span"),
+    [
+        pytest.param(ThrottledError("rate"), timedelta(0), id="it does not run"),
+        pytest.param(
+            UnavailableError("time-out"), 3 * MINUTE, id="it may run, but is not heard of"
+        ),
+    ],
+)
+def test_a_replacement_whose_timer_did_not_start_holds_back_none_for_long(
+    error: Exception, span: timedelta
+) -> None:
+    world = half_empty()
+    world.outbox.fail_next(error)
+    with pytest.raises(type(error)):
+        world.provision(look=True)
+    assert world.ledger.intents == {}
+    world.advance(span)
+    world.provision(look=True)
+    assert len(world.outbox.timers_of(TimerKind.REPLACEMENT)) == (0 if span else 1)
+    world.advance(SECOND)
+    world.provision(look=True)
+    assert len(world.outbox.timers_of(TimerKind.REPLACEMENT)) == 1
 
 
 def test_launch_without_instances_is_abandoned_after_a_minute() -> None:

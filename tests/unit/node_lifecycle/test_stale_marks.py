@@ -10,6 +10,7 @@ from shared.model.errors import ConflictError
 from shared.node_lifecycle.replacement import REPLACED
 from shared.node_lifecycle.stale_marks import take_back
 from shared.ports import TimerKind
+from shared.sweep.sweep import Sweep, SweepPolicy
 from shared.timers.heartbeats import note_timer, running_timers
 from tests.builders import NOW, node
 from tests.unit.worlds import MINUTE, NAME, World
@@ -75,4 +76,6 @@ def test_that_a_node_was_replaced_is_kept_for_the_budget() -> None:
     world.advance(timedelta(minutes=8))
     assert world.sweep().stale_timers == 0
     world.advance(timedelta(minutes=3))
+    longer = SweepPolicy(window=timedelta(hours=1))
+    assert Sweep(world.ports, longer).run().stale_timers == 0
     assert world.sweep().stale_timers == 1
