@@ -96,6 +96,15 @@ class Turn:
             return self._ports.ledger.slots(self._ports.cluster.name)
         return known
 
+    def carry_on(self, gathered: Gathered) -> bool:
+        """Carry on with open launches; return whether any came to its end.
+
+        While nothing may be launched no more is asked for, but what was launched becomes nodes.
+        """
+        if self.held_back:
+            return self.launches.give_up(gathered)
+        return self.launches.resume(gathered, self.until)
+
     def make_nodes(self, gathered: Gathered, slots: tuple[Slot, ...] | None = None) -> None:
         """Make the Nodes of launched machines, as far as EC2 shows them.
 

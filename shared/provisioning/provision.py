@@ -205,11 +205,7 @@ class Provisioning:
         if taken:
             snapshot = as_drained(gathered.snapshot, taken)
             gathered = dataclasses.replace(gathered, snapshot=snapshot)
-        # What was launched is ours, and becomes nodes, also while nothing may be launched.
-        if turn.held_back:
-            ended = turn.launches.give_up(gathered)
-        else:
-            ended = turn.launches.resume(gathered, turn.until)
+        ended = turn.carry_on(gathered)
         if turn.held_back not in ("", SHADOW):
             self._conditions.waiting(gathered.snapshot.pending)
             turn.make_nodes(gathered)
