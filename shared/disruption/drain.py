@@ -11,9 +11,9 @@ from shared.model.kubernetes.taints import Effect, Taint
 
 _UNSCHEDULABLE: Final = Taint(key=keys.UNSCHEDULABLE_TAINT, effect=Effect.NO_SCHEDULE)
 _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})
-# A pod that outlives its own grace period by this much no longer has a kubelet that ends it.
 # Seconds that Kubernetes gives a pod that says nothing.
 _USUAL_GRACE: Final = 30
+# A pod that outlives its own grace period by this much no longer has a kubelet that ends it.
 STUCK_AFTER: Final = timedelta(minutes=1)
 
 

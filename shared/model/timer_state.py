@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from shared.model.errors import InvalidMessageError
 
-# One execution lives at most a year; a longer wait is cut and chained.
+# One execution lives at most a year; a longer wait is cut; sweep starts what ends before its time.
 LONGEST_WAIT: Final = timedelta(days=300)
 DONE: Final = "done"
 WAIT: Final = "wait"
@@ -71,11 +71,6 @@ class TimerState:
     registration_seconds: int | None = None
     image_stopped: bool | None = None
     other: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the timer has ended."""
-        return self.next == DONE
 
     def wait_again(self, span: timedelta) -> "TimerState":
         """Return the state that makes the timer wait and step once more."""

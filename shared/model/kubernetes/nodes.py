@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Final
 
 from shared.model import labels as keys
@@ -12,14 +11,6 @@ from shared.model.resources import Resources
 
 # Bare metal instances check their hardware before they boot: 5 to 15 minutes until they join.
 _BARE_METAL: Final = timedelta(minutes=20)
-
-
-class NodePhase(StrEnum):
-    """How far a node has come."""
-
-    LAUNCHED = "launched"  # the machine was asked for; its kubelet has not reported
-    REGISTERED = "registered"  # the kubelet reports its status
-    INITIALIZED = "initialized"  # Ready, taints gone, resources shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +73,6 @@ class Node:
         return tail if tail.startswith("i-") else ""
 
     @property
-    def has_kubelet(self) -> bool:
-        """Whether the kubelet reports a status; amounts alone may be those that were planned."""
-        return self.ready is not None
-
-    @property
     def is_open(self) -> bool:
         """Whether kube-scheduler may use it: Ready and the not-ready taint gone."""
         return self.ready is True and not self.is_closed
@@ -120,10 +106,3 @@ class Node:
         """Return whether it has been Ready for longer than this without being initialized."""
         ready_for = now - (self.ready_changed_at or now)
         return self.ready is True and not self.has_joined and ready_for > limit
-
-    @property
-    def phase(self) -> NodePhase:
-        """How far it has come."""
-        if self.is_initialized:
-            return NodePhase.INITIALIZED
-        return NodePhase.REGISTERED if self.has_kubelet else NodePhase.LAUNCHED

@@ -143,7 +143,6 @@ class Pod:
         owner: Its controller, None for a bare pod.
         ephemeral: Claims that will be made for its generic ephemeral volumes.
         kept_for: How long from its start do-not-disrupt keeps it; None where that says no span.
-        deleting_since: deletionTimestamp less the grace period's end: when it must be gone.
     """
 
     namespace: str

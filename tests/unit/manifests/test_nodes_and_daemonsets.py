@@ -7,7 +7,6 @@ import pytest
 
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.nodes import decode_node, encode_taint
-from shared.model.kubernetes.nodes import NodePhase
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
 from shared.scheduling.daemon_overhead import runs_on
@@ -58,7 +57,7 @@ def test_every_field_of_a_dovetail_node_is_read() -> None:
     assert found.is_ours
     assert found.instance_id == "i-0123"
     assert found.unschedulable
-    assert found.phase == NodePhase.REGISTERED
+    assert found.ready is True
     assert found.ready_changed_at == datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC)
     assert found.allocatable == Resources.of(cpu=1930, memory=6903 * 2**20, pods=29)
     assert found.capacity == Resources.of(cpu=2000)

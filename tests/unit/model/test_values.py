@@ -17,7 +17,6 @@ from shared.model.errors import (
     RetryableError,
     ThrottledError,
 )
-from shared.model.kubernetes.nodes import NodePhase
 from shared.model.kubernetes.pods import LabelSelector, Owner
 from shared.model.kubernetes.taints import Effect, Taint, Toleration, first_untolerated
 from shared.model.plan import Plan
@@ -57,17 +56,17 @@ def test_names_of_pods_slots_and_instances() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "phase"),
+    ("changes", "initialized"),
     [
-        ({"labels": {keys.INITIALIZED: "true"}}, NodePhase.INITIALIZED),
-        ({}, NodePhase.REGISTERED),
-        ({"taints": (make.NOT_READY,)}, NodePhase.REGISTERED),
-        ({"ready": False}, NodePhase.REGISTERED),
-        ({"ready": None}, NodePhase.LAUNCHED),
+        ({"labels": {keys.INITIALIZED: "true"}}, True),
+        ({}, False),
+        ({"labels": {keys.INITIALIZED: "true"}, "taints": (make.NOT_READY,)}, False),
     ],
 )
-def test_a_node_says_how_far_it_has_come(changes: dict[str, Any], phase: NodePhase) -> None:
-    assert make.node(**changes).phase == phase
+def test_a_node_says_whether_it_is_initialized(
+    changes: dict[str, Any], *, initialized: bool
+) -> None:
+    assert make.node(**changes).is_initialized is initialized
 
 
 @pytest.mark.parametrize(

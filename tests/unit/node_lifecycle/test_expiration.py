@@ -127,7 +127,7 @@ def test_a_node_that_changes_is_looked_at_again() -> None:
     assert world.outbox.timers == []
 
 
-def test_long_waits_are_cut_and_chained() -> None:
+def test_long_waits_are_cut() -> None:
     world = World(provisioner(ttl_until_expired=timedelta(days=1000)), node())
     assert expire(world)["wait_seconds"] == 300 * 24 * 3600
     assert whole_seconds(timedelta(seconds=-5)) == 0
