@@ -28,7 +28,7 @@ PRODUCT: Final = ("shared/", "functions/", "infra/aws/")
 DECIDING: Final = ("shared.scheduling", "shared.packing", "shared.planning")
 TIMER: Final = "functions.emptiness.handler"
 # The most lines that the function of a timer may load: they are most of its cold start.
-TIMER_LINES = 13_800
+TIMER_LINES = 13_900
 _NOT_CODE: Final = {
     tokenize.COMMENT,
     tokenize.NL,

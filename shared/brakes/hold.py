@@ -1,12 +1,10 @@
 """Whether a cluster may be acted on at all: pause, shadow mode, other autoscalers, catalogue."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.memo import Memo
-from shared.ports import ClusterPorts, NodePorts, Rival, RivalKind
+from shared.ports import ClusterPorts, Rival, RivalKind
 
 PAUSED: Final = "paused"
 SHADOW: Final = "shadow"
@@ -17,9 +15,6 @@ RIVAL_REASON: Final = "AnotherAutoscaler"
 NO_CATALOGUE_REASON: Final = "NoCatalogue"
 # EC2 Auto Scaling puts it on every machine of its groups.
 _GROUP_TAG: Final = "aws:autoscaling:groupName"
-# In the ledger: when another autoscaler was last seen. Sweep looks each minute.
-_SEEN: Final = "rival-seen"
-_SEEN_FOR: Final = timedelta(minutes=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,22 +54,6 @@ def held_back(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> str:
     if ports.brakes.shadow:
         return SHADOW
     return RIVAL if rivals else ""
-
-
-def note_rivals(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> None:
-    """Write down for timers, which may read no leases, that another autoscaler runs now."""
-    if rivals:
-        now = ports.clock.now()
-        memo = Memo(name=_SEEN, value={"at": now.isoformat()})
-        ports.ledger.put_memo(ports.cluster.name, memo, now + _SEEN_FOR)
-
-
-def holds_removals(ports: NodePorts) -> bool:
-    """Return whether no node may be removed by choice: by a brake, or beside another autoscaler."""
-    if ports.brakes.holds:
-        return True
-    at = ports.ledger.memo(ports.cluster.name, _SEEN).value.get("at")
-    return at is not None and ports.clock.now() - datetime.fromisoformat(at) <= _SEEN_FOR
 
 
 def hold_of(ports: ClusterPorts, rivals: tuple[Rival, ...], catalogue: str = "") -> Hold | None:

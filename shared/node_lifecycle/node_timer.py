@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Final
 
-from shared.brakes.hold import holds_removals
+from shared.brakes.removals import holds_removals
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.timer_state import TimerState, decode_state

@@ -32,7 +32,7 @@ class Turn:
         launches: Carries plans out.
         until: When the last launches and Nodes are begun.
         brakes: What people have set for the whole cluster, at the beginning of the round.
-        hold: What Provisioners are told of that, None when nothing holds the cluster back.
+        hold: What Provisioners say of that, None when nothing holds the cluster back.
         held_back: Why nothing may be launched on principle, empty when it may.
     """
 

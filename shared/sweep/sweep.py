@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shared.brakes.hold import Hold, held_back, hold_of, note_rivals, rivals_of
+from shared.brakes.hold import Hold, held_back, hold_of, rivals_of
+from shared.brakes.removals import note_rivals
 from shared.disruption.evaluation_due import wants_look
 from shared.events.provisioner_conditions import SHOWN, shown_ceilings, shown_hold, shown_unusable
 from shared.messages.notices import NoticeKind

@@ -201,7 +201,7 @@ def _phase(node: Node, owner: Provisioner | None, promised: Sequence[Pod]) -> tu
             else (NOT_READY, "its kubelet to be Ready again")
         )
     waits = waiting_for(node, owner, promised) or "Dovetail to bind its pods and open it"
-    return node.phase.value, waits
+    return "launched" if node.ready is None else "registered", waits
 
 
 def view_slot(slot: Slot, promised: Sequence[Pod]) -> NodeView:

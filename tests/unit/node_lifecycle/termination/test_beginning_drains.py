@@ -162,6 +162,7 @@ def test_a_sweep_that_takes_its_time_starts_no_second_drain() -> None:
         (),
         node_by_node=NodeByNode(),
         registration=300 * SECOND,
+        held=False,
     )
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
 
