@@ -181,8 +181,8 @@ def test_a_node_of_a_former_provisioner_is_not_of_the_pool_with_its_name() -> No
     assert Expiration(world.ports).step(payload)["result"] == "may not expire"
 
 
-def test_a_machine_launched_for_a_former_provisioner_gets_no_pool_as_its_owner() -> None:
-    world = World(provisioner("pool"), pod())
+def test_a_machine_launched_for_a_former_provisioner_has_that_as_its_owner() -> None:
+    world = World(provisioner("pool", uid="uid-former"), pod())
     world.cloud.delays.shown = 3 * SECOND
     world.provision()
     world.cloud.delays.shown = 0 * SECOND
@@ -190,7 +190,7 @@ def test_a_machine_launched_for_a_former_provisioner_gets_no_pool_as_its_owner()
     world.cluster.apply(node_class(), node_pool())
     world.advance(15 * SECOND)
     world.provision()
-    assert world.node.owners == ()
+    assert world.node.owners == ("uid-former",)
     assert keys.NODE_POOL not in world.node.labels
 
 
