@@ -10,6 +10,7 @@ from shared.model.errors import ConflictError, RetryableError, UnavailableError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.resources import CPU, MEMORY, Resources
+from shared.ports import NodeChange
 from tests.simulation.aws.machines import Machine
 from tests.simulation.cluster.workloads import used_on
 from tests.simulation.laws.launches import ANSWERED, LAUNCHING, LaunchLaws, fail
@@ -86,7 +87,7 @@ class Invariants:
                 for arg in args[0]:
                     self._may_end(arg)
             case "change_node" | "delete_node":
-                self._may_change(args[0], args[1].finalizers if len(args) > 1 else None)
+                self._may_change(args[0], args[1] if len(args) > 1 else NodeChange())
             case "delete_pod":
                 self._may_delete(cluster, args[0])
             case "force_delete_pod":
@@ -185,12 +186,14 @@ class Invariants:
             if pod.phase == "Running" and not pod.is_terminating and is_drainable(pod, now):
                 fail("drain", f"terminate {instance_id} under running {pod.key}")
 
-    def _may_change(self, node: Node, finalizers: Sequence[str] | None) -> None:
-        if not node.provisioner:
-            fail("foreign", f"node {node.name} is not ours")
-        if finalizers is None or keys.TERMINATION_FINALIZER in finalizers:
-            return
+    def _may_change(self, node: Node, change: NodeChange) -> None:
         machine = self._world.region.machines.get(node.instance_id)
+        # One that the kubelet of a machine of ours made is taken into care with one write.
+        adopted = machine is not None and keys.SLOT in change.set_annotations
+        if not (node.provisioner or adopted):
+            fail("foreign", f"node {node.name} is not ours")
+        if change.finalizers is None or keys.TERMINATION_FINALIZER in change.finalizers:
+            return
         if machine is None:
             return
         attached = self._world.apis[machine.cluster].attachments.get(node.name, ())
