@@ -1,12 +1,13 @@
-"""How much of a ceiling is in use: conditions and Events of Provisioners."""
+"""Ceilings: they hold, and how much of one is in use is said by conditions and Events."""
 
 import pytest
 
+from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
-from tests.builders import provisioner
+from tests.builders import needs, node, pod, provisioner
 from tests.unit.brakes.test_hold import braked
-from tests.unit.launching.launches import apart
-from tests.unit.worlds import World
+from tests.unit.launching.launches import ANY_WAY, apart, open_intent
+from tests.unit.worlds import NAME, World
 
 
 def of_ceiling(world: World) -> tuple[bool, str, str]:
@@ -45,12 +46,12 @@ def test_from_four_fifths_of_a_ceiling_on_provisioners_say_so_until_it_is_less(w
     assert (told.kind, told.name, told.severity) == ("Provisioner", "default", "Warning")
     assert told.message == text
 
-    for node in world.cluster.nodes():
-        world.kubelet_joins(node.name)
-        world.bind(node.name)
-    for node in world.cluster.nodes()[:2]:
-        world.cloud.end(node.instance_id)
-        del world.cluster.node_values[node.name]
+    for launched in world.cluster.nodes():
+        world.kubelet_joins(launched.name)
+        world.bind(launched.name)
+    for ended in world.cluster.nodes()[:2]:
+        world.cloud.end(ended.instance_id)
+        del world.cluster.node_values[ended.name]
     look(world)
     assert of_ceiling(world)[:2] == (True, "WithinCeiling")
     look(world)
@@ -91,3 +92,72 @@ def test_a_provisioner_whose_ceiling_is_taken_away_shows_none() -> None:
     world.cluster.add(provisioner())
     look(world)
     assert of_ceiling(world) == (True, "WithinCeiling", "has no ceiling")
+
+
+def test_ceiling_on_nodes_is_never_exceeded_and_the_pods_get_events() -> None:
+    world = World(provisioner(ceiling=Ceiling(max_nodes=2)), *apart(3))
+    report = world.provision()
+    assert len(world.alive) == 2
+    assert report.pods_unschedulable == 1
+    assert any("nodes 0 left of 2" in event for event in world.messages("FailedProvisioning"))
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+
+
+def test_ceiling_on_dollars_counts_the_most_expensive_option() -> None:
+    ceiling = Ceiling(max_price_micros_per_hour=200_000)
+    world = World(provisioner(ceiling=ceiling, requirements=ANY_WAY), *apart(3))
+    world.provision_until_quiet()
+    spent = sum(slot.price_micros_per_hour for slot in world.ledger.slots(NAME))
+    assert 0 < spent <= 200_000
+    assert len(world.alive) < 3
+
+
+def test_open_launches_count_under_a_ceiling() -> None:
+    world = World(provisioner(ceiling=Ceiling(max_nodes=2)), *apart(2))
+    open_intent(world)
+    world.cluster.add(pod("third", cpu=1500))
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+
+
+def test_the_ceiling_of_the_cluster_holds_all_provisioners_together() -> None:
+    world = World(
+        provisioner(labels={"team": "a"}),
+        provisioner(name="other", labels={"team": "b"}),
+        pod("a", cpu=1500, node_selector=needs("team", "In", "a")),
+        pod("b", cpu=1500, node_selector=needs("team", "In", "b")),
+    )
+    braked(world, Brakes(ceiling=Ceiling(max_nodes=1)))
+    report = world.provision()
+    assert len(world.alive) == 1
+    assert report.nodes_over_ceiling == 1
+    (text,) = world.messages("FailedProvisioning")
+    assert text == "the whole cluster: 0 nodes left under the ceiling, 1 needed"
+    report = world.provision()
+    assert (report.nodes_over_ceiling, report.pods_unschedulable) == (0, 1)
+
+
+def test_existing_nodes_count_at_the_price_of_their_offering() -> None:
+    of_type = {keys.INSTANCE_TYPE: "m5.large", keys.ZONE: "us-east-1a"}
+    known = {**of_type, keys.CAPACITY_TYPE: "on-demand", keys.PROVISIONER_NAME: "default"}
+    unknown = {keys.INSTANCE_TYPE: "x1.gone", keys.PROVISIONER_NAME: "default"}
+    guessed = {keys.INSTANCE_TYPE: "m5.large", keys.PROVISIONER_NAME: "default"}
+    limit = Ceiling(max_price_micros_per_hour=300_000)
+    world = World(
+        provisioner(ceiling=limit),
+        *(
+            node(f"n{number}", labels=labels, unschedulable=True)
+            for number, labels in enumerate((known, unknown, guessed, {}))
+        ),
+        *apart(2),
+    )
+    world.provision()
+    assert len(world.alive) == 1
+
+
+def test_what_a_node_really_has_is_what_its_slot_says() -> None:
+    world = World(provisioner(ceiling=Ceiling(max_nodes=9)), *apart(1))
+    world.provision()
+    (slot,) = world.ledger.slots(NAME)
+    assert "nodes" not in set(slot.capacity)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,8 @@ from shared.launching.node_objects import node_manifest, region_of
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import Instance
+from shared.model.kubernetes.taints import Effect, Taint, Toleration
+from shared.model.provisioner import InvalidProvisioner
 from tests.builders import (
     node,
     offering,
@@ -20,7 +23,7 @@ from tests.builders import (
     slot,
 )
 from tests.unit.launching.launches import apart
-from tests.unit.worlds import World
+from tests.unit.worlds import NAME, SECOND, World
 
 
 @pytest.mark.parametrize(
@@ -104,3 +107,38 @@ def test_the_node_carries_how_long_its_drain_may_last() -> None:
     assert (
         keys.TERMINATION_GRACE_PERIOD not in node_manifest(slot(), machine, forever, {}).annotations
     )
+
+
+@pytest.mark.parametrize("invalid", [False, True])
+@pytest.mark.parametrize("first", [False, True], ids=["made", "its kubelet's"])
+def test_the_node_of_an_owner_that_is_gone_or_invalid_is_its_own_and_has_its_taints(
+    *, first: bool, invalid: bool
+) -> None:
+    gpu = Taint(key="example.com/gpu", effect=Effect.NO_SCHEDULE)
+    world = World(provisioner(taints=(gpu,)), pod(tolerations=(Toleration(key=gpu.key),)))
+    world.cloud.delays.named = 10 * SECOND
+    world.provision()
+    world.cluster.provisioner_values.clear()
+    if invalid:
+        wrong = InvalidProvisioner(name="default", uid="u", resource_version="2", reasons=("x",))
+        world.cluster.add(wrong)
+    world.advance(10 * SECOND)
+    (machine,) = world.alive
+    if first:
+        bare: dict[str, Any] = {"labels": {}, "finalizers": (), "provider_id": "", "ready": None}
+        world.cluster.add(node(machine.private_dns_name, **bare))
+    world.provision()
+    assert world.node.owners == (provisioner().uid,)
+    assert gpu in world.node.taints
+
+
+def test_the_node_of_a_slot_of_a_former_release_whose_owner_is_gone_has_no_owner() -> None:
+    world = World(provisioner(), pod())
+    world.cloud.delays.named = 10 * SECOND
+    world.provision()
+    (promised,) = world.ledger.slots(NAME)
+    world.ledger.slot_values[NAME, promised.name] = replace(promised, owner=None)
+    world.cluster.provisioner_values.clear()
+    world.advance(10 * SECOND)
+    world.provision()
+    assert world.node.owners == ()

@@ -18,7 +18,6 @@ from shared.model.errors import (
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
-from shared.model.provisioner import InvalidProvisioner
 from shared.model.resources import Resources
 from shared.ports import TimerKind
 from shared.timers.heartbeats import running_timers
@@ -27,7 +26,6 @@ from tests.builders import (
     NOT_READY,
     SHAPES,
     instance_type,
-    node,
     offering,
     pod,
     pods,
@@ -276,41 +274,6 @@ def test_a_node_of_ours_that_lost_a_label_gets_it_back_and_no_taint() -> None:
     world.provision()
     assert world.node.labels[keys.ZONE] == "us-east-1a"
     assert world.node.taints == ()
-
-
-@pytest.mark.parametrize("invalid", [False, True])
-@pytest.mark.parametrize("first", [False, True], ids=["made", "its kubelet's"])
-def test_the_node_of_an_owner_that_is_gone_or_invalid_is_its_own_and_has_its_taints(
-    *, first: bool, invalid: bool
-) -> None:
-    gpu = Taint(key="example.com/gpu", effect=Effect.NO_SCHEDULE)
-    world = World(provisioner(taints=(gpu,)), pod(tolerations=(Toleration(key=gpu.key),)))
-    world.cloud.delays.named = 10 * SECOND
-    world.provision()
-    world.cluster.provisioner_values.clear()
-    if invalid:
-        wrong = InvalidProvisioner(name="default", uid="u", resource_version="2", reasons=("x",))
-        world.cluster.add(wrong)
-    world.advance(10 * SECOND)
-    (machine,) = world.alive
-    if first:
-        bare: dict[str, Any] = {"labels": {}, "finalizers": (), "provider_id": "", "ready": None}
-        world.cluster.add(node(machine.private_dns_name, **bare))
-    world.provision()
-    assert world.node.owners == (provisioner().uid,)
-    assert gpu in world.node.taints
-
-
-def test_the_node_of_a_slot_of_a_former_release_whose_owner_is_gone_has_no_owner() -> None:
-    world = World(provisioner(), pod())
-    world.cloud.delays.named = 10 * SECOND
-    world.provision()
-    (promised,) = world.ledger.slots(NAME)
-    world.ledger.slot_values[NAME, promised.name] = replace(promised, owner=None)
-    world.cluster.provisioner_values.clear()
-    world.advance(10 * SECOND)
-    world.provision()
-    assert world.node.owners == ()
 
 
 def test_the_node_of_a_provisioner_that_is_gone_is_made_all_the_same() -> None:

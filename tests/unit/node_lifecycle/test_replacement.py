@@ -1,6 +1,5 @@
 """Replacement: from the timer's start to the last node that is gone."""
 
-import itertools
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -359,56 +358,6 @@ def test_a_pod_that_holds_the_last_node_ends_the_change_in_the_end() -> None:
     assert (state["next"], state["wait_seconds"]) == ("wait", 10)
     world.advance(13 * MINUTE)
     assert step(world, state)["result"] == "pods hold it"
-
-
-def blocked_at_the_end() -> tuple[World, Node, dict[str, Any]]:
-    """Return a replacement whose old node a budget began to hold just before it was removed."""
-    world = half_empty()
-    world.provision(look=True)
-    fresh = joined(world)
-    budgets, asked = world.cluster.disruption_budgets, itertools.count()
-
-    def used_up() -> tuple[PodDisruptionBudget, ...]:
-        if next(asked):
-            world.cluster.add(budget())
-        return budgets()
-
-    instead(world.cluster, "disruption_budgets", used_up)
-    state = step(world, state_of(world))
-    assert (state["next"], state["wait_seconds"]) == ("wait", 10)
-    assert not world.cluster.node_values["big"].unschedulable
-    instead(world.cluster, "disruption_budgets", budgets)
-    world.cluster.budgets.clear()
-    return world, fresh, state
-
-
-def test_a_node_that_was_open_again_is_removed_only_if_its_pods_still_fit_elsewhere() -> None:
-    world, _, state = blocked_at_the_end()
-    world.cluster.add(pod("late", node_name="big", cpu=4000, labels={"app": "other"}))
-    assert step(world, state)["result"] == "pods came that fit nowhere else"
-    big = world.cluster.node_values["big"]
-    assert (big.unschedulable, big.deletion_at) == (False, None)
-
-
-def test_a_node_that_was_open_again_is_removed_only_if_the_new_nodes_still_stand() -> None:
-    world, fresh, state = blocked_at_the_end()
-    del world.cluster.node_values[fresh.name]
-    world.advance(2 * MINUTE)
-    assert step(world, state)["result"] == "new nodes did not come"
-    assert world.cluster.node_values["big"].deletion_at is None
-
-
-def test_a_node_that_changed_while_it_was_removed_is_opened_while_pods_hold_it() -> None:
-    world = half_empty()
-    world.provision(look=True)
-    joined(world)
-    world.cluster.fail_next("delete_node", ConflictError("written"))
-    state = step(world, state_of(world))
-    assert world.cluster.node_values["big"].unschedulable
-    world.cluster.add(budget())
-    state = step(world, state)
-    assert (state["next"], state["wait_seconds"]) == ("wait", 10)
-    assert not world.cluster.node_values["big"].unschedulable
 
 
 def test_a_state_of_nodes_that_are_others_now_changes_nothing() -> None:

@@ -1,5 +1,6 @@
 """Voluntary removals look first."""
 
+import itertools
 from datetime import timedelta
 from typing import Any
 
@@ -7,10 +8,13 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.voluntary_removal import Removal, look_first, remove_by_choice, uncordon
 from shared.ports import NodeChange, TimerKind
 from tests.builders import NOW, budget, node, pod, provisioner
-from tests.unit.worlds import MINUTE, World, moving_in
+from tests.unit.node_lifecycle.replacements import half_empty, joined, state_of, step
+from tests.unit.worlds import MINUTE, World, instead, moving_in
 
 HELD = {keys.DO_NOT_EVICT: "true"}
 
@@ -128,3 +132,53 @@ def test_a_node_that_is_going_keeps_its_cordon() -> None:
     world = world_with(unschedulable=True, annotations=annotations, deletion_at=going)
     uncordon(world.ports, world.node)
     assert world.node.unschedulable
+
+
+def blocked_at_the_end() -> tuple[World, Node, dict[str, Any]]:
+    """Return a replacement whose old node a budget began to hold just before it was removed."""
+    world = half_empty()
+    world.provision(look=True)
+    fresh = joined(world)
+    budgets, asked = world.cluster.disruption_budgets, itertools.count()
+
+    def used_up() -> tuple[PodDisruptionBudget, ...]:
+        if next(asked):
+            world.cluster.add(budget())
+        return budgets()
+
+    instead(world.cluster, "disruption_budgets", used_up)
+    state = step(world, state_of(world))
+    assert (state["next"], state["wait_seconds"]) == ("wait", 10)
+    assert not world.cluster.node_values["big"].unschedulable
+    instead(world.cluster, "disruption_budgets", budgets)
+    world.cluster.budgets.clear()
+    return world, fresh, state
+
+
+def test_a_node_that_was_open_again_is_removed_only_if_its_pods_still_fit_elsewhere() -> None:
+    world, _, state = blocked_at_the_end()
+    world.cluster.add(pod("late", node_name="big", cpu=4000, labels={"app": "other"}))
+    assert step(world, state)["result"] == "pods came that fit nowhere else"
+    big = world.cluster.node_values["big"]
+    assert (big.unschedulable, big.deletion_at) == (False, None)
+
+
+def test_a_node_that_was_open_again_is_removed_only_if_the_new_nodes_still_stand() -> None:
+    world, fresh, state = blocked_at_the_end()
+    del world.cluster.node_values[fresh.name]
+    world.advance(2 * MINUTE)
+    assert step(world, state)["result"] == "new nodes did not come"
+    assert world.cluster.node_values["big"].deletion_at is None
+
+
+def test_a_node_that_changed_while_it_was_removed_is_opened_while_pods_hold_it() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    joined(world)
+    world.cluster.fail_next("delete_node", ConflictError("written"))
+    state = step(world, state_of(world))
+    assert world.cluster.node_values["big"].unschedulable
+    world.cluster.add(budget())
+    state = step(world, state)
+    assert (state["next"], state["wait_seconds"]) == ("wait", 10)
+    assert not world.cluster.node_values["big"].unschedulable
