@@ -188,7 +188,7 @@ class Invariants:
 
     def _may_change(self, node: Node, change: NodeChange) -> None:
         machine = self._world.region.machines.get(node.instance_id)
-        # One that the kubelet of a machine of ours made is taken into care with one write.
+        # A Node that a launched machine's kubelet made first is adopted with one write.
         adopted = machine is not None and keys.SLOT in change.set_annotations
         if not (node.provisioner or adopted):
             fail("foreign", f"node {node.name} is not ours")
