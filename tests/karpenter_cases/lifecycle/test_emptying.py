@@ -96,7 +96,7 @@ def test_a_stamp_that_cannot_be_read_is_written_anew(text: str) -> None:
     world = empty()
     begin(world)
     world.advance(TTL)
-    changed(world, annotations={keys.EMPTINESS_TIMESTAMP: text})
+    changed(world, annotations={**world.node.annotations, keys.EMPTINESS_TIMESTAMP: text})
     assert empty_step(world)["next"] == "done"
     assert world.node.deletion_at is None
     world.advance(5 * MINUTE)

@@ -95,6 +95,7 @@ def test_a_node_that_has_all_it_needs_is_not_written_to() -> None:
             keys.HOSTNAME: world.alive[0].private_dns_name,
             keys.REGION: "us-east-1",
         },
+        annotations={keys.SLOT: "plan-1/0/0"},
         finalizers=(keys.TERMINATION_FINALIZER,),
         provider_id=world.alive[0].provider_id,
     )
