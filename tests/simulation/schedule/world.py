@@ -54,8 +54,9 @@ class _Attached:
 class Registry:
     """A stand-in of shared.aws.clusters.ClusterRegistry."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], brakes: Callable[[str], Brakes]) -> None:
         self._names = names
+        self.brakes = brakes
 
     def all(self) -> tuple[_Attached, ...]:
         return tuple(map(_Attached, self._names))
@@ -71,7 +72,8 @@ class Wiring:
     def __init__(self, world: "World") -> None:
         self._brakes = world.brakes
         self.clock = ProcessClock(world.kernel)
-        self.registry = Registry([cluster.name for cluster in world.scene.clusters])
+        names = [cluster.name for cluster in world.scene.clusters]
+        self.registry = Registry(names, lambda name: self.ports(name).brakes)
         self.ledger = world.recorder.port("ledger", world.ledger)
         self.outbox = world.recorder.port("outbox", world.outbox)
         self._ports = {
