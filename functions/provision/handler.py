@@ -72,7 +72,7 @@ def _report_provisioners(service: Provisioning, cluster: str) -> None:
     try:
         service.report_provisioners()
     except AutoscalerError as error:
-        logger.warning("Provisioners are not told about", cluster=cluster, error=str(error))
+        logger.warning("status of Provisioners is not written", cluster=cluster, error=str(error))
 
 
 def _serve(
