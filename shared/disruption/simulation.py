@@ -44,6 +44,7 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
             name=f"in flight {slot.name}",
             uid=slot.instance_id,
             labels=slot.labels,
+            annotations={keys.SLOT: slot.name},
             capacity=slot.capacity,
             unschedulable=True,
         )

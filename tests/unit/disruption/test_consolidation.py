@@ -2,21 +2,27 @@
 
 import dataclasses
 
+import pytest
+
 from shared.disruption.consolidation import Method, Outlook, consolidate
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import by_price
+from shared.disruption.simulation import by_price, without
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
+from shared.scheduling.limits import used
 from tests.builders import (
     CATALOG,
     GIB,
     instance_type,
+    node,
     node_of,
     pod,
     pods,
     provisioner,
     slot,
+    snapshot,
 )
 from tests.unit.disruption.clusters import (
     ONE_OPTION,
@@ -254,3 +260,17 @@ def test_cheaper_node_must_offer_as_many_values_of_a_label_as_its_owner_asks_for
     # Of the types that would hold the pods, m5.2xlarge saves nothing.
     assert saved(1)
     assert not saved(3)
+
+
+@pytest.mark.parametrize("kind", OwnerKind)
+def test_machines_in_flight_count_under_limits_while_nodes_are_tried(kind: OwnerKind) -> None:
+    owner = provisioner(kind=kind)
+    labels = {owner.owner_label: "default"}
+    standing = node(
+        labels=labels, annotations={keys.SLOT: "p/0/0"}, capacity=Resources.of(cpu=4000)
+    )
+    found = without(
+        snapshot(provisioners=(owner,), nodes=(standing,), slots=(slot(labels=labels),)),
+        {standing.name},
+    )
+    assert used(found, "default")["cpu"] == 6000
