@@ -195,7 +195,7 @@ def site(name: str = "default", zones: Iterable[str] = ZONES, reason: str = "") 
 
 
 def node(name: str = "n1", **overrides: Any) -> Node:
-    """Return a ready Dovetail node: an m5.large in the first zone."""
+    """Return a ready Dovetail node: an m5.large in the first zone. Annotations are added."""
     fields: dict[str, Any] = {
         "uid": f"uid-{name}",
         "resource_version": "1",
@@ -215,6 +215,7 @@ def node(name: str = "n1", **overrides: Any) -> Node:
         "ready": True,
         "created_at": NOW,
         **overrides,
+        "annotations": {keys.SLOT: f"{name}/0/0", **overrides.get("annotations", {})},
     }
     return Node(name=name, **fields)
 

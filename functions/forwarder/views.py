@@ -68,7 +68,7 @@ class NodeView(NamedTuple):
 
     @property
     def ours(self) -> bool:
-        """Whether it carries the label of a Provisioner."""
+        """Whether Dovetail launched it."""
         return bool(self.provisioner)
 
     @property
@@ -143,8 +143,10 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
     taints = sorted(text(taint.get("key")) for taint in mappings(spec.get("taints")))
     labels = mapping(metadata.get("labels"))
     annotations = mapping(metadata.get("annotations"))
-    provisioner = text(labels.get(keys.PROVISIONER_NAME))
-    if not provisioner and keys.SLOT in annotations and (pool := text(labels.get(keys.NODE_POOL))):
+    # Karpenter's nodes have the same labels.
+    owned = labels if keys.SLOT in annotations else {}
+    provisioner = text(owned.get(keys.PROVISIONER_NAME))
+    if not provisioner and (pool := text(owned.get(keys.NODE_POOL))):
         provisioner = _key(OwnerKind.NODE_POOL, pool)
     allocatable = mapping(status.get("allocatable"))
     parts = [*(f"{name}={allocatable[name]}" for name in sorted(allocatable)), *taints]

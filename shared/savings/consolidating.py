@@ -8,7 +8,6 @@ from typing import Final
 from shared.disruption.consolidation import Consolidation, consolidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -114,11 +113,7 @@ def _adopted(node: Node, owner: Provisioner) -> Node:
             keys.CAPACITY_TYPE: capacity_type_of(node).value,
             keys.INITIALIZED: "true",
         },
-        annotations=(
-            {keys.SLOT: "", **node.annotations}
-            if owner.kind == OwnerKind.NODE_POOL
-            else node.annotations
-        ),
+        annotations={keys.SLOT: "", **node.annotations},
     )
 
 

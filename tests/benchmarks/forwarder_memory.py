@@ -85,6 +85,7 @@ def node(number: int) -> dict[str, Any]:
         "metadata": {
             "name": f"node-{number}",
             "labels": {"karpenter.sh/provisioner-name": "default"},
+            "annotations": {"dovetail.dev/slot": f"plan/0/{number}"},
             "finalizers": ["karpenter.sh/termination"],
         },
         "spec": {"providerID": f"aws:///us-west-2a/i-{number:017x}"},

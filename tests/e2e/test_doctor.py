@@ -197,6 +197,7 @@ def test_node_with_the_finalizer_and_no_machine_is_reported(
         "metadata": {
             "name": "left-over",
             "labels": {"karpenter.sh/provisioner-name": "default"},
+            "annotations": {"dovetail.dev/slot": "plan/0/0"},
             "finalizers": ["karpenter.sh/termination"],
         },
         # Without a provider id the cloud controller leaves it alone.

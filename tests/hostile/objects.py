@@ -136,7 +136,10 @@ def node_document(name: str = "n1", cpu: str = "2") -> dict[str, Any]:
                 keys.HOSTNAME: name,
                 "karpenter.sh/initialized": "true",
             },
-            "annotations": {keys.EMPTINESS_TIMESTAMP: "2026-01-01T00:00:00+00:00"},
+            "annotations": {
+                keys.EMPTINESS_TIMESTAMP: "2026-01-01T00:00:00+00:00",
+                keys.SLOT: f"{name}/0/0",
+            },
         },
         "spec": {
             "providerID": f"aws:///us-east-1a/i-{name}",

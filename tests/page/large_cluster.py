@@ -90,6 +90,7 @@ class Cluster:
                 keys.CAPACITY_TYPE: way.capacity_type.value,
                 keys.INITIALIZED: "true",
             },
+            annotations={keys.SLOT: f"{name}/0/0"},
             finalizers=(keys.TERMINATION_FINALIZER,),
             provider_id=f"aws:///{way.zone}/i-{number:017x}",
             allocatable=kind.allocatable,

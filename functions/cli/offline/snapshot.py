@@ -270,14 +270,11 @@ def _namespaces(documents: Sequence[Document]) -> dict[str, dict[str, str]]:
 
 
 def _owned(node: Node, provisioners: Iterable[Provisioner]) -> Node:
-    """Return a node, counted for the NodePool of the files that it is labelled with.
+    """Return a node, counted for the Provisioner or NodePool of the files that it is labelled with.
 
     In a cluster Dovetail counts those that it has launched itself; Karpenter launched these.
     """
-    known = any(
-        owner.kind == V1.owner_kind and node.labels.get(owner.owner_label) == owner.name
-        for owner in provisioners
-    )
+    known = any(node.labels.get(owner.owner_label) == owner.name for owner in provisioners)
     return replace(node, annotations={keys.SLOT: "", **node.annotations}) if known else node
 
 

@@ -46,14 +46,17 @@ class Node:
     def provisioner(self) -> str:
         """Name of the Provisioner or NodePool that it was launched for, empty if not by Dovetail.
 
-        Karpenter's nodes have the label of a NodePool, too, but not Dovetail's annotation.
+        Karpenter's nodes have the same labels and finalizer, but not Dovetail's annotation.
+        Source: https://github.com/kubernetes-sigs/karpenter/blob/v0.31.0/pkg/apis/v1alpha5/labels.go
+        and .../v1.14.1/pkg/apis/v1/labels.go (2026-11-27).
         """
-        of_pool = self.labels.get(keys.NODE_POOL, "") if keys.SLOT in self.annotations else ""
-        return self.labels.get(keys.PROVISIONER_NAME, of_pool)
+        if keys.SLOT not in self.annotations:
+            return ""
+        return self.labels.get(keys.PROVISIONER_NAME) or self.labels.get(keys.NODE_POOL, "")
 
     @property
     def is_ours(self) -> bool:
-        """Whether it carries our label and our finalizer: only then may it be changed."""
+        """Whether it has our annotation, label and finalizer: only then may it be changed."""
         return bool(self.provisioner) and keys.TERMINATION_FINALIZER in self.finalizers
 
     @property

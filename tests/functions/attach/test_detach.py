@@ -70,6 +70,7 @@ def test_detaching_is_refused_while_nodes_exist_unless_told_to(
         "metadata": {
             "name": "n1",
             "labels": {"karpenter.sh/provisioner-name": "default"},
+            "annotations": {"dovetail.dev/slot": "plan/0/0"},
             "finalizers": ["karpenter.sh/termination"],
         },
     }

@@ -41,6 +41,7 @@ def node(
         "name": name,
         "uid": f"uid-{name}",
         "creationTimestamp": "2026-01-01T00:00:00Z",
+        "annotations": {keys.SLOT: f"{name}/0/0"} if owner else {},
         "finalizers": [keys.TERMINATION_FINALIZER] if owner else [],
         "labels": {
             **kind.labels,

@@ -53,6 +53,7 @@ def node(dice: Dice, name: str, owner: Json | None, types: list[str]) -> Json:
             "uid": f"uid-{name}",
             "resourceVersion": "1",
             "labels": labels,
+            "annotations": {"dovetail.dev/slot": f"{name}/0/0"} if owner else {},
             "finalizers": ["karpenter.sh/termination"] if owner else [],
             "creationTimestamp": "2026-01-01T00:00:00Z",
         },

@@ -236,7 +236,7 @@ def test_a_node_that_runs_says_what_is_to_become_of_it() -> None:
     assert answer.history[-1] == "its Provisioner default is gone: nothing removes it by choice"
     ageless = replace(running(), created_at=None)
     launched = of_node(World(owner, ageless)).history[0]
-    assert launched.endswith("was launched for Provisioner default")
+    assert launched.endswith("was launched by plan n1 for Provisioner default")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from functions.forwarder.views import View, view_node, view_node_pool
+from shared.model import labels as keys
 from tests.unit.forwarder.views import Cluster, provisioner
 
 NODES = "karpenter.k8s.aws"
@@ -21,13 +24,19 @@ def pool(generation: int = 1, *, group: str = NODES, **disruption: Any) -> View:
     )
 
 
-def node(*, marked: bool = True, taints: tuple[str, ...] = (), joined: bool = True) -> View:
+def node(
+    *,
+    marked: bool = True,
+    taints: tuple[str, ...] = (),
+    joined: bool = True,
+    label: str = keys.NODE_POOL,
+) -> View:
     return view_node(
         {
             "metadata": {
                 "name": "n1",
                 "uid": "n1",
-                "labels": {"karpenter.sh/nodepool": "default"}
+                "labels": {label: "default"}
                 | ({"karpenter.sh/initialized": "true"} if joined else {}),
                 "annotations": {"dovetail.dev/slot": "p/0/0"} if marked else {},
             },
@@ -54,11 +63,12 @@ def test_the_same_name_of_both_kinds_is_told_apart() -> None:
     assert cluster.see(node()) == [("node-empty", "n1")]
 
 
-def test_nodes_of_karpenter_are_not_announced() -> None:
+@pytest.mark.parametrize("label", [keys.NODE_POOL, keys.PROVISIONER_NAME])
+def test_nodes_of_karpenter_are_not_announced(label: str) -> None:
     cluster = Cluster()
-    cluster.see(pool())
-    assert cluster.see(node(marked=False)) == []
-    assert cluster.see(node()) == [("node-empty", "n1")]
+    cluster.see(pool() if label == keys.NODE_POOL else provisioner())
+    assert cluster.see(node(marked=False, label=label)) == []
+    assert cluster.see(node(label=label)) == [("node-empty", "n1")]
 
 
 def test_a_node_is_held_by_the_taint_of_its_version() -> None:

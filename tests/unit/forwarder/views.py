@@ -56,14 +56,16 @@ def node(
 ) -> View:
     """Return a node; it is labelled as initialized unless it is held or `joined` is false."""
     metadata: dict[str, Any] = {"name": name, "uid": uid or f"uid-{name}", "labels": {}}
+    metadata["annotations"] = {}
     if ours:
         metadata["labels"]["karpenter.sh/provisioner-name"] = "default"
+        metadata["annotations"]["dovetail.dev/slot"] = f"{name}/0/0"
     if joined and not set(HELD) & set(taints):
         metadata["labels"]["karpenter.sh/initialized"] = "true"
     if emptied:
-        metadata["annotations"] = {"karpenter.sh/emptiness-timestamp": emptied}
+        metadata["annotations"]["karpenter.sh/emptiness-timestamp"] = emptied
     if price:
-        metadata.setdefault("annotations", {})["dovetail.dev/price-micros-per-hour"] = price
+        metadata["annotations"]["dovetail.dev/price-micros-per-hour"] = price
     if deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]

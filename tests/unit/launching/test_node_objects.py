@@ -211,6 +211,7 @@ def test_an_instance_waits_for_the_node_of_an_ended_one_whose_name_it_has() -> N
     world = World(provisioner(), pod())
     ours = {
         "labels": {keys.PROVISIONER_NAME: "default"},
+        "annotations": {keys.SLOT: "ended/0/0"},
         "finalizers": (keys.TERMINATION_FINALIZER,),
         "provider_id": "aws:///us-east-1a/i-ended",
     }
@@ -265,6 +266,7 @@ def test_a_node_of_ours_that_lost_a_label_gets_it_back_and_no_taint() -> None:
             name=machine.private_dns_name,
             uid="own",
             labels={keys.PROVISIONER_NAME: "default"},
+            annotations={keys.SLOT: "plan-1/0/0"},
             finalizers=(keys.TERMINATION_FINALIZER,),
             provider_id=machine.provider_id,
         )

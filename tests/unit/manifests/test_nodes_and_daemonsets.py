@@ -19,7 +19,7 @@ def node(**status: Any) -> dict[str, Any]:
             "uid": "u",
             "resourceVersion": "7",
             "labels": {"beta.kubernetes.io/arch": "arm64", "karpenter.sh/provisioner-name": "d"},
-            "annotations": {"a": "b"},
+            "annotations": {"a": "b", "dovetail.dev/slot": "plan/0/0"},
             "finalizers": ["karpenter.sh/termination"],
             "creationTimestamp": "2026-01-01T00:00:00Z",
         },

@@ -132,7 +132,9 @@ class ChangingHands:
         plain = node(name, uid=f"uid-{name}", resource_version="")
         labels = {k: v for k, v in plain.labels.items() if k != keys.PROVISIONER_NAME}
         self.world.cluster.add(
-            node_of_karpenter(made, replace(plain, labels=labels), node_class="default")
+            node_of_karpenter(
+                made, replace(plain, labels=labels, annotations={}), node_class="default"
+            )
         )
         self.world.cloud.add(
             instance(

@@ -1,5 +1,6 @@
 """What the values of the model say about themselves."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -83,10 +84,11 @@ def test_the_instance_of_a_node_is_read_from_its_provider_id(
     assert make.node(provider_id=provider_id).instance_id == instance_id
 
 
-def test_a_node_is_of_dovetail_only_with_label_and_finalizer() -> None:
+def test_a_node_is_of_dovetail_only_with_annotation_label_and_finalizer() -> None:
     assert make.node().is_ours
     assert not make.node(finalizers=()).is_ours
     assert not make.node(labels={}).is_ours
+    assert not replace(make.node(), annotations={}).is_ours
 
 
 @pytest.mark.parametrize(

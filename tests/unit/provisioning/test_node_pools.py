@@ -163,7 +163,7 @@ def test_no_pod_is_bound_early_to_a_node_from_which_it_would_be_evicted() -> Non
 def test_a_node_of_karpenter_is_not_of_the_pool() -> None:
     foreign = node(labels={**node().labels, keys.NODE_POOL: "pool"})
     labels = {k: v for k, v in foreign.labels.items() if k != keys.PROVISIONER_NAME}
-    world = world_of(replace(foreign, labels=labels))
+    world = world_of(replace(foreign, labels=labels, annotations={}))
     assert not world.node.is_ours
     snapshot = gather(world.ports, "p", whole=True).snapshot
     assert snapshot.owner_of(world.node) == ""

@@ -23,6 +23,7 @@ def bought(name: str, kind: str = "m5.large", *, age: float = 60, ready: float =
     return replace(
         made,
         labels={**labels, keys.NODE_POOL: "general"},
+        annotations={},
         ready_changed_at=NOW - ready * SECOND,
     )
 

@@ -1,5 +1,6 @@
 """Timers that are missing, silent or overdue are found by sweep and started once."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ def test_missing_timers_are_started_once() -> None:
         node("boots", ready=None, taints=(NOT_READY,)),
         node("going", deletion_at=NOW),
         node("foreign", finalizers=()),
+        replace(node("karpenter", deletion_at=NOW), annotations={}),
         pod("x", node_name="full"),
     )
     for name in ("empty", "full", "boots", "going"):
