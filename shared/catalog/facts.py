@@ -21,6 +21,8 @@ _GPU_RESOURCES: Final = {
     "amd": "amd.com/gpu",
     "habana": "habana.ai/gaudi",
 }
+# What kubelets call accelerators, of all vendors.
+ACCELERATORS: Final = (*_GPU_RESOURCES.values(), _NEURON, _NEURON_CORE)
 # Category, then for high-memory types the memory, then the generation: m5, g4dn, u-6tb1.
 _FAMILY: Final = re.compile(r"^(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)")
 

@@ -13,19 +13,13 @@ https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instance/f
 
 from typing import Final
 
+from shared.catalog.facts import ACCELERATORS
 from shared.model import labels as keys
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 from shared.planning.offerings.offering_table import OfferingTable
 from shared.scheduling.node_constraints import NodeConstraints
 
-_ACCELERATORS: Final = (
-    "amd.com/gpu",
-    "aws.amazon.com/neuron",
-    "aws.amazon.com/neuroncore",
-    "habana.ai/gaudi",
-    "nvidia.com/gpu",
-)
 _METAL: Final = "metal"
 _NAMING: Final = (keys.INSTANCE_TYPE, keys.INSTANCE_SIZE)
 
@@ -55,7 +49,7 @@ class SpecialTypes:
         capacity, size = offer.instance_type.capacity, offer.labels.get(keys.INSTANCE_SIZE, "")
         return (
             _METAL in size and not _names_metal(offer.provisioner.requirements),
-            tuple(name for name in _ACCELERATORS if capacity[name]),
+            tuple(name for name in ACCELERATORS if capacity[name]),
         )
 
     def suited(
