@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import RESOLVED
@@ -31,12 +32,9 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
     for pod in snapshot.bound:
         moves = pod.node_name in leaving and pod.keeps_its_node
         (moved if moves else staying).append(pod)
-    known = {node.instance_id for node in snapshot.nodes if node.instance_id}
-    in_flight = {slot.instance_id for slot in snapshot.slots}
+    slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     nodes = tuple(
-        dataclasses.replace(node, unschedulable=True)
-        if node.name in leaving or (not node.is_initialized and node.instance_id in in_flight)
-        else node
+        _tried(node, slot_of.pop(node.instance_id, None), leaves=node.name in leaving)
         for node in snapshot.nodes
     )
     ghosts = tuple(
@@ -48,8 +46,7 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
             capacity=slot.capacity,
             unschedulable=True,
         )
-        for slot in snapshot.slots
-        if slot.instance_id not in known
+        for slot in slot_of.values()
     )
     return dataclasses.replace(
         snapshot,
@@ -58,6 +55,19 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
         nodes=(*nodes, *ghosts),
         slots=(),
         promised=frozenset(),
+    )
+
+
+def _tried(node: Node, slot: Slot | None, *, leaves: bool) -> Node:
+    """Return a node as it counts while nodes are tried: cordoned if it leaves or is in flight."""
+    if slot is None:
+        return dataclasses.replace(node, unschedulable=True) if leaves else node
+    return dataclasses.replace(
+        node,
+        # One that its kubelet made first is not marked as its owner's so far.
+        labels={**slot.labels, **node.labels},
+        annotations={keys.SLOT: slot.name, **node.annotations},
+        unschedulable=node.unschedulable or leaves or not node.is_initialized,
     )
 
 

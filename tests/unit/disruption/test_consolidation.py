@@ -269,8 +269,12 @@ def test_machines_in_flight_count_under_limits_while_nodes_are_tried(kind: Owner
     standing = node(
         labels=labels, annotations={keys.SLOT: "p/0/0"}, capacity=Resources.of(cpu=4000)
     )
-    found = without(
-        snapshot(provisioners=(owner,), nodes=(standing,), slots=(slot(labels=labels),)),
-        {standing.name},
+    coming = slot(labels=labels)
+    by_kubelet = dataclasses.replace(
+        node("b", provider_id=f"aws:///test-1a/{coming.instance_id}", finalizers=()), annotations={}
     )
-    assert used(found, "default")["cpu"] == 6000
+    for nodes in [(standing,), (standing, by_kubelet)]:
+        found = without(
+            snapshot(provisioners=(owner,), nodes=nodes, slots=(coming,)), {standing.name}
+        )
+        assert used(found, "default")["cpu"] == 6000
