@@ -34,7 +34,7 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
         (moved if moves else staying).append(pod)
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     nodes = tuple(
-        _tried(node, slot_of.pop(node.instance_id, None), leaves=node.name in leaving)
+        _simulated(node, slot_of.pop(node.instance_id, None), leaves=node.name in leaving)
         for node in snapshot.nodes
     )
     ghosts = tuple(
@@ -58,13 +58,15 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
     )
 
 
-def _tried(node: Node, slot: Slot | None, *, leaves: bool) -> Node:
-    """Return a node as it counts while nodes are tried: cordoned if it leaves or is in flight."""
+def _simulated(node: Node, slot: Slot | None, *, leaves: bool) -> Node:
+    """Return a node, cordoned if it leaves or still starts, and counted for the owner of its slot.
+
+    A kubelet that registers first creates its Node without Dovetail's annotation.
+    """
     if slot is None:
         return dataclasses.replace(node, unschedulable=True) if leaves else node
     return dataclasses.replace(
         node,
-        # One that its kubelet made first is not marked as its owner's so far.
         labels={**slot.labels, **node.labels},
         annotations={keys.SLOT: slot.name, **node.annotations},
         unschedulable=node.unschedulable or leaves or not node.is_initialized,
