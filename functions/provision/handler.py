@@ -68,17 +68,10 @@ def _serve_event(runtime: Runtime, event: dict[str, Any], context: LambdaContext
             raise
 
 
-def _report_provisioners(service: Provisioning, cluster: str) -> None:
-    try:
-        service.report_provisioners()
-    except AutoscalerError as error:
-        logger.warning("status of Provisioners is not written", cluster=cluster, error=str(error))
-
-
 def _serve(
     runtime: Runtime, wake: ClusterWake, context: LambdaContext, *, fast: bool = False
 ) -> None:
-    """Plan for one cluster.
+    """Plan for one cluster, then write the status of its Provisioners if it is asked for.
 
     Args:
         fast: Whether this is the fast lane, which waits for the end of the burst.
@@ -88,21 +81,48 @@ def _serve(
     """
     try:
         service = runtime.service(wake.cluster)
-        try:
-            report = service.run(
-                context.aws_request_id, runtime.deadline(context), settle=fast, look=wake.look
-            )
-        finally:
-            # Last: it is for people, who are told also where planning fails.
-            if wake.provisioners_changed or wake.look:
-                _report_provisioners(service, wake.cluster)
     except RetryableError as error:
-        # The record of the same pod may be settled by now: it found us planning, and left it to us.
-        logger.warning("plan again later", cluster=wake.cluster, error=str(error))
-        if not runtime.wake_later(wake.cluster, error.delay, look=wake.look):
-            raise
+        _plan_later(runtime, wake, error)
+        return
+    try:
+        _plan(runtime, service, wake, context, fast=fast)
+    finally:
+        # Last, when whatever has to plan again is sent for: status is for people, who are told
+        # also where planning fails.
+        if wake.provisioners_changed or wake.look:
+            _report_provisioners(service, wake.cluster)
+
+
+def _plan(
+    runtime: Runtime,
+    service: Provisioning,
+    wake: ClusterWake,
+    context: LambdaContext,
+    *,
+    fast: bool,
+) -> None:
+    try:
+        report = service.run(
+            context.aws_request_id, runtime.deadline(context), settle=fast, look=wake.look
+        )
+    except RetryableError as error:
+        _plan_later(runtime, wake, error)
         return
     report_provision(wake.cluster, report, lane="fast" if fast else "queue")
     if wake.look and not report.leading:
         # The holder of the lease plans once more, but may not evaluate all nodes.
         runtime.wake_later(wake.cluster, _TURN, look=True)
+
+
+def _plan_later(runtime: Runtime, wake: ClusterWake, error: RetryableError) -> None:
+    """Send a message that plans again; the record of the same pod may be settled by now."""
+    logger.warning("plan again later", cluster=wake.cluster, error=str(error))
+    if not runtime.wake_later(wake.cluster, error.delay, look=wake.look):
+        raise error
+
+
+def _report_provisioners(service: Provisioning, cluster: str) -> None:
+    try:
+        service.report_provisioners()
+    except AutoscalerError as error:
+        logger.warning("status of Provisioners is not written", cluster=cluster, error=str(error))

@@ -1,11 +1,9 @@
 """What replacement works with: settings, adapters and its service of each cluster."""
 
-import dataclasses
 import functools
 
 from shared.node_lifecycle.replacement import Replacement
 from shared.runtime.system import environment
-from shared.runtime.threads import Threads
 from shared.runtime.wiring import Right, Wiring
 from shared.settings import TimerSettings
 
@@ -18,8 +16,7 @@ class Runtime:
 
     def service(self, cluster: str) -> Replacement:
         """Return the service of one cluster."""
-        ports = dataclasses.replace(self._wiring.ports(cluster), crew=Threads())
-        return Replacement(ports)
+        return Replacement(self._wiring.ports(cluster))
 
 
 @functools.cache

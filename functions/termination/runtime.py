@@ -1,12 +1,10 @@
 """What termination works with: settings, adapters and its service of each cluster."""
 
-import dataclasses
 import functools
 from datetime import timedelta
 
 from shared.node_lifecycle.termination import Termination
 from shared.runtime.system import environment
-from shared.runtime.threads import Threads
 from shared.runtime.wiring import Right, Wiring
 from shared.settings import TerminationSettings
 
@@ -21,8 +19,7 @@ class Runtime:
 
     def service(self, cluster: str) -> Termination:
         """Return the service of one cluster."""
-        ports = dataclasses.replace(self._wiring.ports(cluster), crew=Threads())
-        return Termination(ports, self._deadline)
+        return Termination(self._wiring.ports(cluster), self._deadline)
 
 
 @functools.cache

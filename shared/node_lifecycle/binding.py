@@ -26,7 +26,7 @@ from shared.node_lifecycle.node_waits import (
     starting_taints,
 )
 from shared.ports import NodeChange, NodePorts, TimerKind
-from shared.scheduling.binding import needs_scheduler
+from shared.scheduling.binding import binds_early, needs_scheduler
 from shared.snapshot.observed_allocatable import learn
 from shared.timers.heartbeats import timer_seen
 from shared.timers.timers import start_expiration
@@ -220,7 +220,7 @@ class Binding:
         binds pods that it does not know of, and no bind that read the node closed binds later.
 
         Returns:
-            None when the nominations changed meanwhile.
+            None when the nominations changed meanwhile, or provision may still be binding.
         """
         if slot is None:
             return BindReport(node=node.name)
@@ -234,6 +234,8 @@ class Binding:
                 if binds and not needs_scheduler(pod) and not lacks(node, pod, starting)
             ],
         )
+        if closed and not slot.node_name and self._may_arrive(promised, mine):
+            return None
         if mine:
             if not self._ports.ledger.change_slot(slot):
                 return None
@@ -254,6 +256,14 @@ class Binding:
             pods_left_to_scheduler=0 if missing else len(left),
             pods_refused=len(mine) - bound,
         )
+
+    def _may_arrive(self, promised: Sequence[Pod], mine: Sequence[Pod]) -> bool:
+        """Return whether provision, which is still making the Node, may be binding other pods.
+
+        Such a call, when it is slow, would reach a node that kube-scheduler has filled by then.
+        """
+        early = self._policy.binding == BindingPolicy.EARLY
+        return early and any(not binds_early(pod) for pod in promised if pod not in mine)
 
     def _with_room(self, node: Node, pods: Sequence[Pod]) -> list[Pod]:
         """Return those for which the node has room beside the pods that are on it now.

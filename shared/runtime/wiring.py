@@ -24,6 +24,7 @@ from shared.model.errors import AutoscalerError, UnavailableError
 from shared.ports import ClusterEndpoint, NodePorts, TimerKind
 from shared.runtime.observability import count, logger
 from shared.runtime.system import SystemClock, function_name, region
+from shared.runtime.threads import Threads
 from shared.settings import (
     ClusterAttachment,
     FunctionSettings,
@@ -192,6 +193,7 @@ class Wiring:
             ledger=self.ledger,
             outbox=self.outbox,
             clock=self.clock,
+            crew=Threads(),
         )
         return ports, cloud.endpoint
 

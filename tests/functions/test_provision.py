@@ -13,7 +13,7 @@ from shared.model.errors import ThrottledError, UnauthorizedError
 from shared.ports import TimerKind
 from tests.builders import NOW, node_of, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime
-from tests.unit.worlds import SECOND, World, failing, instead
+from tests.unit.worlds import SECOND, Crash, World, failing, instead
 
 # Running functions ignore this one; pytest replaces their filters with its own.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
@@ -270,3 +270,15 @@ def test_pods_are_planned_for_though_no_status_can_be_written(use: Use) -> None:
     }
     assert len(world.alive) == 1
     assert world.outbox.wakes == []
+
+
+def test_status_is_written_when_what_failed_has_been_sent_for(use: Use) -> None:
+    """A process that dies while it writes status must leave no cluster unplanned."""
+    world = waiting()
+    runtime = ProvisionRuntime(test=world)
+    use("provision", runtime)
+    instead(world.cluster, "pending_pods", failing(UNREACHABLE))
+    instead(world.cluster, "set_provisioner_condition", failing(Crash()))
+    with pytest.raises(Crash):
+        handler(json.loads(body(kind=Kind.PROVISIONER_CHANGED)), Context())
+    assert runtime.woken_later == [("test", None)]

@@ -10,6 +10,7 @@ import pytest
 
 from shared.model.errors import ThrottledError
 from shared.ports import TimerKind
+from shared.runtime.threads import Threads
 from tests.simulation.aws.delivery import LIMITS, MAX_RECEIVES
 from tests.simulation.aws.functions import HANDLERS
 from tests.simulation.aws.timers import STATES, Timers
@@ -21,6 +22,8 @@ from tests.simulation.laws.rights import within_rights
 from tests.simulation.schedule.faults import Action, CallFault, CallFaults, Site
 from tests.simulation.schedule.kernel import Kernel, Killed, Process
 from tests.simulation.schedule.running import Outcome, run_scene, run_seed, shrink
+from tests.simulation.schedule.scenario import draw_scene
+from tests.simulation.schedule.world import World
 
 
 def test_the_same_seed_is_the_same_schedule() -> None:
@@ -110,6 +113,21 @@ def test_a_process_that_lasts_too_long_is_killed_at_its_deadline() -> None:
     kernel.after(0, lambda: kernel.start(process, lambda: kernel.pause(80), ended.append))
     kernel.run_until(100)
     assert isinstance(ended[0], Killed)
+
+
+def test_calls_of_a_thread_that_the_kernel_does_not_run_are_refused() -> None:
+    """Real threads would make calls in an order that no seed decides."""
+    world, ended = World(draw_scene(1), CallFaults(1, share=0)), list[Any]()
+    ledger = world.recorder.port("ledger", world.ledger)
+
+    def body() -> list[bool]:
+        return Threads().each(ledger.is_held, ["one", "two"])
+
+    process = Process("replacement", 1, 0, 10**9, timedelta(0))
+    world.kernel.after(0, lambda: world.kernel.start(process, body, ended.append))
+    world.kernel.run_until(1_000_000)
+    world.kernel.end()
+    assert "a thread that the kernel does not run" in str(ended[0])
 
 
 def test_a_part_of_the_campaign_that_was_run_before_is_read(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ class Machine:
         ended: When it began to be terminated, None for one that has not.
         stopped: When it began to be stopped, None for one that has not.
         gone: When it is terminated.
-        ran: The workloads of which a pod ever ran on it.
+        ran: The workloads of which a pod began to run on it before its Node was deleted: a kubelet
+            that joins too late may still start some.
         rejected: The workloads of which its kubelet refused a pod.
         taken: Whether EC2 ended it by itself.
     """

@@ -383,7 +383,8 @@ class NodeSide:
             return
         self.api.put(known, phase=phase, ready=phase == "Running")
         name, machine = pod.labels.get("app", ""), self.kubelets[known.node_name]
-        (machine.ran if phase == "Running" else machine.rejected).add(name)
+        if phase != "Running" or self.api.node_values[known.node_name].deletion_at is None:
+            (machine.ran if phase == "Running" else machine.rejected).add(name)
         workload = self.api.workloads.get(name)
         if phase == "Running" and workload is not None and workload.kind == JOB:
             self.kernel.after(finishes(workload, pod).total_seconds(), lambda: self._finish(pod))

@@ -31,7 +31,9 @@ class _Worker:
         self.go = threading.Lock()
         self.go.acquire()
         self.job: Callable[[], None] | None = None
-        threading.Thread(target=self._loop, daemon=True).start()
+        thread = threading.Thread(target=self._loop, daemon=True)
+        thread.start()
+        self.ident = thread.ident
 
     def _loop(self) -> None:
         while True:
@@ -178,6 +180,10 @@ class Kernel:
                 process.worker.go.acquire()
         if process.killed:
             raise Killed
+
+    def here(self, process: Process) -> bool:
+        """Return whether a process is what runs on this thread: no other may make its calls."""
+        return process.worker is not None and process.worker.ident == threading.get_ident()
 
     def end(self) -> None:
         """End every process that still lives."""

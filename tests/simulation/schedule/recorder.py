@@ -117,8 +117,7 @@ class Recorder:
         more: dict[str, Any],
     ) -> Any:
         """Carry out one call of a process, if it gets so far."""
-        if process.killed:
-            raise Killed
+        self._may_call(process, site)
         method = site.method
         action = self.faults.of(site, self.kernel.time)
         if method == "happened" and action in _RAISED:
@@ -192,6 +191,12 @@ class Recorder:
     def _nap(self, process: Process) -> None:
         process.napped = True
         self.kernel.pause(int(1e6 * between(52, 100, self.faults.seed, "nap", process.salt)))
+
+    def _may_call(self, process: Process, site: Site) -> None:
+        if not self.kernel.here(process):
+            raise AssertionError(f"{site}: called from a thread that the kernel does not run")
+        if process.killed:
+            raise Killed
 
     def _note(
         self, process: Process, site: Site, args: tuple[Any, ...], action: Action | None

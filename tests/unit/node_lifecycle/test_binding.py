@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError
+from shared.model.errors import ConflictError, UnavailableError
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.policy import BindingPolicy, LaunchPolicy
@@ -14,7 +14,7 @@ from shared.ports import TimerKind
 from shared.timers.heartbeats import drop_timer, running_timers
 from tests import builders as make
 from tests.builders import NOT_READY, pod, provisioner
-from tests.unit.worlds import MINUTE, NAME, World, instead
+from tests.unit.worlds import MINUTE, NAME, World, failing, instead
 
 WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
 JOB = Owner(kind="Job", name="j", uid="j")
@@ -207,6 +207,24 @@ def test_pod_that_no_room_is_left_for_on_the_node_is_left_to_kube_scheduler() ->
     assert "late" not in world.bound
     assert "fits" in world.bound
     assert world.node.is_initialized
+
+
+def test_a_node_without_room_for_a_pod_that_provision_may_still_be_binding_stays_closed() -> None:
+    world = World(provisioner(), pod("fits", cpu=100), pod("late", cpu=1500))
+    bind_all = world.cluster.bind_all
+    instead(world.cluster, "bind_all", failing(UnavailableError("answers too late")))
+    with pytest.raises(UnavailableError):
+        world.provision()
+    instead(world.cluster, "bind_all", bind_all)
+    world.kubelet_joins(world.node.name)
+    world.cluster.add(pod("unknown-to-the-plan", cpu=1500, node_name=world.node.name))
+    report = world.bind(world.node.name)
+    assert (report.waiting_for, report.pods_bound) == ("a quiet moment", 0)
+    assert not world.node.is_open
+
+    world.provision()
+    report = world.bind(world.node.name)
+    assert (report.initialized, report.pods_bound, report.pods_left_to_scheduler) == (True, 1, 1)
 
 
 def test_a_node_without_a_slot_loses_its_taint_all_the_same() -> None:
