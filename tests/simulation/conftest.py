@@ -1,20 +1,9 @@
-"""Schedules run in threads that take turns: one processor for each test process is fastest."""
+"""What all tests of the simulator share."""
 
 import logging
-import os
 from collections.abc import Iterator
 
 import pytest
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_processor() -> Iterator[None]:
-    """Keep this process on one processor, another one than its siblings'."""
-    free = sorted(os.sched_getaffinity(0))
-    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    os.sched_setaffinity(0, {free[number % len(free)]})
-    yield
-    os.sched_setaffinity(0, free)
 
 
 @pytest.fixture(autouse=True)

@@ -28,3 +28,17 @@ def test_pods_on_a_node_that_may_not_count_are_expected_and_not_counted() -> Non
     add(profile, both)
     expect(profile, both.maybe, sure=both)
     assert (counter.counts, counter.ghosts) == ({"spot": 1}, {"spot": 1})
+
+
+def test_a_place_whose_labels_are_settled_later_counts_once_for_each_spread() -> None:
+    """That of the zone had it from the beginning, that of the capacity type has it now."""
+    topology_counts, everywhere = TopologyCounts(), Scope(None, None, frozenset())
+    by_zone, by_way = (
+        topology_counts.counted(key, Selection(()), everywhere)
+        for key in (keys.ZONE, keys.CAPACITY_TYPE)
+    )
+    place = Place("n", {keys.ZONE: "us-east-1a"})
+    topology_counts.open(place)
+    topology_counts.settle(place, {keys.CAPACITY_TYPE: "spot"})
+    assert by_zone.eligible == {"us-east-1a": 1}
+    assert by_way.eligible == {"spot": 1}
