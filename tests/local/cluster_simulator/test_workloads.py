@@ -1,5 +1,9 @@
+import asyncio
+import gc
+
 import pytest
 
+from infra.local.cluster_simulator.controllers.workload import together
 from tests.local.cluster_simulator.bench import (
     BUDGETS,
     DAEMON_SETS,
@@ -181,3 +185,26 @@ def test_a_gated_pod_waits_and_a_spread_is_kept(bench: Bench) -> None:
     assert not bench.get(f"{PODS}/gated")["spec"].get("nodeName")
     bench.patch(f"{PODS}/gated", {"spec": {"schedulingGates": None}})
     until(lambda: is_true(bench.get(f"{PODS}/gated"), "Ready"), "the gate is open")
+
+
+def test_many_calls_are_made_some_at_a_time_and_broken_off_together() -> None:
+    """As when the simulator ends while a controller makes many pods."""
+    made: list[int] = []
+
+    async def break_off() -> None:
+        begun = asyncio.Event()
+
+        async def call(number: int) -> None:
+            made.append(number)
+            begun.set()
+            await asyncio.Event().wait()
+
+        calls = asyncio.create_task(together(call, range(40)))
+        await begun.wait()
+        calls.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calls
+
+    asyncio.run(break_off())
+    gc.collect()
+    assert made == list(range(16))

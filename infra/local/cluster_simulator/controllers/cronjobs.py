@@ -6,6 +6,7 @@ cronjob_controllerv2.go and utils.go (names, policies, history), read 2026-11-25
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -49,7 +50,7 @@ class CronJobs(Workload):
         due, wait = moments(spec, now)
         if due is not None and due > _last(owner) and not spec.get("suspend"):
             if active and spec.get("concurrencyPolicy") == "Replace":
-                await together([self.world.client.delete(JOB, job) for job in active])
+                await together(partial(self.world.client.delete, JOB), active)
                 active = []
             if not active or spec.get("concurrencyPolicy") != "Forbid":
                 if not _is_late(spec, due, now):
@@ -84,7 +85,7 @@ class CronJobs(Workload):
         ):
             ended = sorted((job for job in owned if is_true(job, condition)), key=_age)
             surplus = len(ended) - spec[field]
-            await together([self.world.client.delete(JOB, job) for job in ended[: max(surplus, 0)]])
+            await together(partial(self.world.client.delete, JOB), ended[: max(surplus, 0)])
 
 
 def moments(spec: Json, now: datetime) -> tuple[datetime | None, float | None]:

@@ -4,6 +4,7 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/ (20
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from infra.local.cluster_simulator.client import Json
@@ -64,15 +65,10 @@ class DaemonSets(Workload):
             else:
                 by_node[home] = pod
         leaving += _outdated(owner, version, by_node.values(), len(wanted))
-        await together(
-            [self.world.client.delete(POD, pod) for pod in leaving if not is_terminating(pod)]
-        )
-        await together(
-            [
-                self.world.create(POD, _daemon_pod(owner, version, name))
-                for name in sorted(wanted - by_node.keys())
-            ]
-        )
+        leaving = [pod for pod in leaving if not is_terminating(pod)]
+        await together(partial(self.world.client.delete, POD), leaving)
+        made = [_daemon_pod(owner, version, name) for name in sorted(wanted - by_node.keys())]
+        await together(partial(self.world.create, POD), made)
         await self._report(owner, version, wanted)
         return None
 

@@ -1,5 +1,6 @@
 """Deployment and ReplicaSet."""
 
+from functools import partial
 from typing import Final
 
 from infra.local.cluster_simulator.client import ApiError, Json
@@ -31,12 +32,11 @@ class ReplicaSets(Workload):
         wanted = _replicas(owner)
         if len(active) < wanted:
             missing = wanted - len(active)
-            await together(
-                [self.world.create(POD, pod_for(REPLICA_SET, owner)) for _ in range(missing)]
-            )
+            made = [pod_for(REPLICA_SET, owner) for _ in range(missing)]
+            await together(partial(self.world.create, POD), made)
         elif len(active) > wanted:
             surplus = sorted(active, key=_least_useful)[: len(active) - wanted]
-            await together([self.world.client.delete(POD, pod) for pod in surplus])
+            await together(partial(self.world.client.delete, POD), surplus)
         # What was just created is in the cache by now.
         current = self.world.pods.owned_by(owner["metadata"]["uid"])
         active = [pod for pod in current if is_active(pod)]

@@ -1,5 +1,7 @@
 """StatefulSet and Job."""
 
+from functools import partial
+
 from infra.local.cluster_simulator.client import ApiError, Json
 from infra.local.cluster_simulator.controllers.pod_templates import (
     condition,
@@ -119,11 +121,11 @@ class Jobs(Workload):
         gave_up = failed > spec.get("backoffLimit", 6)
         done = succeeded >= completions
         if done or gave_up:
-            await together([self.world.client.delete(POD, pod) for pod in active])
+            await together(partial(self.world.client.delete, POD), active)
             active = []
         elif not spec.get("suspend"):
             room = min(spec.get("parallelism", 1), completions - succeeded) - len(active)
-            await together([self._create(owner) for _ in range(room)])
+            await together(self._create, [owner] * room)
             owned = self.world.pods.owned_by(owner["metadata"]["uid"])
             active = [pod for pod in owned if is_active(pod)]
         now = stamp()

@@ -2,14 +2,16 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, ClassVar, Final, TypeVar
 
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import POD, Kind
 from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import World, is_terminating
+
+T = TypeVar("T")
 
 # Events of many pods of one owner are looked at together.
 _SETTLE_SECONDS: Final = 0.05
@@ -65,15 +67,15 @@ class Workload(ABC):
                 self.queue.add((meta.get("namespace", ""), owner["name"]), _SETTLE_SECONDS)
 
 
-async def together(calls: Sequence[Awaitable[Any]]) -> None:
-    """Await calls, some at a time; the first failure is raised when all have ended."""
+async def together(call: Callable[[T], Awaitable[Any]], things: Iterable[T]) -> None:
+    """Call for each thing, some at a time; the first failure is raised when all have ended."""
     gate = asyncio.Semaphore(_CALLS_AT_ONCE)
 
-    async def one(call: Awaitable[Any]) -> None:
+    async def one(thing: T) -> None:
         async with gate:
-            await call
+            await call(thing)
 
-    results = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
+    results = await asyncio.gather(*map(one, things), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result
