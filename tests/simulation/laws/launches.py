@@ -88,7 +88,8 @@ class LaunchLaws:
         cluster = self._owing.pop(process.number, None)
         if cluster is None or (isinstance(outcome, dict) and outcome["batchItemFailures"]):
             return
-        unsaid = process.last in MESSAGES and isinstance(outcome, RetryableError)
+        # What called it calls it again.
+        unsaid = bool(process.called & MESSAGES) and isinstance(outcome, RetryableError)
         if isinstance(outcome, Killed) and self._world.ledger.is_held(cluster):
             self._unheard[cluster] = self._unheard.get(cluster, 0) + 1
         elif isinstance(outcome, Killed) or unsaid:

@@ -55,7 +55,7 @@ class KernelCrew(Crew):
 
         def over(thread: Process, outcome: object) -> None:
             running.remove(thread)
-            parent.last, parent.napped = thread.last, parent.napped or thread.napped
+            parent.napped = parent.napped or thread.napped
             if isinstance(outcome, Killed):
                 for process in family:
                     process.killed = True
@@ -68,4 +68,6 @@ class KernelCrew(Crew):
     def _thread(self, parent: Process, number: int) -> Process:
         name = -next(self._numbers)
         salt = parent.salt + 131 * (parent.calls + number + 1)
-        return Process(parent.function, name, salt, parent.deadline, parent.skew)
+        thread = Process(parent.function, name, salt, parent.deadline, parent.skew)
+        thread.called = parent.called
+        return thread

@@ -35,7 +35,7 @@ class Process:
         skew: How far its clock is ahead.
         napped: Whether it slept longer than a lease lasts: a zombie since.
         began: Microsecond at which it was started.
-        last: Method of the outside that it called last.
+        called: Methods of the outside that it called, its threads' included.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Process:
         self.killed = False
         self.napped = False
         self.began = 0
-        self.last = ""
+        self.called: set[str] = set()
         self.runs: greenlet | None = None
 
 

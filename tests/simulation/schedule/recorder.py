@@ -126,7 +126,7 @@ class Recorder:
         if self.log is not None:
             self._note(process, site, args, action)
         process.calls += 1
-        process.last = method
+        process.called.add(method)
         latency = _LATENCIES[(process.salt + 7919 * process.calls) % 1009]
         self.made[method] += 1
         if method in self.every_second and self.made[method] % 2 == 0:
