@@ -87,8 +87,8 @@ def _serve(
     try:
         _plan(runtime, service, wake, context, fast=fast)
     finally:
-        # Last, when whatever has to plan again is sent for: status is for people, who are told
-        # also where planning fails.
+        # After the message that plans again, which a process that ends here must not lose. Status
+        # is for people, who are told also where planning fails.
         if wake.provisioners_changed or wake.look:
             _report_provisioners(service, wake.cluster)
 
@@ -115,7 +115,7 @@ def _plan(
 
 
 def _plan_later(runtime: Runtime, wake: ClusterWake, error: RetryableError) -> None:
-    """Send a message that plans again; the record of the same pod may be settled by now."""
+    """Send a message that plans again: other invocations have left their pods to this one."""
     logger.warning("plan again later", cluster=wake.cluster, error=str(error))
     if not runtime.wake_later(wake.cluster, error.delay, look=wake.look):
         raise error

@@ -272,7 +272,7 @@ def test_pods_are_planned_for_though_no_status_can_be_written(use: Use) -> None:
     assert world.outbox.wakes == []
 
 
-def test_status_is_written_when_what_failed_has_been_sent_for(use: Use) -> None:
+def test_status_is_written_after_the_message_that_plans_again(use: Use) -> None:
     """A process that dies while it writes status must leave no cluster unplanned."""
     world = waiting()
     runtime = ProvisionRuntime(test=world)

@@ -88,7 +88,7 @@ class LaunchLaws:
         cluster = self._owing.pop(process.number, None)
         if cluster is None or (isinstance(outcome, dict) and outcome["batchItemFailures"]):
             return
-        # What called it calls it again.
+        # Lambda or the queue repeats an invocation that tried to send a message and failed.
         unsaid = bool(process.called & MESSAGES) and isinstance(outcome, RetryableError)
         if isinstance(outcome, Killed) and self._world.ledger.is_held(cluster):
             self._unheard[cluster] = self._unheard.get(cluster, 0) + 1
@@ -144,6 +144,8 @@ class LaunchLaws:
             self._unheard.pop(lease.cluster, None)
             if process.number not in self._said:
                 self._owing[process.number] = lease.cluster
+                # Only a message that is tried from now on says that there is more to do.
+                process.called -= MESSAGES
         elif self._unheard.pop(lease.cluster, 0):
             fail("wake", f"{lease.cluster}: released, and no process looks for those it refused")
 

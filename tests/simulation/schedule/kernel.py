@@ -1,8 +1,7 @@
 """Virtual time: one thing happens at a time, in an order that the seed alone decides.
 
 Services are straight-line code. Each invocation therefore runs in a greenlet of its own: it runs
-until it pauses, and goes on when its time has come. Threads that hand each other a lock would do
-the same, a third slower.
+until it pauses, and goes on when its time has come.
 """
 
 import heapq
