@@ -47,7 +47,9 @@ class _Ends:
                 continue
             if ttl is None:
                 continue
-            if not node.is_initialized or name in used or node.instance_id in promised:
+            # For pods that are promised to it, or still on the nodes it replaces.
+            is_meant = node.instance_id in promised or keys.REPLACES in node.annotations
+            if not node.is_initialized or name in used or is_meant:
                 self.since.pop(name, None)
             else:
                 self.since.setdefault(name, time + int(ttl.total_seconds() * _SECOND))

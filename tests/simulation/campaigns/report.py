@@ -73,10 +73,11 @@ class Lives:
             f"{troubled.schedules:,} schedules | {100 * troubled.within(MOST_LATE):.1f} % in "
             f"{MOST_LATE:.0f} s, latest {late[-1] / 60:.1f} min | |"
         )
+        asked = warned.asked_seconds
         yield (
-            f"| replacement asked for after a spot warning, {warned.ours:,} machines in two "
-            f"minutes | median {warned.asked_seconds[len(warned.asked_seconds) // 2]:.1f} s, "
-            f"99 of 100 in {warned.p99_seconds:.1f} s | {MOST_ASKED:.0f} s |"
+            f"| replacement asked for after a spot warning, {warned.ours:,} machines, those of a "
+            f"cluster in two minutes | median {asked[len(asked) // 2]:.1f} s, 99 of 100 in "
+            f"{warned.p99_seconds:.1f} s | {MOST_ASKED:.0f} s |"
         )
         yield (
             f"| {storm.notices:,} notices within a second, {storm.ours:,} about Dovetail's "
