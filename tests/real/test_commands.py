@@ -19,6 +19,7 @@ INDENTED = re.compile(r"^ {4,}(\S.*\bkubectl .*|kubectl .*)$", re.MULTILINE)
 INNER = re.compile(r"\$\(([^()]*)\)")
 # Placeholders on a page, and their values.
 BLANKS = (
+    (re.compile(r"(?<= node )\{\}"), "x"),
     (re.compile(r"<[a-z-]+>"), "x"),
     (re.compile(r"\$\{?[A-Z_]+\}?"), "x"),
     (re.compile(r"\{\}"), "node/x"),
@@ -33,14 +34,17 @@ NAMES = frozenset(
         "create",
         "create job",
         "delete node",
+        "delete nodepool",
+        "describe",
         "delete pod",
         "explain",
+        "get",
         "rollout restart",
         "top",
     }
 )
 # These change nothing; `rollout restart` finds no Deployment. The others are not carried out.
-READS = frozenset({"get", "describe", "logs", "rollout"})
+READS = frozenset({"get", "describe", "logs", "rollout", "wait", "can-i"})
 # The server has understood the request.
 UNDERSTOOD = re.compile(
     r'(error: )?error from server \((NotFound|AlreadyExists)\)|The Provisioner "[\w-]+" is invalid',
@@ -75,6 +79,9 @@ def _parts(line: str) -> Iterator[str]:
         if not set(word) <= set("|;&<>"):
             words.append(word)
             continue
+        if words[:1] == ["xargs"] and "kubectl" in words[:2]:
+            # What is piped to it comes last.
+            words.append("x")
         if "kubectl" in words:
             yield shlex.join(words[words.index("kubectl") + 1 :])
         words = []
@@ -125,7 +132,8 @@ class Kubectl:
             words.append("--dry-run=server")
         code, said = self.run(words)
         complaints = [line for line in said.splitlines() if COMPLAINT.match(line)]
-        understood = complaints and all(map(UNDERSTOOD.match, complaints))
+        # `auth can-i` ends with 1 to say no, without an error.
+        understood = all(map(UNDERSTOOD.match, complaints)) if complaints else not said
         return "" if code == 0 or understood else f"kubectl {command}: {said}"
 
 
