@@ -16,7 +16,7 @@ from tests.simulation.campaigns.report import Figures, Lives, write
 _MUTATION_SCHEDULES = 1500
 _PARTS = 40
 _LIVES = 500
-# One slow minute delays several of a world's 200 machines: 99 of 100 are not told from one world.
+# A few slow calls delay several of a world's 200 machines, and would decide its 99th percentile.
 _WARNED_WORLDS = 10
 _SHARE = 1 / 12
 T = TypeVar("T")

@@ -48,8 +48,8 @@ class _Ends:
             if ttl is None:
                 continue
             # For pods that are promised to it, or still on the nodes it replaces.
-            is_meant = node.instance_id in promised or keys.REPLACES in node.annotations
-            if not node.is_initialized or name in used or is_meant:
+            is_reserved = node.instance_id in promised or keys.REPLACES in node.annotations
+            if not node.is_initialized or name in used or is_reserved:
                 self.since.pop(name, None)
             else:
                 self.since.setdefault(name, time + int(ttl.total_seconds() * _SECOND))

@@ -161,7 +161,7 @@ def notices(count: int = 15_000, nodes: int = 200, spread: float = 1.0, seed: in
 
 
 def together(parts: Sequence[Notices]) -> Notices:
-    """Return what was measured in several worlds as one measurement: of 200 machines, few are late.
+    """Return the measurements of several worlds as one.
 
     Args:
         parts: At least one.
