@@ -23,7 +23,7 @@ def main() -> None:
     """Measure all rows, or one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--row", choices=ROWS, help="one row; all otherwise")
-    parser.add_argument("--most", type=int, default=10_000, help="largest size")
+    parser.add_argument("--most", type=int, default=100_000, help="largest size")
     parser.add_argument("--write", type=Path, help="page whose table is written anew")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()

@@ -5,7 +5,7 @@ import pytest
 from infra.aws.functions import FUNCTIONS
 from tests.scale.report import Measured, exponent, page, table
 from tests.scale.rows import ROWS
-from tests.scale.world import MEMORY_MIB, TIMEOUT_SECONDS
+from tests.scale.world import BIND_CONCURRENCY, MEMORY_MIB, TIMEOUT_SECONDS
 
 # Running functions ignore this one; pytest replaces their filters with its own.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
@@ -23,10 +23,11 @@ def test_each_bar_is_one_of_a_value_that_is_measured(name: str) -> None:
     assert all(value > 0 for name, value in values.items() if name not in FAILURES)
 
 
-def test_functions_have_the_memory_and_the_time_that_they_are_deployed_with() -> None:
+def test_functions_have_the_memory_time_and_concurrency_that_they_are_deployed_with() -> None:
     deployed = {plan.name: plan for plan in FUNCTIONS}
     assert {name: deployed[name].memory_mib for name in MEMORY_MIB} == MEMORY_MIB
     assert {name: deployed[name].timeout_seconds for name in TIMEOUT_SECONDS} == TIMEOUT_SECONDS
+    assert deployed["bind"].concurrency == BIND_CONCURRENCY
 
 
 def test_what_grows_with_the_square_has_the_exponent_two() -> None:

@@ -62,6 +62,7 @@ TIMEOUT_SECONDS: Final = {
     "replacement": 60,
     "termination": 60,
 }
+BIND_CONCURRENCY: Final = 50
 _DEFINITIONS: Final = Path(__file__).parents[2] / "infra" / "cluster"
 _CORE: Final = "/api/v1/namespaces/default/pods"
 
