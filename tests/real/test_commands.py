@@ -132,9 +132,10 @@ class Kubectl:
             words.append("--dry-run=server")
         code, said = self.run(words)
         complaints = [line for line in said.splitlines() if COMPLAINT.match(line)]
+        understood = bool(complaints) and all(map(UNDERSTOOD.match, complaints))
         # `auth can-i` ends with 1 to say no, without an error.
-        understood = all(map(UNDERSTOOD.match, complaints)) if complaints else not said
-        return "" if code == 0 or understood else f"kubectl {command}: {said}"
+        understood |= words[:2] == ["auth", "can-i"] and not said
+        return "" if code == 0 or understood else f"kubectl {command}: ended with {code}: {said}"
 
 
 PAGES_WITH_COMMANDS = {str(page.relative_to(ROOT)): page for page in PAGES if spoken(page)}
