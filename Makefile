@@ -114,7 +114,7 @@ bench: setup  ## Benchmarks: one run, one table, written to docs/benchmarks.md (
 
 ROW ?=
 
-scale: setup  ## How cost and time grow up to 10,000 nodes, 100,000 pods (ROW= for one row); all rows are written to docs/scale.md
+scale: setup  ## How cost and time grow up to 10,000 nodes and 100,000 pods (ROW= for one row, 15 minutes for all); all rows are written to docs/scale.md
 	@$(BIN)/python -m tests.scale $(if $(ROW),--row $(ROW),--write docs/scale.md)
 
 faults: setup  ## 100,000 random schedules, crash points, mutations, hard days; goes on where it stopped

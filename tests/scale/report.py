@@ -78,9 +78,9 @@ def _judged(name: str, value: str, series: Sequence[tuple[int, float]]) -> list[
     asked, met = [], []
     bar = row.bars.get(value)
     if isinstance(bar, tuple):
-        asked.append("≤ " + " / ".join(f"{most:g}" for most in bar))
         of_size = dict(zip(row.sizes, bar, strict=True))
-        met += [found <= of_size[size] for size, found in series if size in of_size]
+        asked.append("≤ " + " / ".join(f"{of_size[size]:g}" for size, _ in series))
+        met += [found <= of_size[size] for size, found in series]
     elif bar is not None and last[0] == row.sizes[-1]:
         asked.append(f"≤ {bar:g}")
         met.append(last[1] <= bar)

@@ -44,6 +44,12 @@ def test_a_bar_that_is_missed_is_told_in_the_table() -> None:
     assert sum("**no**" in line and "2.00" in line for line in lines) == 1
 
 
+def test_only_the_bars_of_measured_sizes_are_told() -> None:
+    first = Measured(row="burst", size=10_000, values={"all bound, s": 40.0})
+    lines = table([first], 80)
+    assert [line for line in lines if "| ≤ 60 | yes |" in line]
+
+
 def test_a_page_keeps_what_is_above_its_mark() -> None:
     written = page(
         "# Scale\n<!-- written by `make scale`: below this line nothing is kept -->\nold", ["new"]
