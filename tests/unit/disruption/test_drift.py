@@ -1,10 +1,11 @@
 """Whether a node is still what its Provisioner asks for."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from shared.disruption.drift import drift_of, shape_hash, unsold_since
+from shared.disruption.drift import drift_of, long_unsold, shape_hash, unsold_since
 from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
@@ -93,3 +94,10 @@ def test_of_a_capacity_type_that_no_catalogue_has_the_instance_type_counts_alone
     gone = node_of("b", labels={keys.CAPACITY_TYPE: "reserved", keys.INSTANCE_TYPE: "m1.small"})
     seen = snapshot(nodes=(gone,))
     assert unsold_since(seen, {}) == {gone.uid: seen.taken_at.isoformat()}
+
+
+def test_a_node_has_drifted_once_the_catalogue_has_lacked_it_for_13_hours() -> None:
+    hours = timedelta(hours=13)
+    ages = {"long ago": 2 * hours, "just now due": hours, "almost": hours - timedelta(seconds=1)}
+    seen = {uid: (NOW - age).isoformat() for uid, age in ages.items()}
+    assert long_unsold(seen, NOW) == {"long ago", "just now due"}

@@ -133,3 +133,28 @@ def test_limits_are_reserved_by_the_largest_option() -> None:
 def test_a_provisioner_without_limits_is_not_counted() -> None:
     free = replace(asked(), limits={"other": amounts(cpu=1)})
     assert check(free, good()) == ()
+
+
+@pytest.mark.parametrize(
+    ("compatible", "chosen", "refused"),
+    [
+        (0b111, 1, ()),
+        (0b111, 2, ("m.64 is above the cap on node size",)),
+        (0b101, 2, ()),
+    ],
+    ids=["the least that holds it", "larger than that", "the least where it may run"],
+)
+def test_above_the_cap_a_pod_has_the_least_machine_that_holds_it(
+    compatible: int, chosen: int, refused: tuple[str, ...]
+) -> None:
+    large = problem(
+        [pod(10_000, 1, 1)],
+        shapes=[shape(f"m.{n}", {"on-demand": 100_000}, cores=n, gib=64) for n in (8, 16, 64)],
+        compatible=(compatible,),
+        settings=replace(PLAIN, max_node_vcpus=8),
+    )
+    bought = PackedNode(shape=chosen, contents=((0, 1),), options=((chosen, 0),))
+    made = Packing(
+        nodes=(bought,), cost_micros_per_hour=100_000, lower_bound_micros_per_hour=100_000
+    )
+    assert tuple(said.removeprefix("node 0: ") for said in check(large, made)) == refused
