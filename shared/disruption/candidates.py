@@ -9,7 +9,6 @@ from shared.disruption.eviction_blockers import first_hold
 from shared.disruption.expiration import life_of
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -139,28 +138,15 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
 
 def node_prices(snapshot: ClusterSnapshot) -> Mapping[str, int]:
     """Return the price of each Dovetail node in micro-dollars per hour; absent when not known."""
-    listed = {
-        OfferingKey(
-            instance_type=instance_type.name,
-            zone=offering.zone,
-            capacity_type=offering.capacity_type,
-        ): offering.price_micros_per_hour
-        for instance_type in snapshot.instance_types
-        for offering in instance_type.offerings
-    }
-    by_labels = {
-        (key.instance_type, key.zone, key.capacity_type.value): price
-        for key, price in listed.items()
-    }
+    offerings = {found.name: found.offerings for found in snapshot.instance_types}
     found = {}
     for node in snapshot.nodes:
-        place = (
-            node.labels.get(keys.INSTANCE_TYPE, ""),
-            node.labels.get(keys.ZONE, ""),
-            node.labels.get(keys.CAPACITY_TYPE, ""),
-        )
-        if node.is_ours and place in by_labels:
-            found[node.name] = by_labels[place]
+        if not node.is_ours:
+            continue
+        place = (node.labels.get(keys.ZONE, ""), node.labels.get(keys.CAPACITY_TYPE, ""))
+        for offering in offerings.get(node.labels.get(keys.INSTANCE_TYPE, ""), ()):
+            if (offering.zone, offering.capacity_type.value) == place:
+                found[node.name] = offering.price_micros_per_hour
     return found
 
 

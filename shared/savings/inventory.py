@@ -52,19 +52,16 @@ class Prices:
     """
 
     def __init__(self, instance_types: Iterable[InstanceType]) -> None:
-        self._in_zone: dict[tuple[str, str, CapacityType], int] = {}
-        everywhere: dict[tuple[str, CapacityType], list[int]] = {}
-        for instance_type in instance_types:
-            for offering in instance_type.offerings:
-                price, how = offering.price_micros_per_hour, offering.capacity_type
-                self._in_zone[instance_type.name, offering.zone, how] = price
-                everywhere.setdefault((instance_type.name, how), []).append(price)
-        self._median = {key: median_low(prices) for key, prices in everywhere.items()}
+        self._offerings = {found.name: found.offerings for found in instance_types}
 
     def of(self, instance_type: str, zone: str, how: CapacityType) -> int | None:
         """Return a price, None when the catalogue has no such type."""
-        found = self._in_zone.get((instance_type, zone, how))
-        return self._median.get((instance_type, how)) if found is None else found
+        prices = {
+            offering.zone: offering.price_micros_per_hour
+            for offering in self._offerings.get(instance_type, ())
+            if offering.capacity_type == how
+        }
+        return prices.get(zone, median_low(prices.values()) if prices else None)
 
     def of_node(self, node: Node) -> int | None:
         """Return the price of a node, None when it is not known. A catalogue has those of Linux."""
