@@ -3,8 +3,12 @@
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cache
 from html.parser import HTMLParser
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,6 @@ from tests.unit.cli.dumps import (
     DUMPS,
     Object,
     as_list,
-    karpenter,
     mixed,
     needs,
     node,
@@ -85,10 +88,39 @@ def rows(page: str, caption: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.fixture(scope="module", params=DUMPS)
-def of_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the page of each dump, made once."""
-    return written(tmp_path_factory.mktemp("dump"), DUMPS[request.param]())
+@dataclass(frozen=True)
+class Report:
+    """What one run gave: the page, and what it said."""
+
+    page: str
+    said: Sequence[str]
+
+
+# So that each dump is reported once.
+OPTIONS = {
+    "karpenter": ("--name", "prod"),
+    "node-groups": ("--set", "max_node_vcpus=4"),
+    "mixed": (),
+}
+
+
+@pytest.fixture(scope="module")
+def report_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Report]:
+    """Return the report of a dump by its name, made once."""
+
+    @cache
+    def made(name: str) -> Report:
+        with redirect_stdout(StringIO()) as said:
+            page = written(tmp_path_factory.mktemp("dump"), DUMPS[name](), *OPTIONS[name])
+        return Report(page, said.getvalue().splitlines())
+
+    return made
+
+
+@pytest.fixture(params=DUMPS)
+def of_dump(request: pytest.FixtureRequest, report_of: Callable[[str], Report]) -> str:
+    """Return the page of each dump."""
+    return report_of(request.param).page
 
 
 def test_a_report_is_one_whole_page_that_fetches_nothing(of_dump: str) -> None:
@@ -101,8 +133,19 @@ def test_a_report_is_one_whole_page_that_fetches_nothing(of_dump: str) -> None:
     assert "http" not in page
 
 
-def test_the_same_dump_gives_the_same_report(tmp_path: Path) -> None:
-    assert written(tmp_path, mixed()) == written(tmp_path, mixed())
+def test_the_same_objects_in_a_list_of_lists_give_the_same_report(
+    tmp_path: Path, report_of: Callable[[str], Report]
+) -> None:
+    objects = mixed()
+    halves = [json.loads(as_list(part)) for part in (objects[:30], objects[30:])]
+    words = []
+    for number, half in enumerate(halves):
+        words += ["-f", str(tmp_path / f"{number}.json")]
+        Path(words[-1]).write_text(json.dumps(half), encoding="utf-8")
+    target = tmp_path / "r.html"
+    assert run(*words, "--output", str(target)) == 0
+    page = target.read_text(encoding="utf-8").replace("0.json, 1.json", "dump.json")
+    assert page == report_of("mixed").page
 
 
 def cents(amount: str) -> float:
@@ -131,21 +174,20 @@ def test_no_way_costs_less_than_its_bound_or_more_than_the_cluster(of_dump: str)
         assert row[2] == "–" or cents(row[2]) <= price
 
 
-def test_a_cluster_of_karpenter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = written(tmp_path, karpenter(), "--name", "prod")
+def test_a_cluster_of_karpenter(report_of: Callable[[str], Report]) -> None:
+    page, said = (found := report_of("karpenter")).page, found.said
     pools = rows(page, "of each pool")
     assert list(pools) == ["general NodePool", "batch NodePool", "All pools"]
     assert pools["batch NodePool"][0] == "4 × c5.2xlarge spot"
     assert "What prod costs, and what it could cost" in page
-    said = capsys.readouterr().out.splitlines()
     assert said[0] == "as it runs: $4.8074/h, $3,509 a month, 16 nodes"
     assert said[2].startswith("repacked: $1.4637/h, 8 nodes, saves 70 %, lower bound $1.3398/h")
     # A PodDisruptionBudget that allows nothing holds the three nodes of payments.
     assert said[1].startswith("consolidated: $1.8057/h, 10 nodes")
 
 
-def test_a_cluster_of_node_groups_names_itself(tmp_path: Path) -> None:
-    page = written(tmp_path, node_groups())
+def test_a_cluster_of_node_groups_names_itself(report_of: Callable[[str], Report]) -> None:
+    page = report_of("node-groups").page
     assert "What stage costs, and what it could cost" in page
     pools = rows(page, "of each pool")
     assert pools["general managed node group"][0] == "15 × m5.xlarge on-demand"
@@ -153,8 +195,10 @@ def test_a_cluster_of_node_groups_names_itself(tmp_path: Path) -> None:
     assert "What the figures leave out" in page
 
 
-def test_a_migration_tells_five_kinds_of_pools_and_fargate_apart(tmp_path: Path) -> None:
-    page = written(tmp_path, mixed())
+def test_a_migration_tells_five_kinds_of_pools_and_fargate_apart(
+    report_of: Callable[[str], Report],
+) -> None:
+    page = report_of("mixed").page
     pools = rows(page, "of each pool")
     assert set(pools) == {
         "All pools",
@@ -208,9 +252,8 @@ def test_where_no_node_has_a_price_that_is_said_in_place_of_a_verdict(
     assert capsys.readouterr().out.startswith(f"{said}\n")
 
 
-def test_settings_are_compared(tmp_path: Path) -> None:
-    page = written(tmp_path, node_groups(), "--set", "max_node_vcpus=4")
-    variants = rows(page, "under other settings")
+def test_settings_are_compared(tmp_path: Path, report_of: Callable[[str], Report]) -> None:
+    variants = rows(report_of("node-groups").page, "under other settings")
     assert len(variants) == 3
     own = variants["As asked for (max_node_vcpus=4)"]
     assert cents(own[1]) > cents(variants["Nodes of at most 16 vCPUs (max_node_vcpus=16)"][1])
@@ -263,7 +306,7 @@ def test_a_running_cluster_is_read_with_live_prices(
     def read(kubeconfig: str, notes: list[str]) -> Iterable[Object]:
         asked.append(kubeconfig)
         notes.append("PodDisruptionBudget: may not be read")
-        return node_groups()
+        return [node("a", "m5.large", "a", {})]
 
     target = tmp_path / "r.html"
     assert run(
@@ -371,14 +414,3 @@ def test_names_from_the_cluster_are_escaped(tmp_path: Path) -> None:
     page = written(tmp_path, nodes, "--name", '"><script>')
     assert "<script>" not in page
     assert "&lt;b&gt;&amp;" in page
-
-
-def test_a_list_of_lists_is_a_dump_too(tmp_path: Path) -> None:
-    halves = [json.loads(as_list(part)) for part in (node_groups()[:30], node_groups()[30:])]
-    names = []
-    for number, half in enumerate(halves):
-        names += ["-f", str(tmp_path / f"{number}.json")]
-        Path(names[-1]).write_text(json.dumps(half), encoding="utf-8")
-    target = tmp_path / "r.html"
-    assert run(*names, "--output", str(target)) == 0
-    assert target.read_text(encoding="utf-8").count("20 nodes") == 2
