@@ -99,7 +99,7 @@ def read_catalog(name: str | None) -> Catalog:
         InputError: If it cannot be read or is no catalogue.
     """
     if name is None:
-        return load_catalog(embedded_catalog())
+        return embedded_catalog()
     try:
         return load_catalog(read_bytes(name).decode())
     except UnicodeDecodeError as error:

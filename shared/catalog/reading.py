@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final
@@ -72,12 +72,18 @@ class Catalog:
         return replace(self, instance_types=self.instance_types_in(zones))
 
 
-def embedded_catalog() -> str:
+def embedded_text() -> str:
     """Return the text of the catalogue that ships with Dovetail."""
     from importlib import resources  # noqa: PLC0415 -- 8 ms that other catalogues do not need
 
     packaged = resources.files(__package__) / "embedded" / f"{EMBEDDED_REGION}.json"
     return packaged.read_text(encoding="utf-8")
+
+
+@cache
+def embedded_catalog() -> Catalog:
+    """Return the catalogue that ships with Dovetail, read once."""
+    return load_catalog(embedded_text())
 
 
 def load_catalog(text: str) -> Catalog:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.cli.offline.snapshot import read_snapshot
-from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
+from shared.catalog.reading import Catalog, embedded_catalog
 from shared.manifests.documents import Document, read_documents
 from shared.model.dialect import V1ALPHA5
 from shared.planning.decide import decide
@@ -31,7 +31,7 @@ FROM_NONE = 7
 
 @functools.cache
 def catalog() -> Catalog:
-    return load_catalog(embedded_catalog())
+    return embedded_catalog()
 
 
 def documents(folder: Path) -> list[Document]:

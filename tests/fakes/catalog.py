@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.model.ec2.instance_types import InstanceType
 
 
@@ -18,7 +18,7 @@ class FakeCatalog:
     @classmethod
     def embedded(cls, *names: str, zones: Iterable[str] = ()) -> "FakeCatalog":
         """Return the embedded types of these names (all without any), in these zones only."""
-        catalog = load_catalog(embedded_catalog())
+        catalog = embedded_catalog()
         wanted = frozenset(zones) or {
             way.zone for instance_type in catalog.instance_types for way in instance_type.offerings
         }

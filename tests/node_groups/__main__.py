@@ -22,7 +22,7 @@ from typing import Any, Final
 import yaml
 
 from infra.local import console
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.model.quantity import parse_amount, parse_cpu_millis
 from shared.model.resources import CPU, MEMORY, PODS
 from tests.node_groups.autoscaler import NodeGroup, PodKind, scale_up
@@ -113,7 +113,7 @@ def kind_of(deployment: dict[str, Any]) -> PodKind:
 
 def groups_of(capacity_type: str) -> list[NodeGroup]:
     """Return a node group of each type, as the catalogue has it."""
-    catalog = load_catalog(embedded_catalog())
+    catalog = embedded_catalog()
     found = []
     for name in TYPES:
         instance_type = catalog.get(name)

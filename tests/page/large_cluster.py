@@ -19,7 +19,7 @@ from typing import Any, Final
 from functions.cli.watch.board import Board
 from functions.cli.watch.recording import Recorder
 from functions.cli.watch.view import Prices
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, Offering
 from shared.model.kubernetes.nodes import Node
@@ -44,7 +44,7 @@ class Cluster:
     def __init__(self, nodes: int, pods: int, now: datetime, seed: int = 7) -> None:
         self._random = random.Random(seed)
         self._now = now
-        catalog = load_catalog(embedded_catalog())
+        catalog = embedded_catalog()
         self.board = Board(Prices.of(catalog.instance_types))
         self._kinds = [kind for name in _TYPES if (kind := catalog.get(name)) is not None]
         self._numbers = itertools.count()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, Overhead
 from shared.model.resources import Resources
@@ -48,7 +48,7 @@ def instance_types(which: str, zones: Sequence[str] = ()) -> tuple[InstanceType,
         zones: Only these; all without.
     """
     found = []
-    for instance_type in load_catalog(embedded_catalog()).instance_types:
+    for instance_type in embedded_catalog().instance_types:
         offerings = tuple(
             offering
             for offering in instance_type.offerings

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.model import labels as keys
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
@@ -265,7 +265,7 @@ def compared_all(program: Path, folder: Path, seed: int) -> tuple[list[Cluster],
     """
     seen: list[Cluster] = []
     found: list[Compared] = []
-    for cluster in clusters(folder, load_catalog(embedded_catalog()), seed):
+    for cluster in clusters(folder, embedded_catalog(), seed):
         sys.stderr.write(f"{cluster.name}\n")
         seen.append(cluster)
         snapshot = cluster.snapshot()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
+from shared.catalog.reading import Catalog, embedded_catalog
 from shared.model import labels as keys
 from tests.peers.pool_clusters import Cluster, clusters
 from tests.peers.pool_pods import MOST_WORKLOADS, Asked, pods_for
@@ -50,7 +50,7 @@ REFUSED = POOL.replace("template:", "replicas: 2\n  template:", 1)
 
 @cache
 def small_catalog() -> Catalog:
-    whole = load_catalog(embedded_catalog())
+    whole = embedded_catalog()
     few = (
         entry for entry in whole.instance_types if entry.name.startswith(("m5.", "c6g.", "g4dn."))
     )

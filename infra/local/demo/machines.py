@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.model.resources import Resources
 
 _PLAIN: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
@@ -17,7 +17,7 @@ def machines() -> dict[str, Any]:
             "extended": {k: str(v) for k, v in instance_type.capacity.items if k not in _PLAIN},
             "volumes": instance_type.volume_limit,
         }
-        for instance_type in load_catalog(embedded_catalog()).instance_types
+        for instance_type in embedded_catalog().instance_types
     }
 
 

@@ -14,7 +14,7 @@ from infra.local.demo.cluster_client import Object
 from infra.local.demo.problem import Problem, last_words
 from infra.local.ec2.allocation import DEPTHS, pool_depth
 from infra.local.ec2.pools import SPOT
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog, embedded_text
 
 _TYPE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"
@@ -30,7 +30,7 @@ def prices() -> Mapping[tuple[str, str, str], int]:
             offering.zone,
             offering.capacity_type.value,
         ): offering.price_micros_per_hour
-        for instance_type in load_catalog(embedded_catalog()).instance_types
+        for instance_type in embedded_catalog().instance_types
         for offering in instance_type.offerings
     }
 
@@ -98,7 +98,7 @@ def bound_of(
 
 def _with_deep_pools() -> Object:
     """Return the embedded catalogue without the spot pools that EC2 passes over."""
-    document: Object = json.loads(embedded_catalog())
+    document: Object = json.loads(embedded_text())
     for type_ in document["types"]:
         type_["offerings"] = [
             offering

@@ -14,7 +14,7 @@ from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import Timeline
 from infra.local.demo.world import CLUSTER, World
 from infra.local.harm import read_harm, told
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.catalog.summary import summarize
 
 _PROVISION = "dovetail-provision"
@@ -78,7 +78,7 @@ def build_report(
         "gap_percent": round(100 * (cost - bound) / bound, 2) if bound else 0.0,
         "seconds_by_stage": _stages(world, timeline, plans, moment),
         "survived": told(read_harm(world.control)),
-        "prices": str(summarize(load_catalog(embedded_catalog()))),
+        "prices": str(summarize(embedded_catalog())),
     }
 
 

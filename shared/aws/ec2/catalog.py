@@ -10,7 +10,7 @@ from shared.aws.errors import code_of, translated
 from shared.aws.session import Session
 from shared.catalog.building import format_catalog
 from shared.catalog.document import CatalogDocument
-from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
+from shared.catalog.reading import Catalog, embedded_text, load_catalog
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import (
     InvalidManifestError,
@@ -140,7 +140,8 @@ class BucketCatalog:
         region = self._session.region
         place = f"s3://{self._bucket}/{catalog_key(region)}"
         if self._kept is None:
-            embedded = load_catalog(embedded_catalog())
+            # Not `embedded_catalog()`, which would be kept beside the one that replaces it.
+            embedded = load_catalog(embedded_text())
             self._kept = embedded if embedded.region == region else None
         if self._kept is None:
             self._problem = (

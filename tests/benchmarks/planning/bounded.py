@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.manifests import sizes
 from shared.manifests.pods import PodDecoder
 from shared.model.ec2.instance_types import InstanceType
@@ -282,7 +282,7 @@ def snapshot(pods: Sequence[dict[str, Any]]) -> ClusterSnapshot:
 @lru_cache(maxsize=1)
 def every_type() -> tuple[InstanceType, ...]:
     """Return the whole embedded catalogue."""
-    return load_catalog(embedded_catalog()).instance_types
+    return embedded_catalog().instance_types
 
 
 def placed(plan: Plan, namespace: str) -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.kubernetes.pods import Pod, PreferredNodes, Scheduling
@@ -32,7 +32,7 @@ _GENERATION = "karpenter.k8s.aws/instance-generation"
 def general_types() -> tuple[InstanceType, ...]:
     """Return the getting-started pool on demand in three zones: amd64, c, m or r, newer than 2."""
     found = []
-    for instance_type in load_catalog(embedded_catalog()).instance_types:
+    for instance_type in embedded_catalog().instance_types:
         labels = instance_type.labels
         ways = tuple(
             way

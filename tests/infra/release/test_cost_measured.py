@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.model.kubernetes.pods import Pod
 from tests.builders import pod, provisioner
 from tests.unit.launching.launches import two_nodes
@@ -145,7 +145,7 @@ def test_plans_that_find_room_in_what_is_bought_take_what_the_cost_model_says(
 
 
 def test_a_decision_is_as_large_as_the_cost_model_says() -> None:
-    types = load_catalog(embedded_catalog()).instance_types
+    types = embedded_catalog().instance_types
     world = World(provisioner(), grown(0), types=types)
     world.provision()
     (size,) = (

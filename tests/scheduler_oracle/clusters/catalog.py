@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.model.ec2.instance_types import InstanceType
 from tests.scheduler_oracle.clusters.seeded_random import Dice
 
@@ -18,7 +18,7 @@ _ACCELERATED: Final = ("g4dn.xlarge", "g4dn.2xlarge", "g4dn.12xlarge", "inf1.xla
 @functools.cache
 def _catalog() -> dict[str, InstanceType]:
     """Return the shipped types by name, as sold in three zones."""
-    catalog = load_catalog(embedded_catalog()).with_zones(ZONES)
+    catalog = embedded_catalog().with_zones(ZONES)
     return {instance_type.name: instance_type for instance_type in catalog.instance_types}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import tools.generate_catalog as generator
-from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
+from shared.catalog.reading import Catalog, embedded_catalog, embedded_text
 from shared.catalog.summary import summarize
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
@@ -17,7 +17,7 @@ ZONES = tuple(f"us-east-1{letter}" for letter in "abcdef")
 
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
-    return load_catalog(embedded_catalog())
+    return embedded_catalog()
 
 
 def named(catalog: Catalog, name: str) -> InstanceType:
@@ -121,9 +121,9 @@ def test_the_file_is_what_the_generator_writes(
     target = tmp_path / "new" / "catalog.json"
     assert generator.main(["--check", "--output", str(target)]) == 1
     assert generator.main(["--output", str(target)]) == 0
-    assert target.read_text(encoding="utf-8") == embedded_catalog()
+    assert target.read_text(encoding="utf-8") == embedded_text()
     assert "instance types in us-east-1" in capsys.readouterr().out
-    assert len(embedded_catalog()) < 3_000_000
+    assert len(embedded_text()) < 3_000_000
 
 
 def test_the_generator_names_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_the_generator_names_a_package_that_is_missing(monkeypatch: pytest.Monke
 
 def test_a_cold_process_reads_the_catalogue_without_heavy_packages() -> None:
     code = (
-        "import sys; from shared.catalog.reading import *; load_catalog(embedded_catalog()); "
+        "import sys; from shared.catalog.reading import *; embedded_catalog(); "
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     ran = subprocess.run(

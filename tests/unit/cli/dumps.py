@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 
-CATALOG = load_catalog(embedded_catalog())
+CATALOG = embedded_catalog()
 REGION = "us-east-1"
 MADE = "2026-10-01T08:00:00Z"
 DAEMONS = (("aws-node", "50m", "64Mi"), ("kube-proxy", "100m", "64Mi"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from functions.cli import catalog
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_text, load_catalog
 from shared.model.errors import UnauthorizedError
 
 
@@ -25,7 +25,7 @@ def test_a_file_is_written_that_plan_can_read(
 
     def make(region: str) -> str:
         asked.append(region)
-        return embedded_catalog()
+        return embedded_text()
 
     target = tmp_path / "types.json"
     assert run(make, "--region", "eu-west-1", "--output", str(target)) == 0
@@ -33,7 +33,7 @@ def test_a_file_is_written_that_plan_can_read(
 
     said = capsys.readouterr()
     assert asked == ["eu-west-1", ""]
-    assert target.read_text(encoding="utf-8") == said.out == embedded_catalog()
+    assert target.read_text(encoding="utf-8") == said.out == embedded_text()
     assert said.err.count("instance types in us-east-1") == 2
     assert load_catalog(said.out).region == "us-east-1"
 
@@ -45,7 +45,7 @@ def test_what_fails_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run(refused, "--region", "eu-west-1") == 2
     assert capsys.readouterr().err == "dovetail catalog: no right in eu-west-1\n"
     full = "/dev/full: No space left on device; expected a file to write to"
-    assert run(lambda _: embedded_catalog(), "--output", "/dev/full") == 2
+    assert run(lambda _: embedded_text(), "--output", "/dev/full") == 2
     assert capsys.readouterr().err == f"dovetail catalog: {full}\n"
 
 

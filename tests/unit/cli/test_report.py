@@ -16,7 +16,7 @@ import pytest
 
 from functions.cli import report
 from functions.cli.offline.running import read_running
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog, embedded_text
 from shared.manifests.documents import Document
 from shared.model.errors import UnavailableError
 from tests.unit.cli.dumps import (
@@ -33,7 +33,7 @@ from tests.unit.cli.dumps import (
     workload,
 )
 
-CATALOG = load_catalog(embedded_catalog())
+CATALOG = embedded_catalog()
 
 
 def run(
@@ -301,7 +301,7 @@ def test_a_running_cluster_is_read_with_live_prices(
 
     def make(region: str) -> str:
         asked.append(region)
-        return embedded_catalog()
+        return embedded_text()
 
     def read(kubeconfig: str, notes: list[str]) -> Iterable[Object]:
         asked.append(kubeconfig)

@@ -11,7 +11,7 @@ from shared.aws.session import Session
 from shared.catalog.building import format_catalog
 from shared.catalog.document import CatalogDocument
 from shared.catalog.pod_addresses import PodNetwork
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_text, load_catalog
 from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.errors import PermanentError, UnavailableError
 from tests.contract.aws.canned import canned
@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
 
 @cache
 def embedded() -> str:
-    return embedded_catalog()
+    return embedded_text()
 
 
 def few_types(count: int, date: str = "2026-11-01") -> CatalogDocument:

@@ -7,10 +7,10 @@ import pytest
 
 from functions.cli.offline.kept_fields import KeptFields
 from functions.cli.offline.snapshot import read_snapshot
-from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.reading import embedded_catalog
 from shared.manifests.documents import Document, InvalidDocumentError
 
-CATALOG = load_catalog(embedded_catalog())
+CATALOG = embedded_catalog()
 CONTAINER = {
     "name": "a",
     "image": "web",
