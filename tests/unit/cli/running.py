@@ -2,12 +2,14 @@
 
 import argparse
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
 from functions.cli.commands import mount
+from shared.catalog.reading import embedded_text
 
 ROOT = Path(__file__).parents[3]
 PROVISIONER = {
@@ -75,6 +77,14 @@ def node(name: str = "n1", cpu: str = "8", **metadata: object) -> dict[str, obje
 def written(path: Path, *documents: Mapping[str, object]) -> str:
     """Write a file of YAML documents; return its name."""
     path.write_text(yaml.safe_dump_all(documents))
+    return str(path)
+
+
+def catalogue_of(path: Path, *families: str) -> str:
+    """Write the types of some families from the catalogue that ships; return the file's name."""
+    document = json.loads(embedded_text())
+    types = [row for row in document["types"] if row["name"].partition(".")[0] in families]
+    path.write_text(json.dumps({**document, "types": types}))
     return str(path)
 
 

@@ -1,5 +1,6 @@
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,16 +8,31 @@ import pytest
 from functions.cli.commands import mount
 from functions.cli.parser import Parser
 from shared.decisions import documents
-from tests.unit.cli.running import PROVISIONER, deployment, run, written
+from tests.unit.cli.running import PROVISIONER, catalogue_of, deployment, run, written
+
+WORDS = ("--set", "max_node_vcpus=16")
+
+
+@pytest.fixture(scope="module")
+def manifests(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
+    """Return the options of a plan that name its files."""
+    folder = tmp_path_factory.mktemp("manifests")
+    file = written(folder / "a.yaml", PROVISIONER, deployment(replicas=40))
+    return ("-f", file, "--catalog", catalogue_of(folder / "catalogue.json", "m5"))
+
+
+@pytest.fixture(scope="module")
+def recorded(manifests: Sequence[str], tmp_path_factory: pytest.TempPathFactory) -> str:
+    saved = str(tmp_path_factory.mktemp("recorded") / "decision.json.gz")
+    assert run("plan", *manifests, *WORDS, "--save", saved) == 0
+    return saved
 
 
 @pytest.fixture
-def decision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=40))
-    saved = str(tmp_path / "decision.json.gz")
-    assert run("plan", "-f", file, "--save", saved, "--set", "max_node_vcpus=16") == 0
+def decision(recorded: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the file of a decision, which no test changes."""
     capsys.readouterr()
-    return saved
+    return recorded
 
 
 def test_a_saved_decision_replays_byte_identical(
@@ -27,11 +43,10 @@ def test_a_saved_decision_replays_byte_identical(
 
 
 def test_saving_twice_gives_the_same_bytes(
-    decision: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    decision: str, manifests: Sequence[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     again = tmp_path / "again.json.gz"
-    arguments = ("plan", "-f", str(tmp_path / "a.yaml"), "--set", "max_node_vcpus=16")
-    assert run(*arguments, "--save", str(again)) == 0
+    assert run("plan", *manifests, *WORDS, "--save", str(again)) == 0
     assert again.read_bytes() == Path(decision).read_bytes()
     capsys.readouterr()
 

@@ -2,22 +2,33 @@
 
 import copy
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.running import PROVISIONER, deployment, run, written
+from tests.unit.cli.running import PROVISIONER, catalogue_of, deployment, run, written
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of two decisions, which no test changes."""
+    folder = tmp_path_factory.mktemp("recorded")
+    day = folder / "decisions" / "2026-11-23"
+    day.mkdir(parents=True)
+    catalogue = catalogue_of(folder / "catalogue.json", "m5", "r5")
+    for number, replicas in enumerate((40, 3)):
+        manifests = written(folder / "a.yaml", PROVISIONER, deployment(replicas=replicas))
+        saved = day / f"p{number}.json.gz"
+        assert run("plan", "-f", manifests, "--catalog", catalogue, "--save", str(saved)) == 0
+    (day / "README").write_text("no decision", encoding="utf-8")
+    return folder
 
 
 @pytest.fixture
-def decisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    folder = tmp_path / "decisions" / "2026-11-23"
-    folder.mkdir(parents=True)
-    for number, replicas in enumerate((40, 3)):
-        manifests = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=replicas))
-        saved = folder / f"p{number}.json.gz"
-        assert run("plan", "-f", manifests, "--save", str(saved)) == 0
-    (folder / "README").write_text("no decision", encoding="utf-8")
+def decisions(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return a folder of the same decisions for one test."""
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
     capsys.readouterr()
     return str(tmp_path / "decisions")
 
