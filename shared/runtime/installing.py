@@ -1,9 +1,9 @@
 """What `dovetail attach` and `dovetail detach` work with: a kubeconfig, the ledger, EKS."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from importlib.resources import files
 from typing import Final
 from urllib.parse import urlsplit
@@ -139,15 +139,19 @@ def installation_runtime(reached: Reached, *, deployed: bool) -> InstallationRun
     return InstallationRuntime(reached, wiring)
 
 
-def cluster_manifests() -> Iterator[Raw]:
-    """Yield the documents of infra/cluster that every cluster gets, file by file."""
-    for folder in _FOLDERS:
-        found = files("infra").joinpath("cluster", folder)
-        for path in sorted(found.iterdir(), key=lambda path: path.name):
-            if path.name.endswith(".yaml"):
-                yield from (
-                    document.raw for document in read_documents(path.name, path.read_bytes())
-                )
+@cache
+def cluster_manifests() -> tuple[Raw, ...]:
+    """Return the documents of infra/cluster that every cluster gets, file by file."""
+    folders = [files("infra").joinpath("cluster", folder) for folder in _FOLDERS]
+    paths = [
+        path
+        for folder in folders
+        for path in sorted(folder.iterdir(), key=lambda path: path.name)
+        if path.name.endswith(".yaml")
+    ]
+    return tuple(
+        document.raw for path in paths for document in read_documents(path.name, path.read_bytes())
+    )
 
 
 def _host(url: str) -> tuple[str, int]:

@@ -56,7 +56,7 @@ def test_attaching_again_changes_nothing_and_a_difference_is_set_right(
     capsys.readouterr()
 
     assert there.run("attach", "--wait", "0") == 0
-    count = len(list(cluster_manifests())) - 2 + 1  # two Kustomizations, one ConfigMap
+    count = len(cluster_manifests()) - 2 + 1  # two Kustomizations, one ConfigMap
     assert capsys.readouterr().out.splitlines()[1:] == [f"  {count} unchanged"]
     assert there.api.get(DEPLOYMENT)["metadata"]["resourceVersion"] == before
 
