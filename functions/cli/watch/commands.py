@@ -122,10 +122,6 @@ def _told(command: str, arguments: argparse.Namespace, run: Any) -> int:
 
     try:
         run(arguments)
-    except ModuleNotFoundError as error:
-        if error.name not in ("aiohttp", "rich"):
-            raise
-        return refuse(command, f"{error.name} is missing: pip install 'dovetail-autoscaler[watch]'")
     except (AutoscalerError, InputError) as error:
         return refuse(command, error)
     except OSError as error:
