@@ -1,5 +1,5 @@
 # Two commands do everything: `make demo` shows the main job, `make test` passes the tests.
-# Both make the virtual environment and install the locked packages first, once.
+# What a command needs is installed the first time, from locked files.
 
 PYTHON ?= python3
 SCENARIO ?= inflate
@@ -7,127 +7,190 @@ SEEDS ?= 20
 FOLDERS ?=
 VENV := .venv
 BIN := $(VENV)/bin
+PAGE := functions/cli/watch/page
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
+MAKEFLAGS += --no-print-directory
 
-.PHONY: help setup demo page page-test page-browser test check check-types check-others supply unit opinion schedules hostile infra contract e2e verify flaky bench scale faults corpus peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access metrics chart release lock \
-        catalog clean
+.PHONY: access all-hostile all-local all-opinion all-others all-page all-schedules all-types \
+    all-unit bench bundle cases catalog chart check clean contract corpus coverage crds demo \
+    deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others page \
+    page-browser page-test peers real real-judges real-smoke release sbom scale schedules setup \
+    setup-tests smoke-inflate smoke-others supply test types types-cdk unit verify verify-commit
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.ready node_modules/.ready  ## Make the virtual environment, install locked packages
+# --- What is installed ---------------------------------------------------------------------------
 
-$(VENV)/.ready: requirements/dev.txt pyproject.toml
+setup: node $(VENV)/.local node_modules/.ready  ## Install what `dovetail` and the CDK need: .venv, node_modules
+
+setup-tests: setup $(VENV)/.dev $(PAGE)/node_modules/.ready  ## Install what the tests need besides
+
+node:
+	@$(PYTHON) tools/check_machine.py node
+
+$(VENV)/.local: requirements/build.txt requirements/local.txt pyproject.toml
 	@$(PYTHON) tools/check_machine.py
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing locked Python packages (one to three minutes) ..."
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(PYTHON) tools/set_up.py $(VENV) requirements/local.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.local requirements/dev.txt
+	@$(PYTHON) tools/set_up.py $(VENV) requirements/dev.txt
 	@touch $@
 
 node_modules/.ready: package.json package-lock.json
-	@$(PYTHON) tools/check_machine.py
+	@$(PYTHON) tools/check_machine.py node npm
 	@echo "installing the locked CDK command line ..."
 	@npm ci --silent --no-audit --no-fund
 	@touch $@
 
-demo: setup  ## Run the main job on this machine and show what happens (SCENARIO=inflate)
-	@$(BIN)/dovetail demo --scenario $(SCENARIO)
-
-PAGE := functions/cli/watch/page
-
 $(PAGE)/node_modules/.ready: $(PAGE)/package.json $(PAGE)/package-lock.json
+	@$(PYTHON) tools/check_machine.py node npm
 	@echo "installing the locked packages of the page ..."
 	@cd $(PAGE) && npm ci --silent --no-audit --no-fund
 	@touch $@
 
+# --- The main job --------------------------------------------------------------------------------
+
+demo: node $(VENV)/.local  ## Run the main job on this machine and show what happens (SCENARIO=inflate)
+	@$(BIN)/dovetail demo --scenario $(SCENARIO)
+
 page: $(PAGE)/node_modules/.ready  ## Build the page of `dovetail watch`
 	@cd $(PAGE) && npm run --silent build
 
-page-test: $(PAGE)/node_modules/.ready  ## The page's types and its data layer
-	@cd $(PAGE) && npm test --silent
+# --- Tests ---------------------------------------------------------------------------------------
 
-page-browser: setup page  ## The page in a real browser (Chromium, or CHROMIUM=); PICTURES=DIR keeps what it saw
+# A suite prints when it begins and what came of it; a failing one all that it said.
+SUITE := $(PYTHON) tools/suite.py
+PYTEST := $(BIN)/pytest -p no:cacheprovider
+NOW := -m "not slow and not landing"
+CASES_OF_TESTS := tests/karpenter_cases tests/property tests/functions tests/docs tests/peers \
+    tests/corpus tests/node_groups tests/scale
+# What imports the types of aws_cdk, whose reading takes three times as long as all the rest.
+CDK_SOURCES := infra/aws tests/infra tests/docs tools
+LOCKS := requirements package-lock.json pyproject.toml
+# Suites in the order in which they begin, two at a time: long ones first.
+SUITES := e2e unit contract infra cases types schedules hostile opinion others supply types-cdk \
+    local page-test
+
+test: setup-tests  ## Everything a commit must pass (9 minutes at most)
+	@began=$$(date +%s); $(MAKE) --jobs 2 $(SUITES) \
+	&& echo "all tests passed in $$(( $$(date +%s) - began )) s"
+
+# What a suite of make test leaves out, and the repetition of all that it repeats.
+LANDING := all-unit all-schedules all-hostile all-opinion all-local all-types all-page all-others
+
+verify-commit: setup-tests  ## What make test leaves out, once for each landing (30 minutes)
+	@began=$$(date +%s); EXTENT=whole $(MAKE) --jobs 1 $(LANDING) \
+	&& echo "all of the landing passed in $$(( $$(date +%s) - began )) s"
+
+check: setup-tests  ## Format, lint, types, import contracts
+	@$(MAKE) --jobs 2 all-types others
+
+types: $(VENV)/.dev
+	@$(SUITE) types -- $(BIN)/mypy --no-error-summary $$(git ls-files --cached --others \
+	    --exclude-standard 'functions/*.py' 'infra/local/*.py' 'shared/*.py' 'tests/*.py' \
+	    | grep -vE '^tests/(infra|docs)/|^tests/simulation/test_simulator.py')
+
+types-cdk: $(VENV)/.dev types
+	@$(SUITE) types-cdk --if-changed $(CDK_SOURCES) $(LOCKS) -- $(BIN)/mypy --no-error-summary
+
+all-types: $(VENV)/.dev
+	@$(SUITE) all-types -- $(BIN)/mypy --no-error-summary
+
+others: $(VENV)/.dev
+	@$(SUITE) format -- $(BIN)/ruff format --check --quiet --no-cache .
+	@$(SUITE) lint -- $(BIN)/ruff check --quiet --no-cache .
+	@$(SUITE) contracts -- $(BIN)/lint-imports --no-cache
+
+supply: $(VENV)/.dev  ## What is installed is what is locked, hash by hash; licences of what is shipped
+	@$(SUITE) supply -- $(BIN)/python -m tools.check_installed
+	@$(SUITE) licences -- $(BIN)/python -m tools.make_sbom
+
+unit: $(VENV)/.dev  ## Unit tests
+	@$(SUITE) unit -- $(PYTEST) tests/unit $(NOW)
+
+cases: $(VENV)/.dev  ## Karpenter's cases, laws, handlers, documents, recorded answers
+	@$(SUITE) cases -- $(PYTEST) $(CASES_OF_TESTS) $(NOW)
+
+coverage: $(VENV)/.dev  ## The pure core is covered to the last branch by unit tests, cases and laws
+	@$(SUITE) coverage -- $(PYTEST) tests/unit $(CASES_OF_TESTS) -m "not slow" -n 2 --cov \
+	    --cov-report=term:skip-covered
+
+opinion: $(VENV)/.dev  ## A second opinion, on random clusters: would kube-scheduler agree?
+	@$(SUITE) opinion -- $(PYTEST) tests/scheduler_oracle $(NOW)
+
+schedules: $(VENV)/.dev  ## Random schedules of faults, crash points, every safeguard taken away once
+	@$(SUITE) schedules -- $(PYTEST) tests/simulation $(NOW)
+
+hostile: $(VENV)/.dev  ## The hostile corpus
+	@$(SUITE) hostile -- $(PYTEST) tests/hostile $(NOW)
+
+infra: $(VENV)/.dev  ## Synthesis, template assertions, rights
+	@$(SUITE) infra -- $(PYTEST) tests/infra $(NOW)
+
+contract: $(VENV)/.dev  ## Adapters and fakes against the same contracts
+	@$(SUITE) contract -- $(PYTEST) tests/contract $(NOW)
+
+local: $(VENV)/.dev  ## The embedded world's own tests, when they or what they test changed
+	@$(SUITE) local --if-changed infra/local tests/local $(LOCKS) -- $(PYTEST) tests/local $(NOW)
+
+e2e: $(VENV)/.dev  ## One scenario from event to running pod, on the embedded world
+	@$(SUITE) e2e -- $(PYTEST) tests/e2e $(NOW)
+
+page-test: $(PAGE)/node_modules/.ready  ## The page's types and its data layer, when the page changed
+	@$(SUITE) page --if-changed $(PAGE) tests/page -- npm --prefix $(PAGE) test --silent
+
+page-browser: setup-tests page  ## The page in a real browser (Chromium, or CHROMIUM=); PICTURES=DIR keeps what it saw
 	@cd $(PAGE) && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent browser
 
-WORKERS ?= 2
+all-schedules all-hostile all-opinion all-local: all-%: $(VENV)/.dev
+	@$(SUITE) $@ -- $(PYTEST) $(FOLDER_OF_$*) -m "not slow" -n 2 --dist worksteal
 
-test: setup $(PAGE)/node_modules/.ready  ## Everything a commit must pass (15 minutes at most)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync WORKERS=1 check-types check-others supply page-test opinion hostile
-	@$(MAKE) --no-print-directory unit schedules infra contract e2e
-	@echo "all tests passed"
+FOLDER_OF_schedules := tests/simulation
+FOLDER_OF_hostile := tests/hostile
+FOLDER_OF_opinion := tests/scheduler_oracle
+FOLDER_OF_local := tests/local
 
-check: setup  ## Format, lint, types, import contracts, sizes
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync check-types check-others
+all-unit: coverage
 
-check-types:
-	@$(BIN)/mypy --no-error-summary
+all-page: $(PAGE)/node_modules/.ready
+	@$(SUITE) all-page -- npm --prefix $(PAGE) test --silent
 
-check-others:
-	@$(BIN)/ruff format --check --quiet --no-cache .
-	@$(BIN)/ruff check --quiet --no-cache .
-	@mkdir -p .build
-	@$(BIN)/lint-imports --no-cache > .build/imports.log 2>&1 || (cat .build/imports.log; exit 1)
-	@$(BIN)/python tools/check_size.py
-	@$(BIN)/python -m tools.house --bars
+all-others: $(VENV)/.dev
+	@$(SUITE) all-others -- $(PYTEST) tests/infra tests/contract tests/e2e -m landing -n 2
 
-supply: setup  ## What is installed is what is locked, hash by hash; licences of what is shipped
-	@$(BIN)/python -m tools.check_installed
-	@$(BIN)/python -m tools.make_sbom > /dev/null
-
-unit: setup  ## Unit tests and laws; the pure core is covered to the last branch
-	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs tests/karpenter_cases \
-	    tests/peers tests/corpus tests/node_groups -m "not slow" -n 2 --cov --cov-report=term:skip-covered
-
-opinion: setup  ## A second opinion, on 1,000 random clusters: would kube-scheduler agree?
-	@$(BIN)/pytest tests/scheduler_oracle -m "not slow" -n $(WORKERS)
-
-schedules: setup  ## 2,000 random schedules of faults, crash points, every safeguard taken away once
-	@$(BIN)/pytest tests/simulation -m "not slow" -n 2 --dist worksteal
-
-hostile: setup  ## The hostile corpus: a thousand inputs of each kind
-	@$(BIN)/pytest tests/hostile -m "not slow" -n $(WORKERS) --dist worksteal
-
-infra: setup  ## Synthesis, template assertions, lint
-	@$(BIN)/pytest tests/infra -m "not slow" -n 2 --dist worksteal
-
-contract: setup  ## Adapters and fakes against the same contracts; the embedded world's own tests
-	@$(BIN)/pytest tests/contract tests/local tests/scale -m "not slow" -n 2
-
-e2e: setup  ## One scenario from event to running pod, on the embedded world
-	@$(BIN)/pytest tests/e2e -m "not slow" -n 2
-
-verify: setup  ## The long runs: every scenario, every expectation falsified once
+verify: setup-tests  ## The long runs: every scenario, every expectation falsified once
 	@$(BIN)/pytest tests/scheduler_oracle -m slow -n 2
 	@$(BIN)/pytest tests/hostile -m slow -n 2
 	@$(BIN)/pytest tests --ignore tests/scheduler_oracle --ignore tests/hostile -m "slow or e2e"
 	@$(MAKE) --no-print-directory page-browser
 
-flaky: setup  ## contract, local, infra, e2e, functions with 20 seeds; goes on where it stopped (SEEDS=, FOLDERS=)
+flaky: setup-tests  ## contract, local, infra, e2e, functions with 20 seeds; goes on where it stopped (SEEDS=, FOLDERS=)
 	@$(BIN)/python tools/flaky.py --seeds $(SEEDS) $(FOLDERS)
 
-bench: setup  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
+bench: $(VENV)/.dev  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
 	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md
 
 ROW ?=
 
-scale: setup  ## How cost and time grow up to 10,000 nodes and 100,000 pods (ROW= for one row, 15 minutes for all); all rows are written to docs/scale.md
+scale: $(VENV)/.dev  ## How cost and time grow up to 10,000 nodes and 100,000 pods (ROW= for one row, 15 minutes for all); all rows are written to docs/scale.md
 	@$(BIN)/python -m tests.scale $(if $(ROW),--row $(ROW),--write docs/scale.md)
 
-faults: setup  ## 100,000 random schedules, crash points, mutations, hard days; goes on where it stopped
+faults: $(VENV)/.dev  ## 100,000 random schedules, crash points, mutations, hard days; goes on where it stopped
 	@$(BIN)/python -m tests.simulation --schedules 100000 --workers 2 --write docs/reliability.md
 
 DIR ?=
 
-corpus: setup  ## Judge a folder of manifests as its INDEX.md says (DIR=)
+corpus: $(VENV)/.dev  ## Judge a folder of manifests as its INDEX.md says (DIR=)
 	@$(BIN)/python -m tests.corpus "$(DIR)"
 
 CASES ?=
 
-peers: setup  ## Beside the real Karpenter: price, nodes, time (CASES=), or what becomes of published NodePools (DIR=)
+peers: $(VENV)/.dev  ## Beside the real Karpenter: price, nodes, time (CASES=), or what becomes of published NodePools (DIR=)
 	@$(BIN)/python -m tests.peers $(if $(CASES),$(CASES),--write docs/peers.md) $(if $(DIR),--manifests "$(DIR)")
 
 MINOR ?=
@@ -138,11 +201,11 @@ REAL = $(BIN)/python -m tests.real $(if $(MINOR),--minor $(MINOR)) --kubelet $(K
 
 SOME_SCENARIOS = $(filter command line environment,$(origin SCENARIO))
 
-real: setup  ## Scenarios on real Kubernetes components (SCENARIO= MINOR= KUBELET= CLOUD= RUNS=), as a table
+real: node $(VENV)/.dev  ## Scenarios on real Kubernetes components (SCENARIO= MINOR= KUBELET= CLOUD= RUNS=), as a table
 	@$(if $(SOME_SCENARIOS),,$(MAKE) --no-print-directory real-judges)
 	@$(REAL) --runs $(RUNS) $(if $(SOME_SCENARIOS),--scenario $(SCENARIO))
 
-real-smoke: setup  ## Machines join and pods run on real Kubernetes components (4 minutes once built)
+real-smoke: node $(VENV)/.dev  ## Machines join and pods run on real Kubernetes components (4 minutes once built)
 	@$(BIN)/python -m tests.real --only-build
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync smoke-inflate smoke-others
 
@@ -152,45 +215,50 @@ smoke-inflate:
 smoke-others:
 	@$(BIN)/pytest tests/real/test_smoke.py tests/real/test_joining.py -k "not inflate and not attached"
 
-real-judges: setup  ## What kubelet, kubectl, cloud-init, bash and API server say of user data, documents and definitions
+real-judges: node $(VENV)/.dev  ## What kubelet, kubectl, cloud-init, bash and API server say of user data, documents and definitions
 	@$(BIN)/python -m tests.real --only-build
 	@$(BIN)/pytest tests/real/test_user_data.py tests/real/test_commands.py \
 	    tests/real/test_definitions.py -rs
 
-deploy-local: setup  ## The full template into the embedded AWS, every resource looked up, and away
+deploy-local: node $(VENV)/.dev  ## The full template into the embedded AWS, every resource looked up, and away
 	@$(BIN)/python -m tools.deploy_local
 
-bundle: setup  ## The functions' real bundle for Lambda: its size, and whether it is reproducible
+bundle: $(VENV)/.dev  ## The functions' real bundle for Lambda: its size, and whether it is reproducible
 	@$(BIN)/python -m tools.make_bundle
 
-sbom: setup  ## Bill of materials of what is locked (.build/sbom.json), and its licences
+sbom: $(VENV)/.dev  ## Bill of materials of what is locked (.build/sbom.json), and its licences
 	@$(BIN)/python -m tools.make_sbom
 
-crds: setup  ## Make the definitions of the custom resources again from their models
+crds: $(VENV)/.dev  ## Make the definitions of the custom resources again from their models
 	@$(BIN)/python -m tools.manifests.crds
 
-access: setup  ## Make the roles in the cluster again from their table (tools/manifests/access.py)
+access: $(VENV)/.dev  ## Make the roles in the cluster again from their table (tools/manifests/access.py)
 	@$(BIN)/python -m tools.manifests.access
 
-metrics: setup  ## Make the tables of docs/operations/metrics.md again from infra/aws/metrics.py
+metrics: $(VENV)/.dev  ## Make the tables of docs/operations/metrics.md again from infra/aws/metrics.py
 	@$(BIN)/python -m tools.metrics_table
 
-chart: setup  ## Make the Helm chart from infra/cluster (.build/chart)
+chart: $(VENV)/.dev  ## Make the Helm chart from infra/cluster (.build/chart)
 	@$(BIN)/python -m tools.manifests.chart
 
-release: setup page  ## Wheel, Helm chart, bill of materials, notes and checksums (.build/release)
+release: $(VENV)/.dev page  ## Wheel, Helm chart, bill of materials, notes and checksums (.build/release)
 	@$(BIN)/python -m tools.release.make_release
 
-lock: setup  ## Lock the packages again after a change of pyproject.toml
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	    --no-emit-index-url --no-emit-find-links --extra infra --extra local --extra watch --extra dev \
-	    --custom-compile-command "make lock" -o requirements/dev.txt pyproject.toml
-	@$(BIN)/uv pip compile --quiet --python-version 3.13 --python-platform aarch64-manylinux_2_28 \
-	    --generate-hashes --no-emit-index-url --no-emit-find-links \
-	    --custom-compile-command "make lock" -o requirements/functions.txt pyproject.toml
+lock: $(VENV)/.dev  ## Lock the packages again after a change of pyproject.toml
+	@$(LOCK) --universal --python-version 3.11 --extra infra --extra local --extra dev \
+	    -o requirements/dev.txt pyproject.toml
+	@$(LOCK) --universal --python-version 3.11 --extra infra --extra local \
+	    -c requirements/dev.txt -o requirements/local.txt pyproject.toml
+	@printf 'setuptools\nuv\n' | $(LOCK) --universal --python-version 3.11 \
+	    -c requirements/dev.txt -o requirements/build.txt -
+	@$(LOCK) --python-version 3.13 --python-platform aarch64-manylinux_2_28 --group functions \
+	    -c requirements/dev.txt -o requirements/functions.txt
 	@npm install --package-lock-only --silent
 
-catalog: setup  ## Generate the embedded catalogue again after an upgrade of its sources
+LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
+    --custom-compile-command "make lock"
+
+catalog: $(VENV)/.dev  ## Generate the embedded catalogue again after an upgrade of its sources
 	@$(BIN)/python tools/generate_catalog.py
 
 clean:  ## Remove everything that was made
