@@ -32,7 +32,7 @@ class DecisionLines:
     def start(self, kubeconfig: Path, cluster: str, environment: dict[str, str]) -> None:
         """Start it beside the world; nothing waits for it."""
         words = ["top", "--lines", "--kubeconfig", str(kubeconfig), "--cluster", cluster]
-        self._children.begin(_CHILD, ["-m", "infra.local.console", *words], environment=environment)
+        self._children.begin(_CHILD, ["-m", "functions.cli", *words], environment=environment)
         threading.Thread(target=self._follow, name=_CHILD, daemon=True).start()
 
     def stop(self) -> None:

@@ -49,7 +49,7 @@ class LivePage:
         words = ["watch", "--kubeconfig", str(kubeconfig), "--cluster", cluster]
         self._children.begin(
             _CHILD,
-            ["-m", "infra.local.console", *words, "--address-file", str(self._address)],
+            ["-m", "functions.cli", *words, "--address-file", str(self._address)],
             environment=environment,
         )
         threading.Thread(target=self._await, name="page", daemon=True).start()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from functions.cli.main import main, make_parser
 from infra.aws.config import read_config
-from infra.local import console
 from tests.docs import pages
 from tests.docs.pages import ROOT
 
@@ -43,7 +43,7 @@ def test_the_readme_installs_as_the_page_does() -> None:
 def test_what_is_deployed_is_what_is_looked_at_and_attached() -> None:
     _, _, doctor, deploy, attach = map(shlex.split, pages.steps(PAGE, "2. Dovetail"))
     context = dict(word.split("=", 1) for word in deploy if "=" in word)
-    parse = console._parser().parse_args
+    parse = make_parser().parse_args
 
     assert read_config(context.get).clusters == ("prod",)
     assert parse(doctor[1:]).cluster == ["prod"]
@@ -53,7 +53,7 @@ def test_what_is_deployed_is_what_is_looked_at_and_attached() -> None:
 def _bought(capsys: pytest.CaptureFixture[str], *files: Path) -> list[tuple[int, list[str]]]:
     """Return what is bought for the workloads in some files: pods and instance types by node."""
     words = [word for path in files for word in ("-f", str(path))]
-    assert console.main(["plan", *words, "--output", "json"]) == 0
+    assert main(["plan", *words, "--output", "json"]) == 0
     return sorted(
         (len(node["pods"]), [option["instance_type"] for option in node["options"]])
         for node in json.loads(capsys.readouterr().out)["nodes"]

@@ -28,7 +28,7 @@ OWNERS = {"karpenter.sh/provisioner-name": ["provisioner.yaml"], "karpenter.sh/n
 # As it is installed, without a terminal to ask at; the pages' cluster is called prod.
 DOVETAIL = f"""dovetail() {{
     local words=("${{@/#prod/{CLUSTER}}}")
-    {sys.executable} -c 'from infra.local.console import main; raise SystemExit(main())' \\
+    {sys.executable} -c 'from functions.cli.main import main; raise SystemExit(main())' \\
         "${{words[@]}}" --yes
 }}"""
 ALIVE = ("pending", "running", "stopping", "stopped")

@@ -12,8 +12,8 @@ from string import Template
 
 import pytest
 
+from functions.cli.main import main, make_parser
 from infra.aws.config import Config, read_config
-from infra.local import console
 from infra.local.aws.templates.resource_check import NOT_EMULATED
 from infra.local.demo.scenario import scenario_names
 from shared import settings
@@ -41,7 +41,7 @@ MODELS = (
 
 
 def parser() -> argparse.ArgumentParser:
-    return console._parser()
+    return make_parser()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
@@ -105,7 +105,7 @@ def test_the_page_of_scenarios_lists_all() -> None:
 
 def test_the_picture_of_a_plan_is_what_the_command_draws(tmp_path: Path) -> None:
     drawn = tmp_path / "plan.svg"
-    assert console.main(["plan", "-f", str(ROOT / "examples" / "big"), "--svg", str(drawn)]) == 0
+    assert main(["plan", "-f", str(ROOT / "examples" / "big"), "--svg", str(drawn)]) == 0
     assert drawn.read_text(encoding="utf-8") == PICTURE.read_text(encoding="utf-8")
 
 

@@ -32,7 +32,7 @@ def terminal(tmp_path: Path) -> Iterator[dict[str, str]]:
     output = tmp_path / "up.txt"
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "infra.local.console", "up", "--speed", "5"],
+            [sys.executable, "-m", "functions.cli", "up", "--speed", "5"],
             cwd=ROOT,
             env={**os.environ, "TMPDIR": str(temporary)},
             stdout=file,

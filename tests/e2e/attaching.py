@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from infra.local.console import main
+from functions.cli.main import main
 from infra.local.demo.world import CLUSTER, World
 
 _PODS = "api/v1/namespaces/dovetail/pods"

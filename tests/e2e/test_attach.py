@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from infra.local.console import main
+from functions.cli.main import main
 from infra.local.demo.world import CLUSTER, World, WorldOptions
 from tests.e2e.attaching import attach_and_detach
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from infra.local.console import main
+from functions.cli.main import main
 from infra.local.demo.children import ROOT
 from infra.local.demo.cluster_client import read_documents
 from infra.local.demo.observer import Observer

@@ -26,7 +26,7 @@ def demo(cluster: TestCluster, tmp_path: Path) -> Demo:
 
     def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
         report = tmp_path / "report.json"
-        command = [sys.executable, "-m", "infra.local.console", "demo", "--report", str(report)]
+        command = [sys.executable, "-m", "functions.cli", "demo", "--report", str(report)]
         ended = subprocess.run(
             [*command, "--keep-logs", str(tmp_path / "logs"), *cluster.arguments, *arguments],
             capture_output=True,

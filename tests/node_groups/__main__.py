@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import yaml
 
-from infra.local import console
+from functions.cli.main import main as dovetail
 from shared.catalog.reading import embedded_catalog
 from shared.model.quantity import parse_amount, parse_cpu_millis
 from shared.model.resources import CPU, MEMORY, PODS
@@ -155,7 +155,7 @@ def _of_dovetail(case: Case, documents: Sequence[dict[str, Any]], side: str) -> 
         file.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            console.main(["plan", "-f", str(file), "--output", "json"])
+            dovetail(["plan", "-f", str(file), "--output", "json"])
     plan = json.loads(said.getvalue())
     return Row(
         pods=case.told,

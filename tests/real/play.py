@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from infra.local.console import play_scenario
+from infra.local.commands import play_scenario
 from infra.local.demo.scenario import Scenario
 from infra.local.demo.world import World, WorldOptions
 from tests.real.cloud import cloud_controllers

@@ -1,5 +1,6 @@
 """The built page: shipped in the wheel, or built once in a clone."""
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -30,11 +31,15 @@ def build() -> None:
     Raises:
         PermanentError: If it cannot be built; one line that says what to do.
     """
-    if not (PAGE / "package.json").is_file():
+    package = PAGE / "package.json"
+    if not package.is_file():
         raise PermanentError("the page is not in this package: install a released wheel")
     npm = shutil.which("npm")
     if npm is None:
-        raise PermanentError("the page is not built and npm is missing: install Node.js 20.19")
+        needed = json.loads(package.read_text(encoding="utf-8"))["engines"]["node"].lstrip(">=")
+        raise PermanentError(
+            f"the page is not built and npm is missing: install Node.js {needed} or newer"
+        )
     steps = [["run", "build"]]
     if not (PAGE / "node_modules" / ".package-lock.json").is_file():
         steps.insert(0, ["ci", "--silent", "--no-audit", "--no-fund"])

@@ -7,6 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from functions.cli.local_world import HELP
+from infra.local.demo.problem import guarded
+
 _SCORES: Final = "scoreboard.json"
 _LONGEST_SECONDS: Final = 3600.0
 _PLAIN_WIDTH: Final = 160
@@ -61,13 +64,13 @@ def mount(subparsers: Any) -> None:
     raw = argparse.RawDescriptionHelpFormatter
     parser = subparsers.add_parser(
         "break",
-        help="break something in a running `up`, and see what it survives",
+        help=HELP["break"],
         description=_TEXT,
         epilog=_CODES,
         formatter_class=raw,
     )
     _common(parser)
-    parser.set_defaults(run=_run, fault=None)
+    parser.set_defaults(run=guarded(_run), fault=None)
     faults = parser.add_subparsers(metavar="FAULT")
 
     def fault(name: str, title: str, text: str) -> Any:

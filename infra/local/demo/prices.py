@@ -78,7 +78,7 @@ def bound_of(
                 [
                     sys.executable,
                     "-m",
-                    "infra.local.console",
+                    "functions.cli",
                     "plan",
                     "-f",
                     str(path),

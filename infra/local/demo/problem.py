@@ -1,10 +1,28 @@
 """What is told to the person at the terminal, in one line, with what to do."""
 
+import argparse
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 
 class Problem(Exception):  # noqa: N818 - it is not the program's error but the person's news
     """Something the person must know: a missing tool, a busy port, an unreadable file."""
+
+
+def guarded(
+    command: Callable[[argparse.Namespace], int],
+) -> Callable[[argparse.Namespace], int]:
+    """Return a command that tells a problem in one line, and returns 2."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        try:
+            return command(arguments)
+        except Problem as problem:
+            sys.stderr.write(f"dovetail: {problem}\n")
+            return 2
+
+    return run
 
 
 def last_words(log: Path) -> str:

@@ -4,6 +4,8 @@ import base64
 import json
 import secrets
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -178,8 +180,10 @@ class World:
 
     def _synthesise(self) -> None:
         """Start the synthesis; it takes seconds and needs nothing of the world."""
-        if shutil.which("node") is None:
-            raise Problem("node is missing: install Node.js 20 or newer (CDK needs it)")
+        command = [sys.executable, str(ROOT / "tools" / "check_machine.py"), "node"]
+        checked = subprocess.run(command, capture_output=True, text=True, check=False)
+        if checked.returncode != 0:
+            raise Problem(checked.stdout.strip())
         context: dict[str, Any] = {
             "clusters": CLUSTER,
             # No scenario comes near it.

@@ -121,7 +121,7 @@ def _look_at_the_wheel(wheel: Path, folder: Path) -> None:
     assert "infra/cluster/forwarder.yaml" in names
     assert not [name for name in names if name.startswith(("tests/", "tools/"))]
     program = (
-        "from infra.local.console import main\n"
+        "from functions.cli.main import main\n"
         "import shared, sys\n"
         f"assert shared.__file__.startswith({str(folder)!r}), shared.__file__\n"
         f"sys.exit(main(['plan', '-f', {str(make_release.ROOT / 'examples' / 'big')!r}]))\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.console import main
+from functions.cli.main import main
 from shared.catalog.reading import load_catalog
 from tests.local.aws.lab import Lab
 

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from infra.local import console
+from functions.cli.main import main, make_parser
 from infra.local.breaking.faults import BEGIN, told_in_the_end
 from infra.local.breaking.running_world import RunningWorld, find_world
 from infra.local.breaking.scoreboard import Score, Verdict, keep_score, read_scores, table_of
@@ -46,7 +46,7 @@ class Broken:
 
 
 def begin(fault: str, broken: Broken, *words: str) -> Any:
-    arguments = console._parser().parse_args(["break", fault, *words])
+    arguments = make_parser().parse_args(["break", fault, *words])
     return BEGIN[fault](broken.world, arguments)
 
 
@@ -128,7 +128,7 @@ def test_the_help_of_a_fault_says_what_comes_of_it(
     fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        console._parser().parse_args(["break", fault, "--help"])
+        make_parser().parse_args(["break", fault, "--help"])
     assert ended.value.code == 0
     words = capsys.readouterr().out
     assert "--kubeconfig" in words
@@ -150,7 +150,7 @@ def test_bad_words_are_refused_in_one_line(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        console._parser().parse_args(["break", *words])
+        make_parser().parse_args(["break", *words])
     assert ended.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
@@ -214,5 +214,5 @@ def test_without_a_fault_a_world_in_which_nothing_was_broken_says_so(
         "infra.local.breaking.running_world.find_world",
         lambda _: argparse.Namespace(folder=tmp_path),
     )
-    assert console.main(["break"]) == 0
+    assert main(["break"]) == 0
     assert capsys.readouterr().out.startswith("Nothing was broken yet")

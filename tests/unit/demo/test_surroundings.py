@@ -1,21 +1,19 @@
 """What a user's shell sets does not reach the world, and closed pipes end in silence."""
 
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from signal import SIGHUP, SIGINT, SIGTERM
 
 import pytest
 
-from infra.local import console
+from functions.cli.main import main
 from infra.local.cluster_simulator.world import Timing
 from infra.local.demo.problem import Problem
 from infra.local.surroundings import stand_alone
 from infra.local.watcher import Watcher
 
+pytestmark = pytest.mark.usefixtures("signals_as_they_were")
 ROOT = Path(__file__).parents[3]
 
 
@@ -28,14 +26,6 @@ def test_profiles_and_files_of_the_user_are_left_out() -> None:
     assert "NO_PROXY" not in environment
 
 
-@pytest.fixture(autouse=True)
-def signals_as_they_were() -> Iterator[None]:
-    before = [(number, signal.getsignal(number)) for number in (SIGINT, SIGTERM, SIGHUP)]
-    yield
-    for number, handler in before:
-        signal.signal(number, handler)
-
-
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
 def test_loopback_uses_no_proxy(name: str) -> None:
     environment = {name: "http://proxy:3128", "no_proxy": "intra"}
@@ -45,7 +35,7 @@ def test_loopback_uses_no_proxy(name: str) -> None:
 
 
 def test_reader_that_closes_the_pipe_sees_no_traceback() -> None:
-    code = "import sys; from infra.local.console import main; sys.exit(main(['scenarios']))"
+    code = "import sys; from functions.cli.main import main; sys.exit(main(['scenarios']))"
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as output:
@@ -60,7 +50,7 @@ def test_profile_that_does_not_exist_is_named_by_catalog(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nope")
-    assert console.main(["catalog", "--region", "eu-west-1"]) == 2
+    assert main(["catalog", "--region", "eu-west-1"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert "The config profile (nope) could not be found" in lines[0]
@@ -122,6 +112,6 @@ def test_exports_replace_no_file_of_the_user(
 ) -> None:
     mine = tmp_path / "mine"
     mine.write_text("alias k=kubectl", encoding="utf-8")
-    assert console.main(["up", "--exports", str(mine)]) == 2
+    assert main(["up", "--exports", str(mine)]) == 2
     assert "is there already" in capsys.readouterr().err
     assert mine.read_text(encoding="utf-8") == "alias k=kubectl"

@@ -84,7 +84,7 @@ class Karpenter:
         """
         words = ["migrate", "--cluster", self._name, *map(str, wanted["arguments"])]
         ended = subprocess.run(
-            [sys.executable, "-m", "infra.local.console", *words],
+            [sys.executable, "-m", "functions.cli", *words],
             env={**os.environ, **self._environment},
             capture_output=True,
             text=True,

@@ -258,9 +258,9 @@ def test_without_sources_or_npm_it_says_what_to_install(
     monkeypatch.setattr(page_files, "PAGE", tmp_path)
     with pytest.raises(PermanentError, match="install a released wheel"):
         page_files.build()
-    (tmp_path / "package.json").touch()
+    (tmp_path / "package.json").write_text('{"engines": {"node": ">=30.1"}}')
     monkeypatch.setattr("shutil.which", lambda _: None)
-    with pytest.raises(PermanentError, match="npm is missing"):
+    with pytest.raises(PermanentError, match=r"npm is missing: install Node\.js 30\.1 or newer"):
         page_files.build()
 
 

@@ -28,7 +28,7 @@ export interface Served {
 export async function play(recording: string, speed: number): Promise<Served> {
   const folder = mkdtempSync(join(tmpdir(), "dovetail-page-"));
   const file = join(folder, "address");
-  const words = ["-m", "infra.local.console", "watch", "--recording", recording];
+  const words = ["-m", "functions.cli", "watch", "--recording", recording];
   const child = spawn(PYTHON, [...words, "--speed", String(speed), "--address-file", file], {
     cwd: ROOT,
     env: { ...process.env, PYTHONPATH: ROOT },

@@ -1,30 +1,17 @@
 """Bad input ends in one line that says what and how to mend it."""
 
-import io
-import os
-import signal
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from infra.local import console
-from infra.local.demo.scenario import EXAMPLES
+from functions.cli.main import main
+from infra.local import commands
 
-
-@pytest.fixture(autouse=True)
-def signals_as_they_were() -> Iterator[None]:
-    """The command takes over the signals of its process, which here is the tests' own."""
-    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [(signals, signal.getsignal(signals)) for signals in asking]
-    yield
-    for signals, handler in before:
-        signal.signal(signals, handler)
+pytestmark = pytest.mark.usefixtures("signals_as_they_were")
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert console.main(list(words)) == 2
+    assert main(list(words)) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     lines = captured.err.splitlines()
@@ -35,7 +22,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 @pytest.mark.parametrize("speed", ["0", "-1", "abc", "nan", "inf", "1001"])
 def test_a_speed_that_is_none_is_refused(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        console.main(["demo", "--speed", speed])
+        main(["demo", "--speed", speed])
     assert ended.value.code == 2
     assert f"{speed}: give a number above 0, at most 1000" in capsys.readouterr().err
 
@@ -91,6 +78,26 @@ def test_a_folder_without_scenarios_is_named(
     assert line.startswith(f"dovetail: {tmp_path}: holds no scenario")
 
 
+@pytest.mark.parametrize(
+    ("absent", "what"),
+    [({"moto"}, "extra local"), ({"aws_cdk", "moto"}, "extras infra and local")],
+)
+@pytest.mark.parametrize("command", ["demo", "up"])
+def test_a_checkout_without_the_packages_of_a_world_is_told_how_to_install_them(
+    command: str,
+    absent: set[str],
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(
+        commands, "find_spec", lambda name: None if name in absent else commands.__spec__
+    )
+    assert (
+        said(capsys, command) == f"dovetail: not installed: the {what} of this package: make setup"
+    )
+
+
 def test_a_missing_node_js_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +105,7 @@ def test_a_missing_node_js_is_named(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     line = said(capsys, "up")
-    assert line == "dovetail: node is missing: install Node.js 20 or newer (CDK needs it)"
+    assert line == "dovetail: node is missing: install Node.js 20.19 or newer (the CDK needs it)"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -107,88 +114,23 @@ def test_exports_of_a_world_that_runs_are_neither_overwritten_nor_removed(
 ) -> None:
     kubeconfig, exports = tmp_path / "kubeconfig", tmp_path / "world.sh"
     kubeconfig.touch()
-    own = console._write_exports(exports, [f"export KUBECONFIG={kubeconfig}"])
+    own = commands._write_exports(exports, [f"export KUBECONFIG={kubeconfig}"])
     assert said(capsys, "up", "--exports", str(exports)) == (
         f"dovetail: --exports {exports}: belongs to a world that runs: end it, name another file, "
         "or remove this one"
     )
     kubeconfig.unlink()
-    assert console._own_file(exports) == exports
-    console._remove_exports(exports, "another's")
+    assert commands._own_file(exports) == exports
+    commands._remove_exports(exports, "another's")
     assert exports.read_text(encoding="utf-8") == own
-    console._remove_exports(exports, own)
+    commands._remove_exports(exports, own)
     assert not exports.exists()
 
 
 def test_scenarios_are_listed_with_their_titles(capsys: pytest.CaptureFixture[str]) -> None:
-    assert console.main(["scenarios"]) == 0
+    assert main(["scenarios"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(list(Path("examples").glob("*/expect/scenario.yaml")))
     titles = dict(line.split(None, 1) for line in lines)
     assert titles["inflate"] == "Ten pods of one cpu, then none"
     assert len({line.index(titles[name]) for line, name in zip(lines, titles, strict=True)}) == 1
-
-
-# --- the standard output
-
-
-@pytest.mark.parametrize("words", [["scenarios"], ["plan", "--help"], ["replay", "DECISION"]])
-def test_a_full_disk_is_told_in_one_line_and_is_no_answer(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-) -> None:
-    if words[0] == "replay":
-        words = ["replay", saved_decision(tmp_path)]
-    with Path("/dev/full").open("w", encoding="utf-8") as full:
-        monkeypatch.setattr("sys.stdout", full)
-        assert console.main(words) == 2
-    told = capsys.readouterr().err
-    assert told == (
-        "dovetail: standard output: No space left on device: name another file or make room\n"
-    )
-
-
-def test_a_reader_that_has_enough_is_no_failure(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    with os.fdopen(write, "w", encoding="utf-8") as pipe:
-        monkeypatch.setattr("sys.stdout", pipe)
-        assert console.main(["scenarios"]) == 0
-    assert capsys.readouterr().err == ""
-
-
-def test_closed_outputs_are_written_to_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout", None)
-    monkeypatch.setattr("sys.stderr", None)
-    assert console.main(["scenarios"]) == 0
-    assert console.main(["demo", "--scenario", "none"]) == 2
-    sys.stdout.close()
-    sys.stderr.close()
-
-
-def test_letters_that_a_terminal_lacks_are_question_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(kept, encoding="ascii"))
-    monkeypatch.setattr(console, "_scenarios", lambda _: sys.stdout.write("3 × m5\n") and 0)
-    assert console.main(["scenarios"]) == 0
-    assert kept.getvalue() == b"3 ? m5\n"
-
-
-def test_an_error_of_another_file_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_: object) -> int:
-        raise FileNotFoundError("x")
-
-    monkeypatch.setattr(console, "_scenarios", fails)
-    with pytest.raises(FileNotFoundError):
-        console.main(["scenarios"])
-
-
-def saved_decision(folder: Path) -> str:
-    """Return the name of a decision that `plan` saved."""
-    name = str(folder / "decision.json")
-    assert console.main(["plan", "-f", str(EXAMPLES / "big"), "--save", name]) == 0
-    return name

@@ -1,22 +1,22 @@
-"""The `dovetail` command."""
+"""The commands of the local world: `dovetail demo`, `up`, `break` and `scenarios`."""
 
 import argparse
 import functools
-import io
 import json
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from functions.cli.parser import Parser, unwritable
+from functions.cli.local_world import HELP
+from functions.cli.parser import unwritable
 from infra.local.breaking.command import mount as mount_breaking
-from infra.local.demo.problem import Problem
+from infra.local.demo.problem import Problem, guarded
 from infra.local.surroundings import stand_alone
 
 _EXIT_CODES = """exit codes:
@@ -24,7 +24,8 @@ _EXIT_CODES = """exit codes:
   1  an expectation did not hold
   2  bad input: one line says what and how to mend it
 """
-
+# Of each extra that a world needs, a module that it brings.
+_EXTRAS = {"infra": "aws_cdk", "local": "moto"}
 _EXPORTS_BY = "# Written by dovetail up, and removed at its end."
 _KUBECONFIG = "export KUBECONFIG="
 _THEN = """
@@ -40,84 +41,11 @@ Ctrl-C ends it and leaves nothing behind.
 """
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run one command of `dovetail`; return its exit code."""
-    _open_outputs()
-    try:
-        try:
-            return _run(argv)
-        finally:
-            # What does not reach a file or pipe by now is told here, and not at exit.
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader closed the pipe, as `head` does.
-        _let_output_go()
-        return 0
-    except OSError as error:
-        if _takes_output():
-            raise
-        _let_output_go()
-        sys.stderr.write(
-            f"dovetail: standard output: {error.strerror}: name another file or make room\n"
-        )
-        return 2
-
-
-def _run(argv: list[str] | None) -> int:
-    arguments = _parser().parse_args(argv)
-    # On each signal that asks to exit, stop what was started first.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    try:
-        return int(arguments.run(arguments))
-    except Problem as problem:
-        sys.stderr.write(f"dovetail: {problem}\n")
-        return 2
-    except KeyboardInterrupt:
-        return 130
-
-
-def _open_outputs() -> None:
-    """Let everything be printed: a closed output takes it all, a letter it lacks is a `?`."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 -- as long as the process
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
-
-
-def _takes_output() -> bool:
-    """Say whether an error is another file's. What failed may be forgotten: a byte is tried."""
-    try:
-        sys.stdout.write("\n")
-        sys.stdout.flush()
-    except OSError:
-        return False
-    return True
-
-
-def _let_output_go() -> None:
-    """Let the standard output lead nowhere: flushing it at exit must not fail either."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="dovetail",
-        description="An event-driven, serverless node autoscaler for Kubernetes on AWS.",
-        epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    demo = commands.add_parser(
+def mount(subparsers: Any) -> None:
+    """Add the commands; each parsed namespace has a `run` that returns the exit code."""
+    demo = subparsers.add_parser(
         "demo",
-        help="run a scenario on this machine and show what happened",
+        help=HELP["demo"],
         description=(
             "Starts the embedded AWS and Kubernetes APIs, deploys the CDK template into them,\n"
             "plays a scenario and checks what must come of it. Ends by itself.\n\n"
@@ -141,10 +69,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     _speed(demo, "machines boot, pods start and ttls of applied manifests end", usual=5.0)
     _cluster(demo)
-    demo.set_defaults(run=_demo)
-    up = commands.add_parser(
+    demo.set_defaults(run=guarded(_demo))
+    up = subparsers.add_parser(
         "up",
-        help="keep the same world running for kubectl and the aws CLI",
+        help=HELP["up"],
         description=(
             "Starts the same world as demo and keeps it running. Prints a kubeconfig and the AWS\n"
             "endpoint; Ctrl-C leaves nothing behind. Manifests are applied as they are: give\n"
@@ -162,26 +90,25 @@ def _parser() -> argparse.ArgumentParser:
         help="write the exports to this file, to be read with `. FILE`; removed at the end",
     )
     _cluster(up)
-    up.set_defaults(run=_up)
-    mount_breaking(commands)
-    scenarios = commands.add_parser(
+    up.set_defaults(run=guarded(_up))
+    mount_breaking(subparsers)
+    scenarios = subparsers.add_parser(
         "scenarios",
-        help="list the scenarios",
+        help=HELP["scenarios"],
         description=(
             "Lists what demo can play.\n\n  dovetail scenarios\n  dovetail demo --scenario spread"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    scenarios.set_defaults(run=_scenarios)
-    _mount_offline(commands)
-    return parser
+    scenarios.set_defaults(run=guarded(_scenarios))
 
 
-def _mount_offline(commands: Any) -> None:
-    """Add `plan` and `replay`, which need neither cluster nor AWS."""
-    from functions.cli.commands import mount
-
-    mount(commands)
+def _require_packages() -> None:
+    """Raise Problem if this checkout is used without the packages that a world needs."""
+    lacking = [extra for extra, module in _EXTRAS.items() if find_spec(module) is None]
+    if lacking:
+        named = f"extra{'s' if lacking[1:] else ''} {' and '.join(lacking)}"
+        raise Problem(f"not installed: the {named} of this package: make setup")
 
 
 def _speed(parser: argparse.ArgumentParser, what: str, *, usual: float) -> None:
@@ -249,6 +176,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     from infra.local.demo.scenario import EXAMPLES, load_scenario
     from infra.local.demo.screen import print_summary
 
+    _require_packages()
     scenario = load_scenario(arguments.scenario, arguments.examples or EXAMPLES)
     target = None if arguments.report is None else _writable(arguments.report)
     stand_alone(os.environ)
@@ -326,6 +254,7 @@ def _up(arguments: argparse.Namespace) -> int:
     from infra.local.demo.world import World
     from infra.local.watcher import Watcher
 
+    _require_packages()
     console = Console()
     say = functools.partial(say_on, console)
     options = _options(arguments)
@@ -382,7 +311,3 @@ def _remove_exports(path: Path, own: str) -> None:
     with suppress(OSError, UnicodeDecodeError):
         if path.read_text(encoding="utf-8") == own:
             path.unlink()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

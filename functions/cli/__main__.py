@@ -1,0 +1,5 @@
+import sys
+
+from functions.cli.main import main
+
+sys.exit(main())
