@@ -18,6 +18,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 ROOT: Final = Path(__file__).parents[1]
 RUNTIME: Final = ROOT / "requirements" / "functions.txt"
 DEVELOPMENT: Final = ROOT / "requirements" / "dev.txt"
@@ -80,11 +83,34 @@ def licence_of(name: str) -> str:
     return stated or " and ".join(sorted(classified)) or (text[0][:80] if text else "")
 
 
+def brought_by(requirements: Sequence[str]) -> dict[str, metadata.Distribution]:
+    """Return by name the installed packages that are asked for, and what they need themselves.
+
+    Args:
+        requirements: As metadata has them; what an extra asks for is left out.
+
+    Raises:
+        metadata.PackageNotFoundError: If one is not installed.
+    """
+    found: dict[str, metadata.Distribution] = {}
+    asked = [*requirements]
+    while asked:
+        requirement = Requirement(asked.pop())
+        name = canonicalize_name(requirement.name)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        if name not in found:
+            found[name] = metadata.distribution(name)
+            asked += found[name].requires or ()
+    return found
+
+
 def document() -> dict[str, Any]:
-    """Return the bill; runtime packages are required, the others excluded from the product."""
-    shipped = {name.lower() for name, _, _ in pins(RUNTIME)}
+    """Return the bill; what runs in AWS or comes with the wheel is required, the rest excluded."""
+    wheel = brought_by(metadata.requires("dovetail-autoscaler") or ())
+    shipped = {name for name, _, _ in pins(RUNTIME)} | wheel.keys()
     both = {
-        (name.lower(), version): hashes
+        (name, version): hashes
         for lock in (DEVELOPMENT, RUNTIME)
         for name, version, hashes in pins(lock)
     }

@@ -3,11 +3,7 @@
 import hashlib
 import io
 import json
-import os
-import subprocess
-import sys
 import tarfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +13,6 @@ from tools.manifests.chart import chart_files
 from tools.release import make_release
 from tools.release.make_release import Release, ReleaseError, chart_archive, make, notes
 
-EPOCH = 1_700_000_000
 CHANGES = """# Changelog
 
 ## [Unreleased]
@@ -34,15 +29,6 @@ CHANGES = """# Changelog
 
 ## [0.1.0] - 2026-11-01
 """
-
-
-@pytest.fixture
-def release(tmp_path: Path) -> Release:
-    page = tmp_path / "page"
-    (page / "assets").mkdir(parents=True)
-    (page / "index.html").write_text("<title>the page</title>")
-    (page / "assets" / "index.js").write_text("0")
-    return Release(version="0.1.0", epoch=EPOCH, page=page)
 
 
 def test_the_notes_are_what_the_changelog_says_of_the_version() -> None:
@@ -69,7 +55,7 @@ def test_the_chart_is_packed_as_helm_packs_it(release: Release) -> None:
             for member in members
         }
     assert all(member.name.startswith("dovetail/") for member in members)
-    assert {member.mtime for member in members} == {EPOCH}
+    assert {member.mtime for member in members} == {release.epoch}
     assert found == chart_files()
 
 
@@ -85,10 +71,8 @@ def test_a_time_that_is_no_number_is_refused_in_one_line(
     )
 
 
-@pytest.mark.slow
-def test_a_release_is_complete_runs_and_is_the_same_each_time(
-    release: Release, tmp_path: Path
-) -> None:
+@pytest.mark.landing
+def test_a_release_is_complete_and_the_same_each_time(release: Release, tmp_path: Path) -> None:
     parts = make(release, tmp_path / "first")
     again = make(release, tmp_path / "second")
 
@@ -104,35 +88,9 @@ def test_a_release_is_complete_runs_and_is_the_same_each_time(
         part.name: hashlib.sha256(part.read_bytes()).hexdigest() for part in parts[:-1]
     }
     assert json.loads(parts[1].read_text())["bomFormat"] == "CycloneDX"
-    _look_at_the_wheel(parts[3], tmp_path / "installed")
 
 
 def _sums(path: Path) -> Iterator[tuple[str, str]]:
     for line in path.read_text().splitlines():
         digest, name = line.split("  ")
         yield name, digest
-
-
-def _look_at_the_wheel(wheel: Path, folder: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        archive.extractall(folder)
-    assert "functions/cli/watch/built/index.html" in names
-    assert "infra/cluster/forwarder.yaml" in names
-    assert not [name for name in names if name.startswith(("tests/", "tools/"))]
-    program = (
-        "from functions.cli.main import main\n"
-        "import shared, sys\n"
-        f"assert shared.__file__.startswith({str(folder)!r}), shared.__file__\n"
-        f"sys.exit(main(['plan', '-f', {str(make_release.ROOT / 'examples' / 'big')!r}]))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "new nodes for 110 pods" in done.stdout
