@@ -97,7 +97,8 @@ def tls_context(
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if verify else ssl.CERT_NONE)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not file and not text:
-        context.load_default_certs()
+        if urlsplit(url).scheme != "http":
+            context.load_default_certs()
         return context
     try:
         context.load_verify_locations(cafile=file, cadata=text)
