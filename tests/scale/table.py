@@ -45,6 +45,7 @@ class CountedTable:
         self._called = called
         self.lock = threading.RLock()
         self._rows: dict[str, dict[str, Item]] = {}
+        self._bytes: dict[tuple[str, str], int] = {}
         self.reads: Counter[str] = Counter()
         self.writes: Counter[str] = Counter()
 
@@ -61,8 +62,9 @@ class CountedTable:
     @_alone
     def get_item(self, *, Key: Item, **_: Any) -> dict[str, Any]:  # noqa: N803 - DynamoDB's own
         found = self._row(Key)
-        self._read(Key["pk"]["S"], _size(found))
-        self._called("GetItem", _size(found))
+        size = self._size(Key)
+        self._read(Key["pk"]["S"], size)
+        self._called("GetItem", size)
         return {"Item": found} if found is not None else {}
 
     @_alone
@@ -78,7 +80,7 @@ class CountedTable:
                 more = True
                 break
             page.append(rows[sk])
-            size += _size(rows[sk])
+            size += self._bytes[pk, sk]
         self._read(pk, size)
         self._called("Query", size)
         kept = [row for row in page if int(row["expires_at"]["N"]) >= now]
@@ -90,18 +92,19 @@ class CountedTable:
         self._called("UpdateItem", 0)
         before = self._row(asked["Key"])
         if not _holds(asked, before):
-            self._wrote(asked["Key"], _size(before))
+            self._wrote(asked["Key"], self._size(asked["Key"]))
             raise _refused("ConditionalCheckFailedException", Item=before)
         after = _updated(asked, before)
-        self._put(after)
-        self._wrote(asked["Key"], max(_size(before), _size(after)))
+        size = self._size(asked["Key"])
+        self._put(after, _size(after))
+        self._wrote(asked["Key"], max(size, self._size(asked["Key"])))
         return {"Attributes": after}
 
     @_alone
     def delete_item(self, **asked: Any) -> dict[str, Any]:
         self._called("DeleteItem", 0)
         before = self._row(asked["Key"])
-        self._wrote(asked["Key"], _size(before))
+        self._wrote(asked["Key"], self._size(asked["Key"]))
         if not _holds(asked, before):
             raise _refused("ConditionalCheckFailedException", Item=before)
         self._drop(asked["Key"])
@@ -111,30 +114,40 @@ class CountedTable:
     def transact_write_items(self, *, TransactItems: list[Item]) -> dict[str, Any]:  # noqa: N803
         self._called("TransactWriteItems", 0)
         asked = [(kind, request) for item in TransactItems for kind, request in item.items()]
-        held = []
+        held, puts = [], []
         for kind, request in asked:
-            before = self._row(request["Key"])
-            after = _updated(request, before) if kind == "Update" else before
-            self._wrote(request["Key"], max(_size(before), _size(after)), times=2)
+            before, size = self._row(request["Key"]), self._size(request["Key"])
+            if kind == "Update":
+                after = _updated(request, before)
+                puts.append((after, _size(after)))
+                size = max(size, puts[-1][1])
+            self._wrote(request["Key"], size, times=2)
             held.append(_holds(request, before))
         if not all(held):
             reasons = [{"Code": "None" if fine else "ConditionalCheckFailed"} for fine in held]
             raise _refused("TransactionCanceledException", CancellationReasons=reasons)
+        for after, size in puts:
+            self._put(after, size)
         for kind, request in asked:
-            if kind == "Update":
-                self._put(_updated(request, self._row(request["Key"])))
-            elif kind == "Delete":
+            if kind == "Delete":
                 self._drop(request["Key"])
         return {}
 
     def _row(self, key: Item) -> Item | None:
         return self._rows.get(key["pk"]["S"], {}).get(key["sk"]["S"])
 
-    def _put(self, row: Item) -> None:
-        self._rows.setdefault(row["pk"]["S"], {})[row["sk"]["S"]] = row
+    def _size(self, key: Item) -> int:
+        return self._bytes.get((key["pk"]["S"], key["sk"]["S"]), 0)
+
+    def _put(self, row: Item, size: int) -> None:
+        pk, sk = row["pk"]["S"], row["sk"]["S"]
+        self._rows.setdefault(pk, {})[sk] = row
+        self._bytes[pk, sk] = size
 
     def _drop(self, key: Item) -> None:
-        self._rows.get(key["pk"]["S"], {}).pop(key["sk"]["S"], None)
+        pk, sk = key["pk"]["S"], key["sk"]["S"]
+        self._rows.get(pk, {}).pop(sk, None)
+        self._bytes.pop((pk, sk), None)
 
     def _read(self, pk: str, size: int) -> None:
         self.reads[pk] += max(-(-size // 4096), 1)
@@ -190,14 +203,12 @@ def _refused(code: str, **more: Any) -> ClientError:
 
 def _size(value: Any) -> int:
     """Return the bytes of an item or attribute: names and values as text."""
-    if value is None:
-        return 0
     if isinstance(value, dict):
         return sum(
-            len(key) + _size(held) for key, held in value.items() if key not in _TYPES
-        ) + sum(_size(held) for key, held in value.items() if key in _TYPES)
+            _size(held) if key in _TYPES else len(key) + _size(held) for key, held in value.items()
+        )
     if isinstance(value, list):
-        return sum(1 + _size(held) for held in value)
+        return len(value) + sum(map(_size, value))
     return len(str(value))
 
 
