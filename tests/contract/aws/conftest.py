@@ -1,8 +1,11 @@
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
+from botocore.loaders import create_loader
 from moto import mock_aws
+from moto.ec2.models import amis
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
@@ -12,6 +15,18 @@ from tests.contract.aws.values import BUCKET, TABLE, session
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
 from tests.scale.table import CountedTable
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loaded_once() -> Iterator[None]:
+    """Let all sessions share the models of services, and each emulated EC2 know one image.
+
+    Reading models, and making a thousand images, is most of what many tests would take.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("botocore.session.create_loader", cache(create_loader))
+        patch.setattr(amis, "AMIS", [entry for entry in amis.AMIS if entry["ami_id"] == IMAGE])
+        yield
 
 
 @pytest.fixture
@@ -52,12 +67,7 @@ def table(aws: Session) -> str:
 
 
 @pytest.fixture
-def place(aws: Session, monkeypatch: pytest.MonkeyPatch) -> Place:
-    # Loading a thousand images is most of what a test would take.
-    from moto.ec2.models import amis
-
-    few = [entry for entry in amis.AMIS if entry["ami_id"] == IMAGE]
-    monkeypatch.setattr(amis, "AMIS", few)
+def place(aws: Session) -> Place:
     return furnish(aws)
 
 

@@ -14,7 +14,7 @@ TEMPLATE = NodeTemplate(
     subnet_selector=selector_of({"discovery": CLUSTER}),
     security_group_selector=selector_of({"discovery": CLUSTER}),
 )
-# One of the images the emulator knows; listing them all takes a second.
+# One of the images the emulator knows.
 IMAGE = "ami-000050f7a0e5e0224"
 OURS = {keys.TAG_CLUSTER: CLUSTER, f"kubernetes.io/cluster/{CLUSTER}": "owned"}
 

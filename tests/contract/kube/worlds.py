@@ -1,6 +1,7 @@
 """Two worlds with one face: the fake in memory and the adapter on the embedded API server."""
 
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +27,11 @@ CRDS = (
     "node_pools/node_pools.yaml",
     "node_pools/node_classes.yaml",
 )
+
+
+@cache
+def _definitions() -> tuple[dict[str, Any], ...]:
+    return tuple(yaml.safe_load((MANIFESTS / name).read_text()) for name in CRDS)
 
 
 def _keys(image: dict[str, Any], operator: str) -> tuple[str, ...]:
@@ -114,8 +120,8 @@ class OverHttp:
         self.api: KubeApi = connect_endpoint(url, "", lambda: "token")
         self.cluster: Cluster = KubeCluster("c1", self.api, now=lambda: NOW)
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-        for name in CRDS:
-            self.apply(yaml.safe_load((MANIFESTS / name).read_text()))
+        for definition in _definitions():
+            self.apply(definition)
 
     def apply(self, raw: dict[str, Any]) -> None:
         namespace = raw["metadata"].get("namespace", "shop")
