@@ -82,7 +82,7 @@ def test_a_lease_is_taken_over_in_seconds_and_no_other_gets_it_meanwhile(clock: 
 def test_a_lease_that_was_taken_over_is_renewed_when_half_of_it_is_gone(clock: FakeClock) -> None:
     table = SlowTable(clock)
     ledger = ledger_on(table, clock)
-    fill(ledger, clock, MANY)
+    fill(ledger, clock, 200)
     table.slow = True
     lease = ledger.acquire("test", "second", clock.now())
     assert lease is not None
