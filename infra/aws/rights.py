@@ -219,7 +219,14 @@ def _linked_roles(stack: Stack) -> list[str]:
 
 
 def log_statements(log_group_arn: str) -> list[iam.PolicyStatement]:
-    """Allow lines to be written to the function's own log group; it exists already."""
+    """Allow lines to be written to the function's own log group; it exists already.
+
+    Not to create one: Lambda copies lines minutes after an invocation, and with that right would
+    make a log group again that was deleted with the stack.
+
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html and
+    https://github.com/aws/aws-cdk/issues/32689 (2026-11).
+    """
     return [
         iam.PolicyStatement(
             sid="Log",

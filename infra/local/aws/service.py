@@ -41,7 +41,12 @@ class Services:
         region, account = control.region, control.account_id
         self._code_root = Path(tempfile.mkdtemp(prefix="dovetail-functions-"))
         self.permissions = Permissions(account)
-        self.output = FunctionOutput(account_id=account, region=region, folder=options.log_dir)
+        self.output = FunctionOutput(
+            account_id=account,
+            region=region,
+            folder=options.log_dir,
+            may=self.permissions.may,
+        )
         self.invoker = Invoker(
             url=control.url,
             account_id=account,

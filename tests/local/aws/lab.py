@@ -56,6 +56,9 @@ class LaunchFailed(Exception):
     pass
 """
 
+# As AWSLambdaBasicExecutionRole has them.
+LOG_ACTIONS = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents")
+
 
 def package(source: str = HANDLER) -> bytes:
     """A deployment package with one module, functions/app.py."""
@@ -100,11 +103,14 @@ class Lab:
         SigV4Auth(keys, service, access.region).add_auth(request)
         return dict(request.headers.items())
 
-    def role(self) -> str:
-        """Make a role and return its ARN."""
-        made = self.aws.client("iam").create_role(
-            RoleName=self.name("role"), AssumeRolePolicyDocument="{}"
-        )
+    def role(self, *actions: str) -> str:
+        """Make a role that has these actions and return its ARN."""
+        iam, name = self.aws.client("iam"), self.name("role")
+        made = iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")
+        if actions:
+            statement = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
+            document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+            iam.put_role_policy(RoleName=name, PolicyName="given", PolicyDocument=document)
         return str(made["Role"]["Arn"])
 
     def function(self, *, source: str = HANDLER, **settings: Any) -> str:
@@ -113,7 +119,7 @@ class Lab:
         given: dict[str, Any] = {
             "FunctionName": name,
             "Runtime": "python3.13",
-            "Role": self.role(),
+            "Role": self.role(*LOG_ACTIONS),
             "Handler": "functions.app.handler",
             "Code": {"ZipFile": package(source)},
             "Timeout": 5,

@@ -76,6 +76,13 @@ class Permissions:
             self._denied.update((name, action) for action in lacking)
         return f"{name}: {lacking[0]}" if lacking and self.mode == "enforce" else None
 
+    def may(self, role_arn: str, action: str) -> bool:
+        """Return whether a role has an action: what services do under a role takes it in any mode.
+
+        It is not recorded: no code of ours asks for it.
+        """
+        return _covers(self._allowed(role_arn.rsplit("/", 1)[-1]), action)
+
     def check_call(self, authorization: str, operation: str) -> str | None:
         """Return what `check` says of a call by its signature; unsigned calls may do everything."""
         scope = _SCOPE.search(authorization)

@@ -1,6 +1,10 @@
 """Where the output of functions goes: a file per function, and CloudWatch Logs.
 
-The cloud copy is written in batches by a thread and is best effort; the file is not.
+The cloud copy is written in batches by a thread and is best effort; the file is not. Lambda writes
+it under the function's role, some time after the invocation: a log group that was deleted is made
+again if the role allows that, and without the right lines are dropped while the function goes on.
+Source: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html and
+https://github.com/aws/aws-cdk/issues/32689 (2026-11-28).
 """
 
 import threading
@@ -14,16 +18,30 @@ from infra.local.aws.background import repeat
 from infra.local.aws.execution.function import FunctionSpec
 
 FLUSH_SECONDS = 1.0
-_Stream = tuple[str, str]
+_Stream = tuple[str, str, str]
+"""Log group, name of the stream, ARN of the role that writes it."""
 
 
 class FunctionOutput:
-    """Collects the lines all functions print."""
+    """Collects the lines all functions print.
 
-    def __init__(self, *, account_id: str, region: str, folder: Path | None) -> None:
+    Args:
+        folder: Of the files, or None.
+        may: Whether a role, by its ARN, may take an action.
+    """
+
+    def __init__(
+        self,
+        *,
+        account_id: str,
+        region: str,
+        folder: Path | None,
+        may: Callable[[str, str], bool],
+    ) -> None:
         self._account_id = account_id
         self._region = region
         self._folder = folder
+        self._may = may
         self._lock = threading.Lock()
         self._copying = threading.Lock()
         self._life = 0
@@ -63,7 +81,8 @@ class FunctionOutput:
         if not line:
             return
         with self._lock:
-            self._lines[spec.log_group, stream].append((int(time.time() * 1000), line))
+            rows = self._lines[spec.log_group, stream, spec.role]
+            rows.append((int(time.time() * 1000), line))
             if self._folder is not None:
                 with (self._folder / f"{spec.name}.log").open("a", encoding="utf-8") as file:
                     file.write(line + "\n")
@@ -73,14 +92,19 @@ class FunctionOutput:
         with self._copying:
             with self._lock:
                 lines, self._lines = self._lines, defaultdict(list)
-            for (group, stream), events in sorted(lines.items()):
-                self._put_lines(group, stream, events)
+            for (group, stream, role), events in sorted(lines.items()):
+                self._put_lines(group, stream, role, events)
 
-    def _put_lines(self, group: str, stream: str, events: list[tuple[int, str]]) -> None:
+    def _put_lines(self, group: str, stream: str, role: str, events: list[tuple[int, str]]) -> None:
         logs = backend("logs", self._account_id, self._region)
-        logs.ensure_log_group(group)
-        if stream not in logs.groups[group].streams:
-            logs.create_log_stream(group, stream)
-        logs.put_log_events(
-            group, stream, [{"timestamp": at, "message": text} for at, text in events]
-        )
+        if self._may(role, "logs:CreateLogGroup"):
+            logs.ensure_log_group(group)
+        # Looked up once: another thread may delete it meanwhile, and the lines with it.
+        log = logs.groups.get(group)
+        if log is None:
+            return
+        if stream not in log.streams and self._may(role, "logs:CreateLogStream"):
+            log.create_log_stream(stream)
+        if stream in log.streams and self._may(role, "logs:PutLogEvents"):
+            rows = [{"timestamp": at, "message": text} for at, text in events]
+            log.put_log_events(stream, rows)

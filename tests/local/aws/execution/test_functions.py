@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.aws.lab import Lab, package
+from tests.local.aws.lab import LOG_ACTIONS, Lab, package
 
 
 @pytest.fixture
@@ -119,20 +119,57 @@ def test_new_code_and_new_settings_get_fresh_environments(lab: Lab) -> None:
     assert third == "new"
 
 
-def test_output_reaches_the_file_and_the_log_group(lab: Lab, function: str, log_dir: Path) -> None:
-    lab.invoke(function, {"do": "print", "text": "a line to find"})
+def print_line(lab: Lab, function: str, text: str, log_dir: Path) -> None:
+    """Have a function print a line; it is on its way to the log group when this returns."""
+    lab.invoke(function, {"do": "print", "text": text})
+    file = log_dir / f"{function}.log"
+    lab.wait(lambda: file.exists() and text in file.read_text())
+
+
+def logged(lab: Lab, function: str) -> list[str]:
+    """The lines in the log group of a function; none where it has no group."""
     logs = lab.aws.client("logs")
-    group = f"/aws/lambda/{function}"
+    try:
+        events = logs.filter_log_events(logGroupName=f"/aws/lambda/{function}")["events"]
+    except logs.exceptions.ResourceNotFoundException:
+        return []
+    return [event["message"] for event in events]
 
-    def found() -> bool:
-        try:
-            events = logs.filter_log_events(logGroupName=group, filterPattern="")["events"]
-        except ClientError:
-            return False
-        return any("a line to find" in event["message"] for event in events)
 
-    lab.wait(found)
-    assert "a line to find" in (log_dir / f"{function}.log").read_text()
+def copy_line(lab: Lab, function: str, text: str, log_dir: Path) -> None:
+    """Have a function print a line, and wait until it is in the log group, too."""
+    print_line(lab, function, text, log_dir)
+    lab.wait(lambda: text in logged(lab, function))
+
+
+def test_output_reaches_the_file_and_the_log_group(lab: Lab, function: str, log_dir: Path) -> None:
+    copy_line(lab, function, "a line to find", log_dir)
+
+
+def test_a_late_line_makes_a_deleted_log_group_again(
+    lab: Lab, function: str, log_dir: Path
+) -> None:
+    copy_line(lab, function, "early", log_dir)
+    lab.aws.client("logs").delete_log_group(logGroupName=f"/aws/lambda/{function}")
+    copy_line(lab, function, "late", log_dir)
+    assert logged(lab, function) == ["late"]
+
+
+@pytest.mark.parametrize("lacking", LOG_ACTIONS)
+def test_lines_are_dropped_where_the_role_lacks_a_right(
+    lab: Lab, function: str, lacking: str, log_dir: Path
+) -> None:
+    rights = (action for action in LOG_ACTIONS if action != lacking)
+    muted = lab.function(Role=lab.role(*rights))
+    print_line(lab, muted, "a line", log_dir)
+    # All that is on its way is copied at a time: after the second, the first is done with.
+    copy_line(lab, function, "first", log_dir)
+    copy_line(lab, function, "second", log_dir)
+    made = lab.aws.client("logs").describe_log_groups()["logGroups"]
+    assert logged(lab, muted) == []
+    assert (f"/aws/lambda/{muted}" in {group["logGroupName"] for group in made}) == (
+        lacking != "logs:CreateLogGroup"
+    )
 
 
 def test_invocations_are_recorded(lab: Lab) -> None:
