@@ -8,8 +8,6 @@ import json
 import os
 import queue
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -18,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.local.aws.execution.function import FunctionSpec
+from infra.local.aws.execution.template import Template
 from infra.local.aws.listener import LOOPBACK, Environ, Listener, StartResponse
 
 INIT_SECONDS = 60.0
-_WORKER = Path(__file__).with_name("worker.py")
 _INVOCATION = "/2018-06-01/runtime/invocation/"
 
 
@@ -60,6 +58,7 @@ class ExecutionEnvironment:
     def __init__(
         self,
         spec: FunctionSpec,
+        template: Template,
         *,
         folder: Path,
         variables: Mapping[str, str],
@@ -74,26 +73,31 @@ class ExecutionEnvironment:
         self._init_failure: Outcome | None = None
         self._listener = Listener(self._runtime_api)
         self._listener.start()
-        self._process = subprocess.Popen(  # fixed command, code from the deployed asset
-            [sys.executable, "-P", "-u", str(_WORKER), spec.handler],
-            cwd=folder,
-            env=dict(variables) | {"AWS_LAMBDA_RUNTIME_API": f"{LOOPBACK}:{self._listener.port}"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            process_group=0,
-        )
+        ours, theirs = os.pipe()
+        lifeline, held = os.pipe()
+        self._output, self._lifeline = os.fdopen(ours, "rb"), os.fdopen(held, "wb")
+        try:
+            self._worker = template.fork(
+                spec.handler,
+                folder,
+                dict(variables) | {"AWS_LAMBDA_RUNTIME_API": f"{LOOPBACK}:{self._listener.port}"},
+                lifeline=lifeline,
+                output=theirs,
+            )
+        finally:
+            os.close(lifeline)
+            os.close(theirs)
         threading.Thread(target=self._follow_output, daemon=True).start()
 
     @property
     def pid(self) -> int:
         """Process id of the worker."""
-        return self._process.pid
+        return self._worker.pid
 
     @property
     def is_alive(self) -> bool:
         """Whether the worker still runs."""
-        return self._process.poll() is None
+        return self._worker.is_alive
 
     @property
     def is_usable(self) -> bool:
@@ -125,20 +129,17 @@ class ExecutionEnvironment:
     def kill(self) -> None:
         """End the process group at once and free the port."""
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(self._worker.pid, signal.SIGKILL)
         self._inbox.put(None)
-        self._process.wait()
-        if self._process.stdin:
-            with suppress(OSError):
-                self._process.stdin.close()
+        self._worker.wait()
+        self._lifeline.close()
         threading.Thread(target=self._listener.stop, daemon=True).start()
 
     def _follow_output(self) -> None:
-        assert self._process.stdout is not None
-        for raw in self._process.stdout:
-            self._on_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
-        self._process.stdout.close()
-        code = self._process.wait()
+        with self._output:
+            for raw in self._output:
+                self._on_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
+        code = self._worker.wait()
         how = f"exit status {code}" if code >= 0 else f"signal: {signal.Signals(-code).name}"
         failure = Outcome.failure("Runtime.ExitError", f"Runtime exited with error: {how}")
         if not self._ready.is_set():

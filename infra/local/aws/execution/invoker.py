@@ -156,7 +156,7 @@ class Invoker:
 
     def stop(self) -> None:
         """End all environments."""
-        self._pool.kill_all()
+        self._pool.stop()
 
     def _enter(self, spec: FunctionSpec) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from infra.local.aws.execution.environment import ExecutionEnvironment, Invocation, Outcome
 from infra.local.aws.execution.function import FunctionSpec
+from infra.local.aws.execution.template import Template
 
 IDLE_PER_WORKER = 3
 """Idle environments kept per allowed busy one, so that ten functions do not evict each other."""
@@ -25,6 +26,7 @@ class EnvironmentPool:
     def __init__(self, prepare: Starter, *, workers: int) -> None:
         self._prepare = prepare
         self._workers = workers
+        self._template = Template()
         self._changed = threading.Condition()
         self._idle: list[ExecutionEnvironment] = []
         self._busy: set[ExecutionEnvironment] = set()
@@ -34,15 +36,12 @@ class EnvironmentPool:
     def run(self, spec: FunctionSpec, invocation: Invocation) -> tuple[Outcome, bool]:
         """Run one invocation; the flag says whether a new environment was started for it."""
         self._await_turn()
-        environment, cold = None, False
+        environment, cold, failure = None, False, None
         try:
             environment = self._warm(spec)
             if environment is None:
-                cold = True
-                environment, failure = self._start(spec)
-                if failure is not None:
-                    return failure, cold
-            return environment.invoke(invocation), cold
+                environment, cold, failure = self._start(spec)
+            return failure or environment.invoke(invocation), cold
         finally:
             self._give_back(environment)
 
@@ -60,12 +59,17 @@ class EnvironmentPool:
         return len(doomed)
 
     def kill_all(self) -> None:
-        """End every environment, also the busy ones (reset and shutdown)."""
+        """End every environment, also the busy ones."""
         with self._changed:
             doomed = [*self._idle, *self._busy]
             self._idle.clear()
         for environment in doomed:
             environment.kill()
+
+    def stop(self) -> None:
+        """End every environment and what they are forked from."""
+        self.kill_all()
+        self._template.stop()
 
     def _await_turn(self) -> None:
         with self._changed:
@@ -91,18 +95,22 @@ class EnvironmentPool:
             environment.kill()
         return found
 
-    def _start(self, spec: FunctionSpec) -> tuple[ExecutionEnvironment, Outcome | None]:
-        folder, variables, on_line = self._prepare(spec)
+    def _start(self, spec: FunctionSpec) -> tuple[ExecutionEnvironment, bool, Outcome | None]:
+        """Start an environment, unless one is free by the time that it is its turn."""
         with self._starts:
+            freed = self._warm(spec)
+            if freed is not None:
+                return freed, False, None
+            folder, variables, on_line = self._prepare(spec)
             environment = ExecutionEnvironment(
-                spec, folder=folder, variables=variables, on_line=on_line
+                spec, self._template, folder=folder, variables=variables, on_line=on_line
             )
             with self._changed:
                 self._busy.add(environment)
             failure = environment.wait_ready()
         if failure is not None:
             environment.kill()
-        return environment, failure
+        return environment, True, failure
 
     def _give_back(self, environment: ExecutionEnvironment | None) -> None:
         doomed: list[ExecutionEnvironment] = []

@@ -11,15 +11,19 @@ from infra.local.aws.execution.function import FunctionSpec
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV")
 
 
+def inherited() -> dict[str, str]:
+    """Return what reaches a worker of the server's own environment.
+
+    Nothing else does, so a developer's AWS profile or proxy settings cannot change what a function
+    does.
+    """
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
+
+
 def surroundings(
     spec: FunctionSpec, *, url: str, region: str, folder: Path, stream: str
 ) -> dict[str, str]:
-    """Build the environment of one worker, without credentials.
-
-    Nothing else of the server's own environment reaches a handler, so a developer's AWS
-    profile or proxy settings cannot change what a function does.
-    """
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    """Build the environment of one worker, without credentials."""
     lambda_own = {
         "_HANDLER": spec.handler,
         "AWS_DEFAULT_REGION": region,
@@ -44,4 +48,4 @@ def surroundings(
         "PYTHONPATH": str(folder),
         "PYTHONSAFEPATH": "1",
     }
-    return inherited | lambda_own | dict(spec.variables) | local
+    return inherited() | lambda_own | dict(spec.variables) | local

@@ -1,11 +1,23 @@
 import http.client
 import json
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.local.aws.lab import LOG_ACTIONS, Lab, package
+
+MODULE = """
+import os, random, sys, time
+STATE = {"colour": os.environ["COLOUR"], "random": random.random(), "path": sys.path[0]}
+
+def handler(event, context):
+    time.sleep(event.get("seconds", 0))
+    return STATE | {"pid": os.getpid(), "parent": os.getppid(), "folder": os.getcwd()}
+"""
 
 
 @pytest.fixture
@@ -40,6 +52,28 @@ def test_a_warm_environment_is_used_again(lab: Lab, function: str) -> None:
     pids = {lab.invoke(function, {})[0]["pid"] for _ in range(20)}
     assert len(pids) == 1
     assert [row["cold"] for row in lab.invocations(function)] == [True] + [False] * 19
+
+
+def test_each_environment_runs_the_code_of_its_module(lab: Lab) -> None:
+    names = [
+        lab.function(source=MODULE, Environment={"Variables": {"COLOUR": colour}})
+        for colour in ("green", "blue")
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(lab.invoke, name, {"seconds": 1}) for name in names * 2]
+        states = [call.result()[0] for call in calls]
+    assert [state["colour"] for state in states] == ["green", "blue"] * 2
+    assert len({state["random"] for state in states}) == len({state["pid"] for state in states})
+    assert {state["path"] for state in states} == {state["folder"] for state in states}
+
+
+def test_environments_start_when_what_they_are_forked_from_was_killed(lab: Lab) -> None:
+    name = lab.function(source=MODULE, Environment={"Variables": {"COLOUR": "green"}})
+    before, _ = lab.invoke(name, {})
+    os.kill(before["parent"], signal.SIGKILL)
+
+    # The environment lives on until the server knows of it.
+    lab.wait(lambda: lab.invoke(name, {})[0]["pid"] != before["pid"])
 
 
 def test_an_exception_keeps_its_class_and_the_environment(lab: Lab, function: str) -> None:
