@@ -57,11 +57,13 @@ def keep(name: str, paths: list[str]) -> None:
 
 
 def told(output: str) -> tuple[list[str], str]:
-    """Return what a suite said besides its progress, and its counts such as `12 passed`."""
+    """Return what pytest said besides its progress, and its counts such as `12 passed`."""
     lines = [line for line in output.splitlines() if line.strip()]
-    said = [line for line in lines if not re.fullmatch(r"[.sxX]+ +\[ *\d+%\]", line)]
-    counts = re.fullmatch(r"(?:=+ )?(.* passed.*) in [\d.]+s.*", said[-1]) if said else None
-    return (said[:-1], f"{counts[1]}, ") if counts else (said, "")
+    counts = re.fullmatch(r"(?:=+ )?(.* passed.*) in [\d.]+s.*", lines[-1]) if lines else None
+    if counts is None:
+        return [], ""
+    said = [line for line in lines[:-1] if not re.fullmatch(r"[.sxX]+ +\[ *\d+%\]", line)]
+    return said, f"{counts[1]}, "
 
 
 def main() -> int:
