@@ -21,10 +21,11 @@ from tests.infra.templates import (
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The app, synthesised once, with the security rules on."""
+    """The app, with the security rules on."""
     ceilings = ",".join(f"{name}:{CEILINGS[name] or 'none'}" for name in CLUSTERS)
     return synthesized(
-        tmp_path_factory.mktemp("assembly"),
+        tmp_path_factory,
+        "assembly",
         clusters=",".join(CLUSTERS),
         max_price_per_hour=ceilings,
         nag="true",

@@ -1,11 +1,15 @@
 """Reading synthesised templates as CloudFormation would."""
 
+import fcntl
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from infra.aws.app import build_app
 
@@ -34,9 +38,17 @@ def cluster_stack(name: str) -> str:
     return f"DovetailCluster-{name}"
 
 
-def synthesized(folder: Path, **context: str) -> Path:
-    """Synthesise the app of a context without its bundle; return the folder."""
-    build_app({"bundle": "code", **context}, outdir=str(folder)).synth()
+def synthesized(factory: pytest.TempPathFactory, name: str, **context: str) -> Path:
+    """Return the folder of the app, without its bundle, synthesised once for all workers."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / f"synthesized-{name}"
+    with (shared / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            made = factory.mktemp(name)
+            build_app({"bundle": "code", **context}, outdir=str(made)).synth()
+            made.rename(folder)
     return folder
 
 

@@ -18,7 +18,8 @@ PARAMETER = f"arn:aws:ssm:{asked.REGION}:{asked.ACCOUNT}:parameter/dovetail/clus
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return synthesized(
-        tmp_path_factory.mktemp("nodes"),
+        tmp_path_factory,
+        "nodes",
         clusters="prod",
         max_price_per_hour="prod:none",
         nag="true",

@@ -2,9 +2,11 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -24,70 +26,79 @@ from tools import deploy_local
 CLUSTER = "demo"
 
 
+Findings = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+class Deployed(NamedTuple):
+    """An account in which a cluster runs, and what was found before and after the deployment."""
+
+    aws: EmbeddedAws
+    before: Findings
+    after: Findings
+
+
 @pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedAws]:
-    with EmbeddedAws() as running:
-        yield running
+def deployed(assembly: Path) -> Iterator[Deployed]:
+    """Return the account; tests leave it as it was."""
+    with EmbeddedAws() as server, pytest.MonkeyPatch.context() as patch:
+        server.control("seed", deploy_local.seeds(read_assembly(assembly)))
+        for name in ("AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_REGION"):
+            patch.delenv(name, raising=False)
+        for name, value in server.access.environment.items():
+            patch.setenv(name, value)
+        before = findings()
+        deploy(assembly, server.access, (CONTROL_PLANE, cluster_stack(CLUSTER)))
+        yield Deployed(server, before, findings())
 
 
 @pytest.fixture
-def here(server: EmbeddedAws, assembly: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedAws:
-    """An account of this test alone, in which a cluster runs and nothing is deployed."""
-    server.reset()
-    server.control("seed", deploy_local.seeds(read_assembly(assembly)))
-    for name in ("AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_REGION"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in server.access.environment.items():
-        monkeypatch.setenv(name, value)
-    return server
+def here(deployed: Deployed) -> EmbeddedAws:
+    return deployed.aws
 
 
-def findings(capsys: pytest.CaptureFixture[str]) -> dict[str, list[dict[str, Any]]]:
+def findings() -> Findings:
     """Run the command as a user does; return what it finds, by kind."""
     parser = argparse.ArgumentParser()
     doctor.mount(parser.add_subparsers())
     command = ["doctor", "--prerequisites", "--cluster", CLUSTER, "--output", "json"]
     parsed = parser.parse_args(command)
-    parsed.run(parsed)
-    (found,) = json.loads(capsys.readouterr().out)
+    with redirect_stdout(StringIO()) as said:
+        parsed.run(parsed)
+    (found,) = json.loads(said.getvalue())
     kinds: dict[str, list[dict[str, Any]]] = {}
     for finding in found["findings"]:
         kinds.setdefault(finding["kind"], []).append(finding)
     return kinds
 
 
-def test_each_step_of_a_deployment_takes_a_finding_away(
-    here: EmbeddedAws, assembly: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = findings(capsys)
+def test_each_step_of_a_deployment_takes_a_finding_away(deployed: Deployed) -> None:
+    before, after = deployed.before, deployed.after
     assert "not-attached" in before
     # refresh_catalog makes them once it is deployed.
     assert not set(before) & {"authentication-mode", "service-linked-role"}
-    deploy(assembly, here.access, (CONTROL_PLANE, cluster_stack(CLUSTER)))
-    after = findings(capsys)
     assert not set(after) & {"not-attached", "access-entry"}
     # The embedded API knows no quotas, and there is no cluster behind its endpoint.
     unknown = {"quotas", "concurrency", "autoscalers", "launch-rights", "node-role"}
     assert {entry["subject"] for entry in after.get("not-checked", ())} <= unknown
-    _lose_and_mend_entries(here, capsys)
 
 
 def test_a_lost_agent_is_found_and_the_command_that_is_printed_brings_it_back(
-    here: EmbeddedAws, capsys: pytest.CaptureFixture[str]
+    here: EmbeddedAws,
 ) -> None:
     eks = here.client("eks")
-    assert "identity-agent" not in findings(capsys)
+    assert "identity-agent" not in findings()
     eks.delete_addon(clusterName=CLUSTER, addonName="eks-pod-identity-agent")
-    (found,) = findings(capsys)["identity-agent"]
+    (found,) = findings()["identity-agent"]
     words = found["command"].split()
     assert words[:3] == ["aws", "eks", "create-addon"]
     given = dict(zip(words[3::2], words[4::2], strict=True))
     eks.create_addon(clusterName=given["--cluster-name"], addonName=given["--addon-name"])
-    assert "identity-agent" not in findings(capsys)
+    assert "identity-agent" not in findings()
 
 
-def _lose_and_mend_entries(here: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:
-    """A lost access entry is found, and the command that is printed makes it again."""
+def test_a_lost_access_entry_is_found_and_the_command_that_is_printed_makes_it_again(
+    here: EmbeddedAws,
+) -> None:
     eks = here.client("eks")
     account = _account()
     attachment = account.attachment()
@@ -100,11 +111,11 @@ def _lose_and_mend_entries(here: EmbeddedAws, capsys: pytest.CaptureFixture[str]
     )
     for arn in roles:
         eks.delete_access_entry(clusterName=CLUSTER, principalArn=arn)
-    found = findings(capsys)["access-entry"]
+    found = findings()["access-entry"]
     assert {entry["subject"] for entry in found} == {arn.rsplit("/", 1)[1] for arn in roles}
     for entry in found:
         eks.create_access_entry(**_arguments(entry["command"]))
-    assert "access-entry" not in findings(capsys)
+    assert "access-entry" not in findings()
     kinds = {
         access_entry.principal: (access_entry.kind, access_entry.groups)
         for access_entry in account.access_entries()
@@ -114,9 +125,8 @@ def _lose_and_mend_entries(here: EmbeddedAws, capsys: pytest.CaptureFixture[str]
 
 
 def test_what_selectors_find_and_what_the_node_role_has_is_read(
-    here: EmbeddedAws, assembly: Path
+    here: EmbeddedAws,
 ) -> None:
-    deploy(assembly, here.access, (CONTROL_PLANE, cluster_stack(CLUSTER)))
     account = _account()
     tagged = {f"kubernetes.io/cluster/{CLUSTER}": "*"}
     both = NodeTemplate(

@@ -23,7 +23,7 @@ FOR_EC2 = {**BY_EC2, "kms:GrantIsForAWSResource": "true"}
 
 @pytest.fixture(scope="module")
 def rights(tmp_path_factory: pytest.TempPathFactory) -> Grants:
-    folder = synthesized(tmp_path_factory.mktemp("keys"), **PROD, kms_keys=KEY)
+    folder = synthesized(tmp_path_factory, "keys", **PROD, kms_keys=KEY)
     return Grants({"prod": Template(folder / f"{cluster_stack('prod')}.template.json")})
 
 

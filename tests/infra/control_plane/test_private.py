@@ -31,7 +31,8 @@ CALLERS = tuple(asked.RIGHTS)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return synthesized(
-        tmp_path_factory.mktemp("private"),
+        tmp_path_factory,
+        "private",
         clusters="prod,staging",
         max_price_per_hour="prod:none,staging:none",
         nag="true",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cfnlint.api import lint_all
 
 from infra.aws.app import main
 from infra.aws.config import ConfigError
@@ -25,9 +24,12 @@ def test_no_finding_of_the_security_rules_is_unexplained(
     assert [violation["ruleName"] for violation in reports[0]["violations"]] == []
 
 
+@pytest.mark.landing
 def test_templates_are_clean_for_cfn_lint(
     control_plane: Template, clusters: Mapping[str, Template]
 ) -> None:
+    from cfnlint.api import lint_all
+
     # W3005: CDK writes dependencies that a reference implies already; harmless.
     for template in (control_plane, *clusters.values()):
         found = lint_all(template.path.read_text())
@@ -79,6 +81,7 @@ def test_without_the_packages_one_line_says_what_to_do() -> None:
     assert done.stderr == "dovetail: No module named 'aws_cdk'; run `make setup` first\n"
 
 
+@pytest.mark.landing
 def test_the_command_in_cdk_json_synthesises_without_credentials(tmp_path: Path) -> None:
     settings = json.loads((ROOT / "cdk.json").read_text())
     environment = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}

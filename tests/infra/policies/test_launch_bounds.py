@@ -42,7 +42,8 @@ FOREIGN: tuple[Mapping[str, str], ...] = (
 def chosen(tmp_path_factory: pytest.TempPathFactory) -> Grants:
     """Two clusters, one of which may use a subnet without tags; metadata is left open."""
     folder = synthesized(
-        tmp_path_factory.mktemp("bounds"),
+        tmp_path_factory,
+        "bounds",
         clusters="prod,staging",
         max_price_per_hour="prod:none,staging:none",
         launch_resources=f"prod:{LISTED}",

@@ -23,7 +23,8 @@ OURS = {"aws:ResourceTag/kubernetes.io/cluster/prod": "owned"}
 def lent(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Template]:
     """Two clusters, one of which is being migrated, with the security rules on."""
     folder = synthesized(
-        tmp_path_factory.mktemp("migration"),
+        tmp_path_factory,
+        "migration",
         clusters="prod,staging",
         max_price_per_hour="prod:none,staging:none",
         migrators=f"prod:{ADMIN}",

@@ -87,6 +87,7 @@ def test_the_asset_changes_with_the_code_and_only_with_it(source: Path, tmp_path
     assert third != second
 
 
+@pytest.mark.landing
 def test_the_full_asset_has_the_locked_packages_beside_the_code(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +106,7 @@ def test_the_full_asset_has_the_locked_packages_beside_the_code(
     assert first.name != second.name
 
 
+@pytest.mark.landing
 def test_the_full_asset_changes_with_what_is_left_out_of_it(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,8 @@ from tests.unit.launching.launches import two_nodes
 from tests.unit.worlds import SECOND, World
 from tools.cost_model import assumed
 
+pytestmark = pytest.mark.landing
+
 TABLE = "ledger"
 # The sizes of rows differ with names of clusters and Provisioners.
 SLACK = 1.25

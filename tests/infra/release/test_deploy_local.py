@@ -13,6 +13,8 @@ from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.templates.resource_check import missing_resources, not_emulated
 from tools import deploy_local
 
+pytestmark = pytest.mark.landing
+
 # What outlives the stacks unless the deployment is for trying out.
 KEPT = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"}
 

@@ -125,10 +125,17 @@ def test_the_deployment_builds_one_image_for_both_architectures(
     assert len(names) == 1
 
 
-def test_an_image_that_exists_is_taken_without_docker(tmp_path: Path) -> None:
+@pytest.mark.landing
+def test_an_image_that_exists_is_taken_without_docker(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     named = "registry.example/dovetail/forwarder:1"
     folder = synthesized(
-        tmp_path, clusters="prod", max_price_per_hour="prod:25", forwarder_image=named
+        tmp_path_factory,
+        "image",
+        clusters="prod",
+        max_price_per_hour="prod:25",
+        forwarder_image=named,
     )
     template = Template(folder / f"{cluster_stack('prod')}.template.json")
     (parameter,) = template.of("AWS::SSM::Parameter")

@@ -11,6 +11,8 @@ import pytest
 
 from tools import check_installed, make_bundle, make_sbom
 
+pytestmark = pytest.mark.landing
+
 
 def test_every_locked_package_is_in_the_bill_with_its_hashes() -> None:
     bill = make_sbom.document()
