@@ -10,6 +10,7 @@ from infra.local.aws.repairs import (
     machines,
     permissions,
     queues,
+    speed,
     templates,
 )
 from infra.local.aws.repairs.registry import MOTO_VERSION, REPAIRS, apply_repairs, repair
@@ -24,5 +25,6 @@ __all__ = [
     "permissions",
     "queues",
     "repair",
+    "speed",
     "templates",
 ]
