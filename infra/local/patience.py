@@ -10,14 +10,13 @@ has: the second figure is the time spent waiting on a run queue, in nanoseconds)
 import os
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
 _NANOS: Final = 1_000_000_000
 # Even where all processes wait, so much of the time counts: a limit ends some time.
 _LEAST_SHARE: Final = 0.05
 _LOOK_SECONDS: Final = 0.5
-_PROC: Final = Path("/proc")
+_PROC: Final = "/proc"
 
 
 class Patience:
@@ -61,28 +60,45 @@ class Patience:
 
 def waits_below(ancestor: int) -> dict[int, int]:
     """Return the nanoseconds that each thread of a process and of those below it has waited."""
-    parents = {int(path.name): _parent(path) for path in _PROC.glob("[0-9]*")}
+    parents = {pid: _parent(pid) for pid in _numbers(_PROC)}
     below, size = {ancestor}, 0
     while len(below) > size:
         size = len(below)
         below |= {pid for pid, parent in parents.items() if parent in below}
     return {
-        int(thread.name): _waited(thread)
+        thread: _waited(f"{_PROC}/{pid}/task/{thread}/schedstat")
         for pid in below
-        for thread in (_PROC / str(pid)).glob("task/[0-9]*")
+        for thread in _numbers(f"{_PROC}/{pid}/task")
     }
 
 
-def _parent(process: Path) -> int:
+def _numbers(folder: str) -> list[int]:
     try:
-        # The name of the program, in parentheses, may contain anything.
-        return int((process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+        return [int(found.name) for found in os.scandir(folder) if found.name.isdecimal()]
+    except OSError:
+        return []
 
 
-def _waited(thread: Path) -> int:
+def _parent(pid: int) -> int:
+    # The name of the program, in parentheses, may contain anything.
+    words = _read(f"{_PROC}/{pid}/stat").rpartition(b")")[2].split()
+    return int(words[1]) if len(words) > 1 else 0
+
+
+def _waited(file: str) -> int:
+    words = _read(file).split()
+    return int(words[1]) if len(words) > 1 else 0
+
+
+def _read(file: str) -> bytes:
+    """Return a file of /proc, as much of it as is needed; empty when its process is gone."""
     try:
-        return int((thread / "schedstat").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+        descriptor = os.open(file, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 512)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)

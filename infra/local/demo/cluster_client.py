@@ -175,7 +175,7 @@ def read_documents(paths: Iterable[Path]) -> list[Object]:
     found: list[Object] = []
     for path in paths:
         try:
-            documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+            documents = list(yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader))
         except (OSError, yaml.YAMLError) as error:
             raise Problem(f"{path}: cannot be read: {str(error).splitlines()[0]}") from error
         found.extend(document for document in documents if document)

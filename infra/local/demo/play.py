@@ -215,10 +215,10 @@ class Player:
 
     def _await(self, step: Step) -> tuple[tuple[str, str], ...]:
         """Wait until every expectation of the step holds in one and the same reading."""
-        patience = Patience()
+        ends = self._patience.served() + step.within_seconds
         while True:
             failures = self._failures(step.expects)
-            if not failures or patience.served() > step.within_seconds:
+            if not failures or self._patience.served() > ends:
                 return failures
             time.sleep(_LOOK_SECONDS)
 
