@@ -195,8 +195,10 @@ class _Sources:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def live(self) -> "Live":
-        """Return the cluster, watched from now on."""
+    def live(self, *, proves: bool = True) -> "Live":
+        """Return the cluster, watched from now on, with its bound or without."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
         from functions.cli.inputs import read_catalog  # noqa: PLC0415
         from functions.cli.watch.live import Live  # noqa: PLC0415
         from functions.cli.watch.worker import proving_worker  # noqa: PLC0415
@@ -220,9 +222,9 @@ class _Sources:
             name or "cluster",
             lambda: cluster_records(name),
             read_catalog(arguments.catalog).instance_types,
-            self._stack.enter_context(proving_worker()),
+            self._stack.enter_context(proving_worker() if proves else ThreadPoolExecutor(1)),
         )
-        live.start()
+        live.start(proves=proves)
         self._stack.callback(live.stop)
         return live
 
@@ -258,7 +260,7 @@ def _show(arguments: argparse.Namespace) -> None:
         # That of COLUMNS, where it is set.
         console.width = shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
     with _Sources(arguments) as sources:
-        live = sources.live()
+        live = sources.live(proves=not arguments.lines)
         if arguments.lines:
             _print_lines(live)
         if not console.is_terminal:

@@ -29,6 +29,7 @@ IDLE_RECORDS_EVERY: Final = timedelta(seconds=10)
 BOUND_EVERY: Final = timedelta(seconds=2)
 # A bound that took long is proved less often: the machine has other work.
 _REST: Final = 4
+_BOUND: Final = "bound"
 _POINT_EVERY: Final = timedelta(seconds=1)
 
 _LOG: Final = logging.getLogger(__name__)
@@ -120,16 +121,17 @@ class Live:
             threading.Thread(target=self._repeat, args=(every, action), daemon=True, name=name)
             for name, every, action in (
                 ("records", RECORDS_EVERY, self._read_records),
-                ("bound", BOUND_EVERY, self._prove),
+                (_BOUND, BOUND_EVERY, self._prove),
             )
         ]
 
-    def start(self) -> None:
-        """Begin to read."""
+    def start(self, *, proves: bool = True) -> None:
+        """Begin to read, and to prove the bound for the pods that there are."""
         for watch in self._watches:
             watch.start()
         for thread in self._threads:
-            thread.start()
+            if proves or thread.name != _BOUND:
+                thread.start()
 
     def stop(self) -> None:
         """Read no more."""

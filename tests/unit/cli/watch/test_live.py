@@ -307,6 +307,13 @@ def test_watches_run_from_start_to_stop() -> None:
     assert not any(watch.running for watch in scene.cluster.watches)
 
 
+def test_lines_need_no_thread_for_the_bound() -> None:
+    scene = Scene()
+    scene.live.start(proves=False)
+    assert {thread.name for thread in scene.live._threads if thread.ident} == {"records"}
+    scene.live.stop()
+
+
 def test_a_catalogue_of_aws_takes_the_place_of_the_embedded_one() -> None:
     world = World(provisioner())
     records = WorldRecords(world)
