@@ -6,9 +6,14 @@ controllers. A server that is not on this machine must be named in TEST_CLUSTER_
 """
 
 import dataclasses
+import json
 import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import urllib3
@@ -17,7 +22,9 @@ from infra.local.api_proxy.target import read_target
 from infra.local.demo.external_cluster import require_allowed_kubeconfig
 from infra.local.demo.problem import Problem
 from infra.local.demo.scenario import Scenario
+from tests.once import made_once
 
+PLAIN = ("functions.cli",)
 _NEEDS_POLICY = "needs_policy_v1: evicts, or has a PodDisruptionBudget: not on servers before 1.21"
 
 
@@ -100,6 +107,60 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     out = [item for item in here if item.get_closest_marker("needs_policy_v1")]
     config.hook.pytest_deselected(items=out)
     items[:] = [item for item in items if item not in out]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demo:
+    """How a demo ended.
+
+    Attributes:
+        report: As it wrote it, empty if it wrote none.
+        output: What it said.
+        denied: Roles, and an action that each of them lacked.
+        showing: Command lines that show a secret.
+    """
+
+    code: int
+    report: Mapping[str, Any]
+    output: str
+    denied: Sequence[Sequence[str]] = ()
+    showing: Sequence[str] = ()
+
+
+def play(folder: Path, cluster: TestCluster, *words: str, program: Sequence[str] = PLAIN) -> None:
+    """Run `dovetail demo` as a user does, in a process of its own; leave what came of it."""
+    command = [sys.executable, "-m", *program, "demo", "--report", str(folder / "report.json")]
+    ended = subprocess.run(
+        [*command, "--keep-logs", str(folder / "logs"), *cluster.arguments, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = {"code": ended.returncode, "output": ended.stdout + ended.stderr}
+    (folder / "ended.json").write_text(json.dumps(said), encoding="utf-8")
+
+
+def play_enforced(folder: Path, cluster: TestCluster, action: str = "") -> None:
+    """Play `inflate` with every function under its own role, without an action if one is given."""
+    program = ("tests.e2e.enforced", str(folder / "found.json"), action)
+    play(folder, cluster, "--scenario", "inflate", "--speed", "10", program=program)
+
+
+def played(folder: Path) -> Demo:
+    """Return how the demo ended whose files are in a folder."""
+    ended, report, found = (
+        json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        for file in (folder / "ended.json", folder / "report.json", folder / "found.json")
+    )
+    return Demo(**ended, report=report, **found)
+
+
+@pytest.fixture(scope="session")
+def inflate(cluster: TestCluster, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """How `inflate` ends with what roles lack refused, played once in a run."""
+    return played(
+        made_once(tmp_path_factory, "inflate", lambda folder: play_enforced(folder, cluster))
+    )
 
 
 @pytest.fixture(scope="session")

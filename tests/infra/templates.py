@@ -1,8 +1,6 @@
 """Reading synthesised templates as CloudFormation would."""
 
-import fcntl
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 
 from infra.aws.app import build_app
+from tests.once import made_once
 
 PSEUDO = {
     "AWS::Partition": "aws",
@@ -39,17 +38,9 @@ def cluster_stack(name: str) -> str:
 
 
 def synthesized(factory: pytest.TempPathFactory, name: str, **context: str) -> Path:
-    """Return the folder of the app, without its bundle, synthesised once for all workers."""
-    base = factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder = shared / f"synthesized-{name}"
-    with (shared / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            made = factory.mktemp(name)
-            build_app({"bundle": "code", **context}, outdir=str(made)).synth()
-            made.rename(folder)
-    return folder
+    """Return the folder of the app, without its bundle, synthesised once in a run."""
+    whole = {"bundle": "code", **context}
+    return made_once(factory, name, lambda made: build_app(whole, outdir=str(made)).synth())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
