@@ -20,7 +20,12 @@ from infra.local.aws.clients import ClientFor
 from infra.local.aws.embedded import EmbeddedAws
 from infra.local.aws.templates.assembly import StackArtifact, read_assembly, synth_command
 from infra.local.aws.templates.deploy import deploy
-from infra.local.aws.templates.resource_check import PROBES, missing_resources, not_emulated
+from infra.local.aws.templates.resource_check import (
+    FINDERS,
+    existing,
+    missing_resources,
+    not_emulated,
+)
 
 ROOT: Final = Path(__file__).parents[1]
 CLUSTERS: Final = ("prod", "staging")
@@ -42,7 +47,7 @@ def physical_ids(client: ClientFor, stacks: Sequence[StackArtifact]) -> dict[str
     for stack in stacks:
         rows = client("cloudformation").describe_stack_resources(StackName=stack.name)
         for row in rows["StackResources"]:
-            if row.get("PhysicalResourceId") and row["ResourceType"] in PROBES:
+            if row.get("PhysicalResourceId") and row["ResourceType"] in FINDERS:
                 name = f"{stack.name}/{row['LogicalResourceId']}"
                 found[name] = (row["ResourceType"], row["PhysicalResourceId"])
     return found
@@ -50,9 +55,8 @@ def physical_ids(client: ClientFor, stacks: Sequence[StackArtifact]) -> dict[str
 
 def left_over(client: ClientFor, made: dict[str, tuple[str, str]]) -> tuple[str, ...]:
     """Return the resources that their services still know, sorted."""
-    return tuple(
-        sorted(name for name, (kind, value) in made.items() if PROBES[kind](client, value))
-    )
+    found = existing(client, made.values())
+    return tuple(sorted(name for name, resource in made.items() if resource in found))
 
 
 def remove(client: ClientFor, stacks: Sequence[StackArtifact]) -> None:

@@ -5,15 +5,18 @@ a stack proves little.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from infra.local.aws.clients import Access, ClientFor, clients_of
 from infra.local.aws.templates.assembly import StackArtifact, read_assembly
 
 NOT_EMULATED = Path(__file__).parent.parent / "not_emulated.json"
-Probe = Callable[[ClientFor, str], bool]
+Finder = Callable[[ClientFor, Collection[str]], Collection[str]]
+"""Of these physical ids, those that the API of their service knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -26,78 +29,96 @@ class MissingResource:
     reason: str
 
 
-def _call(service: str, operation: str, argument: str) -> Probe:
-    """Probe by a call that fails when the resource is missing."""
+def _each(service: str, operation: str, argument: str) -> Finder:
+    """Find by a call for each, which fails when the resource is missing."""
 
-    def probe(client: ClientFor, physical_id: str) -> bool:
-        from botocore.exceptions import ClientError
+    def find(client: ClientFor, ids: Collection[str]) -> Collection[str]:
+        return {value for value in ids if _answers(client(service), operation, argument, value)}
 
-        try:
-            getattr(client(service), operation)(**{argument: physical_id})
-        except ClientError:
-            return False
-        return True
-
-    return probe
+    return find
 
 
-def _listed(service: str, operation: str, argument: str, answer: str) -> Probe:
-    """Probe by a call whose list is empty when the resource is missing."""
+def _answers(client: Any, operation: str, argument: str, value: str) -> bool:
+    from botocore.exceptions import ClientError
 
-    def probe(client: ClientFor, physical_id: str) -> bool:
-        return bool(getattr(client(service), operation)(**{argument: [physical_id]})[answer])
-
-    return probe
-
-
-def _log_group(client: ClientFor, physical_id: str) -> bool:
-    groups = client("logs").describe_log_groups(logGroupNamePrefix=physical_id)["logGroups"]
-    return any(group["logGroupName"] == physical_id for group in groups)
+    try:
+        getattr(client, operation)(**{argument: value})
+    except ClientError:
+        return False
+    return True
 
 
-def _rule(client: ClientFor, physical_id: str) -> bool:
-    buses = client("events").list_event_buses()["EventBuses"]
-    return any(
-        rule["Name"] == physical_id
+def _listed(service: str, operation: str, answer: str, name: str) -> Finder:
+    """Find among all that the service lists."""
+
+    def find(client: ClientFor, _ids: Collection[str]) -> Collection[str]:
+        return _names(client(service), operation, answer, name)
+
+    return find
+
+
+def _names(client: Any, operation: str, answer: str, name: str, **asked: str) -> set[str]:
+    pages = client.get_paginator(operation).paginate(**asked)
+    return {row[name] for page in pages for row in page[answer]}
+
+
+def _rules(client: ClientFor, _ids: Collection[str]) -> Collection[str]:
+    events = client("events")
+    buses = [bus["Name"] for bus in events.list_event_buses()["EventBuses"]]
+    return {
+        rule
         for bus in buses
-        for page in client("events").get_paginator("list_rules").paginate(EventBusName=bus["Name"])
-        for rule in page["Rules"]
-    )
+        for rule in _names(events, "list_rules", "Rules", "Name", EventBusName=bus)
+    }
 
 
-def _access_entry(client: ClientFor, physical_id: str) -> bool:
-    principal, _, cluster = physical_id.partition("|")
-    entries = client("eks").list_access_entries(clusterName=cluster)["accessEntries"]
-    return principal in entries
+def _access_entries(client: ClientFor, ids: Collection[str]) -> Collection[str]:
+    clusters = {value.partition("|")[2] for value in ids}
+    return {
+        f"{principal}|{cluster}"
+        for cluster in clusters
+        for principal in client("eks").list_access_entries(clusterName=cluster)["accessEntries"]
+    }
 
 
-def _bucket_policy(client: ClientFor, physical_id: str) -> bool:
-    return _call("s3", "get_bucket_policy", "Bucket")(client, physical_id)
-
-
-PROBES: Mapping[str, Probe] = {
-    "AWS::CloudWatch::Alarm": _listed(
-        "cloudwatch", "describe_alarms", "AlarmNames", "MetricAlarms"
-    ),
-    "AWS::CloudWatch::Dashboard": _call("cloudwatch", "get_dashboard", "DashboardName"),
-    "AWS::DynamoDB::Table": _call("dynamodb", "describe_table", "TableName"),
-    "AWS::EKS::AccessEntry": _access_entry,
-    "AWS::Events::EventBus": _call("events", "describe_event_bus", "Name"),
-    "AWS::Events::Rule": _rule,
-    "AWS::IAM::InstanceProfile": _call("iam", "get_instance_profile", "InstanceProfileName"),
-    "AWS::IAM::Role": _call("iam", "get_role", "RoleName"),
-    "AWS::Lambda::EventSourceMapping": _call("lambda", "get_event_source_mapping", "UUID"),
-    "AWS::Lambda::Function": _call("lambda", "get_function", "FunctionName"),
-    "AWS::Logs::LogGroup": _log_group,
-    "AWS::S3::Bucket": _call("s3", "head_bucket", "Bucket"),
-    "AWS::S3::BucketPolicy": _bucket_policy,
-    "AWS::SQS::Queue": _call("sqs", "get_queue_attributes", "QueueUrl"),
-    "AWS::SSM::Parameter": _call("ssm", "get_parameter", "Name"),
-    "AWS::StepFunctions::StateMachine": _call(
-        "stepfunctions", "describe_state_machine", "stateMachineArn"
+FINDERS: Mapping[str, Finder] = {
+    "AWS::CloudWatch::Alarm": _listed("cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
+    "AWS::CloudWatch::Dashboard": _each("cloudwatch", "get_dashboard", "DashboardName"),
+    "AWS::DynamoDB::Table": _each("dynamodb", "describe_table", "TableName"),
+    "AWS::EKS::AccessEntry": _access_entries,
+    "AWS::Events::EventBus": _each("events", "describe_event_bus", "Name"),
+    "AWS::Events::Rule": _rules,
+    "AWS::IAM::InstanceProfile": _each("iam", "get_instance_profile", "InstanceProfileName"),
+    "AWS::IAM::Role": _listed("iam", "list_roles", "Roles", "RoleName"),
+    "AWS::Lambda::EventSourceMapping": _each("lambda", "get_event_source_mapping", "UUID"),
+    "AWS::Lambda::Function": _listed("lambda", "list_functions", "Functions", "FunctionName"),
+    "AWS::Logs::LogGroup": _listed("logs", "describe_log_groups", "logGroups", "logGroupName"),
+    "AWS::S3::Bucket": _each("s3", "head_bucket", "Bucket"),
+    "AWS::S3::BucketPolicy": _each("s3", "get_bucket_policy", "Bucket"),
+    "AWS::SQS::Queue": _each("sqs", "get_queue_attributes", "QueueUrl"),
+    "AWS::SSM::Parameter": _each("ssm", "get_parameter", "Name"),
+    "AWS::StepFunctions::StateMachine": _listed(
+        "stepfunctions", "list_state_machines", "stateMachines", "stateMachineArn"
     ),
 }
-"""How to see that a resource exists; of other types it is enough that the stack lists them."""
+"""How to see which resources exist; of other types it is enough that the stack lists them."""
+
+
+def existing(client: ClientFor, resources: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of some resources that the APIs of their services know.
+
+    Args:
+        client: Gives the client of a service.
+        resources: Type and physical id of each, all of a type in `FINDERS`.
+    """
+    ids: dict[str, set[str]] = defaultdict(set)
+    for kind, value in resources:
+        ids[kind].add(value)
+    return {
+        (kind, value)
+        for kind, wanted in sorted(ids.items())
+        for value in wanted.intersection(FINDERS[kind](client, wanted))
+    }
 
 
 def not_emulated() -> dict[str, str]:
@@ -131,12 +152,20 @@ def _missing_of(
         for row in rows["StackResources"]
         if "LogicalResourceId" in row  # moto lists a type it left out as an empty row
     }
+    found = existing(
+        client,
+        (
+            (stack.template["Resources"][logical_id]["Type"], value)
+            for logical_id, value in made.items()
+            if value and stack.template["Resources"][logical_id]["Type"] in FINDERS
+        ),
+    )
     missing: list[MissingResource] = []
     for logical_id, resource in sorted(stack.template["Resources"].items()):
         resource_type = resource["Type"]
         if resource_type in excused or ("Condition" in resource and logical_id not in made):
             continue
-        reason = _reason(client, resource_type, logical_id, made)
+        reason = _reason(resource_type, logical_id, made, found)
         if reason:
             missing.append(
                 MissingResource(
@@ -150,16 +179,18 @@ def _missing_of(
 
 
 def _reason(
-    client: ClientFor, resource_type: str, logical_id: str, made: Mapping[str, str | None]
+    resource_type: str,
+    logical_id: str,
+    made: Mapping[str, str | None],
+    found: Collection[tuple[str, str]],
 ) -> str | None:
     if logical_id not in made:
         return "the stack does not list it"
-    probe = PROBES.get(resource_type)
     physical_id = made[logical_id]
-    if probe is None:
+    if resource_type not in FINDERS:
         return None
     if not physical_id:
         return "the stack lists it without a physical id"
-    if not probe(client, physical_id):
+    if (resource_type, physical_id) not in found:
         return f"the API of its service does not know {physical_id}"
     return None
