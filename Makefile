@@ -21,7 +21,7 @@ MAKEFLAGS += --no-print-directory
     setup-tests smoke-inflate smoke-others supply test types types-cdk unit verify verify-commit
 
 help:  ## Show what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 # --- What is installed ---------------------------------------------------------------------------
 
