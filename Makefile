@@ -170,7 +170,7 @@ verify: setup-tests  ## The long runs: every scenario, every expectation falsifi
 	@$(MAKE) --no-print-directory page-browser
 
 flaky: setup-tests  ## contract, local, infra, e2e, functions with 20 seeds; goes on where it stopped (SEEDS=, FOLDERS=)
-	@$(BIN)/python tools/flaky.py --seeds $(SEEDS) $(FOLDERS)
+	@$(BIN)/python tools/flaky.py $(NOW) --seeds $(SEEDS) $(FOLDERS)
 
 bench: $(VENV)/.dev  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
 	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md

@@ -1,8 +1,8 @@
 """Runs the folders whose tests share servers or ports with many seeds, and prints what came of it.
 
-`make flaky` does all; `make flaky SEEDS=3 FOLDERS="contract e2e"` a part. Results are kept in
-.build/flaky.jsonl, for each state of the checkout by itself: an interrupted run goes on where it
-stopped. The output of a run that failed is in .build/flaky/.
+`make flaky` does all, and chooses tests as `make test` does; `make flaky SEEDS=3 FOLDERS="contract
+e2e"` does a part. Results are kept in .build/flaky.jsonl, for each state of the checkout by itself:
+an interrupted run goes on where it stopped. The output of a run that failed is in .build/flaky/.
 """
 
 import argparse
@@ -10,21 +10,14 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / ".build" / "flaky.jsonl"
 OUTPUT = ROOT / ".build" / "flaky"
-# As the targets of the Makefile run them.
-FOLDERS = {
-    "contract": ["-n", "2"],
-    "local": ["-n", "2"],
-    "infra": ["-n", "2"],
-    "e2e": ["-n", "2"],
-    "functions": ["-n", "2"],
-}
+FOLDERS = ("contract", "local", "infra", "e2e", "functions")
 
 
 def state() -> str:
@@ -44,11 +37,11 @@ def known(tree: str) -> dict[tuple[int, str], dict[str, Any]]:
     return {(row["seed"], row["folder"]): row for row in rows if row["tree"] == tree}
 
 
-def run(seed: int, folder: str, tree: str) -> dict[str, Any]:
-    """Run a folder with a seed; return and keep its result."""
+def run(seed: int, folder: str, tree: str, marks: str) -> dict[str, Any]:
+    """Run the tests of a folder that have these marks with a seed; return and keep its result."""
     command = [
-        *(sys.executable, "-m", "pytest", f"tests/{folder}", "-m", "not slow"),
-        *("-p", "no:cacheprovider", "--randomly-seed", str(seed), *FOLDERS[folder]),
+        *(sys.executable, "-m", "pytest", f"tests/{folder}", "-m", marks),
+        *("-p", "no:cacheprovider", "--randomly-seed", str(seed), "-n", "2"),
     ]
     began = time.monotonic()
     ended = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
@@ -68,24 +61,25 @@ def run(seed: int, folder: str, tree: str) -> dict[str, Any]:
     return row
 
 
-def results(seeds: int, folders: list[str]) -> Iterator[dict[str, Any]]:
+def results(seeds: int, folders: Sequence[str], marks: str) -> Iterator[dict[str, Any]]:
     """Yield the result of each seed and folder, running what was not run yet."""
     tree = state()
     done = known(tree)
     for seed in range(1, seeds + 1):
         for folder in folders:
-            yield done.get((seed, folder)) or run(seed, folder, tree)
+            yield done.get((seed, folder)) or run(seed, folder, tree, marks)
 
 
 def main() -> int:
     """Print a row for each run as it ends; return 1 if any failed."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-m", dest="marks", required=True, help="which tests, as for pytest")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("folders", nargs="*", choices=[*FOLDERS, []], help="all by default")
     given = parser.parse_args()
     failed = total = 0
     print(f"{'seed':>4}  {'folder':<10}  {'result':<7} {'seconds':>8}")
-    for row in results(given.seeds, given.folders or list(FOLDERS)):
+    for row in results(given.seeds, given.folders or FOLDERS, given.marks):
         total += 1
         failed += row["result"] != "passed"
         print(
