@@ -10,13 +10,16 @@ has: the second figure is the time spent waiting on a run queue, in nanoseconds)
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 _NANOS: Final = 1_000_000_000
 # Even where all processes wait, so much of the time counts: a limit ends some time.
 _LEAST_SHARE: Final = 0.05
 _LOOK_SECONDS: Final = 0.5
 _PROC: Final = "/proc"
+_PAUSE_SECONDS: Final = 0.05
 
 
 class Patience:
@@ -56,6 +59,18 @@ class Patience:
         """Return how much longer things took than the time that counted, at least 1."""
         served = self.served()
         return max(1.0, (self._looked - self._began) / served) if served else 1.0
+
+
+def awaited(look: Callable[[], T], within_seconds: float) -> T:
+    """Return the first true answer of `look`, or its last one once so much time was served."""
+    found = look()
+    if found:
+        return found
+    patience = Patience()
+    while not found and patience.served() <= within_seconds:
+        time.sleep(_PAUSE_SECONDS)
+        found = look()
+    return found
 
 
 def waits_below(ancestor: int) -> dict[int, int]:

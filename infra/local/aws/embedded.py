@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from contextlib import AbstractContextManager
@@ -20,6 +19,7 @@ from botocore.credentials import Credentials
 from infra.local.aws.clients import Access, ClientFor, clients_of
 from infra.local.aws.control import ACCOUNT_ID, ControlError, Json
 from infra.local.aws.service import Options
+from infra.local.patience import awaited
 
 _ROOT = Path(__file__).parents[3]
 _START_SECONDS = 60.0
@@ -115,17 +115,15 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
 
     def _await(self, ready: Path) -> str:
         assert self._process is not None
-        ends = time.monotonic() + _START_SECONDS
-        while not ready.exists():
-            if self._process.poll() is not None:
-                raise RuntimeError(
-                    f"the embedded AWS API ended with code {self._process.returncode} at start: "
-                    "its error is on standard error"
-                )
-            if time.monotonic() > ends:
-                self._process.kill()
-                raise RuntimeError(f"the embedded AWS API was not ready in {_START_SECONDS:.0f} s")
-            time.sleep(0.02)
+        process = self._process
+        if not awaited(lambda: ready.exists() or process.poll() is not None, _START_SECONDS):
+            process.kill()
+            raise RuntimeError(f"the embedded AWS API was not ready in {_START_SECONDS:.0f} s")
+        if process.poll() is not None:
+            raise RuntimeError(
+                f"the embedded AWS API ended with code {process.returncode} at start: "
+                "its error is on standard error"
+            )
         return ready.read_text(encoding="utf-8")
 
 

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from infra.local.demo.problem import Problem, last_words
+from infra.local.patience import awaited
 
 ROOT = Path(__file__).parents[3]
 _START_SECONDS = 60.0
@@ -125,15 +125,18 @@ class Children:
         self._logs.clear()
 
     def _await(self, name: str, ready_file: Path) -> dict[str, Any]:
-        ends = time.monotonic() + _START_SECONDS
-        while time.monotonic() < ends:
+        def ready() -> list[dict[str, Any]]:
             if not self.alive(name):
                 raise Problem(f"{name} ended at start: {self._told(name)}")
-            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-                found = json.loads(ready_file.read_text(encoding="utf-8"))
-                return dict(found)
-            time.sleep(0.03)
-        raise Problem(f"{name} was not ready after {_START_SECONDS:.0f} s: {self._told(name)}")
+            try:
+                return [json.loads(ready_file.read_text(encoding="utf-8"))]
+            except (FileNotFoundError, json.JSONDecodeError):
+                return []
+
+        found = awaited(ready, _START_SECONDS)
+        if not found:
+            raise Problem(f"{name} was not ready after {_START_SECONDS:.0f} s: {self._told(name)}")
+        return found[0]
 
     def _told(self, name: str) -> str:
         said = last_words(self._folder / f"{name}.log")

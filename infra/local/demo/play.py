@@ -21,9 +21,10 @@ from infra.local.demo.scenario import (
 )
 from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.demo.timeline import NodeTrack
-from infra.local.patience import Patience
+from infra.local.patience import Patience, awaited
 
 _LOOK_SECONDS = 0.2
+_STAND_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,15 +179,16 @@ class Player:
         """Apply nodes that Dovetail does not manage, and wait until they are Ready."""
         for document in manifests(scenario, names, self._speed):
             self._cluster.apply(document)
-        ends = time.monotonic() + 60
-        while time.monotonic() < ends:
+
+        def ready() -> frozenset[str]:
             with self._observer.lock:
                 nodes = self._observer.timeline.living_nodes()
-            if nodes and all(node.ready is not None for node in nodes):
-                self._known = frozenset(node.name for node in nodes)
-                return
-            time.sleep(_LOOK_SECONDS)
-        raise Problem("the nodes that stand before the scenario did not become ready")
+            waits = any(node.ready is None for node in nodes)
+            return frozenset() if waits else frozenset(node.name for node in nodes)
+
+        self._known = awaited(ready, _STAND_SECONDS)
+        if not self._known:
+            raise Problem("the nodes that stand before the scenario did not become ready")
 
     def _apply_within_schedule(self, scenario: Scenario, argument: Any) -> None:
         """Apply manifests whose budgets' schedules are active from now on, for a while."""

@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -19,11 +18,11 @@ from typing import Any, Final
 from infra.local.demo.cluster_client import ClusterClient, Object
 from infra.local.demo.problem import Problem
 from infra.local.demo.take_over.hands import hands_of
+from infra.local.patience import awaited
 
 NODE_CLAIMS: Final = "apis/karpenter.sh/v1/nodeclaims"
 # Machines of real kubelets boot for 20 seconds, and share the processors.
 _PATIENCE_SECONDS: Final = 180.0
-_LOOK_SECONDS: Final = 0.2
 _TEMPLATE: Final = "karpenter"
 _FINALIZER: Final = "karpenter.sh/termination"
 _IMAGES: Final = "/aws/service/eks/optimized-ami"
@@ -272,15 +271,18 @@ class Karpenter:
         self._client("ec2").create_tags(Resources=[instance_id], Tags=[tag])
 
     def _joined(self, provider_id: str) -> Object:
-        ends = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < ends:
+        def ready() -> Object | None:
             for node in self._cluster.items("api/v1/nodes"):
                 conditions = node.get("status", {}).get("conditions") or []
-                ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-                if node["spec"].get("providerID") == provider_id and ready:
+                is_ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+                if node["spec"].get("providerID") == provider_id and is_ready:
                     return node
-            time.sleep(_LOOK_SECONDS)
-        raise Problem(f"the machine {provider_id} that Karpenter launched did not join")
+            return None
+
+        node = awaited(ready, _PATIENCE_SECONDS)
+        if node is None:
+            raise Problem(f"the machine {provider_id} that Karpenter launched did not join")
+        return node
 
     def _described(self, instance_id: str) -> Any:
         found = self._client("ec2").describe_instances(InstanceIds=[instance_id])
