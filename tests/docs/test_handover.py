@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,9 @@ from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
 from infra.local.demo.world import CLUSTER, World, WorldOptions
 from tests.docs.pages import ROOT, steps
+from tests.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 UNINSTALL = ROOT / "docs" / "operations" / "uninstall.md"
 MIGRATION = ROOT / "docs" / "migration.md"
@@ -75,17 +76,6 @@ class Terminal:
             for instance in group["Instances"]
         }
 
-    def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait for something.
-
-        Raises:
-            AssertionError: If it does not come.
-        """
-        ends = time.monotonic() + 60
-        while not holds():
-            assert time.monotonic() < ends, what
-            time.sleep(0.5)
-
 
 @pytest.fixture(params=OWNERS, ids=("provisioner", "node-pool"))
 def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Terminal]:
@@ -114,10 +104,10 @@ def test_drained_nodes_leave_no_machine_and_no_finalizer(terminal: Terminal) -> 
     assert delete == f"{look} | xargs kubectl delete nodes"
     assert terminal.run(look).strip()
     terminal.run(delete)
-    terminal.until(lambda: terminal.run(look).strip() == "", "our nodes stay")
+    until(lambda: terminal.run(look).strip() == "", "our nodes stay")
     for command in steps(UNINSTALL, "3. "):
         terminal.run(command)
-    terminal.until(lambda: terminal.machines() == {}, "machines run on")
+    until(lambda: terminal.machines() == {}, "machines run on")
     instances, templates, *_ = steps(UNINSTALL, "5. ")
     assert terminal.run(instances).strip() in {"", "None"}
     made = terminal.run(templates).split()

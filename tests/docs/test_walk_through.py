@@ -14,7 +14,7 @@ import pytest
 
 from tests.docs.pages import ROOT, Shown, shown
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 LOOKING = re.compile(r"^(aws|dovetail doctor|kubectl (get|describe))\b")
 # Words that differ from run to run: ids, addresses, plans, dates, ages, sizes.

@@ -1,11 +1,10 @@
 """`dovetail attach` and `dovetail detach` on a world, from the first command to the last."""
 
-import time
-
 import pytest
 
 from functions.cli.main import main
 from infra.local.demo.world import CLUSTER, World
+from tests.waiting import until
 
 _PODS = "api/v1/namespaces/dovetail/pods"
 
@@ -20,12 +19,13 @@ def attach_and_detach(
     given = [CLUSTER, "--kubeconfig", str(world.kubeconfig), "--yes"]
     attach = ["attach", *given]
     assert main([*attach, "--wait", "0"]) == 0
-    ends = time.monotonic() + 120
-    while not any(
-        pod.get("status", {}).get("phase") == "Running" for pod in world.cluster.items(_PODS)
-    ):
-        assert time.monotonic() < ends, world.cluster.items(_PODS)
-        time.sleep(1)
+    until(
+        lambda: any(
+            pod.get("status", {}).get("phase") == "Running" for pod in world.cluster.items(_PODS)
+        ),
+        "a pod of the forwarder runs",
+        120,
+    )
     capsys.readouterr()
 
     # Nothing runs in simulated pods: the forwarder is a process beside them, started after the pod.

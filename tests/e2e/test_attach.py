@@ -11,7 +11,7 @@ from functions.cli.main import main
 from infra.local.demo.world import CLUSTER, World, WorldOptions
 from tests.e2e.attaching import attach_and_detach
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _SPEED = 10
 

@@ -10,7 +10,7 @@ from infra.local.demo.scenario import load_scenario, manifests
 from infra.local.demo.world import World, WorldOptions
 from tests.e2e.conftest import TestCluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.landing, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.landing, pytest.mark.timeout(1800)]
 INFLATE = "apis/apps/v1/namespaces/default/deployments/inflate"
 SPEED = 10
 

@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
 from infra.local.demo.world import CLUSTER, World, WorldOptions
 from tests.e2e.conftest import TestCluster
+from tests.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _SPEED = 10
 _FOREIGN = {"pk": {"S": f"cluster#{CLUSTER}"}, "sk": {"S": "slot#of#another#tool"}}
@@ -130,11 +130,12 @@ def test_why_shows_for_nodes_and_pods_what_happened_and_what_they_wait_for(
     running, _ = world
     pod = running.cluster.items("/api/v1/namespaces/default/pods")[0]
     name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
-    ends = time.monotonic() + 60
     # Pods that were bound early run before their node is initialized.
-    while (of_node := why(world, monkeypatch, capsys, f"node/{node}"))["state"] == "starts":
-        assert time.monotonic() < ends, of_node
-        time.sleep(1)
+    of_node = until(
+        lambda: (
+            (told := why(world, monkeypatch, capsys, f"node/{node}"))["state"] != "starts" and told
+        )
+    )
     assert of_node["state"].startswith("takes pods, and has ")
     assert of_node["waits_for"] == []
     assert "was launched" in of_node["history"][0]
@@ -150,12 +151,12 @@ def test_why_shows_for_nodes_and_pods_what_happened_and_what_they_wait_for(
     too_big = dict(read_documents([ROOT / "docs" / "walk-through" / "too-big.yaml"])[0])
     too_big["metadata"] = {**too_big["metadata"], "namespace": "default"}
     running.cluster.apply(too_big)
-    ends = time.monotonic() + 60
-    waits: list[str] = []
-    while waits != ["a change: it fits no node that could be launched"]:
-        assert time.monotonic() < ends, waits
-        time.sleep(1)
-        waits = why(world, monkeypatch, capsys, "pod/default/too-big")["waits_for"]
+    until(
+        lambda: (
+            why(world, monkeypatch, capsys, "pod/default/too-big")["waits_for"]
+            == ["a change: it fits no node that could be launched"]
+        )
+    )
     running.cluster.delete(too_big)
 
 
@@ -206,11 +207,7 @@ def test_node_with_the_finalizer_and_no_machine_is_reported(
     running.cluster.apply(left_over)
     # A new one is given a minute and a half: its machine may not be shown yet.
     assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == []
-    ends = time.monotonic() + 120
-    while (
-        found := kinds(doctor(world, monkeypatch, capsys)["findings"])
-    ) == [] and time.monotonic() < ends:
-        time.sleep(5)
+    found = until(lambda: kinds(doctor(world, monkeypatch, capsys)["findings"]), seconds=200)
     assert found == ["node-without-machine"]
     assert machines(running) == before
 

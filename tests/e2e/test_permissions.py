@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.conftest import Demo, TestCluster, play_enforced, played
 from tests.e2e.enforced import LAUNCH_ROLE
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
 
 def test_inflate_needs_no_action_that_its_roles_do_not_allow(inflate: Demo) -> None:

@@ -11,7 +11,7 @@ import yaml
 from infra.local.demo.scenario import EXAMPLES, scenario_names
 from tests.e2e.conftest import Demo, TestCluster, play, played
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
@@ -29,8 +29,7 @@ def scenarios() -> list[Any]:
     """Return the names of the scenarios, marked with what their servers must have."""
     needs = {
         "delete-node": [pytest.mark.needs_policy_v1],
-        # Schedules know whole minutes, at any speed.
-        "node-pools": [pytest.mark.needs_policy_v1, pytest.mark.timeout(700)],
+        "node-pools": [pytest.mark.needs_policy_v1],
     }
     return [pytest.param(name, marks=needs.get(name, [])) for name in scenario_names()]
 

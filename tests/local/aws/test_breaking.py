@@ -118,7 +118,7 @@ def test_a_function_is_killed_between_launch_and_answer(lab: Lab) -> None:
         LaunchTemplateName="nodes",
         LaunchTemplateData={"ImageId": image["Images"][0]["ImageId"]},
     )
-    name = lab.function(source=LAUNCHES, Timeout=60)
+    name = lab.function(source=LAUNCHES)
     lab.aws.control("functions/kill-at-launch", {"function": name})
     options = [
         {"InstanceType": "m5.large", "SubnetId": seeded["clusters"]["blue"]["subnet_ids"][0]}

@@ -6,6 +6,7 @@ from botocore.exceptions import ClientError
 
 from infra.local.aws import ControlError
 from tests.local.aws.lab import Lab
+from tests.waiting import until
 
 
 def body(messages: list[dict[str, Any]]) -> Any:
@@ -33,7 +34,7 @@ def test_a_queue_gets_the_whole_event(lab: Lab) -> None:
 def test_event_that_does_not_match_is_not_delivered(lab: Lab) -> None:
     url, arn = lab.queue()
     lab.put(lab.bus({"Arn": arn}, pattern={"detail": {"leading": [True]}}), {"leading": False})
-    assert lab.receive(url, seconds=0) == []
+    assert lab.take(url) == []
 
 
 def test_disabled_rule_delivers_nothing(lab: Lab) -> None:
@@ -41,7 +42,7 @@ def test_disabled_rule_delivers_nothing(lab: Lab) -> None:
     bus = lab.bus({"Arn": arn})
     lab.aws.client("events").disable_rule(Name=bus, EventBusName=bus)
     lab.put(bus, {})
-    assert lab.receive(url, seconds=0) == []
+    assert lab.take(url) == []
 
 
 def test_a_missing_target_harms_neither_the_caller_nor_the_others(lab: Lab) -> None:
@@ -84,7 +85,7 @@ def test_a_function_is_invoked_and_retried_as_its_own_settings_say(lab: Lab) -> 
     )
     arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
     lab.put(lab.bus({"Arn": arn, "Input": '{"do": "fail"}'}), {})
-    rows = lab.wait(lambda: [*lab.invocations(name)][1:])
+    rows = until(lambda: [*lab.invocations(name)][1:])
     assert rows[0]["error"] == "LaunchFailed"
 
 
@@ -125,7 +126,7 @@ def test_a_schedule_fires_and_matches_no_event(lab: Lab) -> None:
     events.put_rule(Name=rule, ScheduleExpression="rate(1 minute)")
     events.put_targets(Rule=rule, Targets=[{"Id": "1", "Arn": arn}])
     lab.put("default", {})
-    assert lab.receive(url, seconds=0) == []
+    assert lab.take(url) == []
     lab.aws.control("schedules/fire", {"rule": rule})
     event = body(lab.receive(url))
     assert event["detail-type"] == "Scheduled Event"

@@ -2,7 +2,6 @@ import http.client
 import json
 import os
 import signal
-import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from infra.local.aws.control import Control
 from infra.local.aws.repairs import MOTO_VERSION, REPAIRS
 from infra.local.aws.repairs import registry as repair_registry
 from tests.local.aws.lab import Lab
+from tests.waiting import until
 
 SELF_TESTS = {
     "buckets-policies": "test_a_policy_with_a_condition_does_not_lock_the_bucket",
@@ -56,10 +56,7 @@ def is_alive(pid: int) -> bool:
 
 
 def await_end(pids: list[int]) -> None:
-    ends = time.monotonic() + 60
-    while any(is_alive(pid) for pid in pids):
-        assert time.monotonic() < ends, f"still alive: {[pid for pid in pids if is_alive(pid)]}"
-        time.sleep(0.02)
+    until(lambda: not any(is_alive(pid) for pid in pids), f"the end of {pids}")
 
 
 def test_every_repair_has_a_self_test() -> None:
@@ -94,7 +91,7 @@ def test_a_stopped_server_leaves_no_process() -> None:
             Payload=json.dumps({"do": "sleep", "seconds": 4}),
             InvocationType="Event",
         )
-        pids = lab.wait(lambda: [*aws.control("status")["workers"]])
+        pids = until(lambda: [*aws.control("status")["workers"]])
         assert aws.pid not in pids
     await_end([aws.pid, *pids])
 

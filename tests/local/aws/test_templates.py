@@ -16,6 +16,7 @@ from tests.local.aws.stacks import (
     resource,
     write_assembly,
 )
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +97,8 @@ def test_event_passes_through_a_deployed_stack(
         answer = client.list_executions(stateMachineArn=machine, statusFilter="SUCCEEDED")
         return answer["executions"]
 
-    lab.wait(succeeded)
-    lab.wait(lambda: len(lab.invocations(name)) >= 2)
+    until(succeeded)
+    until(lambda: len(lab.invocations(name)) >= 2)
 
 
 def test_a_policy_with_a_condition_does_not_lock_the_bucket(

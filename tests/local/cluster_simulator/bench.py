@@ -1,10 +1,8 @@
 """What the tests of the simulation share: a small client and builders of objects."""
 
 import json
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from typing import Any
 
 Json = dict[str, Any]
@@ -17,6 +15,8 @@ STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
+# How many times as fast as a real one the simulated cluster is.
+SPEED = 100
 SIZES = {
     "m5.xlarge": {"capacity": {"cpu": "4", "memory": "16Gi", "pods": "58"}},
     "g4dn.xlarge": {
@@ -92,15 +92,6 @@ class Bench:
 
     def is_ready(self, name: str) -> bool:
         return is_true(self.get(f"{NODES}/{name}"), "Ready")
-
-
-def until(holds: Callable[[], Any], what: str = "", seconds: float = 60.0) -> Any:
-    """Wait for an outcome and return it."""
-    deadline = time.monotonic() + seconds
-    while not (value := holds()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-    return value
 
 
 def is_true(obj: Json, kind: str) -> bool:

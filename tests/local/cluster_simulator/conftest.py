@@ -7,7 +7,7 @@ from infra.local.cluster_simulator.machines import AssumedMachines, Sizes
 from infra.local.cluster_simulator.simulation import Setup, SimulationThread
 from infra.local.cluster_simulator.world import Timing
 from infra.local.kube.server import EmbeddedKube
-from tests.local.cluster_simulator.bench import SIZES, Bench
+from tests.local.cluster_simulator.bench import SIZES, SPEED, Bench
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def bench(kube: EmbeddedKube) -> Iterator[Bench]:
     """A whole simulated cluster, a hundred times as fast as a real one."""
     bench = Bench(kube.url)
     setup = Setup(
-        timing=Timing(speed=100, least_lease_seconds=0.25),
+        timing=Timing(speed=SPEED, least_lease_seconds=0.25),
         machines=AssumedMachines(
             bench.machine_state, lambda provider_id: bench.user_data.get(provider_id, "")
         ),

@@ -13,7 +13,8 @@ from infra.local.cluster_simulator.client import ApiError, Client, Server
 from infra.local.cluster_simulator.informer import Informer
 from infra.local.cluster_simulator.kinds import NAMESPACE, NODE
 from infra.local.kube.server import EmbeddedKube
-from tests.local.cluster_simulator.bench import NODES, SIZES, Bench, node, until
+from tests.local.cluster_simulator.bench import NODES, SIZES, Bench, node
+from tests.waiting import until
 
 
 def reflect(

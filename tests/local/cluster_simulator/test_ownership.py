@@ -11,7 +11,8 @@ from shared.kube.connection import connect_endpoint
 from shared.model import labels as keys
 from shared.model.provisioner import Provisioner
 from shared.ports import NodeChange, NodeManifest
-from tests.local.cluster_simulator.bench import NODES, Bench, until
+from tests.local.cluster_simulator.bench import NODES, Bench
+from tests.waiting import until
 
 CRD = Path(__file__).parents[3] / "infra" / "cluster" / "provisioners.yaml"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

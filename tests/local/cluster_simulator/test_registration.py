@@ -27,9 +27,9 @@ from tests.local.cluster_simulator.bench import (
     node,
     pod,
     taint_keys,
-    until,
 )
 from tests.local.cluster_simulator.test_nodes import bind
+from tests.waiting import until
 
 CLOUD_TAINT = "node.cloudprovider.kubernetes.io/uninitialized"
 NOT_READY = "node.kubernetes.io/not-ready"

@@ -13,9 +13,9 @@ from tests.local.cluster_simulator.bench import (
     is_false,
     taint_keys,
     template,
-    until,
     workload,
 )
+from tests.waiting import until
 
 FINALIZER = "karpenter.sh/termination"
 

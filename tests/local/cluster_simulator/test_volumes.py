@@ -9,14 +9,14 @@ from infra.local.cluster_simulator.machines import AssumedMachines, Sizes
 from infra.local.cluster_simulator.simulation import Setup, SimulationThread
 from infra.local.cluster_simulator.world import Timing
 from infra.local.kube.server import EmbeddedKube
-from tests.local.cluster_simulator.bench import NODES, PODS, SIZES, Bench, Json, pod, until
+from tests.local.cluster_simulator.bench import NODES, PODS, SIZES, SPEED, Bench, Json, pod
+from tests.waiting import until
 
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 VOLUMES = "/api/v1/persistentvolumes"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
-SPEED = 100
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
 
 

@@ -18,9 +18,9 @@ from tests.local.cluster_simulator.bench import (
     is_true,
     pod,
     template,
-    until,
     workload,
 )
+from tests.waiting import until
 
 REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
 

@@ -4,6 +4,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.local.aws.lab import Lab
+from tests.waiting import until
 
 
 def defer(lab: Lab, name: str, event: object) -> int:
@@ -16,13 +17,13 @@ def defer(lab: Lab, name: str, event: object) -> int:
 def test_an_event_is_accepted_and_run(lab: Lab) -> None:
     name = lab.function()
     assert defer(lab, name, {}) == 202
-    lab.wait(lambda: lab.invocations(name))
+    until(lambda: lab.invocations(name))
 
 
 def test_a_failing_event_is_tried_three_times(lab: Lab) -> None:
     name = lab.function()
     defer(lab, name, {"do": "fail"})
-    lab.wait(lambda: len(lab.invocations(name)) == 3)
+    until(lambda: len(lab.invocations(name)) == 3)
 
 
 def test_attempts_end_at_the_configured_number_and_reach_the_destination(lab: Lab) -> None:
@@ -49,7 +50,7 @@ def test_a_throttled_event_waits_without_using_an_attempt(lab: Lab) -> None:
     assert defer(lab, name, {}) == 202
     assert lab.invocations(name) == []
     client.delete_function_concurrency(FunctionName=name)
-    assert len(lab.wait(lambda: lab.invocations(name))) == 1
+    assert len(until(lambda: lab.invocations(name))) == 1
 
 
 def test_an_event_for_an_unknown_function_is_refused(lab: Lab) -> None:

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.local.aws.lab import LOG_ACTIONS, Lab, package
+from tests.waiting import until
 
 MODULE = """
 import os, random, sys, time
@@ -37,11 +38,11 @@ def test_a_handler_sees_what_lambda_gives_it(lab: Lab, function: str) -> None:
         "HOME": None,
     }
     assert answer["arn"].endswith(f":function:{function}")
-    assert 4_000 < answer["left"] <= 5_000
+    assert 0 < answer["left"] <= 60_000
 
 
 def test_a_function_runs_under_its_own_role(lab: Lab) -> None:
-    name = lab.function(Timeout=20)
+    name = lab.function()
     role = lab.aws.client("lambda").get_function(FunctionName=name)["Configuration"]["Role"]
     caller, _ = lab.invoke(name, {"do": "caller"})
     role_name = role.rsplit("/", 1)[-1]
@@ -73,7 +74,7 @@ def test_environments_start_when_what_they_are_forked_from_was_killed(lab: Lab) 
     os.kill(before["parent"], signal.SIGKILL)
 
     # The environment lives on until the server knows of it.
-    lab.wait(lambda: lab.invoke(name, {})[0]["pid"] != before["pid"])
+    until(lambda: lab.invoke(name, {})[0]["pid"] != before["pid"])
 
 
 def test_an_exception_keeps_its_class_and_the_environment(lab: Lab, function: str) -> None:
@@ -88,9 +89,9 @@ def test_an_exception_keeps_its_class_and_the_environment(lab: Lab, function: st
 
 
 def test_a_timeout_ends_the_environment(lab: Lab) -> None:
-    name = lab.function(Timeout=1)
+    name = lab.function(Timeout=5)
     before, _ = lab.invoke(name, {})
-    answer, error = lab.invoke(name, {"do": "sleep", "seconds": 9})
+    answer, error = lab.invoke(name, {"do": "sleep", "seconds": 60})
     after, _ = lab.invoke(name, {})
     assert error == "Unhandled"
     assert answer["errorType"] == "Sandbox.Timedout"
@@ -157,7 +158,7 @@ def print_line(lab: Lab, function: str, text: str, log_dir: Path) -> None:
     """Have a function print a line; it is on its way to the log group when this returns."""
     lab.invoke(function, {"do": "print", "text": text})
     file = log_dir / f"{function}.log"
-    lab.wait(lambda: file.exists() and text in file.read_text())
+    until(lambda: file.exists() and text in file.read_text())
 
 
 def logged(lab: Lab, function: str) -> list[str]:
@@ -173,7 +174,7 @@ def logged(lab: Lab, function: str) -> list[str]:
 def copy_line(lab: Lab, function: str, text: str, log_dir: Path) -> None:
     """Have a function print a line, and wait until it is in the log group, too."""
     print_line(lab, function, text, log_dir)
-    lab.wait(lambda: text in logged(lab, function))
+    until(lambda: text in logged(lab, function))
 
 
 def test_output_reaches_the_file_and_the_log_group(lab: Lab, function: str, log_dir: Path) -> None:

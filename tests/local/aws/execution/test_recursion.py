@@ -44,7 +44,7 @@ def loop(lab: Lab, *, most: int) -> tuple[str, str]:
     policy = json.dumps({"deadLetterTargetArn": dead_arn, "maxReceiveCount": 1})
     url, arn = lab.queue(VisibilityTimeout="10", RedrivePolicy=policy)
     variables = {"QUEUE": url, "MOST": str(most)}
-    name = lab.function(source=AGAIN, Timeout=60, Environment={"Variables": variables})
+    name = lab.function(source=AGAIN, Environment={"Variables": variables})
     # A cold start must not outlast the visibility timeout.
     lab.invoke(name, {"Records": []})
     lab.aws.client("lambda").create_event_source_mapping(
@@ -56,20 +56,20 @@ def loop(lab: Lab, *, most: int) -> tuple[str, str]:
 
 def test_a_loop_over_a_queue_ends_in_the_dead_letters_after_sixteen_invocations(lab: Lab) -> None:
     name, dead_url = loop(lab, most=1000)
-    assert [row["Body"] for row in lab.wait(lambda: lab.receive(dead_url))] == ["17"]
+    assert [row["Body"] for row in lab.receive(dead_url)] == ["17"]
     assert len(lab.invocations(name)) == 1 + 16
 
 
 def test_a_function_that_invokes_itself_is_stopped_and_its_event_reaches_the_destination(
     lab: Lab,
 ) -> None:
-    name = lab.function(source=ITSELF, Timeout=60)
+    name = lab.function(source=ITSELF)
     url, arn = lab.queue()
     lab.aws.client("lambda").put_function_event_invoke_config(
         FunctionName=name, DestinationConfig={"OnFailure": {"Destination": arn}}
     )
     lab.invoke(name, {"left": 100}, InvocationType="Event")
-    record = json.loads(lab.wait(lambda: lab.receive(url))[0]["Body"])
+    record = json.loads(lab.receive(url)[0]["Body"])
     assert record["requestPayload"] == {"left": 84}
     assert len(lab.invocations(name)) == 16
 

@@ -12,9 +12,9 @@ from tests.local.cluster_simulator.bench import (
     condition,
     is_true,
     template,
-    until,
     workload,
 )
+from tests.waiting import until
 
 EVENTS = "/api/v1/namespaces/default/events"
 SCALERS = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
@@ -52,14 +52,18 @@ def test_a_deployment_is_scaled_up_at_most_twofold_or_by_four_and_never_past_the
     bench.create(DEPLOYMENTS, workload("Deployment", "web", template("web", cpu="100m")))
     until(lambda: len(bench.ready_pods("web")) == 1)
     bench.create(SCALERS, scaler(20, 7))
-    until(lambda: bench.get(f"{DEPLOYMENTS}/web")["spec"]["replicas"] == 5, "one and four")
-    until(lambda: bench.get(f"{DEPLOYMENTS}/web")["spec"]["replicas"] == 7, "all it may")
-    status = bench.get(f"{SCALERS}/web")["status"]
-    assert status["currentMetrics"][0]["resource"]["current"]["averageUtilization"] == 100
-    assert is_true(bench.get(f"{SCALERS}/web"), "ScalingActive")
-    told = {event["message"] for event in bench.items(EVENTS) if event["type"] == "Normal"}
+
+    def told() -> list[str]:
+        return [event["message"] for event in bench.items(EVENTS) if event["type"] == "Normal"]
+
+    until(lambda: len(told()) == 2)
     why = "cpu resource utilization (percentage of request) above target"
-    assert told == {f"New size: {size}; reason: {why}" for size in (5, 7)}
+    assert {*told()} == {f"New size: {size}; reason: {why}" for size in (5, 7)}
+    assert bench.get(f"{DEPLOYMENTS}/web")["spec"]["replicas"] == 7
+    found = bench.get(f"{SCALERS}/web")
+    (metric,) = found["status"]["currentMetrics"]
+    assert metric["resource"]["current"]["averageUtilization"] == 100
+    assert is_true(found, "ScalingActive")
 
 
 def test_a_deployment_is_scaled_down_when_its_pods_have_been_idle_for_the_window(

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from infra.local.cluster_simulator.controllers.cronjobs import moments
-from tests.local.cluster_simulator.bench import DEPLOYMENTS, JOBS, Bench, template, until, workload
+from tests.local.cluster_simulator.bench import DEPLOYMENTS, JOBS, Bench, template, workload
+from tests.waiting import until
 
 CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"
 EVENTS = "/api/v1/namespaces/default/events"

@@ -3,13 +3,8 @@
 from typing import Any
 
 from infra.local.kube.api.table_cells import endpoints, slice_addresses, slice_ports
-from tests.local.cluster_simulator.bench import (
-    DEPLOYMENTS,
-    Bench,
-    template,
-    until,
-    workload,
-)
+from tests.local.cluster_simulator.bench import DEPLOYMENTS, Bench, template, workload
+from tests.waiting import until
 
 SERVICES = "/api/v1/namespaces/default/services"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints"
