@@ -42,7 +42,7 @@ def loop(lab: Lab, *, most: int) -> tuple[str, str]:
     """Connect a function to a queue that it sends to; return its name and its dead letters."""
     dead_url, dead_arn = lab.queue()
     policy = json.dumps({"deadLetterTargetArn": dead_arn, "maxReceiveCount": 1})
-    url, arn = lab.queue(VisibilityTimeout="10", RedrivePolicy=policy)
+    url, arn = lab.queue(VisibilityTimeout="4", RedrivePolicy=policy)
     variables = {"QUEUE": url, "MOST": str(most)}
     name = lab.function(source=AGAIN, Environment={"Variables": variables})
     # A cold start must not outlast the visibility timeout.
