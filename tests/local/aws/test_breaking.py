@@ -12,6 +12,7 @@ from infra.local.aws import ControlError
 from infra.local.aws.throttling import Throttle
 from infra.local.harm import read_harm, since, told
 from tests.local.aws.lab import Lab
+from tests.waiting import until
 
 ROLE = "arn:aws:sts::123456789012:assumed-role/provision/me"
 LAUNCHES = """
@@ -136,7 +137,7 @@ def test_a_function_is_killed_between_launch_and_answer(lab: Lab) -> None:
     assert (error, answer["errorType"]) == ("Unhandled", "Runtime.ExitError")
     assert len(ec2.describe_instances()["Reservations"]) == 1
     # It is counted once it is killed, by when its caller may have been answered.
-    assert lab.wait(lambda: harm(lab)) == {("function killed at launch", name): 1}
+    assert until(lambda: harm(lab)) == {("function killed at launch", name): 1}
     fleet_id, error = lab.invoke(name, request)
     assert (error, fleet_id[:6]) == (None, "fleet-")
 
