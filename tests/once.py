@@ -1,8 +1,10 @@
-"""What is made once in a run of the tests, whichever of its processes asks for it first."""
+"""What is made or read once in a run of the tests, whatever asks for it first."""
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,13 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(filled)
             filled.rename(folder)
     return folder
+
+
+@contextmanager
+def shared_service_models() -> Iterator[None]:
+    """Let all sessions of botocore in this process share the models of services that they read."""
+    from botocore.loaders import create_loader
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("botocore.session.create_loader", cache(create_loader))
+        yield

@@ -1,9 +1,7 @@
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import pytest
-from botocore.loaders import create_loader
 from moto import mock_aws
 from moto.ec2.models import amis
 
@@ -14,6 +12,7 @@ from tests.contract.aws.places import IMAGE, Place, furnish
 from tests.contract.aws.values import BUCKET, TABLE, session
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
+from tests.once import shared_service_models
 from tests.scale.table import CountedTable
 
 
@@ -23,8 +22,7 @@ def _loaded_once() -> Iterator[None]:
 
     Reading models, and making a thousand images, is most of what many tests would take.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("botocore.session.create_loader", cache(create_loader))
+    with shared_service_models(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(amis, "AMIS", [entry for entry in amis.AMIS if entry["ami_id"] == IMAGE])
         yield
 

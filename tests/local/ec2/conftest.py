@@ -19,6 +19,7 @@ from moto.ssm.models import ssm_backends
 from infra.local.aws.control import Control
 from infra.local.aws.ec2 import Installation, install
 from infra.local.aws.ec2.schedule import Agenda
+from tests.once import shared_service_models
 
 REGION = "us-east-1"
 CLUSTER = {"name": "blue", "endpoint": "https://127.0.0.1:6443", "ca_data": "Y2E="}
@@ -75,7 +76,8 @@ def server_url() -> Iterator[str]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()
-    yield f"http://127.0.0.1:{port}"
+    with shared_service_models():
+        yield f"http://127.0.0.1:{port}"
     server.stop()
 
 
