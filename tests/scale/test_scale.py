@@ -15,6 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publis
 FAILURES = ("changes abandoned", "nodes cordoned and not drained")
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", ROWS)
 def test_each_bar_is_one_of_a_value_that_is_measured(name: str) -> None:
     row = ROWS[name]
