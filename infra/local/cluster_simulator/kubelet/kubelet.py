@@ -56,7 +56,6 @@ COMPLETE_AFTER: Final = "sim.dovetail.dev/complete-after"
 _LOG = logging.getLogger(__name__)
 _LEASES: Final = "kube-node-lease"
 _LEASES_PER_SECOND: Final = 50
-_DISCOVERY_SECONDS: Final = 2.0
 
 
 class Kubelet:
@@ -124,7 +123,7 @@ class Kubelet:
                         self._nodes.add(machine.dns_name)
             except Exception:  # noqa: BLE001 - an endpoint that is away must not end the simulation
                 _LOG.debug("machines could not be listed", exc_info=True)
-            await asyncio.sleep(_DISCOVERY_SECONDS)
+            await asyncio.sleep(self._world.timing.poll())
 
     def _is_new(self, machine: Machine) -> bool:
         process = self._processes.get(machine.dns_name)
