@@ -36,8 +36,10 @@ class DecisionLines:
         threading.Thread(target=self._follow, name=_CHILD, daemon=True).start()
 
     def stop(self) -> None:
-        """Say nothing more; the process ends with the other children."""
+        """Say nothing more, and end the process: it only reads, so it is not asked."""
         self._ended.set()
+        if self._children.alive(_CHILD):
+            self._children.stop(_CHILD, hard=True)
 
     def _follow(self) -> None:
         with self._log.open(encoding="utf-8") as lines:

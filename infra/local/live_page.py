@@ -25,6 +25,10 @@ class Children(Protocol):
         """Return whether a child runs."""
         ...
 
+    def stop(self, name: str, *, hard: bool = False) -> None:
+        """End one child; `hard` kills it."""
+        ...
+
 
 class LivePage:
     """The page's process; nothing waits for it.
@@ -55,8 +59,10 @@ class LivePage:
         threading.Thread(target=self._await, name="page", daemon=True).start()
 
     def stop(self) -> None:
-        """Say nothing more; the process ends with the other children."""
+        """Say nothing more, and end the process: it only reads, so it is not asked."""
         self._ended.set()
+        if self._children.alive(_CHILD):
+            self._children.stop(_CHILD, hard=True)
 
     def _await(self) -> None:
         while not self._ended.wait(_LOOK_SECONDS) and self._children.alive(_CHILD):

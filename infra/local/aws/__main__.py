@@ -4,17 +4,17 @@ import argparse
 import logging
 import os
 import signal
-import sys
 import threading
 import warnings
 from pathlib import Path
+from typing import NoReturn
 
 from infra.local.aws.server import AwsServer
 from infra.local.aws.service import Options
 from infra.local.ready import announce
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> NoReturn:
     """Serve until SIGTERM, SIGINT or the end of the process that asked for it."""
     arguments = _parser().parse_args(argv)
     ended = threading.Event()
@@ -38,7 +38,9 @@ def main(argv: list[str] | None = None) -> int:
             print(f"export {name}={value}", flush=True)
     ended.wait()
     server.stop()
-    return 0
+    logging.shutdown()
+    # Python would wait for threads of invocations and executions, which wait for something.
+    os._exit(0)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,4 +89,4 @@ def _watch_parent(ended: threading.Event) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,6 +1,5 @@
 """Everything that runs beside moto in the server's process, wired together."""
 
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from infra.local.aws.execution.output import FunctionOutput
 from infra.local.aws.senders import FunctionSender, send_to_destination
 from infra.local.aws.sources.supervisor import MappingSupervisor
 from infra.local.aws.throttling import Throttle
+from infra.local.removal import remove_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,4 +90,4 @@ class Services:
         for part in (self.scheduler, self.mappings, self.deferred, self.deliveries, self.output):
             part.stop()
         self.invoker.stop()
-        shutil.rmtree(self._code_root, ignore_errors=True)
+        remove_folder(self._code_root)

@@ -26,6 +26,9 @@ class Begun:
     def alive(self, name: str) -> bool:
         return self.running and name == "watch"
 
+    def stop(self, name: str, *, hard: bool) -> None:
+        self.running = not (hard and name == "watch")
+
 
 class Said:
     """Keeps what is said, and waits for it."""
@@ -49,6 +52,7 @@ def test_the_address_is_said_once_it_is_there(
     page.start(tmp_path / "kubeconfig", "demo", {"AWS_REGION": "us-east-1"})
     assert said.something.wait(10)
     page.stop()
+    assert not children.running
     assert said.lines == ["the page that shows this live: http://127.0.0.1:1/token/"]
     assert children.words[2:7] == [
         *("watch", "--kubeconfig", str(tmp_path / "kubeconfig"), "--cluster", "demo"),
@@ -71,11 +75,20 @@ class Telling:
 
     def __init__(self, log: Path) -> None:
         self.log = log
+        self.running: list[str] = []
 
     def begin(self, name: str, arguments: list[str], *, environment: dict[str, str]) -> None:
         assert (name, arguments[2:4]) == ("decisions", ["top", "--lines"])
         said = '{"level":"WARNING"}\n19:47:49 buys 1 node\n19:48'
         self.log.write_text(said, encoding="utf-8")
+        self.running.append(name)
+
+    def alive(self, name: str) -> bool:
+        return name in self.running
+
+    def stop(self, name: str, *, hard: bool) -> None:
+        assert hard
+        self.running.remove(name)
 
 
 def test_lines_of_decisions_are_said_and_what_else_is_logged_is_not(tmp_path: Path) -> None:
@@ -85,4 +98,5 @@ def test_lines_of_decisions_are_said_and_what_else_is_logged_is_not(tmp_path: Pa
     lines.start(tmp_path / "kubeconfig", "demo", {})
     assert said.something.wait(10)
     lines.stop()
+    assert not children.running
     assert said.lines == ["19:47:49 buys 1 node"]
