@@ -34,12 +34,7 @@ class Children:
         self._logs: list[IO[bytes]] = []
 
     def start(
-        self,
-        name: str,
-        arguments: Sequence[str],
-        *,
-        environment: Mapping[str, str] | None = None,
-        ready: bool = True,
+        self, name: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
         """Start `python -m ...` and wait for its ready file.
 
@@ -47,16 +42,40 @@ class Children:
             name: Of the child, its log and its ready file.
             arguments: After `python -m`.
             environment: Added to ours.
-            ready: Whether it writes a ready file; its JSON is returned, else {}.
 
         Raises:
             Problem: If it ends or stays silent.
         """
-        ready_file = self._folder / f"{name}.ready"
-        ready_file.unlink(missing_ok=True)
-        telling = ["--ready-file", str(ready_file)] if ready else []
+        self.launch(name, arguments, environment=environment)
+        return self.ready(name)
+
+    def launch(
+        self, name: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start `python -m ...`, which writes a ready file; `ready` waits for it."""
+        telling = ["--ready-file", str(self._ready_file(name))]
+        self._ready_file(name).unlink(missing_ok=True)
         self.begin(name, ["-m", *arguments, *telling], environment=environment)
-        return self._await(name, ready_file) if ready else {}
+
+    def ready(self, name: str) -> dict[str, Any]:
+        """Wait for the ready file of a child that was launched; return its JSON.
+
+        Raises:
+            Problem: If it ends or stays silent.
+        """
+
+        def read() -> list[dict[str, Any]]:
+            if not self.alive(name):
+                raise Problem(f"{name} ended at start: {self._told(name)}")
+            try:
+                return [json.loads(self._ready_file(name).read_text(encoding="utf-8"))]
+            except (FileNotFoundError, json.JSONDecodeError):
+                return []
+
+        found = awaited(read, _START_SECONDS)
+        if not found:
+            raise Problem(f"{name} was not ready after {_START_SECONDS:.0f} s: {self._told(name)}")
+        return found[0]
 
     def begin(
         self, name: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None
@@ -117,26 +136,18 @@ class Children:
             process.stdin.close()
 
     def stop_all(self) -> None:
-        """End all children, the last started first."""
-        for name in list(reversed(self._running)):
+        """End all children: told at once, the last started first, and waited for in that order."""
+        names = list(reversed(self._running))
+        for name in names:
+            _signal(self._running[name], signal.SIGTERM)
+        for name in names:
             self.stop(name)
         for log in self._logs:
             log.close()
         self._logs.clear()
 
-    def _await(self, name: str, ready_file: Path) -> dict[str, Any]:
-        def ready() -> list[dict[str, Any]]:
-            if not self.alive(name):
-                raise Problem(f"{name} ended at start: {self._told(name)}")
-            try:
-                return [json.loads(ready_file.read_text(encoding="utf-8"))]
-            except (FileNotFoundError, json.JSONDecodeError):
-                return []
-
-        found = awaited(ready, _START_SECONDS)
-        if not found:
-            raise Problem(f"{name} was not ready after {_START_SECONDS:.0f} s: {self._told(name)}")
-        return found[0]
+    def _ready_file(self, name: str) -> Path:
+        return self._folder / f"{name}.ready"
 
     def _told(self, name: str) -> str:
         said = last_words(self._folder / f"{name}.log")

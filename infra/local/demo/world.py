@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,7 @@ from infra.local.demo.problem import Problem, last_words
 from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.live_page import LivePage
+from infra.local.removal import remove_folder
 
 CLUSTER = "demo"
 REGION = "us-east-1"
@@ -79,6 +81,7 @@ class World:
         self._page = LivePage(self.children, self._folder, say)
         self._decisions = DecisionLines(self.children, self.log("decisions"), say)
         self.kubeconfig = self._folder / "kubeconfig"
+        self._assembly = self._folder / "cdk.out"
         self.aws: Access
         self._kube: dict[str, Any] = {}
         self.foreign: ForeignCluster | None = None
@@ -125,16 +128,15 @@ class World:
         """Start the forwarder as its own process, as the Deployment would."""
         kubeconfig = self._folder / "forwarder.kubeconfig"
         self._write_kubeconfig(kubeconfig, self._forwarder_token)
-        self.children.start(
+        self.children.begin(
             "forwarder",
-            ["functions.forwarder"],
+            ["-m", "functions.forwarder"],
             environment={
                 **self.aws.environment,
                 "DOVETAIL_CLUSTER": CLUSTER,
                 "DOVETAIL_BUS": "dovetail",
                 "DOVETAIL_KUBECONFIG": str(kubeconfig),
             },
-            ready=False,
         )
 
     @property
@@ -152,34 +154,55 @@ class World:
         return self._folder / f"{name}.log"
 
     def _begin(self) -> None:
+        """Start what needs nothing of each other beside each other: it takes seconds."""
         self._synthesise()
-        self._say("starting the embedded AWS API")
+        self._say("synthesising the CDK app, starting the embedded AWS API")
         ready = self.children.start(
             "aws", ["infra.local.aws", "--region", REGION, "--log-dir", str(self._folder / "logs")]
         )
         self.aws = Access.read(ready)
         self._start_kube()
         self._seed()
-        self._say("synthesising the CDK app")
+        self._say("starting the simulated cluster, applying CRD and rights to it")
+        self._launch_simulation()
+        self._define()
+        self._say("awaiting the CDK app's template")
         if self.children.wait("synth") != 0:
             raise Problem(f"synthesis failed: {last_words(self.log('synth'))}")
-        self._say("deploying its template into the embedded AWS API")
-        self._deploy()
-        self._say("applying CRD and rights to the cluster")
+        self._say("deploying it into the embedded AWS API")
+        deploy(self._assembly, self.aws, STACKS)
+        with ThreadPoolExecutor(1) as pool:
+            checked = pool.submit(self._check_deployment)
+            self._admit_roles()
+            self._say("starting the forwarder")
+            self.children.ready("sim")
+            self.start_forwarder()
+            for shown in (self._decisions, self._page):
+                shown.start(self.kubeconfig, CLUSTER, self.aws.environment)
+            checked.result()
+
+    def _define(self) -> None:
+        """Apply the definitions of custom resources and the rights to the cluster."""
         client = self.cluster
         manifests = ROOT / "infra" / "cluster"
         pools = (manifests / "node_pools").glob("*.yaml")
         for document in read_documents(sorted([*manifests.glob("*.yaml"), *pools])):
             if document.get("kind") not in _NOT_APPLIED:
                 client.apply(document)
-        self._say("starting the simulated cluster and the forwarder")
-        self._start_simulation()
-        self.start_forwarder()
-        for shown in (self._decisions, self._page):
-            shown.start(self.kubeconfig, CLUSTER, self.aws.environment)
+
+    def _check_deployment(self) -> None:
+        """Look up each resource of the template, which is needed no more.
+
+        Raises:
+            Problem: If one is missing.
+        """
+        missing = missing_resources(self._assembly, self.aws, STACKS)
+        if missing:
+            raise Problem(f"not deployed: {missing[0]} (and {len(missing) - 1} more)")
+        remove_folder(self._assembly)
 
     def _synthesise(self) -> None:
-        """Start the synthesis; it takes seconds and needs nothing of the world."""
+        """Start the synthesis, which needs nothing of the world."""
         command = [sys.executable, str(ROOT / "tools" / "check_machine.py"), "node"]
         checked = subprocess.run(command, capture_output=True, text=True, check=False)
         if checked.returncode != 0:
@@ -197,7 +220,7 @@ class World:
         }
         if self.options.settings:
             context["settings"] = dict(self.options.settings)
-        self.children.begin("synth", synth_command(context, self._folder / "cdk.out"))
+        self.children.begin("synth", synth_command(context, self._assembly))
 
     def _start_kube(self) -> None:
         auth, chosen = self._folder / "auth.json", self.options.kubeconfig
@@ -227,12 +250,8 @@ class World:
             clusters=[{"name": CLUSTER, "endpoint": self._kube["url"], "ca_data": authority}],
         )
 
-    def _deploy(self) -> None:
-        assembly = self._folder / "cdk.out"
-        deploy(assembly, self.aws, STACKS)
-        missing = missing_resources(assembly, self.aws, STACKS)
-        if missing:
-            raise Problem(f"not deployed: {missing[0]} (and {len(missing) - 1} more)")
+    def _admit_roles(self) -> None:
+        """Tell the API server whom the access entries of the deployed stacks admit."""
         eks = self.client("eks")
         # EKS makes the creator of a cluster its administrator: the user's own credentials are
         # admitted too.
@@ -250,13 +269,13 @@ class World:
             )
         self._write_auth(self._folder / "auth.json", entries)
 
-    def _start_simulation(self) -> None:
+    def _launch_simulation(self) -> None:
         machines_file = self._folder / "machines.json"
         machines_file.write_text(json.dumps(machines()), encoding="utf-8")
         # Any user of the machine can read a command line.
         token = self._folder / "admin.token"
         token.write_text(self._admin_token, encoding="ascii")
-        self.children.start(
+        self.children.launch(
             "sim",
             [
                 "infra.local.cluster_simulator",
@@ -316,7 +335,7 @@ class World:
             with undisturbed():
                 self.children.stop_all()
                 self._keep_logs()
-                shutil.rmtree(self._folder, ignore_errors=True)
+                remove_folder(self._folder)
 
     def _keep_logs(self) -> None:
         if self.options.keep_logs is None:
