@@ -134,13 +134,13 @@ def test_every_plan_passes_the_checker_and_needs_no_fallback(asked: PackingProbl
 
 
 # The last two once ended planning with a division by zero.
-@pytest.mark.parametrize("seed", [*range(12), 116, 196])
+@pytest.mark.parametrize("seed", [*range(4), 116, 196])
 def test_every_plan_of_a_wide_problem_passes_the_checker(seed: int) -> None:
     _passes(wide_problem(seed))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hundred", range(1, 11))
+@pytest.mark.parametrize("hundred", range(10))
 def test_every_plan_of_a_thousand_wide_problems_passes_the_checker(hundred: int) -> None:
     for seed in range(100 * hundred, 100 * hundred + 100):
         _passes(wide_problem(seed))

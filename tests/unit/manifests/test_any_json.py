@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.forwarder.views import view_node, view_pod, view_provisioner
@@ -157,7 +157,6 @@ shaped = st.fixed_dictionaries(
 
 
 @given(shaped)
-@settings(max_examples=300, deadline=None)
 def test_any_object_is_decoded(raw: dict[str, Any]) -> None:
     decode_pod(raw)
     decode_node(raw)
@@ -171,7 +170,6 @@ def test_any_object_is_decoded(raw: dict[str, Any]) -> None:
 
 
 @given(shaped)
-@settings(max_examples=300, deadline=None)
 def test_any_provisioner_is_read_or_refused_with_reasons(raw: dict[str, Any]) -> None:
     with contextlib.suppress(InvalidProvisionerError):
         decode_provisioner(raw)
