@@ -2,8 +2,8 @@
 
 import io
 import shutil
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -67,15 +67,18 @@ def played(
         observer = Observer(world.cluster, world.client("ec2"))
         observer.start()
         prepare(world)
-        meanwhile = threading.Thread(target=during, args=(world,))
-        meanwhile.start()
+        player = Player(world.cluster, observer, 10, console.print)
         try:
-            results = Player(world.cluster, observer, 10, console.print).play(scenario)
+            # Here, in the thread that stays: what it starts ends with its thread.
+            with ThreadPoolExecutor(1) as threads:
+                playing = threads.submit(player.play, scenario)
+                during(world)
+                results = playing.result()
         finally:
-            meanwhile.join()
             observer.stop()
         assert [result.failures for result in results] == [(), ()]
         assert len(observer.timeline.instances) == PODS
+        assert world.children.alive("forwarder")
         return read_harm(world.control)
 
 
