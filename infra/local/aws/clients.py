@@ -1,6 +1,8 @@
 """How to reach an embedded AWS API: address and key, and boto3 clients made of them."""
 
+import functools
 import secrets
+import threading
 from base64 import b32encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -65,8 +67,9 @@ def own_access() -> Access:
     return _own[0]
 
 
+@functools.lru_cache(maxsize=4)
 def clients_of(access: Access) -> ClientFor:
-    """Return a function that gives one shared client for each service name."""
+    """Return a function that gives one shared client for each service name; any thread may ask."""
     import boto3
     from botocore.config import Config
 
@@ -77,10 +80,12 @@ def clients_of(access: Access) -> ClientFor:
     )
     config = Config(max_pool_connections=50)
     made: dict[str, Any] = {}
+    making = threading.Lock()
 
     def client(service: str) -> Any:
-        if service not in made:
-            made[service] = session.client(service, endpoint_url=access.url, config=config)
-        return made[service]
+        with making:
+            if service not in made:
+                made[service] = session.client(service, endpoint_url=access.url, config=config)
+            return made[service]
 
     return client

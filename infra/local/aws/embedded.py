@@ -16,7 +16,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from infra.local.aws.clients import Access, ClientFor, clients_of
+from infra.local.aws.clients import Access, clients_of
 from infra.local.aws.control import ACCOUNT_ID, ControlError, Json
 from infra.local.aws.service import Options
 from infra.local.patience import awaited
@@ -41,7 +41,6 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
         self._options = options or Options()
         self._port = port
         self._process: subprocess.Popen[bytes] | None = None
-        self._clients: ClientFor | None = None
         self.access: Access
         self.region = self._options.region
 
@@ -86,9 +85,7 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
 
     def client(self, service: str) -> Any:
         """Return a boto3 client for the server, one for each service."""
-        if self._clients is None:
-            self._clients = clients_of(self.access)
-        return self._clients(service)
+        return clients_of(self.access)(service)
 
     def control(self, verb: str, arguments: Json | None = None) -> Any:
         """Call a control verb and return its answer.

@@ -31,6 +31,7 @@ SELF_TESTS = {
     "permissions-linked-roles": "test_linked_roles_have_the_names_that_iam_gives_them",
     "speed-answers": "test_an_answer_is_the_same_once_its_names_are_known",
     "speed-expressions": "test_an_expression_is_read_anew_each_time",
+    "speed-models": "test_many_executions_run_beside_each_other",
     "speed-routing": "test_an_answer_is_the_same_once_its_names_are_known",
     "speed-templates": "test_a_template_is_written_in_json_or_yaml",
     "sqs-atomic-operations": "test_receivers_beside_each_other_never_share_a_message",

@@ -1,4 +1,4 @@
-"""What moto works out anew for each request and for each value of an answer, kept instead.
+"""What moto and the SDK work out anew for each request, value and session, kept instead.
 
 Nothing else changes. Without it, half of the server's time goes there.
 """
@@ -10,6 +10,29 @@ from typing import Any
 
 from infra.local.aws.backends import moto_name
 from infra.local.aws.repairs.registry import add, repair, replace
+
+
+@repair("speed-models")
+def keep_models() -> None:
+    """The SDK's descriptions of services, which each session of the SDK reads anew."""
+    loaders: Any = import_module("botocore.loaders")
+    stock_load = loaders.JSONFileLoader.load_file
+    stock_list = loaders.Loader.list_available_services
+    files: dict[str, Any] = {}
+    services: dict[str, Any] = {}
+
+    def load_file(self: Any, file_path: str) -> Any:
+        if file_path not in files:
+            files[file_path] = stock_load(self, file_path)
+        return files[file_path]
+
+    def list_available_services(self: Any, type_name: str) -> Any:
+        if type_name not in services:
+            services[type_name] = stock_list(self, type_name)
+        return services[type_name]
+
+    replace(loaders.JSONFileLoader, "load_file", load_file)
+    replace(loaders.Loader, "list_available_services", list_available_services)
 
 
 @repair("speed-routing")
