@@ -73,7 +73,7 @@ CASES_OF_TESTS := tests/karpenter_cases tests/property tests/functions tests/doc
 CDK_SOURCES := infra/aws tests/infra tests/docs tools
 LOCKS := requirements package-lock.json pyproject.toml
 # Suites in the order in which they begin, two at a time: long ones first.
-SUITES := e2e unit contract infra cases types schedules hostile opinion others supply types-cdk \
+SUITES := schedules unit e2e contract cases infra types hostile opinion others supply types-cdk \
     local page-test
 
 test: setup-tests  ## Everything a commit must pass (9 minutes at most)
