@@ -29,7 +29,7 @@ def world(cluster: TestCluster) -> Iterator[World]:
 def broken(world: World, *words: str, replicas: int) -> list[str]:
     """Break something, scale to some replicas once it has begun, and return what was said."""
     command = [sys.executable, "-u", "-m", "functions.cli", "break", *words]
-    chosen = ["--kubeconfig", str(world.kubeconfig), "--within", "200"]
+    chosen = ["--kubeconfig", str(world.kubeconfig), "--within", "1500"]
     with subprocess.Popen([*command, *chosen], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline(), process.stdout.readline()]

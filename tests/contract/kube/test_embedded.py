@@ -20,7 +20,8 @@ from shared.kube.connection import connect_endpoint
 from shared.kube.nodes import NODES_PATH, PODS_PATH
 from shared.kube.reflector import Reflector, Tuning
 from shared.model.errors import CertificateError, UnauthorizedError
-from tests.benchmarks.forwarder_memory import PODS, Bus, forwarder, pod, prepare, put, wait_for
+from tests.benchmarks.forwarder_memory import PODS, Bus, forwarder, pod, prepare, put
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -139,10 +140,10 @@ def test_the_forwarder_killed_in_mid_burst_says_everything_again_and_ends_on_sig
     api = connect_endpoint(kube.url, "", lambda: "t")
     add_provisioner(api)
     with forwarder(kube.url, bus.url, tmp_path) as process:
-        wait_for(lambda: bus.count("provisioner-changed") == 1, 60)
+        until(lambda: bus.count("provisioner-changed") == 1)
         for number in range(10):
             put(api, PODS, small(f"early-{number}"))
-        wait_for(lambda: bus.count("pod-pending") > 0, 60)
+        until(lambda: bus.count("pod-pending") > 0)
         process.kill()
         assert process.stdout is not None
         process.stdout.close()
@@ -151,7 +152,7 @@ def test_the_forwarder_killed_in_mid_burst_says_everything_again_and_ends_on_sig
     heard_before = len(bus.objects.pop("pod-pending"))
     assert heard_before > 0
     with forwarder(kube.url, bus.url, tmp_path) as process:
-        wait_for(lambda: bus.count("pod-pending") == 20, 60)
+        until(lambda: bus.count("pod-pending") == 20)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert process.stdout is not None

@@ -99,7 +99,7 @@ class Api:
         return self.call("DELETE", path, body, **query)
 
     def watch(self, path: str, **query: Any) -> "Stream":
-        return Stream(self, path, {"watch": "true", "timeoutSeconds": "5", **query})
+        return Stream(self, path, {"watch": "true", "timeoutSeconds": "60", **query})
 
 
 class Stream:

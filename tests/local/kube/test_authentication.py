@@ -9,7 +9,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +22,7 @@ from infra.local.kube.certificates import ca_file, server_context
 from infra.local.kube.errors import ApiError
 from infra.local.kube.server import EmbeddedKube
 from tests.local.kube.client import PODS, Api
+from tests.waiting import until
 
 ROLE = "arn:aws:iam::123456789012:role/path/planner"
 NODE = "ip-10-0-0-4.ec2.internal"
@@ -265,9 +265,7 @@ def test_the_process_says_when_it_is_ready_and_ends_on_sigterm(tmp_path: Path) -
     command += ["--tls-dir", str(tmp_path / "tls"), "--auth-file", str(auth)]
     process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE)
     try:
-        deadline = time.monotonic() + 60
-        while not ready.exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: ready.exists() or process.poll() is not None, "it is ready")
         said = json.loads(ready.read_text())
         assert said["admin_token"] == "admin"
         context = ssl.create_default_context(cafile=said["ca_file"])
