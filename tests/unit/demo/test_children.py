@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from infra.local.demo.children import Children, undisturbed
 from infra.local.demo.problem import Problem
+from tests.waiting import until
 
 SLEEP = ["-c", "import time; time.sleep(60)"]
 
@@ -38,15 +38,11 @@ def test_a_child_is_ended_and_what_it_started_too(children: Children, tmp_path: 
         "time.sleep(60)"
     )
     children.begin("outer", ["-c", script])
-    while not inner.exists() or not inner.read_text(encoding="utf-8"):
-        time.sleep(0.02)
+    until(lambda: inner.exists() and inner.read_text(encoding="utf-8"))
     pids = (children.pid("outer"), int(inner.read_text(encoding="utf-8")))
     children.stop_all()
     assert not children.alive("outer")
-    ends = time.monotonic() + 5
-    while any(_lives(pid) for pid in pids) and time.monotonic() < ends:
-        time.sleep(0.02)
-    assert not any(_lives(pid) for pid in pids)
+    until(lambda: not any(_lives(pid) for pid in pids))
 
 
 def _lives(pid: int) -> bool:

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 
-from infra.local.patience import Patience, waits_below
+from infra.local.patience import Patience, awaited, waits_below
 
 SECOND = 1_000_000_000
 
@@ -59,6 +59,14 @@ def test_looks_within_half_a_second_are_one() -> None:
     assert patience.slowness() == 1.0
     machine.passes(0.4)
     assert round(patience.served(), 3) == 0.6
+
+
+def test_a_wait_ends_with_the_first_true_answer_and_with_the_last_one_once_its_time_is_over() -> (
+    None
+):
+    answers = iter(["", "", "here"])
+    assert awaited(lambda: next(answers), 60) == "here"
+    assert awaited(lambda: "", 0) == ""
 
 
 def test_linux_counts_the_wait_of_each_thread_of_a_process() -> None:
