@@ -86,7 +86,7 @@ def patient(scenario: Scenario) -> Scenario:
     steps = tuple(
         dataclasses.replace(
             step,
-            within_seconds=200,
+            within_seconds=1000,
             expects={k: v for k, v in step.expects.items() if k != "removed_after_empty"},
         )
         for step in scenario.steps

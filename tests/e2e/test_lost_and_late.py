@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,13 +16,13 @@ from infra.local.demo.play import Player
 from infra.local.demo.scenario import EXAMPLES, Scenario, load_scenario
 from infra.local.demo.world import World, WorldOptions
 from infra.local.harm import Harm, read_harm
+from shared.model.policy import LaunchPolicy
 from tests.e2e.conftest import TestCluster, patient
 from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 KINDS = ("pod-pending", "node-ready", "node-empty", "node-deleted")
-PODS = 10
 
 Happening = Callable[[World], None]
 Play = Callable[..., Harm]
@@ -56,7 +57,7 @@ def played(
     prepare: Happening = nothing,
     during: Happening = nothing,
 ) -> Harm:
-    """Play the burst, which gets a machine for each pod; return what went wrong on purpose."""
+    """Play the burst, in which no pod gets two machines; return what went wrong on purpose."""
     console = Console(file=io.StringIO())
     options = WorldOptions(
         speed=10, keep_logs=logs, kubeconfig=cluster.kubeconfig, bare=cluster.bare
@@ -77,9 +78,25 @@ def played(
         finally:
             observer.stop()
         assert [result.failures for result in results] == [(), ()]
-        assert len(observer.timeline.instances) == PODS
+        assert launched_in_time(world.client("ec2")) <= len(observer.timeline.pods)
         assert world.children.alive("forwarder")
         return read_harm(world.control)
+
+
+def launched_in_time(ec2: Any) -> int:
+    """Return how many machines were launched while no node could be late yet.
+
+    Where calls of AWS outlast their time-outs, as at a load of fifty on two processors, nodes are
+    late, and others are launched for their pods.
+    """
+    launched = sorted(
+        instance["LaunchTime"]
+        for page in ec2.get_paginator("describe_instances").paginate()
+        for reservation in page["Reservations"]
+        for instance in reservation["Instances"]
+    )
+    late = launched[0] + LaunchPolicy().initialization
+    return sum(at < late for at in launched)
 
 
 def kill_forwarder(world: World) -> None:
