@@ -116,6 +116,21 @@ class ClusterClient:
         listed = self.call("GET", path, query=query)
         return list(listed.get("items") or [])
 
+    def deleted(self, path: str, version: str) -> list[Object]:
+        """Return what has been deleted of a collection since a version, as it last was.
+
+        Takes a second. What the server has forgotten by now is not returned.
+        """
+        query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1"}
+        answer = self._pool.request(
+            "GET",
+            f"{self._server}/{path}?{urlencode(query)}",
+            headers=self._headers,
+            timeout=urllib3.Timeout(connect=5, read=30),
+        )
+        events = [json.loads(line) for line in answer.data.splitlines()]
+        return [event["object"] for event in events if event.get("type") == "DELETED"]
+
     def apply(self, document: Object) -> None:
         """Create or replace what the document says, by server-side apply."""
         self.call(

@@ -2,16 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.local.demo.cluster_client import ClusterClient, Refused
+from infra.local.demo.cluster_client import ClusterClient, Object, Refused
 from infra.local.demo.timeline import Timeline
 
 _PERIOD = 0.4
+_NODES = "api/v1/nodes"
 
 
 class Observer:
@@ -28,6 +29,7 @@ class Observer:
         self._cluster = cluster
         self._ec2 = ec2
         self._on_change = on_change
+        self._version = ""
         self._began = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
@@ -58,9 +60,29 @@ class Observer:
             for instance in reservation["Instances"]
         ]
         pods = self._cluster.items("api/v1/namespaces/default/pods")
-        nodes = self._cluster.items("api/v1/nodes")
+        listed = self._cluster.call("GET", _NODES)
+        nodes = listed["items"]
+        # Cordoned, deleted and gone between two readings: how a node last was is asked for.
+        missed = self._missed(nodes)
+        last = self._cluster.deleted(_NODES, self._version) if missed else []
+        self._version = listed["metadata"]["resourceVersion"]
         with self.lock:
-            self.timeline.observe(self.now(), pods, nodes, instances)
+            now = self.now()
+            if missed:
+                gone = [node for node in last if node["metadata"]["uid"] in missed]
+                self.timeline.observe(now, pods, [*nodes, *gone], instances)
+            self.timeline.observe(now, pods, nodes, instances)
+
+    def _missed(self, nodes: Iterable[Object]) -> set[str]:
+        """Return the ids of nodes that are no longer listed and were never seen cordoned."""
+        present = {node["metadata"]["uid"] for node in nodes}
+        with self.lock:
+            tracks = self.timeline.nodes.items()
+            return {
+                uid
+                for uid, track in tracks
+                if uid not in present and track.gone is None and track.cordoned is None
+            }
 
     def _run(self) -> None:
         while not self._ended.wait(_PERIOD):
