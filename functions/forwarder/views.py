@@ -18,6 +18,7 @@ from shared.manifests.fields import (
 )
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
+from shared.model.kubernetes.pods import FARGATE_SCHEDULER
 
 # More than any machine costs: users can write the annotation.
 _PRICE_DIGITS = 12
@@ -122,7 +123,8 @@ def view_pod(raw: Mapping[str, Any]) -> PodView:
     scheduled = condition(status, "PodScheduled")
     marked = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
     blocked = (
-        spec.get("schedulingGates")
+        spec.get("schedulerName") == FARGATE_SCHEDULER
+        or spec.get("schedulingGates")
         or status.get("nominatedNodeName")
         or metadata.get("deletionTimestamp")
     )

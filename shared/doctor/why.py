@@ -112,8 +112,8 @@ class Why:
         slots = self._ports.ledger.slots(self._name)
         if pod.node_name:
             return self._bound(pod, slots)
-        if not pod.is_provisionable:
-            return Answer(state=not_provisionable(pod))
+        if reason := pod.why_not_provisionable:
+            return Answer(state=reason)
         state = f"is pending{_for(self._now - pod.created_at) if pod.created_at else ''}"
         held = self._held(pod)
         if held is not None:
@@ -323,21 +323,6 @@ def _kind_of(node: Node) -> str:
 
 def _plan_of(node: Node) -> str:
     return node.annotations.get(keys.SLOT, "").partition("/")[0]
-
-
-def not_provisionable(pod: Pod) -> str:
-    """Return why Dovetail launches no node for a pod without one."""
-    if pod.is_terminal:
-        return f"has ended: {pod.phase}"
-    if pod.is_terminating:
-        return "is being deleted"
-    if pod.gated:
-        return "has scheduling gates: kube-scheduler does not look at it until they are removed"
-    if pod.nominated_node:
-        return f"kube-scheduler makes room for it on node {pod.nominated_node} by preemption"
-    if pod.is_daemon or pod.is_static:
-        return "belongs to a DaemonSet or a node: no node is launched for it"
-    return "kube-scheduler has not called it Unschedulable: no node is launched for it yet"
 
 
 def _for(span: timedelta) -> str:

@@ -24,7 +24,7 @@ from shared.manifests.sizes import excesses
 from shared.manifests.spans import read_go_duration
 from shared.manifests.volumes.claims import claims_to_be
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner, Pod, Scheduling
+from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, Owner, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Toleration
 from shared.model.kubernetes.volumes import inline_claim
 from shared.model.requirements import Requirements
@@ -186,7 +186,7 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
         host_ports=_host_ports(spec),
         claims=_claims(text(metadata.get("name")), spec),
         resource_claims=bool(spec.get("resourceClaims")),
-        scheduler_name=text(spec.get("schedulerName")) or "default-scheduler",
+        scheduler_name=text(spec.get("schedulerName")) or DEFAULT_SCHEDULER,
         priority=integer(spec.get("priority")) or 0,
     )
     return replace(asked, refusals=tuple(dict.fromkeys((*problems, *excesses(asked)))))

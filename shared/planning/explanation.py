@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from shared.model.ec2.launches import LaunchOption, PlannedNode, PodRef
-from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, Pod
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
@@ -55,7 +55,16 @@ def explanation(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> tuple[str, .
     outcome = tuple(_outcome(plan, pod))
     said = {line.strip() for line in outcome}
     choices = (line for line in _choices(snapshot, pod) if line not in said)
-    return (f"{pod.key} asks for {asked}", *outcome, *choices)
+    bound_by = of_other_scheduler(pod)
+    return (f"{pod.key} asks for {asked}", *([bound_by] if bound_by else []), *outcome, *choices)
+
+
+def of_other_scheduler(pod: Pod) -> str:
+    """Return that another scheduler than kube-scheduler will bind a pod; empty where none does."""
+    name = pod.scheduling.scheduler_name
+    if name == DEFAULT_SCHEDULER or not pod.is_provisionable:
+        return ""
+    return f"scheduler {name} chooses its node: the plan is by the rules of kube-scheduler"
 
 
 def dollars(micros: int) -> str:
@@ -80,8 +89,8 @@ def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
     if pod.node_name:
         yield f"it is on node {pod.node_name} already"
         return
-    if not pod.is_provisionable:
-        yield "it does not wait for capacity: gated, being deleted, or not marked unschedulable"
+    if reason := pod.why_not_provisionable:
+        yield f"it {reason}"
         return
     there = [placement.node for placement in plan.placements if ref in placement.pods]
     new = [(n, node) for n, node in enumerate(plan.nodes, 1) if ref in node.pods]

@@ -4,7 +4,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Pod, Scheduling
+from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
 from shared.model.resources import PLAIN
 
@@ -76,7 +76,7 @@ def needs_scheduler(pod: Pod) -> str:
 
 def left_to_scheduler(scheduling: Scheduling) -> str:
     """Return why pods with such demands are bound by others; empty when they need not be."""
-    if scheduling.scheduler_name != "default-scheduler":
+    if scheduling.scheduler_name != DEFAULT_SCHEDULER:
         return f"it belongs to scheduler {scheduling.scheduler_name}"
     if scheduling.claims:
         return "its volumes are bound by kube-scheduler"

@@ -1,7 +1,7 @@
 """A snapshot made of manifests alone: no cluster, no AWS."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -29,7 +29,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
-from shared.planning.explanation import counted
+from shared.planning.explanation import counted, of_other_scheduler
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
 from shared.scheduling.provisioner_offerings import never_with_image
 
@@ -232,14 +232,30 @@ def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, .
         first = min(unknown)
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         notes.append(f"PersistentVolumeClaim {first}{more} not given: taken to fit any zone")
-    resting = sum(not pod.node_name and not pod.is_provisionable for pod in found)
-    if resting:
-        verb = "does" if resting == 1 else "do"
-        notes.append(
-            f"{counted(resting, 'pod')} without a node {verb} not wait for capacity: gated, being "
-            "deleted, of a DaemonSet, or not seen by kube-scheduler"
-        )
+    notes += _on_schedulers(found)
     return found, volumes
+
+
+def _on_schedulers(pods: Iterable[Pod]) -> Iterator[str]:
+    """Yield why no capacity is planned for pods without a node, and who else schedules some."""
+    resting: dict[str, list[str]] = {}
+    of_others: dict[str, list[str]] = {}
+    for pod in pods:
+        if pod.node_name:
+            continue
+        if reason := pod.why_not_provisionable:
+            resting.setdefault(reason, []).append(pod.key)
+        elif scheduler := of_other_scheduler(pod):
+            of_others.setdefault(scheduler, []).append(pod.key)
+    for reason, names in sorted(resting.items()):
+        who = "each" if len(names) > 1 else "it"
+        yield f"no capacity is planned for {_such_as(names)}: {who} {reason}"
+    for scheduler, names in sorted(of_others.items()):
+        yield f"{_such_as(names)}: {scheduler}"
+
+
+def _such_as(names: Sequence[str]) -> str:
+    return f"{counted(len(names), 'pod')}, {'such as ' if len(names) > 1 else ''}{min(names)}"
 
 
 def _why_none_waits(documents: Iterable[Document], snapshot: ClusterSnapshot) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Final
 
 from functions.cli.render.svg_node import DAEMONS
 from functions.cli.render.svg_plan import workload_of
-from shared.doctor.why import not_provisionable
 from shared.events.node_events import cause_of, price_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
@@ -293,8 +292,8 @@ def _reason(pod: Pod, promise: Promise | None, refused: str, said: Mapping[str, 
     if promise is not None:
         waits = f", which waits for {promise.waits_for}" if promise.waits_for else ""
         return f"nominated to {promise.node}{waits}"
-    if not pod.is_provisionable:
-        return not_provisionable(pod)
+    if pod.why_not_provisionable:
+        return pod.why_not_provisionable
     if refused:
         return refused
     return said.get(pod.uid) or "waits for the next plan, which is made within a minute"

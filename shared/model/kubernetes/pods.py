@@ -4,12 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Toleration
 from shared.model.kubernetes.volumes import Claim
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
+
+# EKS has pods of a Fargate profile name it; only Fargate binds them, each to a node of its own.
+# Source: https://github.com/aws/karpenter-provider-aws/issues/7455 (what its webhook sets, 2024-11)
+# and https://docs.aws.amazon.com/eks/latest/userguide/fargate-profile.html (2026-11).
+FARGATE_SCHEDULER: Final = "fargate-scheduler"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 class SpreadPolicy(StrEnum):
@@ -116,7 +123,7 @@ class Scheduling:
     host_ports: tuple[tuple[str, str, int], ...] = ()
     claims: tuple[str, ...] = ()
     resource_claims: bool = False
-    scheduler_name: str = "default-scheduler"
+    scheduler_name: str = DEFAULT_SCHEDULER
     priority: int = 0
     refusals: tuple[str, ...] = ()
 
@@ -203,21 +210,28 @@ class Pod:
 
     @property
     def is_provisionable(self) -> bool:
-        """Whether it is waiting for capacity that we should buy.
+        """Whether it is waiting for capacity that we should buy."""
+        return not self.node_name and not self.why_not_provisionable
 
-        Pending, marked unschedulable, not gated, not preempting, not terminating, not of a
-        DaemonSet, not static.
-        """
-        return (
-            not self.node_name
-            and self.unschedulable
-            and not self.gated
-            and not self.nominated_node
-            and not self.is_terminating
-            and not self.is_terminal
-            and not self.is_daemon
-            and not self.is_static
-        )
+    @property
+    def why_not_provisionable(self) -> str:
+        """Why no node is launched for it though it has none, for people; empty where one may be."""
+        if self.is_terminal:
+            return f"has ended: {self.phase}"
+        if self.is_terminating:
+            return "is being deleted"
+        if self.is_daemon or self.is_static:
+            return "belongs to a DaemonSet or a node: no node is launched for it"
+        if self.scheduling.scheduler_name == FARGATE_SCHEDULER:
+            return f"is of {FARGATE_SCHEDULER}: it runs on Fargate, and on no node of EC2"
+        if self.gated:
+            return "has scheduling gates: kube-scheduler does not look at it until they are removed"
+        if self.nominated_node:
+            node = self.nominated_node
+            return f"is nominated to node {node}: kube-scheduler makes room for it by preemption"
+        if not self.unschedulable:
+            return "is not marked Unschedulable by kube-scheduler: no node is launched for it yet"
+        return ""
 
     @property
     def counts_for_emptiness(self) -> bool:

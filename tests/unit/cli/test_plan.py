@@ -161,7 +161,7 @@ def test_existing_nodes_are_filled_before_anything_is_bought(
         ("default/web-0", "goes to new node 1 of provisioner default: m5."),
         ("far-0", "  default: needs zone in [nowhere]"),
         ("default/old", "it is on node n1 already"),
-        ("gated", "it does not wait for capacity"),
+        ("gated", "it has scheduling gates"),
         ("tiny", "goes to node n1, which has room"),
     ],
 )

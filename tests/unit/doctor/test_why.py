@@ -20,7 +20,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.planning.offerings.picks import MOST_PICKS
-from tests.builders import NOW, needs, node, pod, provisioner, ref, slot
+from tests.builders import NOW, needs, node, pod, provisioner, ref, scheduling, slot
 from tests.unit.launching.launches import apart, open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
 
@@ -90,9 +90,10 @@ def test_a_pod_whose_machine_has_no_node_yet_says_so() -> None:
         ({"phase": "Succeeded"}, "has ended: Succeeded"),
         ({"deletion_at": NOW}, "is being deleted"),
         ({"gated": True}, "has scheduling gates"),
-        ({"nominated_node": "n7"}, "kube-scheduler makes room for it on node n7 by preemption"),
+        ({"nominated_node": "n7"}, "is nominated to node n7: kube-scheduler makes room for it"),
         ({"owner": Owner(kind="DaemonSet", name="d", uid="d")}, "belongs to a DaemonSet"),
-        ({"unschedulable": False}, "kube-scheduler has not called it Unschedulable"),
+        ({"unschedulable": False}, "is not marked Unschedulable by kube-scheduler"),
+        ({"scheduling": scheduling(scheduler_name="fargate-scheduler")}, "is of fargate-scheduler"),
     ],
 )
 def test_a_pod_that_no_node_is_launched_for_says_why(changes: dict[str, Any], state: str) -> None:

@@ -30,12 +30,17 @@ WAITS = manifests.pod(1, None)
         (PODS, view_pod, WAITS),
         (PODS, view_pod, manifests.pod(1, 2)),
         (PODS, view_pod, {**WAITS, "spec": {**WAITS["spec"], "schedulingGates": [{"name": "a"}]}}),
+        (
+            PODS,
+            view_pod,
+            {**WAITS, "spec": {**WAITS["spec"], "schedulerName": "fargate-scheduler"}},
+        ),
         (PODS, view_pod, {**WAITS, "status": {**WAITS["status"], "nominatedNodeName": "n"}}),
         (PODS, view_pod, {**WAITS, "status": {"phase": "Succeeded"}}),
         (NODES, view_node, OURS),
         (NODES, view_node, OF_A_POOL),
     ],
-    ids=("waits", "runs", "gated", "nominated", "ended", "ours", "of a pool"),
+    ids=("waits", "runs", "gated", "fargate", "nominated", "ended", "ours", "of a pool"),
 )
 def test_a_view_of_a_decoded_page_is_that_of_the_whole_object(
     decode: Callable[[bytes], Any], view: Callable[[Any], object], raw: dict[str, Any]

@@ -70,7 +70,12 @@ def test_a_pod_that_no_longer_waits_is_forgotten(view: View) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"spec": {"schedulingGates": [{}]}}, {"status": {"nominatedNodeName": "n1"}}]
+    "more",
+    [
+        {"spec": {"schedulingGates": [{}]}},
+        {"spec": {"schedulerName": "fargate-scheduler"}},
+        {"status": {"nominatedNodeName": "n1"}},
+    ],
 )
 def test_gated_and_preempting_pods_do_not_wait_for_capacity(more: dict[str, Any]) -> None:
     raw: dict[str, Any] = {

@@ -52,6 +52,7 @@ def test_a_pod_marked_unschedulable_is_provisionable() -> None:
         pod(),
         pod(status=unschedulable("SchedulingGated")),
         pod(status=unschedulable(), spec={"schedulingGates": [{"name": "g"}]}),
+        pod(status=unschedulable(), spec={"schedulerName": "fargate-scheduler"}),
         pod(status=unschedulable(), spec={"nodeName": "n"}),
         pod(status={**unschedulable(), "nominatedNodeName": "n"}),
         pod(status={**unschedulable(), "phase": "Failed"}),

@@ -112,10 +112,22 @@ def test_a_pod_with_a_status_is_taken_at_its_word() -> None:
     marked = {**pod("marked"), "status": {"conditions": [condition]}}
     resting = {**pod("resting"), "status": {"conditions": [{**condition, "reason": "Other"}]}}
     fresh = {**pod("fresh"), "status": {"phase": "Pending"}}
-    offline = read(marked, resting, fresh, pod("gated", schedulingGates=[{"name": "a"}]))
+    gated = [pod(name, schedulingGates=[{"name": "a"}]) for name in ("gated", "held")]
+    offline = read(marked, resting, fresh, *gated)
     ready = [other_pod.name for other_pod in offline.snapshot.pending if other_pod.is_provisionable]
     assert ready == ["fresh", "marked"]
-    assert offline.notes[0].startswith("2 pods without a node do not wait for capacity")
+    both = "no capacity is planned for 2 pods, such as default/gated: each has scheduling gates"
+    one = "no capacity is planned for 1 pod, default/resting: it is not marked Unschedulable"
+    assert offline.notes[0].startswith(both)
+    assert offline.notes[1].startswith(one)
+
+
+def test_pods_of_fargate_are_left_to_it_and_those_of_other_schedulers_planned_with_a_note() -> None:
+    offline = read(pod("own", schedulerName="fargate-scheduler"), pod("a", schedulerName="volcano"))
+    assert [found.name for found in offline.snapshot.pending if found.is_provisionable] == ["a"]
+    own = "no capacity is planned for 1 pod, default/own: it is of fargate-scheduler"
+    assert offline.notes[0].startswith(own)
+    assert offline.notes[1].startswith("1 pod, default/a: scheduler volcano chooses its node")
 
 
 def test_other_kinds_are_left_out_with_a_note() -> None:
