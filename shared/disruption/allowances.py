@@ -28,14 +28,13 @@ class Allowances:
     """How many nodes may still be disrupted now.
 
     Attributes:
-        left: By owner and reason, None for one that no budget names; absent where none limits it.
-        owners: Names of those with budgets of their own, be it an empty list.
+        left: By owner and reason, None for one that no budget names. No number: any. Absent where
+            the settings say it.
     """
 
-    left: Mapping[tuple[str, DisruptionReason | None], int] = field(
+    left: Mapping[tuple[str, DisruptionReason | None], int | None] = field(
         default_factory=dict, hash=False
     )
-    owners: frozenset[str] = frozenset()
 
     def within(
         self,
@@ -46,15 +45,15 @@ class Allowances:
         """Return the first candidates, in their order, that may be disrupted together.
 
         Args:
-            others: Most nodes of owners without budgets, all together; None for any number.
+            others: Most nodes for which the settings say it, all together; None for any number.
         """
         used: dict[str, int] = {}
         found = []
         for candidate in candidates:
             owner = candidate.node.provisioner
-            most, key = self.left.get((owner, reason)), owner
-            if owner not in self.owners:
-                most, key = others, ""
+            most, key = others, ""
+            if (owner, reason) in self.left:
+                most, key = self.left[owner, reason], owner
             if most is None or used.get(key, 0) < most:
                 used[key] = used.get(key, 0) + 1
                 found.append(candidate)
@@ -69,18 +68,22 @@ def allowances(
 ) -> Allowances:
     """Return what the budgets of owners leave now.
 
+    What no active budget of an owner limits is without limit for a NodePool, as in Karpenter, and
+    where the list of budgets is empty. Else the settings still limit it, as if there were none: a
+    budget for a reason or some hours is not meant to open the others.
+
     Args:
         nodes: Of the whole cluster.
         going: Uids of nodes that are about to be removed.
     """
     found = {}
-    own = [owner for owner in owners if owner.budgets is not None]
-    for owner in own:
-        for reason in (None, *DisruptionReason):
+    for owner in owners:
+        as_karpenter = owner.budgets == () or owner.dialect.budgets is not None
+        for reason in (None, *DisruptionReason) if owner.budgets is not None else ():
             left = disruptions_left(owner, nodes, reason, now, going)
-            if left is not None:
+            if left is not None or as_karpenter:
                 found[owner.name, reason] = left
-    return Allowances(left=found, owners=frozenset(owner.name for owner in own))
+    return Allowances(left=found)
 
 
 def disruptions_left(

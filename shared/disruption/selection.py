@@ -345,7 +345,7 @@ def _one_by_one(
         return change, held
     if _still_draining(snapshot, cause) >= settings.at_a_time:
         # Budgets count the nodes that are drained.
-        waiting = [entry for entry in allowed if owners[entry.node.provisioner].budgets is None]
+        waiting = [entry for entry in allowed if (entry.node.provisioner, reason) not in left.left]
         held.update((entry.node.name, "another node is drained first") for entry in waiting)
         allowed = [entry for entry in allowed if entry not in waiting]
     together = left.within(

@@ -11,6 +11,7 @@ from shared.disruption.fingerprint import fingerprint
 from shared.disruption.selection import DisruptionInput, OngoingChanges
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
+from shared.model.dialect import V1, V1ALPHA5
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason, NodeBudget
 from shared.model.provisioner import Provisioner
@@ -140,16 +141,44 @@ def test_empty_nodes_go_within_the_budget_for_empty_ones() -> None:
     assert (found.method, found.remove) == (Method.EMPTY, ("n0", "n1"))
 
 
-def test_an_owner_with_an_empty_list_of_budgets_has_no_limit() -> None:
-    """Nor has one for a reason that none of its budgets names, now or at all."""
-    asleep = NodeBudget(nodes=1, schedule="0 0 30 6 *", duration=HOUR)
-    of_drift = NodeBudget(nodes=1, reasons=(DRIFTED,))
+ASLEEP = NodeBudget(nodes=1, schedule="0 0 30 6 *", duration=HOUR)
+OF_DRIFT = NodeBudget(nodes=1, reasons=(DRIFTED,))
+
+
+@pytest.mark.parametrize(
+    ("budgets", "of_provisioner", "of_node_pool"),
+    [
+        ((), 20, 20),
+        ((OF_DRIFT,), 2, 20),
+        ((ASLEEP,), 2, 20),
+        ((NodeBudget(percent=100), OF_DRIFT), 20, 20),
+        ((NodeBudget(nodes=15),), 15, 15),
+        (None, 2, 2),
+    ],
+    ids=("an empty list", "another reason", "another time", "all", "a number", "none"),
+)
+def test_what_no_budget_of_a_provisioner_limits_now_stays_within_the_settings(
+    budgets: tuple[NodeBudget, ...] | None, of_provisioner: int, of_node_pool: int
+) -> None:
+    """A NodePool's, which always has some, are counted as in Karpenter."""
     removed = []
-    for budgets in ((), (of_drift,), (asleep,), (NodeBudget(nodes=15),), None):
-        pool = provisioner(budgets=budgets, consolidation=True)
-        found = looked(cluster(*some(20), provisioners=(pool,)), budget_percent=10).change
+    for dialect, label in ((V1ALPHA5, keys.PROVISIONER_NAME), (V1, keys.NODE_POOL)):
+        given = dialect.budgets if budgets is None else budgets
+        own = provisioner(kind=dialect.owner_kind, budgets=given, consolidation=True)
+        labels = {keys.INITIALIZED: "true", label: "default"}
+        nodes = [node_of(f"n{number}", labels=labels) for number in range(20)]
+        found = looked(cluster(*nodes, provisioners=(own,)), budget_percent=10).change
         removed.append(0 if found is None else len(found.remove))
-    assert removed == [20, 20, 20, 15, 2]
+    assert removed == [of_provisioner, of_node_pool]
+
+
+def test_a_budget_for_empty_nodes_leaves_the_others_one_at_a_time() -> None:
+    """While a node is drained, a budget that does not name expiration opens it no second one."""
+    of_empty = owner(NodeBudget(nodes=0, reasons=(EMPTY,)), ttl_until_expired=HOUR)
+    drained = joined("drained", deletion_at=NOW, annotations={keys.REMOVAL_REASON: "expiration"})
+    used = (on("drained"), on("due"))
+    found = looked(cluster(drained, joined("due"), bound=used, provisioners=(of_empty,)))
+    assert found.held == {"due": "another node is drained first"}
 
 
 def test_an_empty_node_that_its_budget_holds_is_not_removed_as_underused() -> None:
