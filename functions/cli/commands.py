@@ -16,6 +16,7 @@ from functions.cli.offline.packing_settings import (
     changed_keys,
     each_by_default,
     explained,
+    not_heeded,
     with_settings,
 )
 from functions.cli.parser import unwritable
@@ -190,6 +191,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog)
     offline = read_snapshot(documents, catalog)
+    if told_of := not_heeded(settings, PackingSettings(), offline.snapshot.provisioners):
+        notes.append(told_of)
     pod = None
     if arguments.explain is not None:
         pod = find_pod(offline.snapshot, arguments.explain)
@@ -261,6 +264,8 @@ def _replay(arguments: argparse.Namespace) -> int:
         told = f"{error.field}: {error.remedy}"
         raise InputError(f"{arguments.decision}: document 1: {told}") from error
     settings = with_settings(decision.settings, arguments.settings)
+    if note := not_heeded(settings, decision.settings, decision.snapshot.provisioners):
+        sys.stderr.write(printing.as_text([f"note: {note}"]))
     plan = with_bound(decision.snapshot, decision.again(settings))
     if settings != decision.settings:
         changed = changed_keys(settings, decision.settings)

@@ -111,12 +111,13 @@ def _write(
     make: Callable[[str], str] | None,
 ) -> int:
     from functions.cli.inputs import InputError, write_bytes  # noqa: PLC0415
+    from functions.cli.offline.packing_settings import not_heeded  # noqa: PLC0415
     from functions.cli.offline.running import read_running, region_of  # noqa: PLC0415
     from functions.cli.offline.variants import variants  # noqa: PLC0415
     from functions.cli.render.report.page import Subject, page  # noqa: PLC0415
     from functions.cli.render.report.summary import summary_lines  # noqa: PLC0415
     from shared.catalog.summary import summarize  # noqa: PLC0415
-    from shared.savings.survey import survey  # noqa: PLC0415
+    from shared.savings.survey import ALL_AT_ONCE, survey  # noqa: PLC0415
 
     if why := unwritable("--output", arguments.output):
         raise InputError(why)
@@ -126,7 +127,10 @@ def _write(
     documents, read_at = _documents(arguments, read, notes)
     catalog = _catalog(arguments, region_of(documents), make)
     running = read_running(documents, catalog)
-    found = survey(running.snapshot, running.budgets, variants(arguments.settings))
+    compared = variants(arguments.settings)
+    if note := not_heeded(compared[-1][1], ALL_AT_ONCE, running.snapshot.provisioners):
+        notes.append(note)
+    found = survey(running.snapshot, running.budgets, compared)
     subject = Subject(
         cluster=arguments.name or running.name,
         read_at=read_at,

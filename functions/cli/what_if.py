@@ -80,20 +80,24 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _answer(arguments: argparse.Namespace) -> int:
     from functions.cli.inputs import InputError  # noqa: PLC0415
-    from functions.cli.offline.packing_settings import with_settings  # noqa: PLC0415
+    from functions.cli.offline.packing_settings import not_heeded, with_settings  # noqa: PLC0415
     from functions.cli.printing import as_text  # noqa: PLC0415
     from shared.brakes.ceilings import under_ceilings_again  # noqa: PLC0415
     from shared.decisions.what_if import replayed, with_provisioners  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
 
-    with_settings(PackingSettings(), arguments.settings)  # refused before anything is decided
+    # Refused before anything is decided.
+    asked, by_default = with_settings(PackingSettings(), arguments.settings), PackingSettings()
     provisioners = _provisioners(arguments.provisioner)
     notes: list[str] = []
 
     def given(scene: "ClusterSnapshot") -> "ClusterSnapshot":
-        if not provisioners:
-            return scene
-        return under_ceilings_again(with_provisioners(scene, provisioners), scene)
+        if provisioners:
+            scene = under_ceilings_again(with_provisioners(scene, provisioners), scene)
+        note = not_heeded(asked, by_default, scene.provisioners)
+        if note and note not in notes:
+            notes.append(note)
+        return scene
 
     steps = replayed(
         _decisions(arguments.decisions, notes),

@@ -2,10 +2,12 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from shared.model import labels as keys
 from shared.model.policy import PreferencePolicy
+from shared.model.provisioner import Provisioner
 from shared.packing.problem import PackingSettings, bounds_text, within_bounds
 
 _DEFAULTS: Final = PackingSettings()
@@ -13,6 +15,7 @@ _DEFAULTS: Final = PackingSettings()
 BOTH_K: Final = "diversification_k"
 _K_FIELDS: Final = ("diversification_k_on_demand", "diversification_k_spot")
 _NO_WEIGHTS: Final = "none"
+_SHOWN: Final = 3
 _FLAGS: Final = {"true": True, "false": False}
 _ATTRIBUTE: Final = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 
@@ -36,6 +39,33 @@ def with_settings(base: PackingSettings, given: Iterable[str]) -> PackingSetting
             raise InvalidSettingError(f"--set {text!r}: write key=value")
         base = dataclasses.replace(base, **_change(key, value))
     return base
+
+
+def not_heeded(
+    settings: PackingSettings, base: PackingSettings, owners: Sequence[Provisioner]
+) -> str:
+    """Return which owners a changed setting does not reach, and what to do; empty for none.
+
+    A policy of preferences that a NodePool or an annotation states goes before the setting.
+
+    Raises:
+        InvalidSettingError: If it reaches none: the same plan twice would be told as no difference.
+    """
+    policy = settings.preference_policy
+    own = [owner for owner in owners if owner.preference_policy is not None]
+    if policy == base.preference_policy or not own:
+        return ""
+    named = ", ".join(
+        f"{owner.kind} {owner.name} ({owner.preference_policy})" for owner in own[:_SHOWN]
+    )
+    more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+    told = (
+        f"preference_policy={policy} does not reach {named}{more}, with a policy of their own: "
+        f"annotate each with {keys.PREFERENCE_POLICY}: {policy}"
+    )
+    if len(own) == len(owners):
+        raise InvalidSettingError(f"--set {told}")
+    return told
 
 
 def changed_keys(settings: PackingSettings, base: PackingSettings = _DEFAULTS) -> tuple[str, ...]:

@@ -142,6 +142,28 @@ def test_the_table_says_how_many_preferences_are_kept(
     assert "2 of 2 preferences of pods are kept\n" in capsys.readouterr().out
 
 
+def test_a_policy_of_preferences_is_not_compared_where_it_reaches_no_provisioner(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noted = {"dovetail.dev/preference-policy": "Respect"}
+    own = {**PROVISIONER, "metadata": {"name": "own", "annotations": noted}}
+    saved = str(tmp_path / "decision.json")
+    file = written(tmp_path / "a.yaml", own, deployment())
+    assert run("plan", "-f", file, "--save", saved) == 0
+    for command in (("plan", "-f", file), ("replay", saved), ("what-if", saved)):
+        assert run(*command, "--set", "preference_policy=Ignore") == 2
+        assert capsys.readouterr().err.endswith(
+            "--set preference_policy=Ignore does not reach Provisioner own (Respect), with a "
+            "policy of their own: annotate each with dovetail.dev/preference-policy: Ignore\n"
+        )
+    both = written(tmp_path / "b.yaml", own, PROVISIONER, deployment())
+    assert run("plan", "-f", both, "--save", saved) == 0
+    for command in (("plan", "-f", both), ("replay", saved), ("what-if", saved)):
+        assert run(*command, "--set", "preference_policy=Ignore") == 0
+        told = capsys.readouterr().err
+        assert "note: preference_policy=Ignore does not reach Provisioner own (Respect)" in told
+
+
 def test_existing_nodes_are_filled_before_anything_is_bought(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

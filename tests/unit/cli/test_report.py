@@ -338,6 +338,8 @@ def test_what_cannot_be_read_is_one_line(
     assert "expected Nodes among the objects: kubectl get nodes,pods" in capsys.readouterr().err
     assert refused(tmp_path, node_groups(), "--set", "no_such=1") == 2
     assert "unknown setting" in capsys.readouterr().err
+    assert refused(tmp_path, DUMPS["karpenter"](), "--set", "preference_policy=Ignore") == 2
+    assert "does not reach NodePool" in capsys.readouterr().err
     assert not (tmp_path / "r.html").exists()
 
 
