@@ -1,6 +1,7 @@
 """`dovetail plan` and `dovetail replay`: decisions without a cluster and without AWS."""
 
 import argparse
+import dataclasses
 import sys
 import time
 from collections.abc import Callable
@@ -26,7 +27,9 @@ from functions.cli.what_if import mount as mount_what_if
 from functions.cli.why import mount as mount_why
 
 if TYPE_CHECKING:
+    from functions.cli.offline.snapshot import Offline
     from functions.cli.planned import Planned
+    from shared.catalog.reading import Catalog
 
 PLACED: Final = 0
 UNPLACED: Final = 3
@@ -92,6 +95,15 @@ def mount(subparsers: Subparsers) -> None:
         default=[],
         metavar="FILE",
         help="nodes that are there, and the pods on them; as -f",
+    )
+    where = plan.add_mutually_exclusive_group()
+    where.add_argument(
+        "--zones", metavar="A,B,C", help="the zones that have subnets (all of the catalogue)"
+    )
+    where.add_argument(
+        "--subnets",
+        metavar="FILE",
+        help="the subnets there are, as `aws ec2 describe-subnets` writes them: selectors choose",
     )
     plan.add_argument("--output", choices=("table", "json", "yaml"), default="table")
     plan.add_argument("--explain", metavar="NAMESPACE/POD", help="say why a pod goes where it goes")
@@ -190,7 +202,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
     documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog)
-    offline = read_snapshot(documents, catalog)
+    offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
     if told_of := not_heeded(settings, PackingSettings(), offline.snapshot.provisioners):
         notes.append(told_of)
     pod = None
@@ -232,6 +244,25 @@ def _plan(arguments: argparse.Namespace) -> int:
         aside += [*told, *printing.settings_lines(planned)]
     sys.stderr.write(printing.as_text(aside))
     return UNPLACED if plan.unschedulable else PLACED
+
+
+def _in_zones(
+    offline: "Offline", arguments: argparse.Namespace, catalog: "Catalog", notes: list[str]
+) -> "Offline":
+    """Return what was read with its nodes where `--zones` or `--subnets` says, or a note of it."""
+    from functions.cli.inputs import read_bytes  # noqa: PLC0415
+    from functions.cli.offline import subnets  # noqa: PLC0415
+
+    snapshot = offline.snapshot
+    if arguments.zones is not None:
+        snapshot = subnets.within_zones(snapshot, subnets.read_zones(arguments.zones, catalog))
+    elif arguments.subnets is not None:
+        content = read_bytes(arguments.subnets)
+        given = subnets.read_subnets(arguments.subnets, content, catalog)
+        snapshot = subnets.within_subnets(snapshot, given, catalog)
+    elif note := subnets.on_zones(snapshot.provisioners, catalog):
+        notes.append(note)
+    return dataclasses.replace(offline, snapshot=snapshot)
 
 
 def _write_files(arguments: argparse.Namespace, planned: "Planned") -> None:
