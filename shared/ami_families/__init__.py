@@ -6,6 +6,7 @@ user data is written: ours, with what the user wants done besides.
 
 from shared.ami_families.families import DEFAULT, FAMILIES, family_of, refuse_wrong_user_data
 from shared.ami_families.family import USER_DATA_LIMIT_BYTES, Family, ImageRequest, Joining
+from shared.ami_families.provisioner_settings import with_user_data
 
 __all__ = [
     "DEFAULT",
@@ -16,4 +17,5 @@ __all__ = [
     "Joining",
     "family_of",
     "refuse_wrong_user_data",
+    "with_user_data",
 ]

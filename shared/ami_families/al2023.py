@@ -5,13 +5,20 @@ https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/ and .../doc/examples/ 
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
+
+import yaml
 
 from shared.ami_families import mime
 from shared.ami_families.family import Family, ImageRequest, Joining
 from shared.ami_families.kubelet_flags import kubelet_config, labels_flag
+from shared.ami_families.node_settings import NodeSettings, SettingsReader
+from shared.ami_families.scripts import note_lines
 from shared.model.provisioner import BlockDevice
 
+# Lowers the pods of a node, and with them what is reserved for the kubelet.
+_LIMIT: Final = "MemoryLimitMaxPods"
 _VARIANTS: Final = {"nvidia.com/gpu": "nvidia", "aws.amazon.com/neuron": "neuron"}
 
 
@@ -29,6 +36,42 @@ def _parameter(request: ImageRequest) -> str:
 
 def _check(custom: str) -> tuple[mime.Part, ...]:
     return mime.parts_of(custom, node_config=True)
+
+
+def _settings(custom: str) -> NodeSettings:
+    """Return what NodeConfigs set: what is under `config` of a later one wins, flags add up.
+
+    Source: https://github.com/awslabs/amazon-eks-ami (nodeadm/internal/api/merge.go, 2026-11).
+    """
+    reader = SettingsReader()
+    for where, part in mime.places(_check(custom)):
+        if part.content_type == mime.NODE_CONFIG:
+            _read(
+                next(yaml.safe_load_all(part.text)), f"{where}, spec" if where else "spec", reader
+            )
+        else:
+            note_lines(part.text, where, reader)
+    return reader.found
+
+
+def _read(document: Mapping[str, Any], where: str, reader: SettingsReader) -> None:
+    spec = document.get("spec") or {}
+    kubelet, instance, gates = (
+        found if isinstance(found := spec.get(name), Mapping) else {}
+        for name in ("kubelet", "instance", "featureGates")
+    )
+    config, flags = kubelet.get("config"), kubelet.get("flags")
+    reader.config(config if isinstance(config, Mapping) else {}, f"{where}.kubelet.config")
+    written = (
+        [entry for entry in flags if isinstance(entry, str)] if isinstance(flags, list) else []
+    )
+    reader.flags(" ".join(written).split(), f"{where}.kubelet.flags: ")
+    disks = instance.get("localStorage")
+    reader.instance_store |= isinstance(disks, Mapping) and disks.get("strategy") == "RAID0"
+    if kubelet.get("maxPodsExpression"):
+        reader.leave(f"{where}.kubelet.maxPodsExpression")
+    if gates.get(_LIMIT):
+        reader.leave(f"{where}.featureGates.{_LIMIT}")
 
 
 def _write(joining: Joining, custom: str) -> str:
@@ -66,6 +109,7 @@ AL2023: Final = Family(
     parameter=_parameter,
     write=_write,
     check=_check,
+    settings=_settings,
     disks=(BlockDevice(device_name="/dev/xvda"),),
     # Built for ARMv8.2, which the first Graviton has not.
     # Source: https://docs.aws.amazon.com/linux/al2023/ug/system-requirements.html (2026-11).

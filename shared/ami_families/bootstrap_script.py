@@ -11,6 +11,8 @@ from typing import Final
 from shared.ami_families import mime
 from shared.ami_families.family import Family, ImageRequest, Joining
 from shared.ami_families.kubelet_flags import flag, kubelet_flags, labels_flag, taints_flag
+from shared.ami_families.node_settings import NodeSettings, SettingsReader
+from shared.ami_families.scripts import BOOTSTRAP, note_lines, read_script
 from shared.model.provisioner import BlockDevice
 
 _ACCELERATORS: Final = ("aws.amazon.com/neuron", "nvidia.com/gpu")
@@ -45,6 +47,14 @@ def _check(custom: str) -> tuple[mime.Part, ...]:
     return mime.parts_of(custom, node_config=False)
 
 
+def _settings(custom: str) -> NodeSettings:
+    reader = SettingsReader()
+    for where, part in mime.places(_check(custom)):
+        read = read_script if part.content_type == mime.SCRIPT else note_lines
+        read(part.text, where, reader)
+    return reader.found
+
+
 def _write(joining: Joining, custom: str) -> str:
     kubelet, six = joining.kubelet, joining.is_ipv6
     # The script has arguments of its own for these two.
@@ -74,7 +84,7 @@ def _write(joining: Joining, custom: str) -> str:
     script = (
         "#!/bin/bash -xe",
         "exec > >(tee /var/log/user-data.log | logger -t user-data -s 2>/dev/console) 2>&1",
-        f"/etc/eks/bootstrap.sh {shlex.join(arguments)}",
+        f"{BOOTSTRAP} {shlex.join(arguments)}",
     )
     # What the user wants done comes first: once the script has run, pods may arrive.
     ours = mime.Part(content_type=f'{mime.SCRIPT}; charset="us-ascii"', text="\n".join(script))
@@ -91,6 +101,7 @@ AL2: Final = Family(
     parameter=_al2_parameter,
     write=_write,
     check=_check,
+    settings=_settings,
     disks=(BlockDevice(device_name="/dev/xvda"),),
     # The image with drivers for GPUs is for amd64 only.
     # Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html (2026-11).
@@ -104,5 +115,6 @@ UBUNTU: Final = Family(
     by_accelerators=False,
     write=_write,
     check=_check,
+    settings=_settings,
     disks=(BlockDevice(device_name="/dev/sda1"),),
 )

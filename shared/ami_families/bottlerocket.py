@@ -14,6 +14,7 @@ import tomli_w
 
 from shared.ami_families.family import Family, ImageRequest, Joining, wrong
 from shared.ami_families.kubelet_flags import allowed, kubelet_config
+from shared.ami_families.node_settings import NodeSettings, SettingsReader
 from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import RESERVABLE, BlockDevice
 
@@ -27,6 +28,10 @@ _SETTINGS: Final = {
     "maxPods": "max-pods",
     "systemReserved": "system-reserved",
     "cpuCFSQuota": "cpu-cfs-quota-enforced",
+}
+# Of these, what plans count.
+_COUNTED: Final = {
+    name: _SETTINGS[name] for name in ("maxPods", "kubeReserved", "systemReserved", "evictionHard")
 }
 # Written as text, a percentage without its sign.
 _PERCENTAGES: Final = {
@@ -91,6 +96,26 @@ def _place_of(custom: str, problem: str) -> tuple[str, str, str]:
     if not number.isdecimal():
         return f"line {len(custom.splitlines())}", custom.splitlines()[-1], f"is no TOML: {reason}"
     return f"line {number}", custom.splitlines()[int(number) - 1], f"is no TOML: {reason}"
+
+
+def _settings(custom: str) -> NodeSettings:
+    reader = SettingsReader()
+    settings = _check(custom).get("settings", {})
+    said, where = settings.get("kubernetes", {}), "settings.kubernetes"
+    config = {key: said[name] for key, name in _COUNTED.items() if name in said}
+    reader.config(config, where)
+    labels, taints = said.get("node-labels", {}), said.get("node-taints", {})
+    reader.labels(labels if isinstance(labels, Mapping) else {}, f"{where}.node-labels")
+    for key, values in taints.items() if isinstance(taints, Mapping) else ():
+        entries = values if isinstance(values, list) else [values]
+        written = [f"{key}={entry}" for entry in entries]
+        reader.taints(written, f"{where}.node-taints")
+    kernel = settings.get("kernel", {})
+    sysctl = kernel.get("sysctl", {}) if isinstance(kernel, Mapping) else {}
+    for name in sysctl if isinstance(sysctl, Mapping) else ():
+        if "hugepages" in name:
+            reader.leave(f"settings.kernel.sysctl.{name}")
+    return reader.found
 
 
 def _accepted(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,6 +187,7 @@ BOTTLEROCKET: Final = Family(
     parameter=_parameter,
     write=_write,
     check=_check,
+    settings=_settings,
     # The first disk holds the system, the second images, logs and what pods write.
     disks=(
         BlockDevice(device_name="/dev/xvda", volume_size_gib=4),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from shared.ami_families.node_settings import NodeSettings
 from shared.model import labels as keys
 from shared.model.encodable import REMEDY
 from shared.model.errors import InvalidManifestError
@@ -121,6 +122,7 @@ class Family:
             none to recommend.
         write: Returns user data from what a machine must know and what the user adds.
         check: Raises InvalidManifestError when the user's part cannot be understood.
+        settings: Returns what the user's part sets on a node, as far as it can be read.
         disks: Given to machines whose user names none; empty leaves them to the image.
         pods_per_core: Whether its kubelet is told `podsPerCore`.
         lacks: Families of instance types that its images do not boot.
@@ -134,6 +136,7 @@ class Family:
     parameter: Callable[[ImageRequest], str] | None
     write: Callable[[Joining, str], str]
     check: Callable[[str], object]
+    settings: Callable[[str], NodeSettings]
     disks: tuple[BlockDevice, ...]
     pods_per_core: bool = True
     lacks: frozenset[str] = frozenset()

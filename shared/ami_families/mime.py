@@ -6,7 +6,7 @@ Source: https://cloudinit.readthedocs.io/en/latest/explanation/format.html (2026
 import base64
 import email
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.errors import MissingHeaderBodySeparatorDefect
 from email.message import Message
@@ -87,10 +87,15 @@ def parts_of(custom: str, *, node_config: bool) -> tuple[Part, ...]:
         found = _split(custom.lstrip())
     else:
         found = (Part(content_type=_kind(custom, node_config=node_config), text=custom),)
-    for number, part in enumerate(found, 1):
-        where = f"part {number}" if len(found) > 1 else ""
+    for where, part in places(found):
         _CHECKS.get(part.content_type, _anything)(part.text, where)
     return found
+
+
+def places(parts: Sequence[Part]) -> Iterator[tuple[str, Part]]:
+    """Yield each part with its place, which is empty for the only one."""
+    for number, part in enumerate(parts, 1):
+        yield f"part {number}" if len(parts) > 1 else "", part
 
 
 def _kind(custom: str, *, node_config: bool) -> str:

@@ -34,13 +34,14 @@ def shape_hash(provisioner: Provisioner, version: str = HASH_VERSION) -> str:
     A field at its default counts as absent, so that a release with a new field causes no drift.
     Names, and selectors of subnets, groups and images are left out: what these select may change
     daily. So is an alias, which selects images, but for the family that it gives to user data. Of
-    taints the order is none.
+    taints the order is none. What user data says counts as its text alone.
 
     Source: https://github.com/kubernetes-sigs/karpenter/blob/v1.8.0/pkg/apis/v1/nodepool.go (Hash)
     and https://github.com/aws/karpenter-provider-aws/blob/v1.8.0/pkg/apis/v1/ec2nodeclass.go
     (Hash: lists as sets, the selector terms ignored), 2026-11-27.
     """
-    seen = provisioner if version == _AS_WRITTEN else _normal(provisioner)
+    written = provisioner.as_written
+    seen = written if version == _AS_WRITTEN else _normal(written)
     shape = {name: _plain(getattr(seen, name)) for name in _SHAPES[version]}
     text = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]

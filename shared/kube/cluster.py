@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from shared.ami_families import refuse_wrong_user_data
+from shared.ami_families import refuse_wrong_user_data, with_user_data
 from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.conditions import (
     HOLDS,
@@ -35,7 +35,7 @@ from shared.model.dialect import BY_KIND, V1, OwnerKind
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.ports import Condition, FoundImage, NodeClass, PoolStatus, Subnet, TemplateStatus
 from shared.ports.cluster import EachPage, nothing
 
@@ -98,6 +98,11 @@ class KubeCluster(KubeNodes, KubeStorage):
         """Return all DaemonSets, sorted by namespace and name."""
         raws = self._list(DAEMONSETS_PATH)
         return decode_daemonsets(raws, self._list(RUNTIMES_PATH) if wants_runtimes(raws) else ())
+
+    def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
+        """Return the same, with what their user data says of nodes."""
+        usable, refused = super().provisioners()
+        return tuple(map(with_user_data, usable)), refused
 
     def _check_user_data(self, family: str, custom: str) -> None:
         refuse_wrong_user_data(family, custom)

@@ -175,6 +175,17 @@ class KubeletConfiguration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenShape:
+    """What documents say of the nodes of a Provisioner whose user data says more."""
+
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    kubelet: KubeletConfiguration = KubeletConfiguration()
+    instance_store: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provisioner:
     """One Provisioner or NodePool, validated.
 
@@ -196,6 +207,8 @@ class Provisioner:
         preference_policy: What becomes of pods' preferences on its nodes; None for what the
             cluster's attachment says.
         as_karpenter: What is done for its nodes as Karpenter does it: values of KarpenterWay.
+        written: What its documents say of its nodes, where labels, taints or kubelet settings of
+            its user data were added; None where none were.
     """
 
     name: str
@@ -226,6 +239,7 @@ class Provisioner:
     budgets: tuple[NodeBudget, ...] | None = None
     preference_policy: PreferencePolicy | None = None
     as_karpenter: frozenset[str] = frozenset()
+    written: WrittenShape | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -242,6 +256,21 @@ class Provisioner:
         """How long before a node's expiration by force its replacement is begun; else zero."""
         ahead = self.dialect.expires_by_force and KarpenterWay.EXPIRATION not in self.as_karpenter
         return min(_AHEAD, (self.ttl_until_expired or _AHEAD) / _SHARE) if ahead else timedelta(0)
+
+    @property
+    def as_written(self) -> "Provisioner":
+        """It without what its user data says of its nodes."""
+        if self.written is None:
+            return self
+        return replace(
+            self,
+            labels=self.written.labels,
+            taints=self.written.taints,
+            startup_taints=self.written.startup_taints,
+            kubelet=self.written.kubelet,
+            template=replace(self.template, instance_store=self.written.instance_store),
+            written=None,
+        )
 
     def owns(self, node: Node) -> bool:
         """Return whether Dovetail launched a node for it, not for one of the other kind."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared.ami_families import refuse_wrong_user_data
+from shared.ami_families import refuse_wrong_user_data, with_user_data
 from shared.manifests.custom_resources.node_classes import read_node_classes
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.owners import decode_owners, of_dovetail
@@ -50,7 +50,7 @@ class FakeProvisioners(FakeStorage):
             lambda pool: decode_node_pool(pool, self.classes, check=refuse_wrong_user_data),
             check=refuse_wrong_user_data,
         )
-        return (*usable, *unusable)
+        return (*map(with_user_data, usable), *unusable)
 
     def node_classes(self) -> tuple[NodeClass, ...]:
         return tuple(

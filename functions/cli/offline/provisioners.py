@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.ami_families import refuse_wrong_user_data
+from shared.ami_families import refuse_wrong_user_data, with_user_data
 from shared.catalog.reading import Catalog
 from shared.launching.node_objects import region_of
 from shared.manifests.custom_resources.node_classes import read_node_class
@@ -72,7 +72,7 @@ def read_provisioners(
         except InvalidProvisionerError as error:
             finish(document, list(error.problems))
         else:
-            found.append(read)
+            found.append(with_user_data(read))
     told = frozenset(notes)
     notes.extend(_notes(found, catalog, told))
     return tuple(sorted(found, key=lambda entry: entry.name))

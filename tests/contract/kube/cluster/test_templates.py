@@ -14,6 +14,7 @@ from shared.model import labels as keys
 from shared.ports import FoundImage, Subnet, TemplateStatus
 from tests.contract.kube.worlds import NOW, World, provisioner
 
+ROCKET = "[settings.kubernetes]\nmax-pods = 9\n"
 STATUS = TemplateStatus(
     subnets=(Subnet(subnet_id="subnet-1", zone="us-east-1a", free_addresses=0),),
     security_groups=("sg-1",),
@@ -31,14 +32,14 @@ def template(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def test_a_provisioner_is_read_with_the_template_it_names(world: World) -> None:
-    world.apply(template("rocket", amiFamily="Bottlerocket", userData="[settings.motd]\nx = 1\n"))
+    world.apply(template("rocket", amiFamily="Bottlerocket", userData=ROCKET))
     world.apply(template("other", tags={"team": "red"}))
     world.apply(provisioner("a", providerRef={"name": "rocket"}))
     world.apply(provisioner("b"))
     (a, b), unusable = world.cluster.provisioners()
     assert unusable == ()
     assert (a.template.name, a.template.ami_family) == ("rocket", "Bottlerocket")
-    assert a.template.user_data.startswith("[settings.motd]")
+    assert (a.template.user_data, a.kubelet.max_pods) == (ROCKET, 9)
     assert (b.template.name, b.template.ami_family) == ("", "AL2023")
 
 
