@@ -140,15 +140,20 @@ def apply_kubelet(
     return replace(instance_type, capacity=capacity, overhead=after)
 
 
-def limit_allocatable(instance_type: InstanceType, most: Resources) -> InstanceType:
-    """Return the type with no more for pods than this, of the resources that are named."""
-    allocatable = instance_type.allocatable
-    excess = Resources.from_mapping(
-        {name: max(allocatable[name] - amount, 0) for name, amount in most.items}
+def apply_observed(instance_type: InstanceType, shown: Resources) -> InstanceType:
+    """Return the type with what its nodes have shown for pods, of the resources that are named.
+
+    Of memory it is what they have shown; of all else no more than that.
+    """
+    allocatable, overhead = instance_type.allocatable, instance_type.overhead
+    excess = {name: max(allocatable[name] - amount, 0) for name, amount in shown.items}
+    more = max(shown[MEMORY] - allocatable[MEMORY], 0)
+    reserved = overhead.system_reserved + Resources.from_mapping(excess)
+    return replace(
+        instance_type,
+        capacity=instance_type.capacity + Resources.of(memory=more),
+        overhead=replace(overhead, system_reserved=reserved),
     )
-    overhead = instance_type.overhead
-    reserved = overhead.system_reserved + excess
-    return replace(instance_type, overhead=replace(overhead, system_reserved=reserved))
 
 
 def _at_least(flat: Resources, set_parts: Overhead, reserved: Mapping[str, int]) -> Overhead:

@@ -25,7 +25,8 @@ class ProvisionerSite:
         refused: Offerings that EC2 refuses to this Provisioner alone.
         without_image: Instance types that no image of its template boots; empty when none is found
             at all, or when that is not known.
-        observed: What its nodes have for pods where it is less than the estimate, by type.
+        observed: What its nodes have shown for pods, by type: of memory, and of what they had less
+            of than was estimated.
     """
 
     provisioner: str

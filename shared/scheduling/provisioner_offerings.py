@@ -10,7 +10,7 @@ from shared.catalog.fitting import (
     apply_disks,
     apply_instance_store,
     apply_kubelet,
-    limit_allocatable,
+    apply_observed,
     with_pod_limit,
 )
 from shared.model import labels as keys
@@ -168,7 +168,7 @@ def _machines(
         if offerings:
             machine = as_configured(provisioner, instance_type)
             observed = site.observed.get(instance_type.name)
-            found.append((limit_allocatable(machine, observed) if observed else machine, offerings))
+            found.append((apply_observed(machine, observed) if observed else machine, offerings))
     return found
 
 

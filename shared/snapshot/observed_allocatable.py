@@ -1,4 +1,4 @@
-"""What machines turn out to have for pods, when it is less than was thought."""
+"""What machines turn out to have for pods, where it is less than was thought, or more memory."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -23,8 +23,10 @@ _KEEP: Final = timedelta(days=30)
 
 
 def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
-    """Remember what a node has of that of which its launch was planned with more.
+    """Remember the memory of a node, and what else it has less of than was planned with.
 
+    Of memory alone there may be more than was estimated: the estimate leaves out what instance and
+    kernel keep of it on the types that keep most.
     Kept by type and by what the Provisioner was at the launch: disks, kubelet settings and user
     data are its own. The least of several nodes counts, as machines of one type differ a little; a
     node of another image begins the record anew.
@@ -44,7 +46,8 @@ def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
     name = f"{_of(slot.provisioner, shape)}{slot.offering.instance_type}"
     memo = ports.ledger.memo(ports.cluster.name, name)
     known: dict[str, int] = dict(memo.value.get(_SHOWN, {}))
-    shown = {item: node.allocatable[item] or known[item] for item in sorted({*missing, *known})}
+    seen = {*missing, *known, MEMORY} if node.allocatable[MEMORY] else {*missing, *known}
+    shown = {item: node.allocatable[item] or known[item] for item in sorted(seen)}
     if memo.value.get(_IMAGE) == image:
         shown = {item: min(amount, known.get(item, amount)) for item, amount in shown.items()}
     value = {_IMAGE: image, _SHOWN: shown}

@@ -59,15 +59,15 @@ def test_only_zones_with_a_subnet_are_offered() -> None:
     assert offers(provisioner(), site(zones=()), make.CATALOG, ()) == ()
 
 
-def test_a_type_has_no_more_than_the_provisioners_nodes_have_shown() -> None:
+def test_a_type_has_the_memory_that_nodes_have_shown_and_no_more_of_all_else() -> None:
     owner = provisioner(kubelet=KubeletConfiguration(system_reserved=Resources.of(cpu=200)))
-    shown = {"m5.large": Resources.of(cpu=1500, memory=2**50), "m5.24xlarge": Resources.of(cpu=1)}
+    shown = {"m5.large": Resources.of(cpu=1500, memory=2**40, pods=99)}
     plain, limited = (
         {offer.instance_type.name: offer.available for offer in offers(owner, at, make.CATALOG, ())}
         for at in (site(), replace(site(), observed=shown))
     )
-    less = plain["m5.large"]["cpu"] - 1500
-    assert limited == {**plain, "m5.large": plain["m5.large"] - Resources.of(cpu=less)}
+    large = {**dict(plain["m5.large"].items), "cpu": 1500, "memory": 2**40}
+    assert limited == {**plain, "m5.large": Resources.from_mapping(large)}
 
 
 def test_offerings_ec2_was_out_of_are_left_out() -> None:

@@ -1,4 +1,4 @@
-"""What nodes show to lack is remembered and planned with."""
+"""What nodes show of their memory, and lack of all else, is remembered and planned with."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
 from shared.model.provisioner import KubeletConfiguration, NodeTemplate
 from shared.model.resources import Resources
+from shared.scheduling.provisioner_offerings import offers
 from shared.snapshot.gather import gather
 from shared.snapshot.observed_allocatable import LEARNED, learn, observed
 from tests.builders import GIB, node, pod, pods, provisioner, slot
@@ -13,6 +14,7 @@ from tests.unit.worlds import NAME, World
 
 TYPE = "m5.large"
 SHAPE = shape_hash(provisioner())
+SEVEN = {"memory": 7 * GIB}
 
 
 def shown(cpu: int = 1900, image: str = "ami-1", shape: str = SHAPE, **more: int) -> Any:
@@ -35,14 +37,15 @@ def known(world: World, owner: Any = None) -> Any:
 def test_a_node_that_shows_less_is_learned_from() -> None:
     world = World()
     assert learn(world.ports, shown(1800), planned_with()) == {"cpu": 100}
-    assert known(world) == {TYPE: {"cpu": 1800}}
+    assert known(world) == {TYPE: {"cpu": 1800, **SEVEN}}
 
 
-def test_a_node_that_shows_enough_teaches_nothing() -> None:
+def test_a_node_that_shows_enough_teaches_its_memory_alone() -> None:
     world = World()
-    assert learn(world.ports, shown(2000), planned_with()) == {}
-    assert learn(world.ports, shown(1900, pods=0), planned_with()) == {}
+    assert learn(world.ports, shown(1900, pods=0, memory=0), planned_with()) == {}
     assert known(world) == {}
+    assert learn(world.ports, shown(2000, pods=30, memory=8 * GIB), planned_with()) == {}
+    assert known(world) == {TYPE: {"memory": 8 * GIB}}
 
 
 def test_the_least_of_several_nodes_counts() -> None:
@@ -67,7 +70,7 @@ def test_a_node_of_another_image_begins_anew() -> None:
     world = World()
     learn(world.ports, shown(1800), planned_with())
     learn(world.ports, shown(1850, image="ami-2"), planned_with(1800))
-    assert known(world) == {TYPE: {"cpu": 1850}}
+    assert known(world) == {TYPE: {"cpu": 1850, **SEVEN}}
 
 
 def test_nothing_is_known_of_a_provisioner_that_has_changed() -> None:
@@ -78,7 +81,7 @@ def test_nothing_is_known_of_a_provisioner_that_has_changed() -> None:
     learn(world.ports, shown(1850, shape=shape_hash(changed)), planned_with())
     # A machine that was launched before the change joins last.
     learn(world.ports, shown(1700), planned_with())
-    assert known(world, changed) == {TYPE: {"cpu": 1850}}
+    assert known(world, changed) == {TYPE: {"cpu": 1850, **SEVEN}}
 
 
 def test_what_one_provisioners_nodes_lack_is_taken_off_its_own_alone() -> None:
@@ -86,7 +89,7 @@ def test_what_one_provisioners_nodes_lack_is_taken_off_its_own_alone() -> None:
     world = World(provisioner(), *pods(24, cpu=10, memory=2**20))
     machine = shown(pods=8, shape=shape_hash(provisioner("eight", template=eight)))
     learn(world.ports, machine, slot(provisioner="eight"))
-    assert known(world, provisioner("eight", template=eight)) == {TYPE: {"pods": 8}}
+    assert known(world, provisioner("eight", template=eight)) == {TYPE: {"pods": 8, **SEVEN}}
     assert world.provision().nodes_launched == 1
 
 
@@ -102,4 +105,26 @@ def test_the_next_plan_uses_the_observed_allocatable_and_an_event_says_so() -> N
     assert "cpu 150m" in said.message
     world.cluster.add(pod("b"))
     (site,) = gather(world.ports, "p").snapshot.sites
-    assert dict(site.observed[one.offering.instance_type].items) == {"cpu": less["cpu"]}
+    assert dict(site.observed[one.offering.instance_type].items) == {
+        "cpu": less["cpu"],
+        "memory": less["memory"],
+    }
+
+
+def test_the_next_plan_has_room_for_a_pod_that_only_nodes_show_room_for() -> None:
+    world = World(provisioner(), pod())
+    world.provision()
+    (one,) = world.ledger.slots(NAME)
+    more = {**dict(one.allocatable.items), "memory": one.allocatable["memory"] + 2**20}
+    world.kubelet_joins(world.node.name, allocatable=Resources.from_mapping(more))
+    assert world.bind(world.node.name).initialized
+    world.cluster.add(pod("b"))
+    snapshot = gather(world.ports, "p").snapshot
+    (site,), (owner,) = snapshot.sites, snapshot.provisioners
+    kind = one.offering.instance_type
+    (found,) = (
+        offer.instance_type
+        for offer in offers(owner, site, snapshot.instance_types, ())
+        if offer.instance_type.name == kind
+    )
+    assert found.allocatable["memory"] == more["memory"]
