@@ -4,13 +4,14 @@ import argparse
 import dataclasses
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.attach import mount as mount_attach
 from functions.cli.catalog import mount as mount_catalog
 from functions.cli.doctor import mount as mount_doctor
 from functions.cli.migrate import mount as mount_migrate
+from functions.cli.offline.machine_settings import EXPLAINED, machine_setup
 from functions.cli.offline.packing_settings import (
     BOTH_K,
     InvalidSettingError,
@@ -74,7 +75,7 @@ def mount(subparsers: Subparsers) -> None:
         "plan",
         help="show what would be bought for manifests, without a cluster and without AWS",
         description=_PLAN_TEXT,
-        epilog=_settings_help() + _PLAN_CODES,
+        epilog=_settings_help() + _machines_help() + _PLAN_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     plan.add_argument(
@@ -145,13 +146,21 @@ def _set_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _settings_help() -> str:
+def _machines_help() -> str:
+    lines = ["settings of machines, as the control plane has them:", *_told(EXPLAINED)]
+    return "\n".join(lines) + "\n\n"
+
+
+def _told(settings: Iterable[tuple[str, str, str]]) -> Iterator[str]:
     import textwrap  # noqa: PLC0415 -- argparse has it loaded; kept by its only use
 
-    lines = ["settings (--set key=value) and their defaults:"]
-    for key, default, told in explained():
-        lines.append(f"  {key}={default}")
-        lines += textwrap.wrap(told, 88, initial_indent="      ", subsequent_indent="      ")
+    for key, default, told in settings:
+        yield f"  {key}={default}"
+        yield from textwrap.wrap(told, 88, initial_indent="      ", subsequent_indent="      ")
+
+
+def _settings_help() -> str:
+    lines = ["settings (--set key=value) and their defaults:", *_told(explained())]
     lines.append(f"  {BOTH_K}=N")
     lines.append("      Sets both diversification settings at once.")
     return "\n".join(lines) + "\n\n"
@@ -197,11 +206,12 @@ def _plan(arguments: argparse.Namespace) -> int:
     for option, name in (("--svg", arguments.svg), ("--save", arguments.save)):
         if why := unwritable(option, name):
             raise InputError(why)
-    given = [*(["thorough=true"] if arguments.thorough else []), *arguments.settings]
+    setup, others = machine_setup(arguments.settings)
+    given = [*(["thorough=true"] if arguments.thorough else []), *others]
     settings = with_settings(PackingSettings(), given)
     notes: list[str] = []
     documents = read_all([*arguments.filename, *arguments.existing], notes)
-    catalog = read_catalog(arguments.catalog)
+    catalog = read_catalog(arguments.catalog, setup)
     offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
     if told_of := not_heeded(settings, PackingSettings(), offline.snapshot.provisioners):
         notes.append(told_of)

@@ -1,12 +1,15 @@
 """Files and folders that commands are given."""
 
+import functools
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
+from shared.catalog.machine_setup import MachineSetup
+from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
+from shared.catalog.reading import Catalog, embedded_text, load_catalog
 from shared.manifests.documents import Document, stream_documents
 from shared.model.errors import InvalidManifestError
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from functions.cli.offline.kept_fields import KeptFields
 
 STDIN: Final = "-"
+_MEASURED: Final = MachineSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
 _MAX_BYTES: Final = 512 * 2**20  # of a catalogue or a decision
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 
@@ -92,20 +96,29 @@ def write_bytes(name: str, content: bytes) -> None:
         raise InputError(f"{name}: {error.strerror}; expected a file to write to") from error
 
 
-def read_catalog(name: str | None) -> Catalog:
+def read_catalog(name: str | None, setup: MachineSetup | None = None) -> Catalog:
     """Return the catalogue in a file, or the one that ships with Dovetail.
+
+    Args:
+        setup: How machines are set up; None for what the file says, and for the usual, with what
+            was measured, in the one that ships with Dovetail.
 
     Raises:
         InputError: If it cannot be read or is no catalogue.
     """
     if name is None:
-        return embedded_catalog()
+        return _embedded(setup or _MEASURED)
     try:
-        return load_catalog(read_bytes(name).decode())
+        return load_catalog(read_bytes(name).decode(), setup)
     except UnicodeDecodeError as error:
         raise InputError(f"{name}: is not UTF-8 text; expected a catalogue as JSON") from error
     except InvalidManifestError as error:
         raise InputError(f"{name}: document 1: {error}") from error
+
+
+@functools.cache
+def _embedded(setup: MachineSetup) -> Catalog:
+    return load_catalog(embedded_text(), setup)
 
 
 def _of_folder(folder: Path, notes: list[str], kept: "KeptFields") -> list[Document]:

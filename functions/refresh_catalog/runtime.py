@@ -4,6 +4,7 @@ import functools
 from datetime import timedelta
 from typing import Final
 
+from shared.catalog.machine_setup import MachineSetup
 from shared.catalog.pod_addresses import PodNetwork
 from shared.catalog.reading import load_catalog
 from shared.catalog.summary import CatalogSummary, summarize
@@ -22,11 +23,14 @@ class Runtime:
     def __init__(self, settings: RefreshCatalogSettings) -> None:
         self._wiring = Wiring(settings, Right.LAUNCH)
         self._pricing_region = settings.pricing_region
-        self._network = PodNetwork(
-            prefix_delegation=settings.prefix_delegation,
-            reserved_interfaces=settings.reserved_interfaces,
-            density_limited=settings.density_limited,
-            pod_interfaces=settings.pod_interfaces,
+        self._setup = MachineSetup(
+            network=PodNetwork(
+                prefix_delegation=settings.prefix_delegation,
+                reserved_interfaces=settings.reserved_interfaces,
+                density_limited=settings.density_limited,
+                pod_interfaces=settings.pod_interfaces,
+            ),
+            memory_percent=settings.vm_memory_overhead_percent,
         )
 
     def is_fresh(self) -> bool:
@@ -44,7 +48,7 @@ class Runtime:
 
     def refresh(self) -> CatalogSummary:
         """Write the catalogue of the Region to the bucket; return what it holds."""
-        source = regional_source(self._wiring, self._pricing_region, self._network)
+        source = regional_source(self._wiring, self._pricing_region, self._setup)
         return summarize(load_catalog(source.refresh()))
 
 

@@ -10,7 +10,10 @@ read 2026-11), https://docs.aws.amazon.com/eks/latest/userguide/security-groups-
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
+
+from shared.catalog.document import TypeRow
+from shared.model import labels as keys
 
 POD_INTERFACE: Final = "vpc.amazonaws.com/pod-eni"
 
@@ -88,19 +91,16 @@ _LISTED: Final[Mapping[str, Mapping[str, int]]] = {
 }
 
 
-def branch_interfaces_of(fact: Mapping[str, Any]) -> int:
-    """Return how many pods can have an interface of their own on a machine of the type.
-
-    Args:
-        fact: Row of DescribeInstanceTypes.
-    """
-    family, _, size = fact["InstanceType"].partition(".")
-    if fact.get("Hypervisor") == "xen" or family in _WITHOUT or family.startswith(_WITHOUT_LETTERS):
+def branch_interfaces_of(row: TypeRow) -> int:
+    """Return how many pods can have an interface of their own on a machine of the type."""
+    family, _, size = row["name"].partition(".")
+    xen = row["labels"].get(keys.INSTANCE_HYPERVISOR) == "xen"
+    if xen or family in _WITHOUT or family.startswith(_WITHOUT_LETTERS):
         return 0
     listed = _LISTED.get(family, {}).get(size)
     if listed is not None:
         return listed
-    own = int(fact["NetworkInfo"]["MaximumNetworkInterfaces"])
+    own = row["network"]["interfaces"]
     return max(_attached(size, flexible=family.endswith("-flex")) - own, 0)
 
 

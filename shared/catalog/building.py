@@ -6,10 +6,16 @@ from typing import Final
 
 from shared.catalog import overhead
 from shared.catalog.attachments import USUAL_EBS_VOLUMES, ebs_volumes_of
-from shared.catalog.branch_interfaces import POD_INTERFACE, branch_interfaces_of
 from shared.catalog.document import VERSION, CatalogDocument, OfferingRow, TypeRow
-from shared.catalog.facts import Fact, arch_of, gpus_of, labels_of, max_pods_of, neuron_cores_of
-from shared.catalog.pod_addresses import DEFAULT_NETWORK, PodNetwork
+from shared.catalog.facts import (
+    Fact,
+    arch_of,
+    gpus_of,
+    labels_of,
+    network_of,
+    neuron_cores_of,
+)
+from shared.catalog.machine_setup import DEFAULT_SETUP, MachineSetup, mib
 from shared.catalog.price_book import Price, listed_prices, repaired_prices, to_micros
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.quantity import format_bytes, format_cpu
@@ -29,7 +35,7 @@ def build_catalog(  # noqa: PLR0913 -- eight keyword-only facts of one document
     source: str,
     date: str,
     repair: bool = False,
-    network: PodNetwork = DEFAULT_NETWORK,
+    setup: MachineSetup = DEFAULT_SETUP,
 ) -> CatalogDocument:
     """Return the catalogue of one Region: types by name, offerings by price, zone, capacity type.
 
@@ -46,7 +52,7 @@ def build_catalog(  # noqa: PLR0913 -- eight keyword-only facts of one document
         date: ISO date of the prices.
         repair: Whether to replace zeros and outliers of `on_demand_prices` by the rate of their
             family; for tables that are known to be unclean, not for the Pricing API.
-        network: How the cluster's pods get their addresses.
+        setup: How the Region's machines are set up.
     """
     rows = {fact["InstanceType"]: fact for fact in facts}
     if repair:
@@ -61,7 +67,7 @@ def build_catalog(  # noqa: PLR0913 -- eight keyword-only facts of one document
         ways = _offering_rows(fact, zones.get(name, set()), on_demand.get(name), spot_prices)
         arch = arch_of(fact)
         if arch is not None and ways:
-            types.append(_type_row(fact, region, arch, ways, network))
+            types.append(_type_row(fact, region, arch, ways, setup))
     return CatalogDocument(version=VERSION, region=region, source=source, date=date, types=types)
 
 
@@ -77,61 +83,49 @@ def _compact(value: object) -> str:
 
 
 def _type_row(
-    fact: Fact, region: str, arch: str, ways: list[OfferingRow], network: PodNetwork
+    fact: Fact,
+    region: str,
+    arch: str,
+    ways: list[OfferingRow],
+    setup: MachineSetup,
 ) -> TypeRow:
     vcpus = fact["VCpuInfo"]["DefaultVCpus"]
-    memory_mib = fact["MemoryInfo"]["SizeInMiB"]
-    max_pods = max_pods_of(fact, network)
-    vm_mib = overhead.vm_overhead_mib(memory_mib, arch)
-    # Machine images count interfaces, however the cluster's CNI gives pods their addresses.
-    image_max_pods = max_pods_of(fact)
-    kube_mib = overhead.kube_reserved_memory_mib(image_max_pods)
-    kube_cpu = format_cpu(overhead.kube_reserved_cpu_millis(vcpus))
     kube_storage = overhead.KUBE_RESERVED_STORAGE_GIB * _GIB
     free_storage = overhead.eviction_storage_bytes(overhead.ROOT_VOLUME_GIB * _GIB)
     row = TypeRow(
         name=fact["InstanceType"],
         arch=arch,
         vcpus=vcpus,
-        memory_mib=memory_mib,
-        max_pods=max_pods,
+        memory_mib=fact["MemoryInfo"]["SizeInMiB"],
+        max_pods=0,
         gpus=gpus_of(fact),
-        labels=labels_of(fact, region=region, arch=arch, max_pods=max_pods),
+        labels=labels_of(fact, region=region, arch=arch),
         overhead={
-            CPU: kube_cpu,
-            MEMORY: _mib(vm_mib + kube_mib + overhead.EVICTION_MEMORY_MIB),
+            CPU: format_cpu(overhead.kube_reserved_cpu_millis(vcpus)),
+            MEMORY: "0",
             EPHEMERAL_STORAGE: format_bytes(kube_storage + free_storage),
         },
         offerings=ways,
         storage_gib=overhead.ROOT_VOLUME_GIB,
-        vm_overhead_mib=vm_mib,
+        vm_overhead_mib=0,
         kube_reserved={
-            CPU: kube_cpu,
-            MEMORY: _mib(kube_mib),
+            CPU: format_cpu(overhead.kube_reserved_cpu_millis(vcpus)),
+            MEMORY: "0",
             EPHEMERAL_STORAGE: format_bytes(kube_storage),
         },
         eviction_threshold={
-            MEMORY: _mib(overhead.EVICTION_MEMORY_MIB),
+            MEMORY: mib(overhead.EVICTION_MEMORY_MIB),
             EPHEMERAL_STORAGE: format_bytes(free_storage),
         },
+        network=network_of(fact),
     )
     volumes = ebs_volumes_of(fact)
     if volumes != USUAL_EBS_VOLUMES:
         row["ebs_volumes"] = volumes
-    if image_max_pods != max_pods:
-        row["image_max_pods"] = image_max_pods
     extended = neuron_cores_of(fact)
-    branches = branch_interfaces_of(fact) if network.pod_interfaces else 0
-    if branches:
-        extended[POD_INTERFACE] = branches
     if extended:
         row["extended"] = extended
-    return row
-
-
-def _mib(amount: int) -> str:
-    """Return an amount in MiB; unlike `format_bytes` never in GiB, so that rows compare easily."""
-    return f"{amount}Mi"
+    return setup.applied(row)
 
 
 def _offering_rows(

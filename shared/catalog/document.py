@@ -22,6 +22,14 @@ class GpuRow(TypedDict):
     name: str
 
 
+class NetworkRow(TypedDict):
+    """Network interfaces: of all cards, of the default one, and IPv4 addresses of each."""
+
+    interfaces: int
+    default_card: int
+    addresses: int
+
+
 class TypeRow(TypedDict):
     """One instance type.
 
@@ -31,7 +39,7 @@ class TypeRow(TypedDict):
     overhead = vm_overhead_mib + kube_reserved + eviction_threshold. `extended` has pieces of
     further resources by name; `ebs_volumes` is how many EBS volumes pods can have attached, where
     it is not the usual number; `image_max_pods` is the pod limit that machine images compute for
-    themselves, where it is not `max_pods`.
+    themselves, where it is not `max_pods`; `network` is what both are computed from.
     """
 
     name: str
@@ -50,6 +58,7 @@ class TypeRow(TypedDict):
     extended: NotRequired[dict[str, int]]
     ebs_volumes: NotRequired[int]
     image_max_pods: NotRequired[int]
+    network: NotRequired[NetworkRow]
 
 
 class CatalogDocument(TypedDict):

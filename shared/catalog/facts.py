@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from shared.catalog.document import GpuRow
+from shared.catalog.document import GpuRow, NetworkRow, TypeRow
 from shared.catalog.pod_addresses import DEFAULT_NETWORK, PodNetwork, eni_limited_pods
 from shared.model import labels as keys
 
@@ -40,20 +40,29 @@ def arch_of(fact: Fact) -> str | None:
     return next((ours for theirs, ours in _ARCHES.items() if theirs in supported), None)
 
 
-def max_pods_of(fact: Fact, network: PodNetwork = DEFAULT_NETWORK) -> int:
-    """Return the pod limit by the interfaces of the default network card."""
+def network_of(fact: Fact) -> NetworkRow:
+    """Return the network interfaces of the type, and their addresses."""
     told = fact["NetworkInfo"]
-    interfaces = told["MaximumNetworkInterfaces"]
+    interfaces = of_default = told["MaximumNetworkInterfaces"]
     default_card = told.get("DefaultNetworkCardIndex", 0)
     for card in told.get("NetworkCards", ()):
         if card.get("NetworkCardIndex", 0) == default_card:
-            interfaces = card["MaximumNetworkInterfaces"]
+            of_default = card["MaximumNetworkInterfaces"]
+    return NetworkRow(
+        interfaces=interfaces,
+        default_card=of_default,
+        addresses=told["Ipv4AddressesPerInterface"],
+    )
+
+
+def max_pods_of(row: TypeRow, network: PodNetwork = DEFAULT_NETWORK) -> int:
+    """Return the pod limit by the interfaces of the default network card."""
     return eni_limited_pods(
-        interfaces,
-        told["Ipv4AddressesPerInterface"],
+        row["network"]["default_card"],
+        row["network"]["addresses"],
         network,
-        vcpus=fact["VCpuInfo"]["DefaultVCpus"],
-        nitro=fact.get("Hypervisor") != "xen",
+        vcpus=row["vcpus"],
+        nitro=row["labels"].get(keys.INSTANCE_HYPERVISOR) != "xen",
     )
 
 
@@ -96,7 +105,7 @@ def accelerator_count_of(fact: Fact) -> int:
     return max(sum(_count(entry) for entry in group) for group in groups)
 
 
-def labels_of(fact: Fact, *, region: str, arch: str, max_pods: int) -> dict[str, str]:
+def labels_of(fact: Fact, *, region: str, arch: str) -> dict[str, str]:
     """Return the well-known labels that every machine of the type answers, keys sorted.
 
     A property that the type does not have is an absent label (DoesNotExist), never an empty one.
@@ -119,7 +128,6 @@ def labels_of(fact: Fact, *, region: str, arch: str, max_pods: int) -> dict[str,
         keys.INSTANCE_SIZE: size,
         keys.INSTANCE_CPU: str(fact["VCpuInfo"]["DefaultVCpus"]),
         keys.INSTANCE_MEMORY: str(fact["MemoryInfo"]["SizeInMiB"]),
-        keys.INSTANCE_PODS: str(max_pods),
         keys.INSTANCE_ENCRYPTION: _text(fact["NetworkInfo"].get("EncryptionInTransitSupported")),
         keys.INSTANCE_FLEX: _text("-flex" in family),
     }

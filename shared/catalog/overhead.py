@@ -1,11 +1,36 @@
 """Formulas for what a machine has and what pods can have of it."""
 
+import math
 import struct
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Final
 
-# Share of memory that hypervisor and kernel keep, in thousandths.
+# Share of memory that hypervisor and kernel keep, in percent, where nobody has measured it.
 # Source: https://karpenter.sh/v0.31/concepts/settings/ (vmMemoryOverheadPercent, 2023-09).
-VM_MEMORY_OVERHEAD_PERMILLE: Final = 75
+VM_MEMORY_OVERHEAD_PERCENT: Final = 7.5
+# The same as measured on nodes with Amazon Linux, in MiB: what EC2 sells less what Node.status has
+# as capacity, or as allocatable with what nodeadm reserves by default. Of several the largest.
+# Source, all read 2026-11-29:
+# https://github.com/2i2c-org/infrastructure/blob/1097ae3ce6239df9adb945807390848956dfb14f/deployer/commands/generate/resource_allocation/node-capacity-info.json
+# and the same at 63cd17e76a52aae984ffb0cf128426044960899f (r5, r7i: capacity),
+# https://github.com/aws/karpenter-provider-aws/pull/3940 (m5, t4g: allocatable, in its test),
+# https://github.com/aws/karpenter-provider-aws/pull/6184 (c6g, m6g: allocatable),
+# https://github.com/aws/karpenter-provider-aws/issues/6611 (i4i: allocatable).
+MEASURED_OVERHEAD_MIB: Final[Mapping[str, int]] = {
+    "c6g.medium": 213,
+    "i4i.32xlarge": 32691,
+    "m5.large": 467,
+    "m6g.medium": 300,
+    "r5.xlarge": 1141,
+    "r5.4xlarge": 3735,
+    "r5.16xlarge": 13956,
+    "r7i.xlarge": 1212,
+    "r7i.4xlarge": 4311,
+    "t4g.small": 197,
+    "t4g.medium": 256,
+    "t4g.xlarge": 610,
+}
 # Memory that the Linux kernel sets aside on arm64 before anything else (CMA).
 # Source: https://github.com/aws/karpenter-provider-aws (pkg/providers/instancetype/types.go, 2024).
 ARM64_RESERVED_MIB: Final = 64
@@ -26,8 +51,8 @@ _CPU_STEPS: Final = ((1, 60_000), (2, 10_000), (4, 5_000))
 _CPU_BEYOND: Final = 2_500
 
 
-def vm_overhead_mib(memory_mib: int, arch: str) -> int:
-    """Return how much of the memory EC2 sells never shows up on the machine, in MiB.
+def vm_overhead_mib(memory_mib: int, arch: str, percent: float = VM_MEMORY_OVERHEAD_PERCENT) -> int:
+    """Return how much of the memory EC2 sells never shows up on the machine, in MiB: an estimate.
 
     Source: https://karpenter.sh/v0.31/concepts/settings/ (2023-09), and for arm64
     https://github.com/aws/karpenter-provider-aws (pkg/providers/instancetype/types.go, 2024).
@@ -37,7 +62,7 @@ def vm_overhead_mib(memory_mib: int, arch: str) -> int:
         7577
     """
     kept = ARM64_RESERVED_MIB if arch == "arm64" else 0
-    return kept + -(-(memory_mib - kept) * VM_MEMORY_OVERHEAD_PERMILLE // 1000)
+    return kept + math.ceil((memory_mib - kept) * Fraction(str(percent)) / 100)
 
 
 def kube_reserved_cpu_millis(vcpus: int) -> int:

@@ -11,7 +11,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from shared.catalog.attachments import USUAL_EBS_VOLUMES
-from shared.catalog.document import VERSION
+from shared.catalog.document import VERSION, NetworkRow
+from shared.catalog.machine_setup import MachineSetup
 from shared.catalog.overhead import ROOT_VOLUME_GIB
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, Overhead
@@ -86,8 +87,11 @@ def embedded_catalog() -> Catalog:
     return load_catalog(embedded_text())
 
 
-def load_catalog(text: str) -> Catalog:
+def load_catalog(text: str, setup: MachineSetup | None = None) -> Catalog:
     """Return the catalogue that the JSON text holds.
+
+    Args:
+        setup: How machines are set up; None for what the text says.
 
     Raises:
         InvalidManifestError: If it is no catalogue; one line that names type, field and value.
@@ -107,7 +111,7 @@ def load_catalog(text: str) -> Catalog:
     rows = document.get("types")
     if not isinstance(rows, list):
         raise _invalid("types", rows, "must be a list of instance types")
-    types = sorted((to_instance_type(row) for row in rows), key=lambda row: row.name)
+    types = sorted((_set_up(row, setup) for row in rows), key=lambda row: row.name)
     for instance_type, following in pairwise(types):
         if instance_type.name == following.name:
             raise _invalid("types", instance_type.name, "stands there twice")
@@ -117,6 +121,11 @@ def load_catalog(text: str) -> Catalog:
         date=_date(document),
         instance_types=tuple(types),
     )
+
+
+def _set_up(row: Any, setup: MachineSetup | None) -> InstanceType:
+    read = to_instance_type(row)
+    return read if setup is None else to_instance_type(setup.applied(row))
 
 
 def to_instance_type(row: Mapping[str, Any]) -> InstanceType:
@@ -141,6 +150,8 @@ def to_instance_type(row: Mapping[str, Any]) -> InstanceType:
         **_texts(row, "labels", at),
     }
     vm_bytes = _whole(row, "vm_overhead_mib", at, default=0) * _MIB
+    if "network" in row:
+        _check_network(row["network"], at)
     capacity = {
         CPU: _whole(row, "vcpus", at, least=1) * 1000,
         MEMORY: _whole(row, "memory_mib", at, least=1) * _MIB - vm_bytes,
@@ -161,6 +172,13 @@ def to_instance_type(row: Mapping[str, Any]) -> InstanceType:
         volume_limit=_whole(row, "ebs_volumes", at, default=USUAL_EBS_VOLUMES),
         image_max_pods=_whole(row, "image_max_pods", at) if "image_max_pods" in row else None,
     )
+
+
+def _check_network(row: Any, at: str) -> None:
+    if not isinstance(row, dict):
+        raise _invalid(f"{at}network", row, "must be an object")
+    for name in NetworkRow.__required_keys__:
+        _whole(row, name, f"{at}network.", least=1)
 
 
 def _overhead(row: Mapping[str, Any], at: str, vm_bytes: int) -> Overhead:

@@ -8,7 +8,8 @@ from shared.aws.ec2 import catalog
 from shared.aws.ec2.catalog_source import CatalogSource
 from shared.aws.session import Session
 from shared.catalog.building import format_catalog
-from shared.catalog.pod_addresses import PodNetwork
+from shared.catalog.machine_setup import MachineSetup
+from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
 from shared.runtime.system import SystemClock, region
 from shared.runtime.wiring import Wiring
 from shared.settings import RefreshCatalogSettings
@@ -30,18 +31,19 @@ def make_catalog(name: str) -> str:
         bucket="",
         pricing_region=str(RefreshCatalogSettings.model_fields["pricing_region"].default),
         clock=SystemClock(),
+        setup=MachineSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT),
     )
     return format_catalog(source.document())
 
 
-def regional_source(wiring: Wiring, pricing_region: str, network: PodNetwork) -> CatalogSource:
+def regional_source(wiring: Wiring, pricing_region: str, setup: MachineSetup) -> CatalogSource:
     """Return what writes the catalogue of the process's Region to its bucket."""
     return CatalogSource(
         wiring.session,
         bucket=wiring.settings.bucket,
         pricing_region=pricing_region,
         clock=wiring.clock,
-        network=network,
+        setup=setup,
     )
 
 

@@ -14,7 +14,7 @@ from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.catalog.building import build_catalog, format_catalog
 from shared.catalog.document import CatalogDocument
-from shared.catalog.pod_addresses import DEFAULT_NETWORK, PodNetwork
+from shared.catalog.machine_setup import DEFAULT_SETUP, MachineSetup
 from shared.model.errors import PermanentError
 from shared.ports import Clock
 
@@ -41,7 +41,7 @@ class CatalogSource:
         bucket: Where the catalogue is written.
         pricing_region: Region whose endpoint serves the Pricing API.
         clock: Gives the date of the prices.
-        network: How the pods of the Region's clusters get their addresses.
+        setup: How the Region's machines are set up.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class CatalogSource:
         bucket: str,
         pricing_region: str,
         clock: Clock,
-        network: PodNetwork = DEFAULT_NETWORK,
+        setup: MachineSetup = DEFAULT_SETUP,
     ) -> None:
         self._session = session.patient(_ATTEMPTS)
         self._bucket = bucket
         self._pricing_region = pricing_region
         self._clock = clock
-        self._network = network
+        self._setup = setup
 
     def refresh(self) -> str:
         """Write the Region's catalogue of now into the bucket; return its text.
@@ -84,7 +84,7 @@ class CatalogSource:
             region=self._session.region,
             source=_SOURCE,
             date=now.date().isoformat(),
-            network=self._network,
+            setup=self._setup,
         )
         if not found["types"]:
             raise PermanentError(f"no instance type of {self._session.region} has a price")

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from shared.catalog.building import build_catalog
+from shared.catalog.document import TypeRow
+from shared.catalog.machine_setup import MachineSetup
+
 
 def fact(
     name: str = "m5.large",
@@ -76,3 +80,19 @@ def document(*rows: Any, **more: Any) -> dict[str, Any]:
     """Return a catalogue file of these types."""
     head = {"version": 1, "region": "r1", "source": "a test", "date": "2026-01-31"}
     return head | {"types": list(rows)} | more
+
+
+def row_of(told: dict[str, Any], setup: MachineSetup) -> TypeRow:
+    """Return the type of the catalogue that is built of one row of DescribeInstanceTypes."""
+    name = told["InstanceType"]
+    (row,) = build_catalog(
+        facts=[told],
+        offerings=[(name, "z1")],
+        on_demand_prices={name: 0.096},
+        spot_prices={},
+        region="r1",
+        source="a test",
+        date="2026-01-31",
+        setup=setup,
+    )["types"]
+    return row

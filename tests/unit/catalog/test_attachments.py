@@ -4,10 +4,11 @@ import pytest
 
 from shared.catalog.attachments import USUAL_EBS_VOLUMES, ebs_volumes_of
 from shared.catalog.branch_interfaces import POD_INTERFACE, branch_interfaces_of
-from shared.catalog.building import build_catalog
 from shared.catalog.document import TypeRow
+from shared.catalog.machine_setup import MachineSetup
 from shared.catalog.pod_addresses import PodNetwork, eni_limited_pods
 from shared.catalog.reading import to_instance_type
+from tests.unit.catalog import catalog_rows as rows
 from tests.unit.catalog.catalog_rows import fact, flat_row, gpus
 
 PREFIXES = PodNetwork(prefix_delegation=True)
@@ -42,6 +43,10 @@ def test_volumes_share_attachments_with_what_else_is_attached(
     assert ebs_volumes_of(fact(**more)) == expected
 
 
+def branches(told: dict[str, Any]) -> int:
+    return branch_interfaces_of(rows.row_of(told, MachineSetup()))
+
+
 @pytest.mark.parametrize(
     ("name", "own", "expected"),
     [
@@ -64,7 +69,7 @@ def test_volumes_share_attachments_with_what_else_is_attached(
 def test_pods_get_the_interfaces_that_a_machine_has_beyond_its_own(
     name: str, own: int, expected: int
 ) -> None:
-    assert branch_interfaces_of(fact(name, interfaces=own)) == expected
+    assert branches(fact(name, interfaces=own)) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,32 +87,22 @@ def test_pods_get_the_interfaces_that_a_machine_has_beyond_its_own(
 def test_a_machine_that_is_known_to_have_another_number_has_it(
     name: str, own: int, expected: int
 ) -> None:
-    assert branch_interfaces_of(fact(name, interfaces=own)) == expected
+    assert branches(fact(name, interfaces=own)) == expected
 
 
 @pytest.mark.parametrize(
     "name", ["t3.large", "mac2-m2.metal", "hpc7a.96xlarge", "trn2.48xlarge", "x9.nano"]
 )
 def test_a_machine_without_a_trunk_has_none_for_pods(name: str) -> None:
-    assert branch_interfaces_of(fact(name)) == 0
+    assert branches(fact(name)) == 0
 
 
 def test_a_machine_that_is_not_of_the_nitro_system_has_none_for_pods() -> None:
-    assert branch_interfaces_of(fact("m5.large", Hypervisor="xen")) == 0
+    assert branches(fact("m5.large", Hypervisor="xen")) == 0
 
 
 def row_of(network: PodNetwork, **more: Any) -> TypeRow:
-    (row,) = build_catalog(
-        facts=[fact(**more)],
-        offerings=[("m5.large", "z1")],
-        on_demand_prices={"m5.large": 0.096},
-        spot_prices={},
-        region="r1",
-        source="a test",
-        date="2026-01-31",
-        network=network,
-    )["types"]
-    return row
+    return rows.row_of(fact(**more), MachineSetup(network=network))
 
 
 def test_the_catalogue_names_what_is_not_usual() -> None:

@@ -7,7 +7,7 @@ from tests.unit.catalog.catalog_rows import fact, gpus
 
 def labels_of(name: str, **more: object) -> dict[str, str]:
     row = fact(name, **more)  # type: ignore[arg-type]
-    return facts.labels_of(row, region="r1", arch="amd64", max_pods=29)
+    return facts.labels_of(row, region="r1", arch="amd64")
 
 
 def test_a_plain_type_answers_the_well_known_labels() -> None:
@@ -23,7 +23,6 @@ def test_a_plain_type_answers_the_well_known_labels() -> None:
         keys.INSTANCE_SIZE: "large",
         keys.INSTANCE_CPU: "2",
         keys.INSTANCE_MEMORY: "8192",
-        keys.INSTANCE_PODS: "29",
         keys.INSTANCE_HYPERVISOR: "nitro",
         keys.INSTANCE_NETWORK_BANDWIDTH: "750",
         keys.INSTANCE_ENCRYPTION: "false",
@@ -174,5 +173,7 @@ def test_pods_count_on_the_default_network_card_only() -> None:
         "Ipv4AddressesPerInterface": 50,
         "NetworkCards": cards,
     }
-    assert facts.max_pods_of(fact(NetworkInfo=network)) == 15 * 49 + 2
-    assert facts.max_pods_of(fact(NetworkInfo=network | {"NetworkCards": []})) == 60 * 49 + 2
+    told = {"interfaces": 60, "default_card": 15, "addresses": 50}
+    assert facts.network_of(fact(NetworkInfo=network)) == told
+    without = facts.network_of(fact(NetworkInfo=network | {"NetworkCards": []}))
+    assert without == {**told, "default_card": 60}

@@ -10,6 +10,7 @@ from shared.aws.ec2.catalog_source import CatalogSource
 from shared.aws.session import Session
 from shared.catalog.building import format_catalog
 from shared.catalog.document import CatalogDocument
+from shared.catalog.machine_setup import MachineSetup
 from shared.catalog.pod_addresses import PodNetwork
 from shared.catalog.reading import embedded_text, load_catalog
 from shared.model.ec2.instance_types import CapacityType, Offering
@@ -247,8 +248,8 @@ def test_denied_price_list_is_reported(aws: Session, source: CatalogSource) -> N
 def test_the_catalogue_counts_pods_as_the_network_of_the_clusters_has_them(
     aws: Session, bucket: str, clock: FakeClock, source: CatalogSource
 ) -> None:
-    network = PodNetwork(prefix_delegation=True, pod_interfaces=True)
-    other = CatalogSource(aws, bucket=bucket, pricing_region=REGION, clock=clock, network=network)
+    setup = MachineSetup(network=PodNetwork(prefix_delegation=True, pod_interfaces=True))
+    other = CatalogSource(aws, bucket=bucket, pricing_region=REGION, clock=clock, setup=setup)
     told = {}
     for name, catalog_source in (("single", source), ("prefixes", other)):
         with (
