@@ -17,7 +17,7 @@ from shared.model.kubernetes.pods import (
 from shared.model.requirements import Operator, Requirement, Requirements
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _FIELDS = (
     "node affinity: matchFields names a single node: only kube-scheduler can place it; "
     "use matchExpressions"
@@ -56,7 +56,7 @@ def preferred_nodes(affinity: Raw, problems: list[str]) -> tuple[PreferredNodes,
     A term that names nodes by field is left out: no new node can have that name.
     """
     found = []
-    for entry in mappings(mapping(affinity.get("nodeAffinity")).get(_PREFERRED)):
+    for entry in mappings(mapping(affinity.get("nodeAffinity")).get(PREFERRED)):
         preference = mapping(entry.get("preference"))
         expressions = mappings(preference.get("matchExpressions"))
         if expressions and not preference.get("matchFields"):
@@ -90,7 +90,7 @@ def pod_terms(
             pod_labels,
             problems,
         )
-        for entry in mappings(section.get(_PREFERRED))
+        for entry in mappings(section.get(PREFERRED))
     ]
     return (*required, *sorted(preferred, key=lambda entry: -(entry.weight or 0)))
 
@@ -131,7 +131,7 @@ def label_keys_used(spec: Raw) -> tuple[str, ...]:
         section = mapping(affinity.get(kind))
         terms += mappings(section.get(REQUIRED))
         terms += [
-            mapping(entry.get("podAffinityTerm")) for entry in mappings(section.get(_PREFERRED))
+            mapping(entry.get("podAffinityTerm")) for entry in mappings(section.get(PREFERRED))
         ]
     used: set[str] = set()
     for term in terms:

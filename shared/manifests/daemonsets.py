@@ -1,39 +1,35 @@
 """DaemonSets."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
+from shared.manifests.admission import Admission, with_toleration
 from shared.manifests.affinity import REQUIRED, label_selector
+from shared.manifests.controllers import Workload, daemonset_generation, labels_of_all
 from shared.manifests.fields import Raw, mapping, mappings, text, text_map
 from shared.manifests.pods import decode_scheduling
-from shared.manifests.runtime_classes import names_runtime, runtimes_by_name, with_runtime
+from shared.manifests.runtime_classes import runtimes_by_name
 from shared.manifests.sizes import excesses
 from shared.model import labels as keys
 from shared.model.kubernetes.daemonsets import DaemonSet
-from shared.model.kubernetes.taints import Effect, Toleration
+from shared.model.kubernetes.taints import Effect
 
 # Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
 # (2026-08): what the DaemonSet controller adds to each of its pods.
-_STANDARD: Final = tuple(
-    Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect=effect)
-    for name, effect in (
-        ("not-ready", Effect.NO_EXECUTE),
-        ("unreachable", Effect.NO_EXECUTE),
-        ("disk-pressure", Effect.NO_SCHEDULE),
-        ("memory-pressure", Effect.NO_SCHEDULE),
-        ("pid-pressure", Effect.NO_SCHEDULE),
-        ("unschedulable", Effect.NO_SCHEDULE),
-    )
+_STANDARD: Final = (
+    ("not-ready", Effect.NO_EXECUTE),
+    ("unreachable", Effect.NO_EXECUTE),
+    ("disk-pressure", Effect.NO_SCHEDULE),
+    ("memory-pressure", Effect.NO_SCHEDULE),
+    ("pid-pressure", Effect.NO_SCHEDULE),
+    ("unschedulable", Effect.NO_SCHEDULE),
 )
-_HOST_NETWORK: Final = Toleration(
-    key="node.kubernetes.io/network-unavailable", operator="Exists", effect=Effect.NO_SCHEDULE
-)
+_HOST_NETWORK: Final = ("network-unavailable", Effect.NO_SCHEDULE)
 
 
 def wants_runtimes(raws: Iterable[Raw]) -> bool:
     """Return whether some DaemonSet's pods get something from a RuntimeClass."""
-    return any(names_runtime(_pod_spec(raw)) for raw in raws)
+    return any(text(_pod_spec(raw).get("runtimeClassName")) for raw in raws)
 
 
 def decode_daemonsets(raws: Iterable[Raw], runtimes: Iterable[Raw] = ()) -> tuple[DaemonSet, ...]:
@@ -43,36 +39,48 @@ def decode_daemonsets(raws: Iterable[Raw], runtimes: Iterable[Raw] = ()) -> tupl
         raws: DaemonSets.
         runtimes: RuntimeClasses that their pods may name.
     """
-    known = runtimes_by_name(runtimes)
-    found = (decode_daemonset(raw, known) for raw in raws)
+    admission = Admission(runtimes=runtimes_by_name(runtimes))
+    found = (decode_daemonset(raw, admission) for raw in raws)
     return tuple(sorted(found, key=lambda entry: (entry.namespace, entry.name)))
 
 
-def decode_daemonset(raw: Raw, runtimes: Mapping[str, Raw] | None = None) -> DaemonSet:
-    """Return the DaemonSet; its tolerations include those its controller adds to each pod.
+def decode_daemonset(raw: Raw, admission: Admission | None = None) -> DaemonSet:
+    """Return the DaemonSet with its pods as its controller makes them and admission completes them.
 
     Args:
         raw: The DaemonSet.
-        runtimes: RuntimeClasses by name, for what they add to its pods.
+        admission: Of its cluster, as far as it is known.
     """
-    metadata = mapping(raw.get("metadata"))
-    template = mapping(mapping(raw.get("spec")).get("template"))
-    spec = _by_host(with_runtime(_pod_spec(raw), runtimes or {}))
-    labels = text_map(mapping(template.get("metadata")).get("labels"))
-    namespace = text(metadata.get("namespace"))
+    metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
+    namespace, name = text(metadata.get("namespace")), text(metadata.get("name"))
+    made = _with_tolerations(_by_host(_pod_spec(raw)))
+    admitted, refusal = (admission or Admission()).admit(namespace, made)
+    template = mapping(mapping(spec.get("template")).get("metadata"))
+    workload = Workload(
+        kind="DaemonSet", namespace=namespace, name=name, spec=spec, metadata=metadata
+    )
+    labels = {**text_map(template.get("labels")), **labels_of_all(workload)}
     # No pod name: claims of ephemeral volumes are named after each pod.
     of_pod = {"namespace": namespace, "labels": labels}
-    scheduling = decode_scheduling(of_pod, spec, {})
-    added = (*_STANDARD, _HOST_NETWORK) if spec.get("hostNetwork") is True else _STANDARD
+    scheduling = decode_scheduling(of_pod, admitted, {})
     return DaemonSet(
         namespace=namespace,
-        name=text(metadata.get("name")),
+        name=name,
         labels=labels,
-        problem=_problem(mapping(raw.get("spec")), labels) or next(excesses(scheduling), ""),
-        scheduling=replace(
-            scheduling, tolerations=tuple(dict.fromkeys((*scheduling.tolerations, *added)))
-        ),
+        generation=daemonset_generation(metadata),
+        problem=_problem(spec, labels) or refusal or next(excesses(scheduling), ""),
+        scheduling=scheduling,
     )
+
+
+def _with_tolerations(spec: Raw) -> Raw:
+    """Return the spec with what the controller adds to the tolerations of each of its pods."""
+    tolerations = mappings(spec.get("tolerations"))
+    added = (*_STANDARD, _HOST_NETWORK) if spec.get("hostNetwork") is True else _STANDARD
+    for name, effect in added:
+        toleration = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
+        tolerations = with_toleration(tolerations, toleration)
+    return {**spec, "tolerations": tolerations}
 
 
 def _pod_spec(raw: Raw) -> Raw:

@@ -6,6 +6,8 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/pod-overhead/,
 https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/ (2026-08).
 """
 
+from collections.abc import Callable
+
 from shared.manifests.fields import Raw, condition, mapping, mappings, text
 from shared.model.resources import PODS, Resources
 
@@ -32,23 +34,53 @@ def pod_requests(spec: Raw, status: Raw, problems: list[str]) -> Resources:
     """
     given = _granted(status, problems)
     refused = resize_is_infeasible(status)
+
+    def needs(container: Raw, path: str) -> Resources:
+        return _container(container, path, given, problems, refused=refused)
+
+    asked = _pod_level(spec, _together(spec, needs), problems)
+    overhead = _parse(mapping(spec.get("overhead")), "spec.overhead", problems)
+    return Resources.total((asked, overhead, Resources.of(**{PODS: 1})))
+
+
+def pod_amounts(spec: Raw, field: str, problems: list[str]) -> Resources:
+    """Return what the containers of a pod have together of `requests` or of `limits` alone.
+
+    Admission counts so: amounts that are not written are none, and there is no overhead.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/limitranger/
+    admission.go (podRequests, podLimits), 2026-11-29.
+
+    Args:
+        spec: The pod's spec.
+        field: `requests` or `limits`.
+        problems: Gets one sentence per quantity that cannot be read; it counts as zero.
+    """
+
+    def amounts(entry: Raw, path: str) -> Resources:
+        return _parse(mapping(mapping(entry.get("resources")).get(field)), path, problems)
+
+    said = amounts(spec, f"spec.resources.{field}")
+    own = {name: amount for name, amount in said.items if is_pod_level(name)}
+    return Resources.from_mapping({**dict(_together(spec, amounts).items), **own})
+
+
+def _together(spec: Raw, needs: Callable[[Raw, str], Resources]) -> Resources:
+    """Return the larger of what runs together and of what each init container needs beside."""
     running = Resources.total(
-        _container(container, f"spec.containers[{n}]", given, problems, refused=refused)
+        needs(container, f"spec.containers[{n}]")
         for n, container in enumerate(mappings(spec.get("containers")))
     )
     sidecars = Resources()
     starting = Resources()
     for n, init_container in enumerate(mappings(spec.get("initContainers"))):
-        path = f"spec.initContainers[{n}]"
-        needs = _container(init_container, path, given, problems, refused=refused)
+        needed = needs(init_container, f"spec.initContainers[{n}]")
         if is_sidecar(init_container):
-            sidecars = sidecars + needs
+            sidecars = sidecars + needed
             starting = starting.largest(sidecars)
         else:
-            starting = starting.largest(sidecars + needs)
-    asked = _pod_level(spec, (running + sidecars).largest(starting), problems)
-    overhead = _parse(mapping(spec.get("overhead")), "spec.overhead", problems)
-    return Resources.total((asked, overhead, Resources.of(**{PODS: 1})))
+            starting = starting.largest(sidecars + needed)
+    return (running + sidecars).largest(starting)
 
 
 def is_sidecar(init_container: Raw) -> bool:
@@ -93,13 +125,14 @@ def _pod_level(spec: Raw, summed: Resources, problems: list[str]) -> Resources:
     limits = _parse(mapping(resources.get("limits")), "spec.resources.limits", problems)
     amounts = dict(summed.items)
     for name, amount in limits.items:
-        if _is_pod_level(name) and name not in amounts:
+        if is_pod_level(name) and name not in amounts:
             amounts[name] = amount
-    amounts.update({name: amount for name, amount in requests.items if _is_pod_level(name)})
+    amounts.update({name: amount for name, amount in requests.items if is_pod_level(name)})
     return Resources.from_mapping(amounts)
 
 
-def _is_pod_level(name: str) -> bool:
+def is_pod_level(name: str) -> bool:
+    """Return whether a pod may ask for a resource itself, beside its containers."""
     return name in _POD_LEVEL or name.startswith("hugepages-")
 
 

@@ -83,6 +83,34 @@ def check_template(document: Document, template: Section) -> None:
     finish(document, template.problems)
 
 
+def check_limit_range(document: Document) -> None:
+    """Check a LimitRange.
+
+    Raises:
+        InvalidDocumentError: For the first wrong field.
+    """
+    spec = spec_of(document, "spec")
+    for item in spec.sections("limits"):
+        for field in ("default", "defaultRequest", "max", "maxLimitRequestRatio", "min"):
+            amounts = item.section(field)
+            if amounts is not None:
+                amounts.resources()
+    finish(document, spec.problems)
+
+
+def check_quota(document: Document) -> None:
+    """Check a ResourceQuota.
+
+    Raises:
+        InvalidDocumentError: For the first wrong field.
+    """
+    spec = spec_of(document, "spec")
+    hard = spec.section("hard")
+    if hard is not None:
+        hard.resources()
+    finish(document, spec.problems)
+
+
 def replicas_of(section: Section, field: str, default: int) -> int:
     """Return a number of pods, noting a problem when it is none or too large."""
     found = section.integer(field, 0, MAX_REPLICAS)

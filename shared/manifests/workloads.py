@@ -1,17 +1,41 @@
-"""The pods that workloads will have: what their controllers would make of them."""
+"""The pods that workloads will have: what controllers and admission would make of them.
 
+ReplicaSets, ReplicationControllers, Deployments, StatefulSets, Jobs and CronJobs are those of
+Kubernetes. Of another kind, such as a Rollout, is a workload what has a pod template under
+`spec.template` and a number under `spec.replicas`; its controller is not known here, so its pods
+are as their template says.
+"""
+
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from shared.manifests.admission import admission_of
+from shared.manifests.controllers import (
+    TEMPLATE_HASH,
+    Identity,
+    Workload,
+    identities,
+)
 from shared.manifests.documents import Document
-from shared.manifests.fields import Raw, controller, integer, mapping, mappings, text
+from shared.manifests.fields import (
+    Raw,
+    controller,
+    integer,
+    mapping,
+    mappings,
+    moment,
+    text,
+    text_map,
+)
 from shared.manifests.pods import PodDecoder
-from shared.manifests.priority_classes import priorities_of, with_priority
 from shared.manifests.problems import Section
-from shared.manifests.runtime_classes import runtimes_by_name, with_runtime
+from shared.manifests.quotas import Quotas
 from shared.manifests.strictness import (
     MAX_REPLICAS,
+    check_limit_range,
+    check_quota,
     check_template,
     finish,
     metadata_of,
@@ -25,7 +49,20 @@ from shared.model.kubernetes.volumes import Claim
 # (kind, namespace, name) of an object.
 Key = tuple[str, str, str]
 
-WORKLOADS: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "Job"})
+WORKLOADS: Final = {
+    "CronJob": "batch/v1",
+    "Deployment": "apps/v1",
+    "Job": "batch/v1",
+    "ReplicaSet": "apps/v1",
+    "ReplicationController": "v1",
+    "StatefulSet": "apps/v1",
+}
+_CRON_JOB: Final = "CronJob"
+# A Job is named after its CronJob and the minute of its run.
+_RUN: Final = re.compile(r"-\d+$")
+_REVISION: Final = "deployment.kubernetes.io/revision"
+# Of those who make ReplicaSets, the label with the hash that is the end of their names.
+_HASHES: Final = {"Deployment": TEMPLATE_HASH, "Rollout": "rollouts-pod-template-hash"}
 
 
 def key_of(document: Document) -> Key:
@@ -33,27 +70,58 @@ def key_of(document: Document) -> Key:
     return document.kind, document.namespace, document.name
 
 
+def is_workload(document: Document) -> bool:
+    """Return whether pods are planned for an object, other than a Pod or a DaemonSet."""
+    replicas = mapping(document.raw.get("spec")).get("replicas")
+    other = has_other_template(document) and integer(replicas) is not None
+    return other or _controller_of(document) is not None
+
+
+def has_other_template(document: Document) -> bool:
+    """Return whether an object of a kind that is not read has a pod template."""
+    template = mapping(mapping(document.raw.get("spec")).get("template"))
+    known = _controller_of(document) or document.api_version == WORKLOADS["Deployment"]
+    return not known and bool(mappings(mapping(template.get("spec")).get("containers")))
+
+
+def _controller_of(document: Document) -> str | None:
+    """Return the kind of a workload of Kubernetes, None of another object."""
+    group = WORKLOADS.get(document.kind, "?/").rpartition("/")[0]
+    return document.kind if group == document.api_version.rpartition("/")[0] else None
+
+
 class PodReader:
     """Reads Pods and expands workloads, each pod once.
 
     A workload whose pods are among the documents too (as in `kubectl get all`) is only expanded
-    by what is missing; a ReplicaSet of a Deployment that is there is the Deployment's.
+    by what is missing; a ReplicaSet of a Deployment that is there is the Deployment's. Pods that
+    an API server has stored, which have a uid, are as they are; the others are admitted. A pod
+    that would be refused has the reason among its `refusals`, so that no node is planned for it.
+
+    Attributes:
+        notes: One line each, after reading: what was decided about a workload.
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._decoder = PodDecoder()
         self._workloads = {
-            key_of(document): document for document in documents if document.kind in WORKLOADS
+            key_of(document): document
+            for document in documents
+            if is_workload(document) and _controller_of(document) != _CRON_JOB
         }
         self._pods = [document for document in documents if document.kind == "Pod"]
-        self._runtimes = runtimes_by_name(
-            document.raw for document in documents if document.kind == "RuntimeClass"
-        )
-        self._priorities = priorities_of(
-            document.raw for document in documents if document.kind == "PriorityClass"
-        )
         self._documents = documents
+        for document in documents:
+            if document.kind == "LimitRange":
+                check_limit_range(document)
+            elif document.kind == "ResourceQuota":
+                check_quota(document)
+        self._admission = admission_of(document.named for document in documents)
+        self._quotas = Quotas(
+            document.named for document in documents if document.kind == "ResourceQuota"
+        )
         self._total = 0
+        self.notes: list[str] = []
 
     def read(self) -> tuple[Pod, ...]:
         """Return all pods that have not ended, sorted by key.
@@ -62,7 +130,12 @@ class PodReader:
             InvalidDocumentError: For the first wrong field, in the order of the documents.
         """
         found: list[Pod] = []
-        present: dict[Key, set[str]] = {}
+        present: dict[Key, dict[str, Document]] = {}
+        runs: set[Key] = set()
+        for document in (*self._workloads.values(), *self._pods):
+            runs |= self._run(document)
+        for document in self._pods:
+            self._count(document)
         for document in self._pods:
             pod = self._pod(document)
             if pod.is_terminal:
@@ -70,12 +143,24 @@ class PodReader:
             found.append(pod)
             root = self._root(document)
             if root is not None:
-                present.setdefault(root, set()).add(pod.name)
+                present.setdefault(root, {})[pod.name] = document
         for document in self._documents:
-            if document.kind in WORKLOADS and self._root(document) is None:
-                taken = present.get(key_of(document), set())
-                found.extend(self._expanded(document, taken))
+            if not is_workload(document):
+                continue
+            if _controller_of(document) == _CRON_JOB:
+                found.extend(self._run_of(document, runs))
+            elif self._root(document) is None:
+                found.extend(self._expanded(document, present.get(key_of(document), {})))
         return tuple(sorted(found, key=lambda entry: (entry.key, entry.uid)))
+
+    def _run(self, document: Document) -> set[Key]:
+        """Return the CronJob that a Job, or the Job of a pod, is a run of."""
+        owner = controller(mapping(document.raw.get("metadata")))
+        if owner is not None and owner.kind == _CRON_JOB:
+            return {(_CRON_JOB, document.namespace, owner.name)}
+        if owner is not None and owner.kind == "Job":
+            return {(_CRON_JOB, document.namespace, _RUN.sub("", owner.name))}
+        return set()
 
     def _root(self, document: Document) -> Key | None:
         """Return the outermost workload among the documents that controls this object."""
@@ -88,7 +173,7 @@ class PodReader:
                 break
             key = (owner.kind, document.namespace, owner.name)
             if key not in self._workloads and owner.kind == "ReplicaSet":
-                key = _deployment_of(document, owner.name)
+                key = self._maker_of(document, owner.name)
             current = None if key in seen else self._workloads.get(key)
             seen.add(key)
             if current is not None:
@@ -102,48 +187,181 @@ class PodReader:
         uid = text(metadata.raw.get("uid")) or f"Pod/{document.namespace}/{name}"
         own = {"name": name, "namespace": document.namespace, "uid": uid}
         given = {**metadata.raw, **own}
-        spec = self._admitted(mapping(document.raw.get("spec")))
+        spec, refusal = mapping(document.raw.get("spec")), ""
+        if not text(metadata.raw.get("uid")):
+            spec, refusal = self._admission.admit(document.namespace, spec)
+        if _is_there(document):
+            refusal = ""
+        else:
+            refusal = refusal or self._quotas.refusal(document.namespace, spec)
         pod = self._decoder.decode({**document.raw, "metadata": given, "spec": spec})
         status = mapping(document.raw.get("status"))
         conditions = mappings(status.get("conditions"))
         if not any(condition.get("type") == "PodScheduled" for condition in conditions):
             pod = replace(pod, unschedulable=not pod.node_name)
-        return pod
+        return _refused(pod, refusal)
 
-    def _admitted(self, spec: Raw) -> Raw:
-        return with_priority(with_runtime(spec, self._runtimes), self._priorities)
+    def _count(self, document: Document) -> None:
+        if _is_there(document):
+            ended = mapping(document.raw.get("status")).get("phase") in ("Succeeded", "Failed")
+            self._quotas.count(document.namespace, mapping(document.raw.get("spec")), ended=ended)
+
+    def _maker_of(self, document: Document, replica_set: str) -> Key:
+        """Return who made a ReplicaSet that is not among the documents, by the name it has."""
+        labels = text_map(mapping(document.raw.get("metadata")).get("labels"))
+        for kind, label in _HASHES.items():
+            name = replica_set.removesuffix(f"-{labels.get(label, '')}")
+            if (kind, document.namespace, name) in self._workloads:
+                return kind, document.namespace, name
+        return "ReplicaSet", document.namespace, replica_set
 
     def _number(self) -> int:
         self._total += 1
         return self._total - 1
 
-    def _expanded(self, document: Document, taken: set[str]) -> Iterator[Pod]:
+    def _run_of(self, document: Document, runs: set[Key]) -> Iterator[Pod]:
+        """Yield the pods of one run of a CronJob that has none among the documents."""
+        job = spec_of(document, "spec", "jobTemplate", "spec")
+        suspended = mapping(document.raw.get("spec")).get("suspend") is True
+        if key_of(document) in runs:
+            return
+        count = 0 if suspended else _job_pods(document.raw, job)
+        what = "is suspended: no run is planned" if suspended else "one run is planned"
+        pods = f", {count} pod{'' if count == 1 else 's'} at once" if count else ""
+        self.notes.append(f"CronJob {document.namespace}/{document.name}: {what}{pods}")
+        if count:
+            yield from self._expanded(document, {}, ("spec", "jobTemplate", "spec"), "Job")
+
+    def _expanded(
+        self,
+        document: Document,
+        present: Mapping[str, Document],
+        path: tuple[str, ...] = ("spec",),
+        kind: str = "",
+    ) -> Iterator[Pod]:
+        """Yield the pods of a workload that are missing.
+
+        Args:
+            document: The workload.
+            present: Its pods that are there, by name.
+            path: To the part with the template.
+            kind: Of the controller that makes the pods, where that is another one.
+        """
         metadata = metadata_of(document)
-        spec = spec_of(document, "spec")
-        template = spec_of(document, "spec", "template")
+        spec = spec_of(document, *path)
+        template = spec_of(document, *path, "template")
         check_template(document, template)
-        claims = spec.sections("volumeClaimTemplates") if document.kind == "StatefulSet" else []
-        count = _COUNTS[document.kind](document.raw, spec)
+        kind = kind or _controller_of(document) or ""
+        claims = spec.sections("volumeClaimTemplates") if kind == "StatefulSet" else []
+        count = _COUNTS.get(kind, _replicas)(document.raw, spec)
         finish(document, spec.problems)
         self._total += count
         if self._total > MAX_REPLICAS:
             remedy = f"all workloads together have more than {MAX_REPLICAS} pods: plan fewer"
             raise document.refused("spec", None, remedy)
-        base = document.name or metadata.text("generateName").rstrip("-")
-        spec_of_pod = self._admitted(mapping(template.raw.get("spec")))
-        raw = _template_pod(document, base, {**template.raw, "spec": spec_of_pod})
-        first = self._decoder.decode(raw)
-        for name in _names(base, count - len(taken), taken):
-            pod = replace(first, name=name, uid=f"{document.kind}/{first.namespace}/{name}")
-            if not claims and not raw["spec"].get("volumes"):
-                yield pod
-                continue
-            own = [_own_claim(claim.raw, pod) for claim in claims]
-            named = self._decoder.decode({**raw, "metadata": {**raw["metadata"], "name": name}})
-            wanted = {*named.scheduling.claims, *(claim.name for claim in own)}
-            scheduling = replace(named.scheduling, claims=tuple(sorted(wanted)))
-            made = tuple(sorted((*named.ephemeral, *own), key=lambda entry: entry.name))
-            yield replace(pod, scheduling=scheduling, ephemeral=made)
+        workload = Workload(
+            kind=kind,
+            namespace=document.namespace,
+            name=document.name or metadata.text("generateName").rstrip("-"),
+            spec=spec.raw,
+            metadata=metadata.raw,
+            status=mapping(document.raw.get("status")),
+            revision=self._revision(document, present),
+        )
+        taken = {
+            name: text_map(mapping(there.raw.get("metadata")).get("labels"))
+            for name, there in present.items()
+        }
+        if not kind:
+            left = max(count - len(taken), 0)
+            place = f"{document.kind} {document.namespace}/{document.name}"
+            self.notes.append(
+                f"{place}: {document.api_version} is not known; "
+                f"{left} pod{' is' if left == 1 else 's are'} planned as its pod template says"
+            )
+        spec_of_pod = _without_claimed(mapping(template.raw.get("spec")), claims)
+        admitted, refusal = self._admission.admit(document.namespace, spec_of_pod)
+        raw = _template_pod(document, workload.name, {**template.raw, "spec": admitted})
+        last: tuple[Identity, Pod] | None = None
+        for identity in identities(workload, count, taken):
+            beyond = refusal or self._quotas.refusal(document.namespace, admitted)
+            pod = self._made(raw, identity, claims, last)
+            last = identity, pod
+            yield _refused(replace(pod, uid=f"{document.kind}/{pod.key}"), beyond)
+
+    def _made(
+        self,
+        raw: dict[str, Any],
+        identity: Identity,
+        claims: Sequence[Section],
+        last: tuple[Identity, Pod] | None,
+    ) -> Pod:
+        """Return a pod of a workload; one that differs from the last only in its name is quick."""
+        alike = last is not None and last[0].labels == identity.labels
+        if last is not None and alike and not claims and not raw["spec"].get("volumes"):
+            return replace(last[1], name=identity.name)
+        metadata = raw["metadata"]
+        labels = {**text_map(metadata["labels"]), **identity.labels}
+        given = {**metadata, "labels": labels, "name": identity.name}
+        pod = self._decoder.decode({**raw, "metadata": given})
+        if not claims:
+            return pod
+        own = [_own_claim(claim.raw, pod) for claim in claims]
+        wanted = {*pod.scheduling.claims, *(claim.name for claim in own)}
+        scheduling = replace(pod.scheduling, claims=tuple(sorted(wanted)))
+        made = tuple(sorted((*pod.ephemeral, *own), key=lambda entry: entry.name))
+        return replace(pod, scheduling=scheduling, ephemeral=made)
+
+    def _revision(self, document: Document, present: Mapping[str, Document]) -> str:
+        """Return the hash that pods of a Deployment's present template have, if one says it.
+
+        It is that of its ReplicaSet of the same revision, else of its newest pod.
+
+        Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controller/deployment/util/
+        deployment_util.go (RevisionAnnotation), 2026-11-29.
+        """
+        if _controller_of(document) != "Deployment":
+            return ""
+        revision = _said(document, "annotations", _REVISION)
+        for found in self._workloads.values():
+            owner = controller(mapping(found.raw.get("metadata")))
+            if found.kind == "ReplicaSet" and owner is not None and revision:
+                of_this = ("Deployment", found.namespace, owner.name) == key_of(document)
+                if of_this and _said(found, "annotations", _REVISION) == revision:
+                    return _said(found, "labels", TEMPLATE_HASH)
+        newest = max(present.values(), key=_made_at, default=None)
+        return _said(newest, "labels", TEMPLATE_HASH) if newest is not None else ""
+
+
+def _is_there(document: Document) -> bool:
+    """Return whether a pod has been created: an API server has stored it, or it has a node."""
+    uid = mapping(document.raw.get("metadata")).get("uid")
+    return bool(text(uid) or text(mapping(document.raw.get("spec")).get("nodeName")))
+
+
+def _said(document: Document, where: str, key: str) -> str:
+    return text_map(mapping(document.raw.get("metadata")).get(where)).get(key, "")
+
+
+def _made_at(document: Document) -> tuple[str, str]:
+    made = moment(mapping(document.raw.get("metadata")).get("creationTimestamp"))
+    return made.isoformat() if made else "", document.name
+
+
+def _refused(pod: Pod, refusal: str) -> Pod:
+    """Return the pod with the reason why it would not be created, if there is one."""
+    if not refusal:
+        return pod
+    asked = pod.scheduling
+    reason = f"it would not be created: {refusal}"
+    return replace(pod, scheduling=replace(asked, refusals=(*asked.refusals, reason)))
+
+
+def _without_claimed(spec: Raw, claims: Sequence[Section]) -> Raw:
+    """Return a template's spec without volumes that claims of a StatefulSet take the place of."""
+    names = {text(mapping(claim.raw.get("metadata")).get("name")) for claim in claims}
+    volumes = [entry for entry in mappings(spec.get("volumes")) if entry.get("name") not in names]
+    return {**spec, "volumes": volumes} if names else spec
 
 
 def _template_pod(document: Document, owner: str, template: Raw) -> dict[str, Any]:
@@ -166,28 +384,11 @@ def _template_pod(document: Document, owner: str, template: Raw) -> dict[str, An
     return {"metadata": given, "spec": spec, "status": {"conditions": [waiting]}}
 
 
-def _deployment_of(pod: Document, replica_set: str) -> Key:
-    """Return the Deployment of a pod by the name that its ReplicaSet has from it."""
-    labels = mapping(mapping(pod.raw.get("metadata")).get("labels"))
-    name = replica_set.removesuffix(f"-{text(labels.get('pod-template-hash'))}")
-    return "Deployment", pod.namespace, name
-
-
 def _own_claim(template: Raw, pod: Pod) -> Claim:
     """Return the claim that a StatefulSet makes for one of its pods."""
     metadata = mapping(template.get("metadata"))
     name = f"{text(metadata.get('name'))}-{pod.name}"
     return decode_claim({**template, "metadata": {"namespace": pod.namespace, "name": name}})
-
-
-def _names(base: str, count: int, taken: set[str]) -> Iterator[str]:
-    number = 0
-    while count > 0:
-        name = f"{base}-{number}"
-        number += 1
-        if name not in taken:
-            count -= 1
-            yield name
 
 
 def _replicas(_: Raw, spec: Section) -> int:
@@ -210,9 +411,4 @@ def _job_pods(raw: Raw, spec: Section) -> int:
     return max(min(parallel, completions - (integer(status.get("succeeded")) or 0)), 0)
 
 
-_COUNTS: Final[Mapping[str, Callable[[Raw, Section], int]]] = {
-    "Deployment": _replicas,
-    "ReplicaSet": _replicas,
-    "StatefulSet": _replicas,
-    "Job": _job_pods,
-}
+_COUNTS: Final[Mapping[str, Callable[[Raw, Section], int]]] = {"Job": _job_pods}

@@ -9,6 +9,7 @@ AutoscalerError
 └── PermanentError          repeating changes nothing
     ├── InvalidMessageError   a record that cannot be understood
     ├── InvalidManifestError  a Kubernetes document with a wrong field
+    ├── NotAdmittedError      a pod that the API server would refuse
     ├── UnauthorizedError     the credentials do not allow it
     ├── CertificateError      the server's certificate is not valid for it
     └── NotFoundError         the thing named does not exist
@@ -92,6 +93,10 @@ class InvalidManifestError(PermanentError):
         self.field = field
         self.value = value
         self.remedy = remedy
+
+
+class NotAdmittedError(PermanentError):
+    """A pod that the API server would refuse; `str()` says why, for people."""
 
 
 class UnauthorizedError(PermanentError):

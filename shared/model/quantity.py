@@ -86,6 +86,21 @@ def parse_amount(text: str | float) -> int:
     return _ceil(parse_quantity(text))
 
 
+def milli_units(text: object) -> int | None:
+    """Return a quantity in thousandths of its base unit, as admission compares them, rounded up.
+
+    Null is zero; None is returned for what is no quantity.
+
+    Example:
+        >>> milli_units("250m"), milli_units("1Ki"), milli_units("1GiB")
+        (250, 1024000, None)
+    """
+    try:
+        return 0 if text is None else _ceil(parse_quantity(str(text)) * 1000)
+    except ValueError:
+        return None
+
+
 def format_cpu(millis: int) -> str:
     """Return millicores as Kubernetes writes them.
 

@@ -17,7 +17,7 @@ from functions.cli.offline.snapshot import KINDS
 from functions.cli.offline.unknown_fields import FIELDS
 from shared.manifests.documents import Document
 from shared.manifests.files import fields_read as read
-from shared.manifests.workloads import WORKLOADS
+from shared.manifests.workloads import WORKLOADS, has_other_template
 
 # Long, and read by nothing offline.
 _UNREAD_METADATA: Final = frozenset({"managedFields"})
@@ -25,7 +25,8 @@ _UNREAD_ANNOTATIONS: Final = frozenset({"kubectl.kubernetes.io/last-applied-conf
 _HEAD: Final = ("apiVersion", "kind", "metadata")
 _CONTAINERS: Final = ("containers", "initContainers")
 _UNREAD_SPEC: Final = FIELDS["Pod"] - {
-    *(*read.POD_SPEC, *_CONTAINERS, "volumes", "runtimeClassName")
+    *(*read.POD_SPEC, *_CONTAINERS, "volumes", "runtimeClassName"),
+    *("activeDeadlineSeconds", "preemptionPolicy"),
 }
 _UNREAD_CONTAINER: Final = FIELDS["Container"] - {*read.CONTAINER}
 _STATUS_LISTS: Final = {
@@ -33,7 +34,7 @@ _STATUS_LISTS: Final = {
     "containerStatuses": read.CONTAINER_STATUS,
     "initContainerStatuses": read.CONTAINER_STATUS,
 }
-_TEMPLATES: Final = WORKLOADS | {"DaemonSet"}
+_TEMPLATES: Final = {*WORKLOADS, "DaemonSet"}
 
 
 class KeptFields:
@@ -45,7 +46,10 @@ class KeptFields:
     def of(self, document: Document) -> Document:
         """Return the document without what is not read of its kind."""
         kind, raw = document.kind, {**document.raw}
-        if kind and kind not in KINDS:
+        other = has_other_template(document)
+        if other:
+            raw["spec"] = _only(("replicas", "template"), raw["spec"])
+        elif kind and kind not in KINDS:
             raw = {key: value for key, value in raw.items() if key in _HEAD}
         if isinstance(raw.get("metadata"), dict):
             raw["metadata"] = self._metadata(raw["metadata"])
@@ -55,11 +59,8 @@ class KeptFields:
         elif kind == "Node":
             if isinstance(raw.get("status"), dict):
                 raw["status"] = _only((*read.NODE_STATUS, "conditions"), raw["status"])
-        elif kind in _TEMPLATES and isinstance(raw.get("spec"), dict):
-            template = raw["spec"].get("template")
-            if isinstance(template, dict):
-                template = {**template, "spec": self._pod_spec(template.get("spec"))}
-                raw["spec"] = {**raw["spec"], "template": template}
+        elif kind in _TEMPLATES or other:
+            raw["spec"] = self._spec_of_workload(raw.get("spec"))
         return replace(document, raw=raw)
 
     def _metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
@@ -67,6 +68,18 @@ class KeptFields:
         if isinstance(found.get("annotations"), dict):
             found["annotations"] = _without(_UNREAD_ANNOTATIONS, found["annotations"])
         return self._shared(found)
+
+    def _spec_of_workload(self, spec: object) -> object:
+        """Return the spec with less of its template, or of that of the Jobs it makes."""
+        if not isinstance(spec, dict):
+            return spec
+        template, of_jobs = spec.get("template"), spec.get("jobTemplate")
+        if isinstance(template, dict):
+            spec = {**spec, "template": {**template, "spec": self._pod_spec(template.get("spec"))}}
+        if isinstance(of_jobs, dict):
+            job = {**of_jobs, "spec": self._spec_of_workload(of_jobs.get("spec"))}
+            spec = {**spec, "jobTemplate": job}
+        return spec
 
     def _pod_spec(self, spec: object) -> object:
         if not isinstance(spec, dict):

@@ -11,16 +11,21 @@ from functions.cli.offline.unknown_fields import check_fields
 from functions.cli.offline.volumes import read_volumes, with_volumes
 from shared.brakes.ceilings import under_ceilings
 from shared.catalog.reading import Catalog
+from shared.manifests.admission import admission_of
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.documents import Document
 from shared.manifests.fields import mapping, mappings, text_map
 from shared.manifests.nodes import decode_node
 from shared.manifests.problems import Section
-from shared.manifests.runtime_classes import runtimes_by_name
 from shared.manifests.strictness import check_template, finish, metadata_of, spec_of
 from shared.manifests.volumes.node_demands import Volumes
-from shared.manifests.workloads import WORKLOADS, PodReader
+from shared.manifests.workloads import (
+    WORKLOADS,
+    PodReader,
+    has_other_template,
+    is_workload,
+)
 from shared.model import labels as keys
 from shared.model.brakes import NO_CEILING
 from shared.model.dialect import V1, V1ALPHA5
@@ -38,9 +43,8 @@ KINDS: Final = {
     V1ALPHA5.template_kind: V1ALPHA5.template_version,
     "CSINode": "storage.k8s.io/v1",
     "DaemonSet": "apps/v1",
-    "Deployment": "apps/v1",
     V1.template_kind: V1.template_version,
-    "Job": "batch/v1",
+    "LimitRange": "v1",
     "Namespace": "v1",
     "Node": "v1",
     V1.owner_kind: V1.owner_version,
@@ -50,10 +54,10 @@ KINDS: Final = {
     "PodDisruptionBudget": "policy/v1",
     "PriorityClass": "scheduling.k8s.io/v1",
     V1ALPHA5.owner_kind: V1ALPHA5.owner_version,
-    "ReplicaSet": "apps/v1",
+    "ResourceQuota": "v1",
     "RuntimeClass": "node.k8s.io/v1",
-    "StatefulSet": "apps/v1",
     "StorageClass": "storage.k8s.io/v1",
+    **WORKLOADS,
 }
 # Of Karpenter's objects, those that Dovetail does not act on; each is said once.
 _NOT_OFFERED: Final = {
@@ -163,7 +167,13 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
                 raise document.refused(field, document.raw.get(field), remedy)
         version = KINDS.get(document.kind)
         if version is None or _group(version) != _group(document.api_version):
-            ignored[document.kind] += 1
+            if is_workload(document):
+                found.append(document)
+            elif has_other_template(document):
+                place = f"{document.kind} {document.namespace}/{document.name}"
+                notes.append(f"{place}: not planned: it has a pod template and no spec.replicas")
+            else:
+                ignored[document.kind] += 1
         elif version != document.api_version:
             raise document.refused("apiVersion", document.api_version, f"write {version}")
         elif document.kind != V1.owner_kind or not is_foreign(document.raw):
@@ -175,7 +185,7 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
     )
     if ignored:
         named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
-        notes.append(f"not needed for planning, left out: {named}")
+        notes.append(f"left out, of kinds that are not read: {named}")
     return found
 
 
@@ -203,16 +213,13 @@ def _once(documents: Sequence[Document]) -> tuple[Document, ...]:
 
 
 def _daemonsets(documents: Sequence[Document], notes: list[str]) -> tuple[DaemonSet, ...]:
-    runtimes = runtimes_by_name(
-        document.raw for document in documents if document.kind == "RuntimeClass"
-    )
+    admission = admission_of(document.named for document in documents)
     found = []
     for document in documents:
         if document.kind == "DaemonSet":
-            metadata = metadata_of(document)
+            metadata_of(document)
             check_template(document, spec_of(document, "spec", "template"))
-            given = {**metadata.raw, "namespace": document.namespace}
-            read = decode_daemonset({**document.raw, "metadata": given}, runtimes)
+            read = decode_daemonset(document.named, admission)
             if read.problem:
                 name = f"{read.namespace}/{read.name}"
                 notes.append(f"DaemonSet {name} makes no pods, left out: {read.problem}")
@@ -223,10 +230,12 @@ def _daemonsets(documents: Sequence[Document], notes: list[str]) -> tuple[Daemon
 
 def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, ...], Volumes]:
     for document in documents:
-        if document.kind not in WORKLOADS and document.kind != "Pod":
+        if not is_workload(document) and document.kind != "Pod":
             metadata_of(document)
     volumes = read_volumes(documents)
-    found = PodReader(documents).read()
+    reader = PodReader(documents)
+    found = reader.read()
+    notes += reader.notes
     unknown = {f"{pod.namespace}/{name}" for pod in found for name in volumes.asked(pod).unknown}
     if unknown:
         first = min(unknown)

@@ -22,6 +22,10 @@ _NAMES: Final = {
         "securityContext startupProbe stdin stdinOnce terminationMessagePath "
         "terminationMessagePolicy tty volumeDevices volumeMounts workingDir"
     ),
+    "CronJob": (
+        "concurrencyPolicy failedJobsHistoryLimit jobTemplate schedule startingDeadlineSeconds "
+        "successfulJobsHistoryLimit suspend timeZone"
+    ),
     "DaemonSet": ("minReadySeconds revisionHistoryLimit selector template updateStrategy"),
     "Deployment": (
         "minReadySeconds paused progressDeadlineSeconds replicas revisionHistoryLimit selector "
@@ -45,6 +49,7 @@ _NAMES: Final = {
     ),
     "PodTemplate": ("metadata spec"),
     "ReplicaSet": ("minReadySeconds replicas selector template"),
+    "ReplicationController": ("minReadySeconds replicas selector template"),
     "Resources": ("claims limits requests"),
     "StatefulSet": (
         "minReadySeconds ordinals persistentVolumeClaimRetentionPolicy podManagementPolicy "
@@ -84,11 +89,19 @@ def _parts(document: Document) -> Iterator[tuple[str, Raw, str]]:
     spec = mapping(document.raw.get("spec"))
     if document.kind == "Pod":
         yield from _of_pod("spec", spec)
-    elif document.kind in WORKLOADS or document.kind == "DaemonSet":
-        yield "spec", spec, document.kind
-        template = mapping(spec.get("template"))
-        yield "spec.template", template, "PodTemplate"
-        yield from _of_pod("spec.template.spec", mapping(template.get("spec")))
+    elif document.kind == "CronJob":
+        yield "spec", spec, "CronJob"
+        job = mapping(mapping(spec.get("jobTemplate")).get("spec"))
+        yield from _of_workload("spec.jobTemplate.spec", job, "Job")
+    elif document.api_version == WORKLOADS.get(document.kind) or document.kind == "DaemonSet":
+        yield from _of_workload("spec", spec, document.kind)
+
+
+def _of_workload(path: str, spec: Raw, kind: str) -> Iterator[tuple[str, Raw, str]]:
+    yield path, spec, kind
+    template = mapping(spec.get("template"))
+    yield f"{path}.template", template, "PodTemplate"
+    yield from _of_pod(f"{path}.template.spec", mapping(template.get("spec")))
 
 
 def _of_pod(path: str, spec: Raw) -> Iterator[tuple[str, Raw, str]]:

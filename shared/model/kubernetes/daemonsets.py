@@ -13,6 +13,7 @@ class DaemonSet:
     Attributes:
         labels: Of its pods, for the rules that count them.
         scheduling: That of its pod template, tolerations of daemons included.
+        generation: Of its pod template, as its pods say it in a label; empty where it does not say.
         problem: Why its controller makes no pods, empty when it does.
     """
 
@@ -20,4 +21,5 @@ class DaemonSet:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     scheduling: Scheduling
+    generation: str = ""
     problem: str = ""

@@ -1,7 +1,10 @@
 from typing import Any
 
+import pytest
+
 from shared.manifests.daemonsets import decode_daemonset, decode_daemonsets, wants_runtimes
-from shared.manifests.runtime_classes import names_runtime, runtimes_by_name, with_runtime
+from shared.manifests.runtime_classes import runtimes_by_name, with_runtime
+from shared.model.errors import NotAdmittedError
 from shared.model.kubernetes.taints import Toleration
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
@@ -32,28 +35,77 @@ def daemonset(selector: Any = None, **spec: Any) -> dict[str, Any]:
 def test_a_runtime_class_adds_its_overhead_and_its_nodes() -> None:
     spec = {
         "runtimeClassName": "kata",
-        "nodeSelector": {"team": "a"},
+        "nodeSelector": {"team": "a", "runtime": "kata"},
         "tolerations": [{"key": "own"}],
     }
-    assert names_runtime(spec)
     assert with_runtime(spec, KNOWN) == {
         **spec,
         "overhead": {"cpu": "50m"},
         "nodeSelector": {"team": "a", "runtime": "kata"},
         "tolerations": [{"key": "own"}, {"key": "kata", "operator": "Exists"}],
     }
-    assert with_runtime({"runtimeClassName": "plain"}, KNOWN) == {
-        "runtimeClassName": "plain",
-        "overhead": {},
-    }
+    assert with_runtime({"runtimeClassName": "plain"}, KNOWN) == {"runtimeClassName": "plain"}
 
 
-def test_what_admission_has_done_is_not_done_again() -> None:
-    done = {"runtimeClassName": "kata", "overhead": {"cpu": "1"}}
-    assert with_runtime(done, KNOWN) is done
-    unknown = {"runtimeClassName": "other"}
+def test_a_class_that_is_not_given_adds_nothing() -> None:
+    unknown = {"runtimeClassName": "other", "overhead": {"cpu": "1"}}
     assert with_runtime(unknown, KNOWN) is unknown
-    assert not names_runtime({"containers": []})
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"runtimeClassName": "kata", "overhead": {"cpu": "1"}}, "overhead is not that of its"),
+        ({"runtimeClassName": "plain", "overhead": {"cpu": "1"}}, "overhead is not that of its"),
+        ({"overhead": {"cpu": "1"}}, "overhead is not that of its RuntimeClass"),
+        (
+            {"runtimeClassName": "kata", "nodeSelector": {"runtime": "runc"}},
+            "nodeSelector asks for runtime=runc, its RuntimeClass kata kata",
+        ),
+    ],
+    ids=["another overhead", "one where the class has none", "one without a class", "another node"],
+)
+def test_a_pod_against_its_runtime_class_is_refused(spec: dict[str, Any], why: str) -> None:
+    with pytest.raises(NotAdmittedError, match=why):
+        with_runtime(spec, KNOWN)
+
+
+EQUAL = {"key": "a", "operator": "Equal", "value": "x", "effect": "NoSchedule"}
+EXISTS = {"key": "a", "operator": "Exists"}
+ALL = {"operator": "Exists"}
+
+
+def evicted(seconds: int | None = None) -> dict[str, Any]:
+    given = {} if seconds is None else {"tolerationSeconds": seconds}
+    return {"key": "a", "operator": "Exists", "effect": "NoExecute", **given}
+
+
+@pytest.mark.parametrize(
+    ("own", "of_class", "merged"),
+    [
+        ([EQUAL], [EXISTS], [EXISTS]),
+        ([EXISTS], [EQUAL], [EXISTS]),
+        ([EQUAL], [EQUAL], [EQUAL]),
+        ([EQUAL], [ALL], [ALL]),
+        ([EQUAL], [{**EQUAL, "value": "y"}], [EQUAL, {**EQUAL, "value": "y"}]),
+        ([EQUAL], [{"key": "b"}], [EQUAL, {"key": "b"}]),
+        ([EQUAL], [{**EQUAL, "effect": ""}], [{**EQUAL, "effect": ""}]),
+        ([evicted(5)], [evicted()], [evicted()]),
+        ([evicted(5)], [evicted(9)], [evicted(9)]),
+        ([evicted(9)], [{**EQUAL, "effect": "NoExecute"}], 2),
+    ],
+    ids=[
+        *("wider later", "wider first", "equal", "every taint", "other value", "other key"),
+        *("every effect", "for ever", "for longer", "shorter and for ever"),
+    ],
+)
+def test_of_tolerations_that_cover_each_other_the_wider_stays(
+    own: list[Any], of_class: list[Any], merged: Any
+) -> None:
+    runtime = {"metadata": {"name": "r"}, "scheduling": {"tolerations": of_class}}
+    spec = {"runtimeClassName": "r", "tolerations": own}
+    found = with_runtime(spec, runtimes_by_name([runtime]))["tolerations"]
+    assert found == ([*own, *of_class] if merged == 2 else merged)
 
 
 def test_daemons_take_their_limits_and_the_overhead_of_their_runtime() -> None:

@@ -135,7 +135,10 @@ def test_other_kinds_are_left_out_with_a_note() -> None:
     foreign = {**workload("Job"), "apiVersion": "batch.volcano.sh/v1"}
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "a"}}
     offline = read(service, service, foreign, budget)
-    assert offline.notes == ("not needed for planning, left out: 1 Job, 2 Service",)
+    assert offline.notes == (
+        "Job default/w: not planned: it has a pod template and no spec.replicas",
+        "left out, of kinds that are not read: 2 Service",
+    )
 
 
 def test_a_zone_of_another_region_is_met_with_the_command_for_its_prices() -> None:
@@ -178,7 +181,10 @@ def test_daemons_take_room_on_nodes_that_are_there_once() -> None:
     ]
     assert [daemon_set.name for daemon_set in snapshot.daemonsets] == ["agent", "picky"]
     # Rules of other pods count them like any others.
-    assert dict(snapshot.bound[0].labels) == {"app": "agent"}
+    assert snapshot.bound[0].labels["app"] == "agent"
+    assert set(snapshot.bound[0].labels) == {
+        *("app", "controller-revision-hash", "pod-template-generation"),
+    }
 
 
 def test_every_zone_of_the_catalogue_has_a_subnet() -> None:

@@ -1,0 +1,180 @@
+"""ResourceQuotas: which pods would not be created.
+
+Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/quota/v1/evaluator/core/pods.go,
+staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go (CheckRequest),
+2026-11-29.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from shared.manifests.affinity import PREFERRED, REQUIRED
+from shared.manifests.fields import Raw, integer, mapping, mappings, text, texts
+from shared.manifests.pod_requests import pod_amounts, pod_requests
+from shared.manifests.resource_names import HUGE_PAGES, is_extended
+from shared.model.quantity import milli_units
+from shared.model.resources import Resources, format_amount
+
+_OF_OBJECTS: Final = "count/pods"
+_OF_BOTH: Final = ("cpu", "memory", "ephemeral-storage")
+
+_COMPUTED: Final = ("cpu", "memory")
+
+
+@dataclass(slots=True)
+class _Quota:
+    """One ResourceQuota, and what the pods that were counted take of it."""
+
+    place: str
+    scopes: Sequence[Raw]
+    hard: Mapping[str, int]
+    used: dict[str, int] = field(default_factory=dict)
+
+
+class Quotas:
+    """ResourceQuotas of all namespaces, used up by the pods that are counted, in their order."""
+
+    def __init__(self, raws: Iterable[Raw]) -> None:
+        self._by_namespace: dict[str, list[_Quota]] = {}
+        for raw in sorted(raws, key=lambda raw: text(mapping(raw.get("metadata")).get("name"))):
+            metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
+            namespace = text(metadata.get("namespace"))
+            place = f"ResourceQuota {namespace}/{text(metadata.get('name'))}"
+            old = [
+                {"scopeName": scope, "operator": "Exists"} for scope in texts(spec.get("scopes"))
+            ]
+            selected = mapping(spec.get("scopeSelector")).get("matchExpressions")
+            scopes = [*old, *mappings(selected)]
+            quota = _Quota(place, scopes, _hard(mapping(spec.get("hard"))))
+            self._by_namespace.setdefault(namespace, []).append(quota)
+
+    def count(self, namespace: str, spec: Raw, *, ended: bool) -> None:
+        """Count a pod that is there; one that has ended is only an object."""
+        for quota in self._of(namespace, spec):
+            _take(quota, {_OF_OBJECTS: 1} if ended else _usage(spec))
+
+    def refusal(self, namespace: str, spec: Raw) -> str:
+        """Return which quota keeps a new pod from being created; count it if none does.
+
+        Args:
+            namespace: Of the pod.
+            spec: As admission has completed it.
+        """
+        matching = list(self._of(namespace, spec))
+        if not matching:
+            return ""
+        usage = _usage(spec)
+        for quota in matching:
+            for name in sorted(set(quota.hard) & {f"{part}{of}" for part, of in _each_container()}):
+                if missing := _without(spec, name):
+                    return f"{quota.place}: container {missing} must say its {name}"
+            for name in sorted(set(quota.hard) & set(usage)):
+                used, most = quota.used.get(name, 0), quota.hard[name]
+                if usage[name] and used + usage[name] > most:
+                    shown = [_shown(name, amount) for amount in (used, most, usage[name])]
+                    taken = f"{shown[0]} of {shown[1]} are taken"
+                    return f"{quota.place}: {name}: {taken}, the pod takes {shown[2]}"
+        for quota in matching:
+            _take(quota, usage)
+        return ""
+
+    def _of(self, namespace: str, spec: Raw) -> Iterator[_Quota]:
+        for quota in self._by_namespace.get(namespace, ()):
+            if all(_in_scope(scope, spec) for scope in quota.scopes):
+                yield quota
+
+
+def _each_container() -> Iterator[tuple[str, str]]:
+    """Yield prefix and name of what each container must say where a quota limits it."""
+    for name in _COMPUTED:
+        yield from (("", name), ("requests.", name), ("limits.", name))
+
+
+def _hard(amounts: Raw) -> dict[str, int]:
+    found = {}
+    for name, amount in amounts.items():
+        plain = name.removeprefix("requests.").removeprefix("limits.")
+        try:
+            found[name] = Resources.parse({plain: amount})[plain]
+        except ValueError:
+            continue
+    return found
+
+
+def _take(quota: _Quota, usage: Mapping[str, int]) -> None:
+    for name, amount in usage.items():
+        quota.used[name] = quota.used.get(name, 0) + amount
+
+
+def _usage(spec: Raw) -> dict[str, int]:
+    """Return what a pod takes of quotas, by the names that they use."""
+    problems: list[str] = []
+    requests = pod_requests(spec, {}, problems)
+    overhead = Resources.parse(mapping(spec.get("overhead")))
+    limits = pod_amounts(spec, "limits", problems)
+    found = {_OF_OBJECTS: 1}
+    for name, amount in requests.items:
+        if name in (*_OF_BOTH, "pods") or name.startswith(HUGE_PAGES):
+            found[name] = amount
+        if name in _OF_BOTH or name.startswith(HUGE_PAGES) or is_extended(name):
+            found[f"requests.{name}"] = amount
+    for name, amount in limits.items:
+        if name in _OF_BOTH:
+            found[f"limits.{name}"] = amount + overhead[name]
+    return found
+
+
+def _without(spec: Raw, name: str) -> str:
+    """Return the first container that does not say how much it takes, empty if each does."""
+    if mapping(spec.get("resources")):
+        return ""
+    kind = "limits" if name.startswith("limits.") else "requests"
+    plain = name.rpartition(".")[2]
+    for field_name in ("containers", "initContainers"):
+        for container in mappings(spec.get(field_name)):
+            if plain not in mapping(mapping(container.get("resources")).get(kind)):
+                return text(container.get("name")) or "without a name"
+    return ""
+
+
+def _in_scope(scope: Raw, spec: Raw) -> bool:
+    name, operator = text(scope.get("scopeName")), text(scope.get("operator"))
+    if name in ("Terminating", "NotTerminating"):
+        ends = integer(spec.get("activeDeadlineSeconds")) is not None
+        return ends == (name == "Terminating")
+    if name in ("BestEffort", "NotBestEffort"):
+        return _is_best_effort(spec) == (name == "BestEffort")
+    if name == "CrossNamespacePodAffinity":
+        return _reaches_other_namespaces(mapping(spec.get("affinity")))
+    named = text(spec.get("priorityClassName"))
+    if operator in ("In", "NotIn"):
+        return (named in texts(scope.get("values"))) == (operator == "In")
+    return bool(named) == (operator == "Exists")
+
+
+def _is_best_effort(spec: Raw) -> bool:
+    containers = (*mappings(spec.get("containers")), *mappings(spec.get("initContainers")))
+    amounts = (
+        milli_units(amount)
+        for owner in (spec, *containers)
+        for field_name in ("requests", "limits")
+        for name, amount in mapping(mapping(owner.get("resources")).get(field_name)).items()
+        if name in _COMPUTED
+    )
+    return not any(amounts)
+
+
+def _reaches_other_namespaces(affinity: Raw) -> bool:
+    terms: list[Raw] = []
+    for kind in ("podAffinity", "podAntiAffinity"):
+        section = mapping(affinity.get(kind))
+        terms += mappings(section.get(REQUIRED))
+        terms += [
+            mapping(entry.get("podAffinityTerm")) for entry in mappings(section.get(PREFERRED))
+        ]
+    return any(term.get("namespaces") or "namespaceSelector" in term for term in terms)
+
+
+def _shown(name: str, amount: int) -> str:
+    return format_amount(name.removeprefix("requests.").removeprefix("limits."), amount)
