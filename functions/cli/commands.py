@@ -213,8 +213,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog, setup)
     offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
-    if told_of := not_heeded(settings, PackingSettings(), offline.snapshot.provisioners):
-        notes.append(told_of)
+    notes += not_heeded(settings, PackingSettings(), offline.snapshot.provisioners)
     pod = None
     if arguments.explain is not None:
         pod = find_pod(offline.snapshot, arguments.explain)
@@ -305,7 +304,7 @@ def _replay(arguments: argparse.Namespace) -> int:
         told = f"{error.field}: {error.remedy}"
         raise InputError(f"{arguments.decision}: document 1: {told}") from error
     settings = with_settings(decision.settings, arguments.settings)
-    if note := not_heeded(settings, decision.settings, decision.snapshot.provisioners):
+    for note in not_heeded(settings, decision.settings, decision.snapshot.provisioners):
         sys.stderr.write(printing.as_text([f"note: {note}"]))
     plan = with_bound(decision.snapshot, decision.again(settings))
     if settings != decision.settings:

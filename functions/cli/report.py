@@ -128,8 +128,7 @@ def _write(
     catalog = _catalog(arguments, region_of(documents), make)
     running = read_running(documents, catalog)
     compared = variants(arguments.settings)
-    if note := not_heeded(compared[-1][1], ALL_AT_ONCE, running.snapshot.provisioners):
-        notes.append(note)
+    notes += not_heeded(compared[-1][1], ALL_AT_ONCE, running.snapshot.provisioners)
     found = survey(running.snapshot, running.budgets, compared)
     subject = Subject(
         cluster=arguments.name or running.name,

@@ -94,9 +94,8 @@ def _answer(arguments: argparse.Namespace) -> int:
     def given(scene: "ClusterSnapshot") -> "ClusterSnapshot":
         if provisioners:
             scene = under_ceilings_again(with_provisioners(scene, provisioners), scene)
-        note = not_heeded(asked, by_default, scene.provisioners)
-        if note and note not in notes:
-            notes.append(note)
+        found = not_heeded(asked, by_default, scene.provisioners)
+        notes.extend(note for note in found if note not in notes)
         return scene
 
     steps = replayed(

@@ -43,8 +43,8 @@ def with_settings(base: PackingSettings, given: Iterable[str]) -> PackingSetting
 
 def not_heeded(
     settings: PackingSettings, base: PackingSettings, owners: Sequence[Provisioner]
-) -> str:
-    """Return which owners a changed setting does not reach, and what to do; empty for none.
+) -> tuple[str, ...]:
+    """Return a line on the owners that a changed setting does not reach, and what to do; or none.
 
     A policy of preferences that a NodePool or an annotation states goes before the setting.
 
@@ -54,7 +54,7 @@ def not_heeded(
     policy = settings.preference_policy
     own = [owner for owner in owners if owner.preference_policy is not None]
     if policy == base.preference_policy or not own:
-        return ""
+        return ()
     named = ", ".join(
         f"{owner.kind} {owner.name} ({owner.preference_policy})" for owner in own[:_SHOWN]
     )
@@ -65,7 +65,7 @@ def not_heeded(
     )
     if len(own) == len(owners):
         raise InvalidSettingError(f"--set {told}")
-    return told
+    return (told,)
 
 
 def changed_keys(settings: PackingSettings, base: PackingSettings = _DEFAULTS) -> tuple[str, ...]:

@@ -8,14 +8,14 @@ import yaml
 from kubernetes.client import models
 
 from functions.cli.offline.unknown_fields import FIELDS
+from shared.manifests.workloads import WORKLOADS
 from tests.unit.cli.running import PROVISIONER, deployment, pod, run
 
 MODELS = {
     "Pod": "V1PodSpec",
     "PodTemplate": "V1PodTemplateSpec",
     "Resources": "V1ResourceRequirements",
-    **{kind: f"V1{kind}Spec" for kind in ("DaemonSet", "Deployment", "Job", "ReplicaSet")},
-    "StatefulSet": "V1StatefulSetSpec",
+    **{kind: f"V1{kind}Spec" for kind in ("DaemonSet", *WORKLOADS)},
     **{kind: f"V1{kind}" for kind in ("Container", "Toleration", "TopologySpreadConstraint")},
 }
 
