@@ -31,7 +31,8 @@ def test_ten_megabytes_of_small_pods_are_planned_in_bounded_time_and_memory(tmp_
         "resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))\n"
         "resource.setrlimit(resource.RLIMIT_CPU, (60, 60))\n"
         "from tests.unit.cli.running import run\n"
-        f"raise SystemExit(run('plan', '-f', {str(file)!r}, '-f', {provisioner!r}))\n"
+        f"files = ['-f', {str(file)!r}, '-f', {provisioner!r}]\n"
+        "raise SystemExit(run('plan', *files, '--zones', 'us-east-1a'))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
