@@ -1,7 +1,7 @@
 """What every AMI family answers."""
 
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -148,6 +148,16 @@ class Family:
         """Return whether there are no images of it any more for a version of Kubernetes."""
         minor = ImageRequest(version=version, architecture="").minor
         return self.last_minor is not None and minor > self.last_minor
+
+    def further_disks(self, disks: Sequence[BlockDevice]) -> int:
+        """Return how many attachments of a machine its disks take, besides that of the first.
+
+        Args:
+            disks: That the user gives it; what the family has by itself is there besides these.
+        """
+        named = {disk.device_name for disk in disks}
+        own = [disk for disk in self.disks if disk.device_name not in named]
+        return max(len(disks) + len(own) - 1, 0)
 
     def understood(self, kubelet: KubeletConfiguration) -> KubeletConfiguration:
         """Return the settings without those its kubelet is never told."""

@@ -61,10 +61,7 @@ def apply_disks(
     What pods write goes to the disk the family keeps for it, which stays as the image has it where
     no disk has that name. Each further disk takes an attachment from pods.
     """
-    named = {disk.device_name for disk in disks}
-    # What a family has by itself is there besides those that are named.
-    own = [disk for disk in family.disks if disk.device_name not in named]
-    taken = max(len(disks) + len(own) - 1, 0)
+    taken = family.further_disks(disks)
     number = pod_disk(family.name, [disk.device_name for disk in disks])
     size = None if number is None else disks[number].volume_size_gib
     sized = instance_type if size is None else apply_root_volume(instance_type, size)

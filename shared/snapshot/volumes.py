@@ -68,7 +68,7 @@ def _resolved(
         for attached_volume in storage.attached_volumes()
     ]
     held = (*attached, *held_by(standing, volumes))
-    return with_attachable(resolved, Attachable.of(drivers, limits, held, snapshot.instance_types))
+    return with_attachable(resolved, Attachable.of(drivers, limits, held, snapshot))
 
 
 def _with(snapshot: ClusterSnapshot, changed: Iterable[Pod]) -> ClusterSnapshot:

@@ -57,7 +57,7 @@ def with_volumes(
     if not limited:
         return resolved
     held = held_by(snapshot.bound, volumes)
-    return with_attachable(resolved, Attachable.of(limited, limits, held, snapshot.instance_types))
+    return with_attachable(resolved, Attachable.of(limited, limits, held, snapshot))
 
 
 def _decoded(

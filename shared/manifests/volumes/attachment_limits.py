@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from shared.ami_families import family_of
 from shared.manifests.volumes.node_demands import Volumes
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
@@ -14,6 +15,7 @@ from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import EBS_DRIVER, AttachLimits, attachable, inline_volume
+from shared.model.provisioner import NodeTemplate, owner_among
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 
@@ -39,12 +41,16 @@ class Attachable:
         limits: By node, what its drivers say.
         held: By node and driver, the number of volumes it has.
         of_type: By name of an instance type, EBS volumes of a new machine.
+        shown: By driver and name of an instance type, the least that its nodes say.
+        shown_without_disks: The same, with what the disks of their own took of it.
     """
 
     drivers: frozenset[str]
     limits: Mapping[str, Mapping[str, int]] = field(hash=False)
     held: Mapping[tuple[str, str], int] = field(hash=False)
     of_type: Mapping[str, int] = field(hash=False)
+    shown: Mapping[tuple[str, str], int] = field(hash=False)
+    shown_without_disks: Mapping[tuple[str, str], int] = field(hash=False)
 
     @classmethod
     def of(
@@ -52,7 +58,7 @@ class Attachable:
         drivers: frozenset[str],
         limits: Iterable[AttachLimits],
         held: Iterable[Held],
-        types: Iterable[InstanceType],
+        snapshot: ClusterSnapshot,
     ) -> "Attachable":
         """Return the view of these.
 
@@ -60,16 +66,20 @@ class Attachable:
             drivers: That are counted.
             limits: What nodes say.
             held: Volumes that nodes have; one that is named twice counts once.
-            types: Instance types.
+            snapshot: With the nodes, and what can be bought.
         """
+        said = {limit.node: limit.counts for limit in limits}
+        shown, without_disks = _shown(said, snapshot)
         numbers: dict[tuple[str, str], int] = {}
         for node, driver, _ in set(held):
             numbers[node, driver] = numbers.get((node, driver), 0) + 1
         return cls(
             drivers=drivers,
-            limits={limit.node: limit.counts for limit in limits},
+            limits=said,
             held=numbers,
-            of_type={type_.name: type_.volume_limit for type_ in types},
+            of_type={type_.name: type_.volume_limit for type_ in snapshot.instance_types},
+            shown=shown,
+            shown_without_disks=without_disks,
         )
 
     def on_node(self, node: Node) -> Node:
@@ -86,34 +96,65 @@ class Attachable:
         instance_type = node.labels.get(keys.INSTANCE_TYPE, "")
         amounts = {}
         for driver in sorted(self.drivers):
-            limit = said.get(driver, self._of_new(driver, instance_type))
+            limit = said.get(driver, self._of_new(driver, instance_type, self.shown))
             amounts[attachable(driver)] = max(limit - self.held.get((node.name, driver), 0), 0)
         return replace(node, allocatable=_with(node.allocatable, amounts))
 
     def on_type(self, instance_type: InstanceType) -> InstanceType:
-        """Return the type with what a new machine of it can attach among its capacity."""
-        amounts = self._of_new_machine(instance_type.name)
+        """Return the type with what a new machine of it can attach among its capacity.
+
+        Before its disks are counted: these take from it what they take.
+        """
+        amounts = self._of_new_machine(instance_type.name, self.shown_without_disks)
         return replace(instance_type, capacity=_with(instance_type.capacity, amounts))
 
     def on_slot(self, slot: Slot) -> Slot:
         """Return the slot with what its machine will be able to attach."""
-        amounts = self._of_new_machine(slot.offering.instance_type)
+        amounts = self._of_new_machine(slot.offering.instance_type, self.shown)
         return replace(slot, allocatable=_with(slot.allocatable, amounts))
 
-    def _of_new_machine(self, instance_type: str) -> dict[str, int]:
+    def _of_new_machine(
+        self, instance_type: str, shown: Mapping[tuple[str, str], int]
+    ) -> dict[str, int]:
         return {
-            attachable(driver): self._of_new(driver, instance_type)
+            attachable(driver): self._of_new(driver, instance_type, shown)
             for driver in sorted(self.drivers)
         }
 
-    def _of_new(self, driver: str, instance_type: str) -> int:
-        """Return how many a new machine can attach: for other drivers the least any node says."""
+    def _of_new(self, driver: str, instance_type: str, shown: Mapping[tuple[str, str], int]) -> int:
+        """Return how many a new machine can attach: the least that nodes of its type say.
+
+        A driver may be told a lower limit than the instance type has. Of a type without nodes it is
+        what EC2 attaches, for other drivers the least that any node says.
+        """
+        known = shown.get((driver, instance_type))
         if driver == EBS_DRIVER:
-            return self.of_type.get(instance_type, _NO_LIMIT)
+            most = self.of_type.get(instance_type, _NO_LIMIT)
+            return most if known is None else min(most, known)
+        if known is not None:
+            return known
         return min(
             (counts[driver] for counts in self.limits.values() if driver in counts),
             default=_NO_LIMIT,
         )
+
+
+def _shown(
+    said: Mapping[str, Mapping[str, int]], snapshot: ClusterSnapshot
+) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]:
+    """Return the least that nodes of a type say, as they say it and without their disks."""
+    owners = {owner.name: owner for owner in snapshot.provisioners}
+    shown: dict[tuple[str, str], int] = {}
+    without_disks: dict[tuple[str, str], int] = {}
+    for node in snapshot.nodes:
+        template = getattr(owner_among(node, owners), "template", NodeTemplate())
+        taken = family_of(template.ami_family).further_disks(template.block_devices)
+        for driver, count in said.get(node.name, {}).items():
+            key = (driver, node.labels.get(keys.INSTANCE_TYPE, ""))
+            own = taken if driver == EBS_DRIVER else 0
+            shown[key] = min(count, shown.get(key, count))
+            without_disks[key] = min(count + own, without_disks.get(key, count + own))
+    return shown, without_disks
 
 
 def held_by(pods: Iterable[Pod], volumes: Volumes) -> tuple[Held, ...]:
