@@ -214,14 +214,11 @@ def _plan(arguments: argparse.Namespace) -> int:
     catalog = read_catalog(arguments.catalog, setup)
     offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
     notes += not_heeded(settings, PackingSettings(), offline.snapshot.provisioners)
-    pod = None
-    if arguments.explain is not None:
-        pod = find_pod(offline.snapshot, arguments.explain)
-        if pod is None:
-            near = ", ".join(keys_near(offline.snapshot, arguments.explain)) or "there is none"
-            raise InputError(
-                f"--explain {arguments.explain}: no such pod among the manifests; near it: {near}"
-            )
+    asked = arguments.explain
+    pod = None if asked is None else find_pod(offline.snapshot, asked)
+    if pod is None and asked is not None:
+        near = ", ".join(keys_near(offline.snapshot, asked)) or "there is none"
+        raise InputError(f"--explain {asked}: no such pod among the manifests; near it: {near}")
     began = time.perf_counter()
     plan = decide(offline.snapshot, settings)
     elapsed_ms = (time.perf_counter() - began) * 1000

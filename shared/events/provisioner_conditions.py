@@ -22,6 +22,7 @@ from shared.node_templates.status import Resolved
 from shared.node_templates.status_writes import write_status
 from shared.planning.provisioner_checks import requirement_warnings
 from shared.ports import ClusterPorts, Condition
+from shared.scheduling.provisioner_offerings import address_warnings
 
 _PAUSED: Final = Hold(
     reason=PAUSED_REASON,
@@ -106,8 +107,10 @@ class ProvisionerConditions:
         )
 
     def _warnings(self, provisioner: Provisioner) -> str:
-        misspelled = requirement_warnings(provisioner, self._ports.catalog.instance_types())
-        return "; ".join((*provisioner.warnings, *misspelled)) or "ready to launch nodes"
+        types = self._ports.catalog.instance_types()
+        misspelled = requirement_warnings(provisioner, types)
+        beyond = address_warnings(provisioner, types)
+        return "; ".join((*provisioner.warnings, *misspelled, *beyond)) or "ready to launch nodes"
 
     def hold(self, hold: Hold | None) -> None:
         """Set or clear on every Provisioner the condition that holds the whole cluster back.

@@ -9,7 +9,7 @@ from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.taints import Toleration
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
-from shared.model.resources import CPU, Resources, format_amount
+from shared.model.resources import CPU, MEMORY, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.offerings.picks import label_choices
 from shared.planning.provisioner_checks import (
@@ -34,6 +34,7 @@ from shared.scheduling.provisioner_offerings import (
 
 # Values named in a reason before the rest is only counted.
 _SHOWN: Final = 5
+_MIB: Final = 2**20
 _OF_THE_CLOUD: Final = (
     f" (the cloud controller adds {keys.ZONE_ID} to nodes that exist: ask for {keys.ZONE})"
 )
@@ -130,7 +131,11 @@ class Explainer:
         missing = requests.exceeding(largest)
         if missing or not any(requests.fits(offer.available) for offer in accepting):
             excluded = self._excluded(provisioner, requests)
-            return _too_large(requests, largest, missing) + excluded
+            return (
+                _too_large(requests, largest, missing)
+                + _of_memory(requests, missing, accepting)
+                + excluded
+            )
         if pod_class.scheduling.host_ports:
             able = [offer for offer in accepting if requests.fits(offer.available)]
             if taken := _taken_ports(pod_class, able):
@@ -337,3 +342,16 @@ def _too_large(requests: Resources, largest: Resources, missing: Sequence[str]) 
         most = format_amount(name, largest[name])
         parts.append(f"{name} {format_amount(name, requests[name])} (at most {most})")
     return "no instance type is large enough: requests " + ", ".join(parts)
+
+
+def _of_memory(
+    requests: Resources, missing: Sequence[str], offers: Iterable[ProvisionerOffering]
+) -> str:
+    """Return that memory is an estimate, where EC2 sells more than a pod asks for."""
+    sold = max(int(offer.labels.get(keys.INSTANCE_MEMORY, "0")) for offer in offers)
+    if missing != (MEMORY,) or requests[MEMORY] > sold * _MIB:
+        return ""
+    return (
+        f"; of the {format_amount(MEMORY, sold * _MIB)} that EC2 sells, what nodes keep is an "
+        "estimate until one has shown it: set vm_memory_overhead_percent"
+    )

@@ -19,7 +19,7 @@ from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.provisioner import KubeletConfiguration, NodeTemplate, Provisioner
 from shared.model.requirements import Requirement, Requirements
-from shared.model.resources import Resources
+from shared.model.resources import PODS, Resources
 from shared.model.snapshot import ProvisionerSite
 from shared.scheduling.compatibility import Port
 from shared.scheduling.daemon_overhead import daemon_keys, daemon_ports, daemon_requests
@@ -170,6 +170,33 @@ def _machines(
             observed = site.observed.get(instance_type.name)
             found.append((apply_observed(machine, observed) if observed else machine, offerings))
     return found
+
+
+def address_warnings(
+    provisioner: Provisioner, instance_types: Iterable[InstanceType]
+) -> tuple[str, ...]:
+    """Return whether `maxPods` is more than some types that may be bought have addresses for."""
+    most = provisioner.kubelet.max_pods
+    if most is None:
+        return ()
+    of_type, _ = _split(provisioner.requirements)
+    fixed = node_labels(provisioner)
+    fewer = {
+        instance_type.name: instance_type.capacity[PODS]
+        for instance_type in instance_types
+        if instance_type.capacity[PODS] < most
+        and _template_allows(of_type, {**instance_type.labels, **fixed})
+    }
+    if not fewer:
+        return ()
+    least = min(fewer, key=lambda name: (fewer[name], name))
+    verb = "has" if len(fewer) == 1 else "have"
+    told = (
+        f"maxPods {most}: {len(fewer)} instance type{'s'[: len(fewer) > 1]} it may buy {verb} "
+        f"fewer addresses for pods ({least}: {fewer[least]}); pods beyond them do not start: lower "
+        "it, or set prefix_delegation or density_limited as the network plugin is"
+    )
+    return (told,)
 
 
 def never_with_image(

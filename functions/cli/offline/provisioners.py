@@ -19,6 +19,7 @@ from shared.model import labels as keys
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.provisioner import Provisioner
 from shared.planning.provisioner_checks import requirement_warnings
+from shared.scheduling.provisioner_offerings import address_warnings
 
 OWNERS: Final = (V1ALPHA5.owner_kind, V1.owner_kind)
 # Versions that are read as the one after them, with its defaults.
@@ -113,7 +114,8 @@ def _notes(found: Iterable[Provisioner], catalog: Catalog, told: Container[str])
     for provisioner in found:
         misspelled = requirement_warnings(provisioner, catalog.instance_types)
         warnings = [warning for warning in provisioner.warnings if warning not in told]
-        for text in (*warnings, *misspelled):
+        beyond = address_warnings(provisioner, catalog.instance_types)
+        for text in (*warnings, *misspelled, *beyond):
             yield f"{provisioner.kind} {provisioner.name}: {text}"
     for region in sorted(_regions(found) - {catalog.region}):
         yield (

@@ -142,6 +142,27 @@ def test_the_reason_of_a_pod_that_is_too_large_names_the_most_there_is() -> None
     )
 
 
+ESTIMATED = (
+    "; of the 8Gi that EC2 sells, what nodes keep is an estimate until one has shown it: set "
+    "vm_memory_overhead_percent"
+)
+
+
+@pytest.mark.parametrize(
+    ("request_mib", "told"),
+    [
+        (8192, f"memory 8Gi (at most 7792Mi){ESTIMATED}"),
+        (8193, "memory 8193Mi (at most 7792Mi)"),
+    ],
+    ids=["as much as is sold", "more than is sold"],
+)
+def test_memory_that_the_estimate_alone_refuses_is_told_apart(request_mib: int, told: str) -> None:
+    large = make.instance_type("m5.large")
+    sold = replace(large, labels={**large.labels, keys.INSTANCE_MEMORY: "8192"})
+    text = reason(pod(memory=request_mib * make.MIB), instance_types=(sold,))
+    assert text == f"no instance type is large enough: requests {told}"
+
+
 def test_requirement_that_excludes_every_large_enough_type_is_named() -> None:
     accelerated = make.instance_type("g5.xlarge", extra={GPU: 1})
     types = (accelerated, make.instance_type("m5.large"))

@@ -23,6 +23,7 @@ from shared.scheduling.limits import remaining, used
 from shared.scheduling.node_constraints import could_buy, signature_of
 from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,
+    address_warnings,
     as_configured,
     in_order,
     never_with_image,
@@ -51,6 +52,29 @@ def test_requirements_choose_types_and_offerings() -> None:
     assert {offering.capacity_type for offering in found[0].offerings} == {CapacityType.ON_DEMAND}
     one_zone = bought(provisioner(also=needs(keys.ZONE, "In", B, "elsewhere")))
     assert [offering.zone for offering in one_zone[0].offerings] == [B]
+
+
+def test_more_pods_than_addresses_are_told_of_the_types_that_may_be_bought() -> None:
+    kinds = [
+        replace(kind, capacity=Resources.of(cpu=2000, pods=pods))
+        for kind, pods in zip(make.CATALOG, (110, 58, 29, 58), strict=False)
+    ]
+    fewer = [kind for kind in kinds if kind.capacity["pods"] < 110]
+    owner = provisioner(kubelet=KubeletConfiguration(max_pods=110))
+    (told,) = address_warnings(owner, kinds)
+    least = min(fewer, key=lambda kind: kind.capacity["pods"])
+    assert told.startswith(f"maxPods 110: {len(fewer)} instance types it may buy have fewer")
+    assert f"({least.name}: 29)" in told
+    only = provisioner(
+        kubelet=KubeletConfiguration(max_pods=110),
+        also=needs(keys.INSTANCE_TYPE, "In", least.name),
+    )
+    assert address_warnings(only, kinds)[0].startswith(
+        "maxPods 110: 1 instance type it may buy has"
+    )
+    assert address_warnings(provisioner(), kinds) == ()
+    few = provisioner(kubelet=KubeletConfiguration(max_pods=29))
+    assert address_warnings(few, kinds) == ()
 
 
 def test_only_zones_with_a_subnet_are_offered() -> None:
