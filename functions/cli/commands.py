@@ -198,7 +198,6 @@ def _plan(arguments: argparse.Namespace) -> int:
     from functions.cli.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
     from functions.cli.offline.snapshot import read_snapshot  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
-    from shared.planning.cheaper_provisioners import cheaper_provisioners  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.explanation import explanation, find_pod, keys_near  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
@@ -241,15 +240,27 @@ def _plan(arguments: argparse.Namespace) -> int:
     sys.stdout.write(printing.plan_text(planned, arguments.output, told))
     sys.stdout.flush()
     _write_files(arguments, planned)
-    dear = [
-        f"Provisioner {cheaper_provisioner.used}: {cheaper_provisioner.text}"
-        for cheaper_provisioner in cheaper_provisioners(offline.snapshot, plan, settings)
-    ]
-    aside = [f"note: {note}" for note in (*notes, *offline.notes, *dear)]
+    found = _remarks(planned)
+    aside = [f"note: {note}" for note in (*notes, *offline.notes, *found)]
     if arguments.output != "table":
         aside += [*told, *printing.settings_lines(planned)]
     sys.stderr.write(printing.as_text(aside))
     return UNPLACED if plan.unschedulable else PLACED
+
+
+def _remarks(planned: "Planned") -> Iterator[str]:
+    """Yield what pods name that nothing has, and which Provisioners are dearer than others."""
+    from shared.planning.cheaper_provisioners import cheaper_provisioners  # noqa: PLC0415
+    from shared.planning.offerings.unknown_names import unknown_topology_keys  # noqa: PLC0415
+
+    plan, least = planned.plan, planned.plan.cost_micros_per_hour
+    yield from unknown_topology_keys(planned.snapshot)
+    for dear in cheaper_provisioners(planned.snapshot, plan, planned.settings):
+        yield f"Provisioner {dear.used}: {dear.text}"
+        saved = dear.used_micros_per_hour - dear.cheaper_micros_per_hour
+        least = min(least, plan.cost_micros_per_hour - saved)
+    if least < plan.lower_bound_micros_per_hour:
+        yield "the lower bound and the gap are those of plans with these weights"
 
 
 def _in_zones(

@@ -17,6 +17,8 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 # What every node has; anything else is a device, a volume slot or a huge page.
 PLAIN: Final = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+_READABLE: Final = 6  # letters, as in 1536Mi
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +129,18 @@ def format_amount(name: str, amount: int) -> str:
     if name in _BYTES or name.startswith("hugepages-"):
         return quantity.format_bytes(amount)
     return str(amount)
+
+
+def readable_amount(name: str, amount: int, *, up: bool = False) -> str:
+    """Return an amount for people: bytes in the unit that leaves few digits.
+
+    Args:
+        up: Whether what is cut off counts as one more, as in a request beside a smaller amount.
+    """
+    exact = format_amount(name, amount)
+    if len(exact) <= _READABLE or not (name in _BYTES or name.startswith("hugepages-")):
+        return exact
+    power = min((abs(amount).bit_length() - 1) // 10, len(_UNITS) - 1)
+    hundredths, rest = divmod(amount * 100, 1 << 10 * power)
+    hundredths += bool(rest) and up
+    return f"{hundredths / 100:g}{_UNITS[power]}"

@@ -4,14 +4,17 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from shared.model.ec2.launches import LaunchOption, PlannedNode, PodRef
-from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, Pod
+from shared.model.ec2.launches import LaunchOption, PlannedNode
+from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, Pod, Scheduling
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.offerings.picks import label_choices
 from shared.planning.reasons import Explainer
-from shared.scheduling.compatibility import accepted_terms, labels_accepted
+from shared.planning.setting_aside import ref_of
+from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
+from shared.scheduling.existing_nodes import ExistingNode, rooms
 from shared.scheduling.pod_classes import PodClass
 from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,
@@ -21,6 +24,7 @@ from shared.scheduling.provisioner_offerings import (
 )
 
 _MICROS: Final = 1_000_000
+_SHOWN: Final = 3  # nodes named in a line before the rest is only counted
 
 
 def find_pod(snapshot: ClusterSnapshot, key: str) -> Pod | None:
@@ -51,12 +55,17 @@ def _whole(key: str) -> str:
 
 def explanation(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> tuple[str, ...]:
     """Return what the pod asks for, where it goes and what each provisioner could do for it."""
-    asked = ", ".join(f"{k} {v}" for k, v in pod.scheduling.requests.to_quantities().items())
+    asked = ", ".join(f"{k} {readable_amount(k, v)}" for k, v in pod.scheduling.requests.items)
     outcome = tuple(_outcome(plan, pod))
     said = {line.strip() for line in outcome}
     choices = (line for line in _choices(snapshot, pod) if line not in said)
     bound_by = of_other_scheduler(pod)
-    return (f"{pod.key} asks for {asked}", *([bound_by] if bound_by else []), *outcome, *choices)
+    over = _passed_over(snapshot, plan, pod)
+    return (
+        f"{pod.key} asks for {asked}",
+        *([bound_by] if bound_by else []),
+        *(*outcome, *over, *choices),
+    )
 
 
 def of_other_scheduler(pod: Pod) -> str:
@@ -85,7 +94,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
-    ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+    ref = ref_of(pod)
     if pod.node_name:
         yield f"it is on node {pod.node_name} already"
         return
@@ -104,6 +113,40 @@ def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
         yield from (f"  {reason}" for reason in refused[0].reasons)
     else:
         yield "it is promised to a node that was launched before"
+
+
+def _passed_over(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> Iterator[str]:
+    """Yield why a pod that waits goes to none of the nodes that are there, a line for each why."""
+    ref = ref_of(pod)
+    taken = {placement.node: placement.pods for placement in plan.placements}
+    if not pod.is_provisionable or any(ref in refs for refs in taken.values()):
+        return
+    requests = {ref_of(other): other.scheduling.requests for other in snapshot.pending}
+    found = rooms(snapshot)
+    left = {
+        room.name: room.available - Resources.total(requests[to] for to in taken.get(room.name, ()))
+        for room in found
+    }
+    reasons: dict[str, list[str]] = {}
+    for room in found:
+        reasons.setdefault(_refusal(room, left[room.name], pod.scheduling), []).append(room.name)
+    for node in snapshot.nodes:
+        if node.name not in left:
+            closed = "cordoned" if node.unschedulable else "being deleted or not Ready"
+            reasons.setdefault(closed, []).append(node.name)
+    for reason, names in sorted(reasons.items()):
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        yield f"not on {', '.join(sorted(names)[:_SHOWN])}{more}: {reason}"
+
+
+def _refusal(room: ExistingNode, left: Resources, asked: Scheduling) -> str:
+    if refusal := taint_refusal(asked, room.taints):
+        return refusal
+    if not labels_accepted(asked, room.labels):
+        return "labels or volumes that it needs are elsewhere"
+    if short := asked.requests.exceeding(left):
+        return f"too little {', '.join(short)} is left"
+    return "room, but not by rules between pods, host ports or volumes"
 
 
 def _on_new(number: int, node: PlannedNode) -> Iterator[str]:

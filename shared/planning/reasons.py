@@ -9,9 +9,10 @@ from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.taints import Toleration
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
-from shared.model.resources import CPU, MEMORY, Resources, format_amount
+from shared.model.resources import CPU, MEMORY, Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.offerings.picks import label_choices
+from shared.planning.offerings.unknown_names import unknown_resources
 from shared.planning.provisioner_checks import (
     NO_SUBNET,
     excluded_by,
@@ -99,7 +100,8 @@ class Explainer:
                 over = {spread.key for spread in demand.spreads}
                 over.update(term.key for term in (*demand.affinity, *demand.anti_affinity))
                 hint = _OF_THE_CLOUD if keys.ZONE_ID in over else ""
-                why = f"its topology rules leave no place{about}{hint}"
+                volumes = f"; {_volume(pod_class)}" if demand.volume_terms else ""
+                why = f"its topology rules leave no place{about}{hint}{volumes}"
             lines.append(f"{provisioner.name}: {why}")
         return tuple(lines)
 
@@ -129,6 +131,9 @@ class Explainer:
         requests = Resources.total((pod_class.scheduling.requests, *shared))
         largest = self._largest_of(provisioner, accepting, pod_class)
         missing = requests.exceeding(largest)
+        unknown = [name for name in missing if not any(room[name] for _, room in self._rooms())]
+        if unknown:
+            return unknown_resources(unknown)
         if missing or not any(requests.fits(offer.available) for offer in accepting):
             excluded = self._excluded(provisioner, requests)
             return (
@@ -189,12 +194,16 @@ class Explainer:
 
     def _excluded(self, provisioner: Provisioner, requests: Resources) -> str:
         """Return which requirement excludes the types that are large enough, empty for none."""
+        able = [known for known, room in self._rooms() if requests.fits(room)]
+        requirement = excluded_by(provisioner, able)
+        return f"; types that have enough are excluded by {requirement}" if requirement else ""
+
+    def _rooms(self) -> tuple[tuple[InstanceType, Resources], ...]:
+        """Return what each instance type has for pods."""
         if self._of_types is None:
             types = self._snapshot.instance_types
             self._of_types = tuple((known, known.allocatable) for known in types)
-        able = [known for known, room in self._of_types if requests.fits(room)]
-        requirement = excluded_by(provisioner, able)
-        return f"; types that have enough are excluded by {requirement}" if requirement else ""
+        return self._of_types
 
     def _largest_of(
         self,
@@ -251,8 +260,8 @@ class Explainer:
         left = self._left.get(provisioner.name, Resources())
         limits = provisioner.limits or Resources()
         parts = [
-            f"{name} {format_amount(name, max(amount, 0))} left of "
-            f"{format_amount(name, limits[name])}"
+            f"{name} {readable_amount(name, max(amount, 0))} left of "
+            f"{readable_amount(name, limits[name])}"
             for name, amount in left.items
         ]
         return "its limits are in the way: " + ", ".join(parts)
@@ -339,8 +348,8 @@ def _too_large(requests: Resources, largest: Resources, missing: Sequence[str]) 
         return "no single instance type has enough of all it requests at once"
     parts = []
     for name in missing[:_SHOWN]:
-        most = format_amount(name, largest[name])
-        parts.append(f"{name} {format_amount(name, requests[name])} (at most {most})")
+        most = readable_amount(name, largest[name])
+        parts.append(f"{name} {readable_amount(name, requests[name], up=True)} (at most {most})")
     return "no instance type is large enough: requests " + ", ".join(parts)
 
 
@@ -352,6 +361,6 @@ def _of_memory(
     if missing != (MEMORY,) or requests[MEMORY] > sold * _MIB:
         return ""
     return (
-        f"; of the {format_amount(MEMORY, sold * _MIB)} that EC2 sells, what nodes keep is an "
+        f"; of the {readable_amount(MEMORY, sold * _MIB)} that EC2 sells, what nodes keep is an "
         "estimate until one has shown it: set vm_memory_overhead_percent"
     )

@@ -7,9 +7,12 @@ PodTopologySpread and InterPodAffinity of kube-scheduler 1.34.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from shared.model import labels as keys
 from shared.scheduling.topology.counts import DomainCounter, Profile
+
+_SHOWN: Final = 3  # domains named in a text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +40,14 @@ class Spread:
         return min(
             (counts.get(domain, 0) for domain in counter.eligible.keys() | self.reach), default=0
         )
+
+    def emptiest(self) -> tuple[str, ...]:
+        """Return the domains with the smallest count, sorted; none where new nodes are domains."""
+        if self.reach is None:
+            return ()
+        counts, floor = self.counter.counts, self.floor()
+        domains = sorted(self.counter.eligible.keys() | self.reach)
+        return tuple(domain for domain in domains if counts.get(domain, 0) == floor)
 
     def refuses(self, labels: Mapping[str, str]) -> bool:
         """Return whether one more pod in that domain would be too many."""
@@ -171,10 +182,12 @@ def obstacles(kind: ConstraintKind) -> Iterator[str]:
     for counter in kind.avoids:
         yield f"pod anti-affinity over {counter.key} to {counter.selection.describe()}"
     for spread in kind.spreads:
-        counter = spread.counter
+        counter, emptiest = spread.counter, spread.emptiest()
+        named = ", ".join(emptiest[:_SHOWN]) + (" and others" if len(emptiest) > _SHOWN else "")
         yield (
             f"topology spread over {counter.key} with maxSkew {spread.max_skew} "
             f"of {counter.selection.describe()}"
+            + (f", of which there are {spread.floor()} in {named}" if named else "")
         )
     for counter in kind.shunned:
         if any(counter.counts.values()):

@@ -142,6 +142,32 @@ def test_the_table_says_how_many_preferences_are_kept(
     assert "2 of 2 preferences of pods are kept\n" in capsys.readouterr().out
 
 
+def test_what_the_manifests_make_dearer_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    large = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.24xlarge"]}
+    first = {**PROVISIONER, "metadata": {"name": "a"}, "spec": {"requirements": [large]}}
+    spread = {
+        "topologyKey": "topology.kubernetes.io/hostname",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    run("plan", "-f", written(tmp_path / "a.yaml", first, PROVISIONER, deployment()))
+    told = capsys.readouterr().err
+    assert "note: Provisioner a: its nodes cost $" in told
+    assert (
+        told.count("note: the lower bound and the gap are those of plans with these weights") == 1
+    )
+    misspelt = deployment(replicas=2, topologySpreadConstraints=[spread])
+    run("plan", "-f", written(tmp_path / "b.yaml", PROVISIONER, misspelt))
+    told = capsys.readouterr().err
+    assert (
+        "note: topology key topology.kubernetes.io/hostname of pod default/web-0 and 1 more" in told
+    )
+    assert "these weights" not in told
+
+
 def test_a_policy_of_preferences_is_not_compared_where_it_reaches_no_provisioner(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

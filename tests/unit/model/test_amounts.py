@@ -11,7 +11,7 @@ from shared.model.quantity import (
     parse_cpu_millis,
     parse_quantity,
 )
-from shared.model.resources import Resources, format_amount
+from shared.model.resources import Resources, format_amount, readable_amount
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,24 @@ def test_amounts_are_written_as_kubernetes_does() -> None:
     assert [format_bytes(n) for n in (0, 2**30, 1000, 3 * 2**20)] == ["0", "1Gi", "1000", "3Mi"]
     assert format_amount("hugepages-2Mi", 4 * 2**20) == "4Mi"
     assert format_amount("nvidia.com/gpu", 1024) == "1024"
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "down", "up"),
+    [
+        ("memory", 2**30, "1Gi", "1Gi"),
+        ("memory", 1536 * 2**20, "1536Mi", "1536Mi"),
+        ("memory", 47_244_640_176, "43.99Gi", "44Gi"),
+        ("memory", 44 * 2**30 + 1, "44Gi", "44.01Gi"),
+        ("ephemeral-storage", 9_999_999, "9.53Mi", "9.54Mi"),
+        ("hugepages-2Mi", 2**21, "2Mi", "2Mi"),
+        ("memory", 12_345_678_901_234_567_890, "10965.2Pi", "10965.2Pi"),
+        ("cpu", 1_234_567, "1234567m", "1234567m"),
+    ],
+)
+def test_an_amount_for_people_has_few_digits(name: str, amount: int, down: str, up: str) -> None:
+    assert readable_amount(name, amount) == down
+    assert readable_amount(name, amount, up=True) == up
 
 
 def test_zeros_are_not_kept_so_equal_amounts_are_equal_values() -> None:

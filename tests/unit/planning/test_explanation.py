@@ -1,6 +1,8 @@
 """Why one pod goes where a plan puts it."""
 
-from shared.model.plan import Plan
+from shared.model import labels as keys
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.plan import Placement, Plan
 from shared.planning.explanation import explanation
 from tests import builders as make
 
@@ -13,3 +15,34 @@ def test_a_pod_of_another_scheduler_is_told_to_be_bound_by_that() -> None:
         "scheduler volcano chooses its node: the plan is by the rules of kube-scheduler",
         "it is on node n1 already",
     ]
+
+
+def test_a_pod_is_told_why_it_goes_to_none_of_the_nodes_that_are_there() -> None:
+    pod = make.pod("new", cpu=1000, node_selector=make.needs(keys.ARCH, "In", "amd64"))
+    first = make.pod("first", cpu=1000)
+    roomy = {"capacity": make.SHAPES["m5.large"].capacity}
+    nodes = (
+        make.node("arm", labels={**make.node().labels, keys.ARCH: "arm64"}),
+        make.node("closed", unschedulable=True),
+        make.node("free"),
+        make.node("given"),
+        make.node("lost", ready=False),
+        *(
+            make.node(f"full-{n}", allocatable=make.node().allocatable.only(frozenset({"pods"})))
+            for n in range(5)
+        ),
+        make.node("tainted", taints=(Taint(key="team", effect=Effect.NO_SCHEDULE),), **roomy),
+    )
+    plan = Plan(placements=(Placement(node="given", slot="", pods=(make.ref(first),)),))
+    lines = explanation(make.snapshot(first, pod, nodes=nodes), plan, pod)
+    assert [line for line in lines if line.startswith("not on")] == [
+        "not on lost: being deleted or not Ready",
+        "not on closed: cordoned",
+        "not on tainted: does not tolerate taint team:NoSchedule",
+        "not on arm: labels or volumes that it needs are elsewhere",
+        "not on free: room, but not by rules between pods, host ports or volumes",
+        "not on given: too little cpu is left",
+        "not on full-0, full-1, full-2 and 2 more: too little cpu, memory is left",
+    ]
+    placed = explanation(make.snapshot(first, pod, nodes=nodes), plan, first)
+    assert not [line for line in placed if line.startswith("not on")]

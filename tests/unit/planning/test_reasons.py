@@ -136,9 +136,18 @@ def test_long_lists_of_what_is_offered_are_cut() -> None:
 
 
 def test_the_reason_of_a_pod_that_is_too_large_names_the_most_there_is() -> None:
-    assert reason(pod(cpu=90_000, memory=make.GIB, extra={GPU: 1})) == (
+    assert reason(pod(cpu=90_000, memory=44 * make.GIB + 1)) == (
         "no instance type is large enough: requests cpu 90 (at most 7930m), "
-        "nvidia.com/gpu 1 (at most 0)"
+        "memory 44.01Gi (at most 31.6Gi)"
+    )
+
+
+def test_a_resource_that_no_instance_type_has_is_told_with_what_to_do() -> None:
+    assert reason(pod(cpu=90_000, extra={"hugepages-2Mi": 2**21, "vpc.amazonaws.com/efa": 1})) == (
+        "no instance type has hugepages-2Mi: huge pages, which a node has where its system "
+        "reserves some: ask for memory, or run such pods on nodes that Dovetail does not launch; "
+        "no instance type has vpc.amazonaws.com/efa: an EFA interface, with which Dovetail "
+        "launches no machine: run such pods on nodes that Dovetail does not launch"
     )
 
 

@@ -142,6 +142,21 @@ def test_a_spread_over_a_label_of_the_users_own_picks_its_values() -> None:
     assert "topology spread over rack with maxSkew 1 of pods with app=web" in why(nowhere)["p000"]
 
 
+TAINT = Taint(key="team", effect=Effect.NO_SCHEDULE)
+
+
+def test_a_spread_that_leaves_no_place_names_the_emptiest_domain_and_what_volumes_allow() -> None:
+    shut = make.node(labels={**make.node().labels, keys.ZONE: B}, taints=(TAINT,))
+    volume = ((needs(keys.ZONE, "In", A),),)
+    waiting = pods(2, cpu=100, spreads=(make.spread(),), volume_terms=volume)
+    told = why(decide(snapshot(*waiting, nodes=(shut,)), QUICK))["p001"]
+    assert (
+        "topology spread over topology.kubernetes.io/zone with maxSkew 1 of pods with app=web, of "
+        "which there are 0 in us-east-1b; volume: it can be used only where "
+        "topology.kubernetes.io/zone in [us-east-1a]"
+    ) in told
+
+
 def test_fewer_domains_than_asked_for_allow_no_more_than_the_skew_in_each() -> None:
     rule = make.spread(max_skew=2, min_domains=4)
     plan = decide(snapshot(*pods(8, cpu=100, spreads=(rule,))), QUICK)
