@@ -20,6 +20,7 @@ from functions.cli.offline.packing_settings import (
     explained,
     not_heeded,
     with_settings,
+    without_room,
 )
 from functions.cli.parser import unwritable
 from functions.cli.report import mount as mount_report
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from functions.cli.offline.snapshot import Offline
     from functions.cli.planned import Planned
     from shared.catalog.reading import Catalog
+    from shared.model.kubernetes.pods import Pod
 
 PLACED: Final = 0
 UNPLACED: Final = 3
@@ -199,7 +201,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     from functions.cli.offline.snapshot import read_snapshot  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
-    from shared.planning.explanation import explanation, find_pod, keys_near  # noqa: PLC0415
+    from shared.planning.explanation import explanation  # noqa: PLC0415
+    from shared.planning.initial_state import asking  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
     for option, name in (("--svg", arguments.svg), ("--save", arguments.save)):
@@ -213,11 +216,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     catalog = read_catalog(arguments.catalog, setup)
     offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
     notes += not_heeded(settings, PackingSettings(), offline.snapshot.provisioners)
-    asked = arguments.explain
-    pod = None if asked is None else find_pod(offline.snapshot, asked)
-    if pod is None and asked is not None:
-        near = ", ".join(keys_near(offline.snapshot, asked)) or "there is none"
-        raise InputError(f"--explain {asked}: no such pod among the manifests; near it: {near}")
+    pod = _named(arguments.explain, offline) if arguments.explain is not None else None
     began = time.perf_counter()
     plan = decide(offline.snapshot, settings)
     elapsed_ms = (time.perf_counter() - began) * 1000
@@ -227,6 +226,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     without = tuple(
         (named, decide(offline.snapshot, others)) for named, others in each_by_default(settings)
     )
+    bare = without_room(settings, len(asking(offline.snapshot))) if plan.nodes else None
     planned = Planned(
         snapshot=offline.snapshot,
         catalog=catalog,
@@ -235,6 +235,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         elapsed_ms=elapsed_ms,
         without=without,
         by_default=decide(offline.snapshot) if len(without) > 1 else None,
+        tight=None if bare is None else decide(offline.snapshot, bare),
     )
     told = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
     sys.stdout.write(printing.plan_text(planned, arguments.output, told))
@@ -246,6 +247,17 @@ def _plan(arguments: argparse.Namespace) -> int:
         aside += [*told, *printing.settings_lines(planned)]
     sys.stderr.write(printing.as_text(aside))
     return UNPLACED if plan.unschedulable else PLACED
+
+
+def _named(key: str, offline: "Offline") -> "Pod":
+    from functions.cli.inputs import InputError  # noqa: PLC0415
+    from shared.planning.explanation import find_pod, keys_near  # noqa: PLC0415
+
+    pod = find_pod(offline.snapshot, key)
+    if pod is None:
+        near = ", ".join(keys_near(offline.snapshot, key)) or "there is none"
+        raise InputError(f"--explain {key}: no such pod among the manifests; near it: {near}")
+    return pod
 
 
 def _remarks(planned: "Planned") -> Iterator[str]:

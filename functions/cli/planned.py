@@ -17,6 +17,7 @@ class Planned:
             and the others as they are.
         by_default: The plan with all settings at their defaults, None when not
             more than one was set.
+        tight: The plan without room for pods to come, None where no such room is valued.
     """
 
     snapshot: ClusterSnapshot
@@ -26,3 +27,4 @@ class Planned:
     elapsed_ms: float
     without: tuple[tuple[str, Plan], ...]
     by_default: Plan | None
+    tight: Plan | None

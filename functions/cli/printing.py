@@ -10,6 +10,7 @@ from functions.cli.render.plan_document import plan_document
 from shared.catalog.summary import summarize
 from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import KeptPreferences, Plan
+from shared.packing.problem import PackingSettings
 from shared.planning.explanation import counted, dollars, gap
 
 # Packing alone seldom leaves a wider gap.
@@ -60,7 +61,21 @@ def settings_lines(planned: Planned) -> list[str]:
     if planned.by_default is not None and len(lines) > 1:
         every = _setting_line("all settings", planned.plan, planned.by_default, "by default")
         lines.append(every)
+    if planned.tight is not None and (
+        told := room_line(planned.settings, planned.plan, planned.tight)
+    ):
+        lines.append(told)
     return lines
+
+
+def room_line(settings: PackingSettings, plan: Plan, tight: Plan) -> str:
+    """Return what a plan would cost without room for pods to come, empty where that is no less."""
+    if tight.cost_micros_per_hour >= plan.cost_micros_per_hour or tight.unschedulable:
+        return ""
+    counts = f"room left over counts {settings.leftover_value_percent} % (leftover_value_percent)"
+    if not settings.leftover_value_percent:
+        counts = f"nodes may be larger than needed (growth_percent {settings.growth_percent})"
+    return f"{counts}, for the pods to come: without it {dollars(tight.cost_micros_per_hour)}/h"
 
 
 def _setting_line(named: str, plan: Plan, without: Plan, how: str) -> str:

@@ -100,6 +100,16 @@ def each_by_default(settings: PackingSettings) -> tuple[tuple[str, PackingSettin
     )
 
 
+def without_room(settings: PackingSettings, pods: int) -> PackingSettings | None:
+    """Return the settings by which a batch gets no room for pods to come; None if it gets none.
+
+    Args:
+        pods: That wait.
+    """
+    tight = dataclasses.replace(settings, leftover_value_percent=0, growth_percent=0)
+    return tight if tight != settings and pods <= settings.small_batch_pods else None
+
+
 def explained() -> tuple[tuple[str, str, str], ...]:
     """Return (key, default, what it means with its unit) for every setting."""
     told = {

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from functions.cli.offline.packing_settings import changed_keys, each_by_default
+from functions.cli.offline.packing_settings import changed_keys, each_by_default, without_room
+from functions.cli.printing import room_line
 from functions.cli.watch.view import shares
 from shared.decisions.replay import Decision, load_decision
 from shared.model.ec2.launches import LaunchOption, PlannedNode
@@ -169,6 +170,10 @@ def _why_not_cheaper(decision: Decision, plan: Plan) -> Iterator[str]:
         instead = dataclasses.replace(decision, snapshot=full).again()
         count = counted(len(decision.snapshot.unavailable), "offering")
         yield _against(f"EC2 was out of {count} lately; with them", instead, cost)
+    tight = without_room(decision.settings, len(asking(decision.snapshot)))
+    if tight is not None and not decision.change:
+        told = room_line(decision.settings, decision.again(), decision.again(tight))
+        yield from (f"{told[0].upper()}{told[1:]}.",) if told else ()
     for named, settings in each_by_default(decision.settings):
         yield _against(f"Without the setting {named}", decision.again(settings), cost)
     for found in cheaper_provisioners(decision.snapshot, plan, decision.settings):

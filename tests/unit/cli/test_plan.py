@@ -168,6 +168,22 @@ def test_what_the_manifests_make_dearer_is_noted(
     assert "these weights" not in told
 
 
+def test_a_plan_with_room_for_pods_to_come_says_what_it_costs_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload = deployment(containers=[container("1500m", "2Gi")])
+    file = written(tmp_path / "a.yaml", PROVISIONER, workload)
+    full = written(tmp_path / "nodes.yaml", *(node(f"n{n}", cpu="100m") for n in range(10)))
+    told = "room left over counts 90 % (leftover_value_percent), for the pods to come: without it $"
+    run("plan", "-f", file, "--existing", full)
+    roomy = capsys.readouterr().out
+    run("plan", "-f", file, "--existing", full, "--set", "leftover_value_percent=0")
+    tight = capsys.readouterr().out.partition(": ")[2].partition("/h")[0]
+    assert f"{told}{tight[1:]}/h\n" in roomy
+    run("plan", "-f", file)
+    assert told not in capsys.readouterr().out
+
+
 def test_a_policy_of_preferences_is_not_compared_where_it_reaches_no_provisioner(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,10 +9,12 @@ from shared.decisions.record import compressed, decision_document
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.plan import KeptPreferences
+from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from tests.builders import CATALOG, ZONES, needs, node, pod, pods, provisioner, snapshot
+from shared.planning.explanation import dollars
+from tests.builders import CATALOG, GIB, ZONES, needs, node, pod, pods, provisioner, snapshot
 
 KEY = "decisions/test/2026-01-01/p1.json.gz"
 
@@ -48,6 +50,16 @@ def test_a_plan_above_its_bound_says_how_much_could_be_saved_at_most() -> None:
     [line] = opened(taken, plan=plan)["why_not_cheaper"]
     assert line.startswith("No plan that places these pods costs less than $")
     assert line.endswith("(100.00 %) could be saved.")
+
+
+def test_a_plan_with_room_for_pods_to_come_says_what_it_would_cost_without() -> None:
+    full = tuple(node(f"n{number}", allocatable=Resources.of(pods=1)) for number in range(10))
+    taken = snapshot(*pods(3, cpu=1500, memory=2 * GIB), nodes=full)
+    without = decide(taken, PackingSettings(leftover_value_percent=0, growth_percent=0))
+    assert (
+        "Room left over counts 90 % (leftover_value_percent), for the pods to come: without it "
+        f"{dollars(without.cost_micros_per_hour)}/h."
+    ) in opened(taken)["why_not_cheaper"]
 
 
 def test_nodes_that_are_alike_are_one_row_with_their_count() -> None:
