@@ -25,6 +25,7 @@ from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.images import no_image, resolve_images
 from shared.snapshot.launch_body import LaunchBody
 from shared.snapshot.observed_allocatable import LEARNED, observed
+from shared.snapshot.standing_daemons import with_standing
 from shared.snapshot.volumes import with_volumes
 
 
@@ -104,7 +105,9 @@ def gather(
             for provisioner in provisioners
             if provisioner.name in sites
         ),
-        daemonsets=tuple(daemon_set for daemon_set in daemonsets if not daemon_set.problem),
+        daemonsets=with_standing(
+            [daemon_set for daemon_set in daemonsets if not daemon_set.problem], bound
+        ),
         slots=slots,
         intents=intents,
         promised=frozenset(

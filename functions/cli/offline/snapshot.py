@@ -37,6 +37,7 @@ from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.explanation import counted, of_other_scheduler
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
 from shared.scheduling.provisioner_offerings import never_with_image
+from shared.snapshot.standing_daemons import with_standing
 
 CLUSTER: Final = "offline"
 KINDS: Final = {
@@ -130,6 +131,7 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
         for p in provisioners
     )
     bound = [pod for pod in pods if pod.node_name]
+    daemonsets = with_standing(daemonsets, bound)
     bound += _missing_daemons(nodes, daemonsets, bound)
     snapshot = ClusterSnapshot(
         cluster=CLUSTER,

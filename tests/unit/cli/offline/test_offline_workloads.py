@@ -242,3 +242,12 @@ def test_a_replication_controller_is_planned() -> None:
 def test_a_kind_of_the_same_name_is_planned_by_its_template() -> None:
     foreign = workload("StatefulSet", version="apps.kruise.io/v1beta1", replicas=1)
     assert labels(foreign) == [{"app": "w"}]
+
+
+def test_daemons_of_new_nodes_ask_for_what_those_that_stand_ask_for() -> None:
+    there = owned(pod("agent-x", nodeName="n1"), "DaemonSet", "agent")
+    there["metadata"]["labels"] = {"pod-template-generation": "3"}
+    agent = silent(workload("DaemonSet", "agent"))
+    agent["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "3"}
+    (found,) = read(agent, there).snapshot.daemonsets
+    assert found.scheduling.requests == Resources.of(cpu=1000, memory=2**30, pods=1)
