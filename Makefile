@@ -17,8 +17,8 @@ MAKEFLAGS += --no-print-directory
 .PHONY: access all-hostile all-local all-opinion all-others all-page all-schedules all-types \
     all-unit bench bundle cases catalog chart check clean contract corpus coverage crds demo \
     deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others page \
-    page-browser page-test peers real real-judges real-smoke release sbom scale schedules setup \
-    setup-tests smoke-inflate smoke-others supply test types types-cdk unit verify verify-commit
+    page-browser page-test peers real real-judges real-smoke release reports sbom scale schedules \
+    setup setup-tests smoke-inflate smoke-others supply test types types-cdk unit verify verify-commit
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -73,8 +73,8 @@ CASES_OF_TESTS := tests/karpenter_cases tests/property tests/functions tests/doc
 CDK_SOURCES := infra/aws tests/infra tests/docs tools
 LOCKS := requirements package-lock.json pyproject.toml
 # Suites in the order in which they begin, two at a time: long ones first.
-SUITES := schedules unit e2e contract cases infra types hostile opinion others supply types-cdk \
-    local page-test
+SUITES := schedules unit e2e contract cases infra types hostile opinion reports others supply \
+    types-cdk local page-test
 
 test: setup-tests  ## Everything a commit must pass (9 minutes at most)
 	@began=$$(date +%s); $(MAKE) --jobs 2 $(SUITES) \
@@ -122,6 +122,9 @@ coverage: $(VENV)/.dev  ## The pure core is covered to the last branch by unit t
 
 opinion: $(VENV)/.dev  ## A second opinion, on random clusters: would kube-scheduler agree?
 	@$(SUITE) opinion -- $(PYTEST) tests/scheduler_oracle $(NOW)
+
+reports: $(VENV)/.dev  ## Public reports of users, played on `dovetail plan`
+	@$(SUITE) reports -- $(PYTEST) tests/reports $(NOW)
 
 schedules: $(VENV)/.dev  ## Random schedules of faults, crash points, every safeguard taken away once
 	@$(SUITE) schedules -- $(PYTEST) tests/simulation $(NOW)

@@ -1,0 +1,24 @@
+"""Reports of users, played on `dovetail plan`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.reports.judging import answer_to, differences
+from tests.reports.reading import Row, read_rows
+
+ROWS = read_rows()
+
+
+def _case(row: Row) -> object:
+    """Return a row as a case; one that waits for a change must fail until then."""
+    waits = (
+        [pytest.mark.xfail(reason=row.waits_for, raises=AssertionError)] if row.waits_for else []
+    )
+    return pytest.param(row, id=row.name, marks=waits)
+
+
+@pytest.mark.parametrize("row", [_case(row) for row in ROWS])
+def test_the_plan_is_what_the_report_asks_for(row: Row, tmp_path: Path) -> None:
+    wrong = list(differences(answer_to(row, tmp_path), row.expect))
+    assert not wrong, "\n".join([*wrong, f"right: {row.right}", f"why: {row.why}", row.report])
