@@ -16,9 +16,13 @@ VM_MEMORY_OVERHEAD_PERCENT: Final = 7.5
 # and the same at 63cd17e76a52aae984ffb0cf128426044960899f (r5, r7i: capacity),
 # https://github.com/aws/karpenter-provider-aws/pull/3940 (m5, t4g: allocatable, in its test),
 # https://github.com/aws/karpenter-provider-aws/pull/6184 (c6g, m6g: allocatable),
-# https://github.com/aws/karpenter-provider-aws/issues/6611 (i4i: allocatable).
+# https://github.com/aws/karpenter-provider-aws/issues/6611 (i4i: allocatable),
+# https://github.com/aws/karpenter-provider-aws/issues/4163 (c5: allocatable),
+# https://github.com/aws/karpenter-provider-aws/issues/6453 (c6gd: capacity, less 7.5 percent).
 MEASURED_OVERHEAD_MIB: Final[Mapping[str, int]] = {
+    "c5.large": 389,
     "c6g.medium": 213,
+    "c6gd.16xlarge": 4562,
     "i4i.32xlarge": 32691,
     "m5.large": 467,
     "m6g.medium": 300,
