@@ -173,13 +173,14 @@ def _check_amounts(spec: Raw) -> None:
         resources = mapping(container.get("resources"))
         limits = mapping(resources.get("limits"))
         for name, asked in mapping(resources.get("requests")).items():
-            wanted, most = milli_units(asked), milli_units(limits.get(name))
-            if name not in limits or wanted is None or most is None:
-                continue
             shown = f"container {text(container.get('name'))}: {name}: request {asked}"
-            if not may_be_overcommitted(name) and wanted != most:
+            wanted, most = milli_units(asked), milli_units(limits.get(name))
+            if name not in limits:
+                if not may_be_overcommitted(name):
+                    raise NotAdmittedError(f"{shown} needs a limit of the same amount")
+            elif not may_be_overcommitted(name) and wanted != most:
                 raise NotAdmittedError(f"{shown} and limit {limits[name]} must be equal")
-            if wanted > most:
+            elif wanted is not None and most is not None and wanted > most:
                 raise NotAdmittedError(f"{shown} is above its limit {limits[name]}")
 
 

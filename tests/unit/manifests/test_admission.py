@@ -136,9 +136,13 @@ def test_a_pod_within_its_limit_range_is_admitted(item: dict[str, Any]) -> None:
             {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "2"}},
             "nvidia.com/gpu: request 1 and limit 2 must be equal",
         ),
+        (
+            {"requests": {"nvidia.com/gpu": "1"}},
+            "nvidia.com/gpu: request 1 needs a limit of the same amount",
+        ),
         ({"requests": {"cpu": "GiB"}, "limits": {"cpu": "1"}}, ""),
     ],
-    ids=["above its limit", "a device", "an amount that is none"],
+    ids=["above its limit", "a device", "a device without a limit", "an amount that is none"],
 )
 def test_requests_and_limits_agree(amounts: dict[str, Any], why: str) -> None:
     assert admitted(containers=[container(**amounts)])[1].endswith(why)
@@ -152,7 +156,7 @@ def test_a_pod_tolerates_taints_of_the_devices_it_asks_for() -> None:
     ]
     spec, refusal = admitted(
         containers=[container(limits={gpu: "1", "cpu": "1"})],
-        initContainers=[container("i", requests={fpga: "1"})],
+        initContainers=[container("i", limits={fpga: "1"})],
         tolerations=own,
     )
     assert not refusal
