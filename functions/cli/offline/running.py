@@ -28,6 +28,7 @@ _READ: Final = frozenset(
     {
         "CSINode",
         "DaemonSet",
+        "LimitRange",
         "Namespace",
         "Node",
         "PersistentVolume",
