@@ -73,6 +73,10 @@ def test_a_plan_of_a_dump_is_that_of_what_is_kept_of_it() -> None:
         document(
             "RuntimeClass", "node.k8s.io/v1", name="slow", overhead={"podFixed": {"cpu": "1"}}
         ),
+        document("CronJob", "batch/v1", spec={"jobTemplate": {"spec": {"template": template}}}),
+        document("Rollout", "argoproj.io/v1", spec={"replicas": 1, "template": template}),
+        document("LimitRange", spec={"limits": [{"type": "Container", "min": {"memory": "1Gi"}}]}),
+        document("ResourceQuota", spec={"hard": {"pods": "3"}}),
         document("ConfigMap", data={"a": "b"}),
     ]
     kept = KeptFields()
