@@ -87,7 +87,7 @@ def test_attachments_are_counted_where_a_driver_limits_them() -> None:
     found = seen(there)
     assert found.pending[0].scheduling.requests[EBS] == 1
     assert found.nodes[0].allocatable[EBS] == 2
-    assert found.instance_types[0].allocatable[EBS] == 4
+    assert found.instance_types[0].allocatable[EBS] == 25
     assert [slot.allocatable[EBS] for slot in found.slots] == [4]
     assert found.bound == (standing,)
 
