@@ -220,8 +220,8 @@ smoke-others:
 
 real-judges: node $(VENV)/.dev  ## What kubelet, kubectl, cloud-init, bash and API server say of user data, documents and definitions
 	@$(BIN)/python -m tests.real --only-build
-	@$(BIN)/pytest tests/real/test_user_data.py tests/real/test_commands.py \
-	    tests/real/test_definitions.py -rs
+	@$(BIN)/pytest tests/real/test_user_data.py tests/real/test_offers.py \
+	    tests/real/test_commands.py tests/real/test_definitions.py -rs
 
 deploy-local: node $(VENV)/.dev  ## The full template into the embedded AWS, every resource looked up, and away
 	@$(BIN)/python -m tools.deploy_local

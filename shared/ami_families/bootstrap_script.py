@@ -102,6 +102,7 @@ AL2: Final = Family(
     write=_write,
     check=_check,
     settings=_settings,
+    by_flags=True,
     disks=(BlockDevice(device_name="/dev/xvda"),),
     # The image with drivers for GPUs is for amd64 only.
     # Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html (2026-11).
@@ -116,5 +117,6 @@ UBUNTU: Final = Family(
     write=_write,
     check=_check,
     settings=_settings,
+    by_flags=True,
     disks=(BlockDevice(device_name="/dev/sda1"),),
 )

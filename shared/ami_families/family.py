@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from shared.ami_families.node_settings import NodeSettings
+from shared.ami_families.node_settings import NodeSettings, whole_maps
 from shared.model import labels as keys
 from shared.model.encodable import REMEDY
 from shared.model.errors import InvalidManifestError
@@ -128,6 +128,7 @@ class Family:
         lacks: Families of instance types that its images do not boot.
         by_accelerators: Whether it has images of their own for machines with some accelerators.
         last_minor: The last minor version of Kubernetes that has images of it; None for any.
+        by_flags: Whether its kubelet is told by flags, which replace whole maps.
         reserves_for_max_pods: Whether memory for the kubelet follows `maxPods`, not the limit by
             network interfaces.
     """
@@ -142,6 +143,7 @@ class Family:
     lacks: frozenset[str] = frozenset()
     by_accelerators: bool = True
     last_minor: int | None = None
+    by_flags: bool = False
     reserves_for_max_pods: bool = False
 
     def has_ended(self, version: str) -> bool:
@@ -160,8 +162,9 @@ class Family:
         return max(len(disks) + len(own) - 1, 0)
 
     def understood(self, kubelet: KubeletConfiguration) -> KubeletConfiguration:
-        """Return the settings without those its kubelet is never told."""
-        return kubelet if self.pods_per_core else replace(kubelet, pods_per_core=None)
+        """Return the settings as its kubelet takes them, without those it is never told."""
+        found = replace(kubelet, **whole_maps(kubelet)) if self.by_flags else kubelet
+        return found if self.pods_per_core else replace(found, pods_per_core=None)
 
     def user_data(self, joining: Joining, custom: str = "") -> str:
         """Return the user data of a machine, plain text, not yet base64.

@@ -72,6 +72,7 @@ class SettingsReader:
         self._above: dict[str, Any] = {}
         self._labels: dict[str, str] = {}
         self._taints: dict[tuple[str, str], Taint] = {}
+        self._taints_by_flag: dict[tuple[str, str], Taint] = {}
         self._unread: dict[str, None] = {}
 
     @property
@@ -81,7 +82,7 @@ class SettingsReader:
             below=_configuration(self._below),
             above=_configuration(self._above),
             labels=dict(sorted(self._labels.items())),
-            taints=tuple(sorted(self._taints.values())),
+            taints=tuple(sorted((self._taints_by_flag or self._taints).values())),
             instance_store=self.instance_store,
             unread=tuple(self._unread),
         )
@@ -98,7 +99,8 @@ class SettingsReader:
                 # A later list replaces an earlier one.
                 self._taints.clear()
                 for entry in value if isinstance(value, list) else ({},):
-                    self._taint(entry if isinstance(entry, Mapping) else {}, place)
+                    said = entry if isinstance(entry, Mapping) else {}
+                    self._taint(self._taints, said, place)
             elif name in _NUMBERS:
                 self._number(self._below, name, value, place)
             elif name in _RESERVATIONS or name == _THRESHOLDS:
@@ -123,7 +125,9 @@ class SettingsReader:
             elif not name:
                 self.labels(_entries(value, "="), place)
             elif name == _TAINTS:
-                self.taints(value.split(","), place)
+                # It replaces those of an earlier flag, and all of the configuration.
+                self._taints_by_flag.clear()
+                self._written_taints(self._taints_by_flag, value.split(","), place)
             elif name in _NUMBERS:
                 number = int(value) if _DIGITS.fullmatch(value) else None
                 self._number(self._above, name, number, place)
@@ -145,12 +149,19 @@ class SettingsReader:
 
     def taints(self, entries: Iterable[object], where: str) -> None:
         """Take taints of the node, each written as `key=value:effect`."""
+        self._written_taints(self._taints, entries, where)
+
+    def _written_taints(
+        self, into: dict[tuple[str, str], Taint], entries: Iterable[object], where: str
+    ) -> None:
         for entry in entries:
             said, _, effect = str(entry).rpartition(":")
             key, _, value = said.partition("=")
-            self._taint({"key": key, "value": value, "effect": effect}, where)
+            self._taint(into, {"key": key, "value": value, "effect": effect}, where)
 
-    def _taint(self, said: Mapping[str, Any], where: str) -> None:
+    def _taint(
+        self, into: dict[tuple[str, str], Taint], said: Mapping[str, Any], where: str
+    ) -> None:
         """Take one taint, unless it is one that goes while a node starts."""
         key, value, effect = said.get("key"), said.get("value") or "", said.get("effect")
         good = isinstance(key, str) and isinstance(value, str) and keys.is_key(key)
@@ -158,7 +169,7 @@ class SettingsReader:
             self.leave(where)
         elif not keys.is_ephemeral(str(key)):
             taint = Taint(key=str(key), value=value, effect=Effect(effect))
-            self._taints[taint.key, taint.effect] = taint
+            into[taint.key, taint.effect] = taint
 
     def _number(self, into: dict[str, Any], name: str, value: object, where: str) -> None:
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
@@ -183,6 +194,18 @@ _LEFT_OUT: Final = {
     **dict.fromkeys(_RESERVATIONS, (_RESERVABLE[:3], "0")),
     _THRESHOLDS: (_SIGNALS, "0%"),
 }
+
+
+def whole_maps(kubelet: KubeletConfiguration) -> dict[str, Any]:
+    """Return the maps of a kubelet's settings as flags set them, with all that they leave out."""
+    zeros, none = (dict.fromkeys(*_LEFT_OUT[name]) for name in ("kubeReserved", _THRESHOLDS))
+    reserved = kubelet.kube_reserved
+    left_out = Resources(tuple(sorted((name, int(zero)) for name, zero in zeros.items())))
+    hard = kubelet.eviction_hard
+    return {
+        "kube_reserved": None if reserved is None else _joined(left_out, reserved),
+        "eviction_hard": {**none, **hard} if hard else hard,
+    }
 
 
 def over(lower: KubeletConfiguration, upper: KubeletConfiguration) -> dict[str, Any]:

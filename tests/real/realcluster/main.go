@@ -1,6 +1,6 @@
 // Command realcluster holds the parts of a Kubernetes cluster in one program.
 //
-//	realcluster apiserver|scheduler|controller-manager|kubelet|kubectl|check [flags of the part]
+//	realcluster apiserver|scheduler|controller-manager|kubelet|kubectl|check|allocatable [flags of the part]
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("name a part: apiserver, scheduler, controller-manager, kubelet, kubectl or check")
+		fail("name a part: apiserver, scheduler, controller-manager, kubelet, kubectl, check or allocatable")
 	}
 	part := os.Args[1]
 	// Each part reads os.Args as if it were the whole program.
@@ -41,6 +41,8 @@ func main() {
 		command = newKubeletCommand()
 	case "check":
 		command = newCheckCommand()
+	case "allocatable":
+		command = newAllocatableCommand()
 	case "kubectl":
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			kubectlutil.CheckErr(err)

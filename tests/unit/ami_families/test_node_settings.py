@@ -125,6 +125,38 @@ def test_flags_are_read_wherever_they_stand_and_replace_whole_maps(
     assert found == NodeSettings(above=OF_FLAGS, labels={"rack": "r1"}, taints=(DB, GPU))
 
 
+def test_taints_of_the_last_flag_stand_in_place_of_all_others() -> None:
+    first = """{kubelet: {config: {registerWithTaints: [{key: a, effect: NoSchedule}]},
+        flags: [--register-with-taints=b:NoSchedule]}}"""
+    second = "{kubelet: {flags: ['--register-with-taints=dedicated=db:NoSchedule']}}"
+    third = "{kubelet: {config: {registerWithTaints: [{key: c, effect: NoSchedule}]}}}"
+    custom = parts(*map(node_config, (first, second, third)))
+    assert settings("AL2023", custom).taints == (DB,)
+
+
+@pytest.mark.parametrize(
+    ("family", "reserved", "hard"),
+    [
+        (
+            "AL2",
+            (("cpu", 500), ("ephemeral-storage", 0), ("memory", 0)),
+            {"nodefs.available": "0%"},
+        ),
+        ("AL2023", (("cpu", 500),), {}),
+    ],
+)
+def test_kubelets_that_are_told_by_flags_keep_nothing_that_these_leave_out(
+    family: str, reserved: tuple[tuple[str, int], ...], hard: dict[str, str]
+) -> None:
+    told = KubeletConfiguration(
+        kube_reserved=Resources.of(cpu=500), eviction_hard={"memory.available": "1Gi"}
+    )
+    found = FAMILIES[family].understood(told)
+    assert found.kube_reserved == Resources(reserved)
+    assert found.eviction_hard == {"memory.available": "1Gi", **hard}
+    assert FAMILIES[family].understood(KubeletConfiguration()) == KubeletConfiguration()
+
+
 def test_the_bootstrap_script_is_told_of_pods_and_disks() -> None:
     custom = f"#!/bin/sh\n{CALL} --use-max-pods false --local-disks raid0\n"
     assert settings("AL2", custom) == NodeSettings(
