@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 
 .PHONY: access all-hostile all-local all-opinion all-others all-page all-schedules all-types \
-    all-unit bench bundle cases catalog chart check clean contract corpus coverage crds demo \
+    all-unit bench bundle cases catalog chart check clean contract corpus coverage crds days demo \
     deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others page \
     page-browser page-test peers real real-judges real-smoke release reports sbom scale schedules \
     setup setup-tests smoke-inflate smoke-others supply test types types-cdk unit verify verify-commit
@@ -177,6 +177,9 @@ flaky: setup-tests  ## contract, local, infra, e2e, functions with 20 seeds; goe
 
 bench: $(VENV)/.dev  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
 	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md
+
+days: $(VENV)/.dev  ## What a cluster costs over a day under settings of small batches; prints a table (15 minutes)
+	@$(BIN)/python -m tests.benchmarks.planning.days
 
 ROW ?=
 
