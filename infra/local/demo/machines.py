@@ -2,7 +2,9 @@
 
 from typing import Any, Final
 
-from shared.catalog.reading import embedded_catalog
+from shared.catalog.machine_setup import MachineSetup
+from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
+from shared.catalog.reading import embedded_text, load_catalog
 from shared.model.resources import Resources
 
 _PLAIN: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
@@ -10,6 +12,7 @@ _PLAIN: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 def machines() -> dict[str, Any]:
     """Return capacity, allocatable, extended resources and EBS volumes of every type."""
+    measured = MachineSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
     return {
         instance_type.name: {
             "capacity": _plain(instance_type.capacity),
@@ -17,7 +20,7 @@ def machines() -> dict[str, Any]:
             "extended": {k: str(v) for k, v in instance_type.capacity.items if k not in _PLAIN},
             "volumes": instance_type.volume_limit,
         }
-        for instance_type in embedded_catalog().instance_types
+        for instance_type in load_catalog(embedded_text(), measured).instance_types
     }
 
 
