@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
+from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.snapshot import ClusterSnapshot
@@ -70,7 +71,7 @@ def initial_state(
     classes = work.classes = group(waiting, rules)
     work.expect(estimates(classes, len(existing)))
     topology_counts = TopologyCounts()
-    book = _rulebook(snapshot, topology_counts, classes, standing)
+    book = _rulebook(snapshot, topology_counts, classes, standing, _hosts(existing, others))
     daemonsets = counted_daemonsets(snapshot.daemonsets, book)
     table, cut, brought = _table(snapshot, classes, work)
     limits = remaining(snapshot)
@@ -130,6 +131,13 @@ def _pods(existing: Iterable[ExistingNode], others: Iterable[CountedNode]) -> li
     return found + [pod for other in others for pod in other.pods]
 
 
+def _hosts(existing: Iterable[ExistingNode], others: Iterable[CountedNode]) -> frozenset[str]:
+    """Return the names of the hosts that stand, those that are on their way left out."""
+    standing = [room.labels for room in existing if not room.slot]
+    standing += [node.labels for node in others if not node.starting]
+    return frozenset(labels.get(keys.HOSTNAME, "") for labels in standing)
+
+
 def _place_of(node: CountedNode) -> Place:
     """Return where the pods of a node are that takes no more, as far as that is known."""
     maybe = tuple(Place(node.name, labels, node.taints) for labels in node.possible)
@@ -141,6 +149,7 @@ def _rulebook(
     topology_counts: TopologyCounts,
     classes: Iterable[PodClass],
     standing: Iterable[Pod],
+    hosts: frozenset[str],
 ) -> TopologyRules:
     """Return the rule book, all rules of pods that wait or stand registered."""
     listed = tuple(classes)
@@ -149,7 +158,8 @@ def _rulebook(
     }
     seen = {pod_class.namespace for pod_class in listed} | {pod.namespace for pod in standing}
     seen |= {daemon_set.namespace for daemon_set in snapshot.daemonsets}
-    book = TopologyRules(topology_counts, namespace_labels(snapshot.namespaces, seen))
+    namespaces = namespace_labels(snapshot.namespaces, seen)
+    book = TopologyRules(topology_counts, namespaces, hosts)
     registered: set[tuple[str, int]] = set()
     for pod_class in listed:
         if (pod_class.namespace, id(pod_class.scheduling)) not in registered:

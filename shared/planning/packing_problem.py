@@ -168,7 +168,10 @@ def assemble(
     problem = PackingProblem(
         classes=tuple(PackedClass(requests=lot.requests, count=lot.count) for lot in lots),
         shapes=shapes,
-        bins=tuple(Resources.from_mapping(spot.free) + slots_left(slots, spot) for spot in bins),
+        bins=tuple(
+            Resources.from_mapping(spot.free) + left
+            for spot, left in zip(bins, slots_left(slots, bins, plan_state.pod_groups), strict=True)
+        ),
         compatible=tuple(compatible),
         compatible_bins=tuple(lot.bins for lot in lots),
         limits=plan_state.all_left(),

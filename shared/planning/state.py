@@ -69,7 +69,7 @@ class PlanState:
         pods = [pod_group.waiting.pop() for _ in range(count)]
         kind = pod_group.kind
         profile = kind.profile
-        self.hosts_count = self.hosts_count or kind.counts_hosts
+        self.hosts_count = self.hosts_count or kind.counts_hosts(spot.labels.get(keys.HOSTNAME, ""))
         if profile:
             self.work.spend(2 * len(profile), pod_group.index)
             if spot.room is None:

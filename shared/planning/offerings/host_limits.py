@@ -38,12 +38,13 @@ class HostLimit:
     takes: Mapping[int, int]
     spread: Spread | None = None
 
-    def left(self, spot: TargetNode) -> int:
-        """Return the slots a node has left."""
+    def left(self, spot: TargetNode, floors: Mapping["HostLimit", int]) -> int:
+        """Return the slots a node has left, by the least that spreads count on any host."""
         if self.spread is None:
             return self.capacity
-        there = self.spread.counter.most(spot.labels.get(keys.HOSTNAME, ""))
-        return self.capacity + self.spread.floor() - there
+        host = spot.labels.get(keys.HOSTNAME, "")
+        floor = 0 if self.spread.is_beside_empty(host) else floors[self]
+        return self.capacity + floor - self.spread.counter.most(host)
 
 
 def host_limits(
@@ -90,9 +91,26 @@ def slots_of_new_node(slots: Iterable[HostLimit]) -> Resources:
     return Resources.from_mapping({slot.name: slot.capacity for slot in slots})
 
 
-def slots_left(slots: Iterable[HostLimit], spot: TargetNode) -> Resources:
-    """Return the slots a node has left; amounts may be negative."""
-    return Resources.from_mapping({slot.name: slot.left(spot) for slot in slots})
+def slots_left(
+    slots: Sequence[HostLimit], spots: Sequence[TargetNode], pod_groups: Sequence[PendingGroup]
+) -> Iterator[Resources]:
+    """Yield the slots that each node has left; amounts may be negative.
+
+    Args:
+        slots: Of some pending groups.
+        spots: The nodes.
+        pod_groups: All pending groups, by index.
+    """
+    hosts = {spot.labels.get(keys.HOSTNAME, "") for spot in spots}
+    floors = {
+        slot: slot.spread.highest_floor(
+            sum(len(pod_groups[index].waiting) for index in slot.takes), hosts
+        )
+        for slot in slots
+        if slot.spread is not None
+    }
+    for spot in spots:
+        yield Resources.from_mapping({slot.name: slot.left(spot, floors) for slot in slots})
 
 
 def _spreads(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
@@ -152,10 +170,11 @@ def closed_hosts(other_pod_group: PendingGroup) -> frozenset[str]:
     }
     for spread in kind.spreads:
         if spread.counter.key == keys.HOSTNAME:
-            most = spread.max_skew + spread.floor() - spread.own
-            counter = spread.counter
-            hosts = (*counter.counts, *counter.ghosts)
-            closed.update(host for host in hosts if counter.most(host) > most)
+            counter, floor = spread.counter, spread.highest_floor(len(other_pod_group.waiting))
+            for host in (*counter.counts, *counter.ghosts):
+                least = 0 if spread.is_beside_empty(host) else floor
+                if counter.most(host) > spread.max_skew + least - spread.own:
+                    closed.add(host)
     return frozenset(closed)
 
 

@@ -27,13 +27,18 @@ class TopologyRules:
     Args:
         topology_counts: Where the counters are.
         namespaces: Labels of all namespaces, by name.
+        standing: Names of the hosts that stand.
     """
 
     def __init__(
-        self, topology_counts: TopologyCounts, namespaces: Mapping[str, Mapping[str, str]]
+        self,
+        topology_counts: TopologyCounts,
+        namespaces: Mapping[str, Mapping[str, str]],
+        standing: frozenset[str] = frozenset(),
     ) -> None:
         self._topology_counts = topology_counts
         self._namespaces = namespaces
+        self._standing = standing
         self._selected: dict[LabelSelector, frozenset[str]] = {}
         self._of_rules: set[DomainCounter] = set()
         self._of_preferences: set[DomainCounter] = set()
@@ -175,6 +180,7 @@ class TopologyRules:
             ),
             min_domains=rule.min_domains or 0,
             reach=reach(rule.key),
+            standing=self._standing,
         )
 
     def _spread_counter(

@@ -23,6 +23,9 @@ class Spread:
         own: 1 when the pod counts itself, else 0.
         reach: Domains that new nodes of the pod could be in; None when a new node is always a
             new domain.
+        standing: Of hosts those that stand. Others let in as many pods as the skew allows beside
+            an empty host: which hosts there will be is for the planner to decide, and one for all
+            pods would be even, too.
     """
 
     counter: DomainCounter
@@ -30,16 +33,37 @@ class Spread:
     own: int
     min_domains: int
     reach: frozenset[str] | None
+    standing: frozenset[str] = frozenset()
 
     def floor(self) -> int:
         """Return the smallest count of any domain that the pod's nodes are or could be in."""
         counter = self.counter
-        if self.reach is None or len(counter.eligible) < self.min_domains:
+        if len(counter.eligible) < self.min_domains:
             return 0
         counts = counter.counts
-        return min(
-            (counts.get(domain, 0) for domain in counter.eligible.keys() | self.reach), default=0
-        )
+        domains = counter.eligible.keys() | (self.reach or frozenset())
+        return min((counts.get(domain, 0) for domain in domains), default=0)
+
+    def highest_floor(self, pods: int, growing: Collection[str] | None = None) -> int:
+        """Return what the smallest count of any domain with nodes may come to with so many pods.
+
+        Args:
+            pods: How many come, one after the other.
+            growing: The domains that they can go to; None for all.
+        """
+        counter, floor = self.counter, self.floor()
+        if not self.own or len(counter.eligible) < self.min_domains:
+            return floor
+        counts = {domain: counter.counts.get(domain, 0) for domain in counter.eligible}
+        fixed = [n for domain, n in counts.items() if growing is not None and domain not in growing]
+        most = min(fixed, default=floor + pods)
+        while floor < most and sum(max(floor + 1 - n, 0) for n in counts.values()) <= pods:
+            floor += 1
+        return floor
+
+    def is_beside_empty(self, domain: str) -> bool:
+        """Return whether a domain is compared with an empty one, whatever the others have."""
+        return self.reach is None and domain not in self.standing
 
     def emptiest(self) -> tuple[str, ...]:
         """Return the domains with the smallest count, sorted; none where new nodes are domains."""
@@ -55,7 +79,9 @@ class Spread:
         if domain is None:
             return True
         there = self.counter.most(domain) + self.own
-        return there > self.max_skew and there - self.floor() > self.max_skew
+        if there <= self.max_skew:
+            return False
+        return self.is_beside_empty(domain) or there - self.floor() > self.max_skew
 
     def forced(self, pods: int) -> Mapping[str, int]:
         """Return how many of so many pods must go to each domain, where this rule counts no others.
@@ -141,14 +167,10 @@ class ConstraintKind:
         """How many rules it is judged by; a spread, which looks at all domains, counts as four."""
         return 4 * len(self.spreads) + len(self.affinities) + len(self.avoids) + len(self.shunned)
 
-    @property
-    def counts_hosts(self) -> bool:
-        """Whether a further host, empty as yet, could make its place wrong.
-
-        Where a pod could have a new node itself, an empty host is reckoned with from the start.
-        """
+    def counts_hosts(self, host: str) -> bool:
+        """Return whether a further host, empty as yet, could make its place on a host wrong."""
         return any(
-            spread.counter.key == keys.HOSTNAME and spread.reach is not None
+            spread.counter.key == keys.HOSTNAME and not spread.is_beside_empty(host)
             for spread in self.spreads
         )
 

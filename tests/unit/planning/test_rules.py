@@ -369,3 +369,35 @@ def test_a_node_opens_no_more_than_one_domain_that_a_spread_does_not_know() -> N
     assert there(plan) == {"x": "n1"}
     (node,) = plan.nodes
     assert {option.offering.instance_type for option in node.options} == {"m6g.large"}
+
+
+def one_on_each(hosts: int) -> dict[str, object]:
+    """Return nodes with room, one pod of `web` on each."""
+    names = [f"n{number}" for number in range(hosts)]
+    return {
+        "nodes": tuple(in_zone(A, name) for name in names),
+        "bound": tuple(pod(f"on-{name}", cpu=100, node_name=name) for name in names),
+    }
+
+
+def test_hosts_that_stand_are_spread_over_as_kube_scheduler_does() -> None:
+    spread = (make.spread(keys.HOSTNAME),)
+    plan = decide(snapshot(*pods(5, cpu=100, spreads=spread), **one_on_each(3)), QUICK)
+    assert sorted(Counter(there(plan).values()).values()) == [1, 2, 2]
+    assert plan.nodes == ()
+
+
+def test_a_new_host_is_compared_with_an_empty_one() -> None:
+    spread = (make.spread(keys.HOSTNAME, 2),)
+    plan = decide(snapshot(*pods(5, cpu=100, spreads=spread)), QUICK)
+    assert sorted(map(len, together(plan))) == [1, 2, 2]
+
+
+def test_a_new_host_without_pods_of_the_spread_counts_for_hosts_that_stand() -> None:
+    """The third pod cannot be a second one on the node that stands, beside an empty new node."""
+    big = pod("big", labels={"app": "db"}, cpu=3000, priority=1)
+    more = pods(2, cpu=100, spreads=(make.spread(keys.HOSTNAME),))
+    plan = decide(snapshot(big, *more, **one_on_each(1)), QUICK)
+    assert plan.unschedulable == ()
+    on_new = [ref.name for node in plan.nodes for ref in node.pods]
+    assert sorted(on_new) in (["big", "p000"], ["big", "p001"])
