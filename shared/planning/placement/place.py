@@ -39,7 +39,7 @@ def fill(plan_state: PlanState, pod_group: PendingGroup) -> None:
     while pod_group.waiting:
         before = len(pod_group.waiting)
         for spot in _candidates(plan_state, pod_group):
-            while pod_group.waiting and _may_stand(plan_state, pod_group, spot):
+            while pod_group.waiting and may_stand(plan_state, pod_group, spot):
                 # Pods without rules about other pods need only one check.
                 alone = kind.is_ruled or bool(pod_group.ports)
                 count = 1 if alone else min(spot.fitting(pod_group), len(pod_group.waiting))
@@ -76,7 +76,7 @@ def _asked_for(pod_group: PendingGroup, spot: TargetNode) -> bool:
     )
 
 
-def _may_stand(plan_state: PlanState, pod_group: PendingGroup, spot: TargetNode) -> bool:
+def may_stand(plan_state: PlanState, pod_group: PendingGroup, spot: TargetNode) -> bool:
     """Return whether one more pod may go onto a spot as it is."""
     if spot.fitting(pod_group) < 1 or (pod_group.ports and not spot.ports_free(pod_group.ports)):
         return False
@@ -115,7 +115,7 @@ def _extend(plan_state: PlanState, pod_group: PendingGroup) -> None:
     else:
         plan_state.set_ways(spot, best.ways, best.fallback)
     for _ in range(best.pods):
-        if _may_stand(plan_state, pod_group, spot):
+        if may_stand(plan_state, pod_group, spot):
             plan_state.admit(pod_group, spot, 1)
     plan_state.drop_empty()
 
@@ -132,7 +132,8 @@ def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
         if single is None:
             pod_group.turned_away |= _limited(plan_state, pod_group, labels)
             continue
-        most = _acceptable(pod_group, labels, plan_state.company(single.ways[0]))
+        host = {keys.HOSTNAME: "\x00", **{k: v for k, v in labels.items() if v is not None}}
+        most = _acceptable(pod_group, host, plan_state.company(single.ways[0]))
         if not most:
             continue
         for count in _counts(most):
@@ -187,17 +188,16 @@ def _counts(most: int) -> Iterator[int]:
 
 
 def _acceptable(
-    pod_group: PendingGroup, domain: Mapping[str, str | None], company: Sequence[Profile]
+    pod_group: PendingGroup, labels: Mapping[str, str], company: Sequence[Profile] = ()
 ) -> int:
-    """Return how many pods, one after the other, the constraints accept on a new node in a domain.
+    """Return how many pods, one after the other, the constraints accept on a node to be bought.
 
     Args:
         pod_group: The group of the pods.
-        domain: Where the node would be, by label key.
-        company: What pods of DaemonSets add there.
+        labels: Its host and its domains, by topology key.
+        company: What pods of DaemonSets add there, if the node is new.
     """
-    labels = {key: value for key, value in domain.items() if value is not None}
-    place_there = Place("", {**labels, keys.HOSTNAME: "\x00"}, partial=True)
+    place_there = Place("", labels, partial=True)
     kind = pod_group.kind
     most = min(len(pod_group.waiting), _MOST_AT_ONCE)
     if pod_group.ports:
@@ -223,11 +223,12 @@ def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]
         plan_state.work.spend(_PURCHASE, pod_group.index)
         if pod_group.ports and not spot.ports_free(pod_group.ports):
             continue
-        labels = spot.labels
-        if not accepts(pod_group.kind, labels) or set(pod_group.kind.keys) - labels.keys():
-            continue
+        # What its options leave open is settled as it is for the cheapest of them.
+        concerned = spot.undecided.intersection(pod_group.kind.keys)
+        labels = {**spot.labels, **{key: spot.full[key] for key in concerned if key in spot.full}}
+        most = _acceptable(pod_group, labels)
         settled = {key: value for key, value in labels.items() if key in plan_state.topology_keys}
-        for count in _counts(len(pod_group.waiting)):
+        for count in _counts(most) if most else ():
             bought = buy(
                 plan_state,
                 signatures=(*spot.signatures, pod_group.signature),
