@@ -164,13 +164,15 @@ def assemble(
             "",
         )
         compatible.append(open_to & masks.get(lot.provisioner, 0))
+    groups = {share.pod_group for lot in lots for share in lot.pods}
+    waiting = {pod_group.index: len(pod_group.waiting) for pod_group in groups}
     bins = plan_state.spots if any(lot.bins for lot in lots) else []
     problem = PackingProblem(
         classes=tuple(PackedClass(requests=lot.requests, count=lot.count) for lot in lots),
         shapes=shapes,
         bins=tuple(
             Resources.from_mapping(spot.free) + left
-            for spot, left in zip(bins, slots_left(slots, bins, plan_state.pod_groups), strict=True)
+            for spot, left in zip(bins, slots_left(slots, bins, waiting), strict=True)
         ),
         compatible=tuple(compatible),
         compatible_bins=tuple(lot.bins for lot in lots),

@@ -19,6 +19,8 @@ from shared.planning.placement.place import fill, leave_out_special, place, shri
 from shared.planning.placement.place_packed import place_packed
 from shared.planning.revalidate import revalidate
 from shared.planning.state import PlanState
+from shared.planning.together.bundles import bundled
+from shared.planning.together.place_together import place_together
 from shared.scheduling.topology.counts import DomainCounter
 
 _MAX_LIMIT_ROUNDS: Final = 8
@@ -63,19 +65,34 @@ def _relax_until_able(pod_group: PendingGroup) -> bool:
 
 
 def _place_round(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
-    """Place pods for one round: groups that must share a host first, since others can join them."""
+    """Place pods for one round: groups that must share a host first, since others can join them.
+
+    Pods that must be on the host of others are packed with these, as one.
+    """
+    if place_together(plan_state, pod_groups):
+        return
+    pod_groups = [pod_group for pod_group in pod_groups if pod_group.waiting]
     together = [pod_group for pod_group in pod_groups if pod_group.kind.with_host]
     for pod_group in sorted(together, key=lambda entry: (-entry.priority, entry.index)):
         if any(rule.own for rule in pod_group.kind.affinities):
             place(plan_state, pod_group)
-    unpacked = [pod_group for pod_group in pod_groups if not pod_group.kind.with_host]
+        else:
+            # Some may be followed that stand, and have room.
+            fill(plan_state, pod_group)
+    apart, bundles = bundled(plan_state, pod_groups)
+    unpacked = [pod_group for pod_group in apart if not pod_group.kind.with_host]
+    unpacked += bundles
     for _ in range(_MOST_BATCHES):
         if not unpacked:
             break
         batch, unpacked = _without_conflicts(plan_state, unpacked)
         _pack_batch(plan_state, batch)
     keep_flexible(plan_state)
-    rest = [pod_group for pod_group in pod_groups if pod_group.waiting]
+    _place_rest(plan_state, [pod_group for pod_group in pod_groups if pod_group.waiting])
+
+
+def _place_rest(plan_state: PlanState, rest: list[PendingGroup]) -> None:
+    """Place pods that packing left, one by one."""
     rest.sort(key=lambda pod_group: (-pod_group.priority, pod_group.index))
     moved = True
     while moved and rest:

@@ -2,10 +2,13 @@
 
 Each pod is assigned to a domain in which the topology constraints accept it at that moment, so the
 order of assignment is also an order of binding. The least crowded of these domains is preferred,
-then the cheapest. Pods that spreads of others only count are bound after those, so they may go
-wherever packing them costs least; where kube-scheduler binds some of those, in an order of its own,
-they are assigned like the others. So are pods with rules over hosts of their own, unless few of
-those bound before could be on a host that they need.
+then the cheapest. Pods that others must be near go where those can be, and those that must be near
+them in turn: first to domains that lack such a pod, then to those that suit most.
+
+Pods that spreads of others only count are bound after those, so they may go wherever packing them
+costs least; where kube-scheduler binds some of those, in an order of its own, they are assigned
+like the others. So are pods with rules over hosts of their own, unless few of those bound before
+could be on a host that they need.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +65,9 @@ class DomainAssigner:
         self._log: list[tuple[Profile, Place, int]] = []
         self._runs: list[tuple[DomainShare, int]] = []
         self._clinging: dict[tuple[int, ...], set[Domain]] = {}
-        self._wanted: dict[tuple[DomainCounter, str], int] = {}
+        self._followers: dict[DomainCounter, list[PendingGroup]] = {}
+        self._weights: dict[tuple[int, str, str], int] = {}
+        self._reached: dict[tuple[int, str], frozenset[str]] = {}
         self._pins: dict[tuple[tuple[str, ...], Domain], Requirements] = {}
         self._by_domain: dict[tuple[object, ...], dict[Domain, list[TargetNode]]] = {}
         self._watched: frozenset[DomainCounter] = frozenset()
@@ -85,9 +90,9 @@ class DomainAssigner:
         left = {pod_group.index: len(pod_group.waiting) for pod_group in todo}
         domains: dict[int, list[DomainShare]] = {}
         for pod_group in todo:
-            if any(rule.own for rule in pod_group.kind.affinities):
-                domains[pod_group.index] = self._domains(pod_group)
-                self._want(pod_group, domains[pod_group.index])
+            for rule in pod_group.kind.affinities:
+                for counter in rule.counters:
+                    self._followers.setdefault(counter, []).append(pod_group)
         while todo:
             stuck = []
             for pod_group in todo:
@@ -118,11 +123,11 @@ class DomainAssigner:
         if not domains:
             return 0
         crowds = [c for c in kind.profile if c.scope is not None and c.key != keys.HOSTNAME]
-        if not kind.is_ruled and not crowds:
+        followed = [c for c in kind.profile if c in self._followers and c.key != keys.HOSTNAME]
+        if not kind.is_ruled and not crowds and not followed:
             best = min(domains, key=lambda domain: (domain.price, domain.load))
             self._take(best, count)
             return count
-        groups = [c for rule in kind.affinities if rule.own for c in rule.counters]
         clinging = self._clinging.setdefault(_side(kind), set()) if _clings(kind) else None
         for dealt in range(count):
             best_domain, best_key = None, None
@@ -131,7 +136,7 @@ class DomainAssigner:
                 if not accepts_domain(kind, labels):
                     continue
                 rank = (
-                    -sum([self._wanted.get((c, labels.get(c.key, "")), 0) for c in groups]),
+                    self._pull(followed, labels) if followed else (),
                     clinging is not None and _values(kind, domain) not in clinging,
                     sum([c.counts.get(labels.get(c.key, ""), 0) for c in crowds]),
                     domain.price,
@@ -161,13 +166,62 @@ class DomainAssigner:
             if counter.key != keys.HOSTNAME
         )
 
-    def _want(self, pod_group: PendingGroup, domains: Iterable[DomainShare]) -> None:
-        """Note which domains the members of a group that stays together can reach."""
-        for rule in pod_group.kind.affinities:
-            for counter in rule.counters:
-                for value in {domain.labels.get(counter.key, "") for domain in domains}:
-                    known = self._wanted.get((counter, value), 0)
-                    self._wanted[counter, value] = known + len(pod_group.waiting)
+    def _pull(
+        self, followed: Iterable[DomainCounter], labels: Mapping[str, str]
+    ) -> tuple[int, int]:
+        """Return, negative, how many pods want such a pod in a domain: those without one, all."""
+        lacking, every = 0, 0
+        for counter in followed:
+            value = labels.get(counter.key, "")
+            for follower in self._followers[counter]:
+                weight = self._weight(follower, counter.key, value)
+                every += weight
+                if not self._is_served(follower, counter, value):
+                    lacking += weight
+        return -lacking, -every
+
+    def _is_served(self, follower: PendingGroup, counter: DomainCounter, value: str) -> bool:
+        """Return whether pods that must be near others find one where they can be.
+
+        Those that are spread over the domains need one in each.
+        """
+        if any(spread.counter.key == counter.key for spread in follower.kind.spreads):
+            return counter.counts.get(value, 0) > 0
+        reached = self._reach(follower, counter.key)
+        return any(count > 0 and domain in reached for domain, count in counter.counts.items())
+
+    def _weight(self, follower: PendingGroup, key: str, value: str) -> int:
+        """Return how many pods a domain suits of a group and, if any, of those that follow it."""
+        question = (follower.index, key, value)
+        if question not in self._weights:
+            self._weights[question] = 0  # where groups follow each other in a circle
+            if value in self._reach(follower, key):
+                above = dict.fromkeys(
+                    other
+                    for counter in follower.kind.profile
+                    for other in self._followers.get(counter, ())
+                )
+                more = sum(self._weight(other, key, value) for other in above)
+                self._weights[question] = len(follower.waiting) + more
+        return self._weights[question]
+
+    def _reach(self, pod_group: PendingGroup, key: str) -> frozenset[str]:
+        """Return the domains of a key that new nodes or nodes with room for a pod are in."""
+        question = (pod_group.index, key)
+        if question not in self._reached:
+            signature = pod_group.signature
+            found = self._launchables.domains(signature, (key,), pod_group.requests)
+            there = {
+                spot.labels.get(key)
+                for spot in self._spots
+                if spot.room is not None
+                and spot.fitting(pod_group)
+                and signature.accepts(spot.labels, spot.taints)
+            }
+            self._reached[question] = frozenset(
+                value for value in (*there, *(value for (value,) in found)) if value is not None
+            )
+        return self._reached[question]
 
     def _take(self, share: DomainShare, count: int) -> None:
         profile = share.pod_group.kind.profile

@@ -92,19 +92,19 @@ def slots_of_new_node(slots: Iterable[HostLimit]) -> Resources:
 
 
 def slots_left(
-    slots: Sequence[HostLimit], spots: Sequence[TargetNode], pod_groups: Sequence[PendingGroup]
+    slots: Sequence[HostLimit], spots: Sequence[TargetNode], waiting: Mapping[int, int]
 ) -> Iterator[Resources]:
     """Yield the slots that each node has left; amounts may be negative.
 
     Args:
         slots: Of some pending groups.
         spots: The nodes.
-        pod_groups: All pending groups, by index.
+        waiting: How many pods, by pending group.
     """
     hosts = {spot.labels.get(keys.HOSTNAME, "") for spot in spots}
     floors = {
         slot: slot.spread.highest_floor(
-            sum(len(pod_groups[index].waiting) for index in slot.takes), hosts
+            sum(waiting.get(index, 0) * take for index, take in slot.takes.items()), hosts
         )
         for slot in slots
         if slot.spread is not None
@@ -119,9 +119,9 @@ def _spreads(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
     for pod_group in pod_groups:
         adds = pod_group.kind.profile
         for spread in pod_group.kind.spreads:
-            if spread.counter.key == keys.HOSTNAME and spread.counter in adds:
+            if spread.counter.key == keys.HOSTNAME and spread.counter in adds and spread.own:
                 found.setdefault((spread.counter, spread.max_skew), spread)
-                holders.setdefault(spread.counter, {})[pod_group.index] = 1
+                holders.setdefault(spread.counter, {})[pod_group.index] = spread.own
     for (counter, max_skew), spread in found.items():
         yield max_skew, holders[counter], spread
 

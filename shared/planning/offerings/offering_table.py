@@ -163,6 +163,10 @@ class OfferingTable:
         """Return the launchable offerings of a bit mask, in order."""
         return compress(self.listed, f"{mask:b}".encode().translate(_BITS)[::-1])
 
+    def cheapest(self, mask: int) -> LaunchableOffering:
+        """Return the cheapest launchable offering of a bit mask that is not empty."""
+        return self.listed[(mask & -mask).bit_length() - 1]
+
     def labelled(self, key: str, value: str | None) -> int:
         """Return a bit mask of the offerings with a value of a label (None: without it)."""
         return self.by_label(key).get(value, 0)

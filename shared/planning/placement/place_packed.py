@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from shared.packing.problem import Packing
+from shared.planning.offerings.bundle import Bundle
 from shared.planning.offerings.domain_assignment import DomainShare, accepts_domain
 from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.pending_group import PendingGroup
@@ -68,13 +69,51 @@ def place_packed(
     for number, lot in enumerate(lots):
         for share in lot.pods:
             seats_of.setdefault(share, []).append(seats[number])
+    of_members = _Members()
     for share, count in runs:
         left = count
         for seat in seats_of[share]:
-            left -= _seat(plan_state, share.pod_group, seat, left)
+            if isinstance(share.pod_group, Bundle):
+                left -= of_members.reserve(share.pod_group, seat, left)
+            else:
+                left -= _seat(plan_state, share.pod_group, seat, left)
+    seats += of_members.fill(plan_state)
     loose = {spot.name: spot for seat in seats for spot in seat.spots if spot.room is None}
     plan_state.loose.extend(loose.values())
     plan_state.drop_empty()
+
+
+class _Members:
+    """Room that was packed for bundles, by the groups of their pods and where it came from."""
+
+    def __init__(self) -> None:
+        self._seats: dict[PendingGroup, dict[int, Seats]] = {}
+
+    def reserve(self, bundle: Bundle, seats: Seats, count: int) -> int:
+        """Keep room of a lot for up to so many bundles; return how many."""
+        reserved = 0
+        while reserved < count and seats.spots:
+            for member, pods in bundle.members:
+                of_lot = self._seats.setdefault(member, {}).setdefault(id(seats), Seats())
+                of_lot.add(seats.spots[-1], pods)
+            seats.take(len(seats.spots) - 1, 1)
+            bundle.waiting.pop()
+            reserved += 1
+        return reserved
+
+    def fill(self, plan_state: PlanState) -> list[Seats]:
+        """Place the pods, those that others follow first, and return the room that is left.
+
+        The lots of a group take turns: a spread over their domains lets in few pods at a time.
+        """
+        for member, by_lot in self._seats.items():
+            moved = True
+            while moved:
+                placed = [
+                    _seat(plan_state, member, seats, sum(seats.counts)) for seats in by_lot.values()
+                ]
+                moved = any(placed)
+        return [seats for by_lot in self._seats.values() for seats in by_lot.values()]
 
 
 def _open(

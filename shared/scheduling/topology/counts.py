@@ -228,6 +228,16 @@ class TopologyCounts:
             if domain is not None and counter.key not in place.unsettled:
                 counter.eligible[domain] = counter.eligible.get(domain, 0) + 1
 
+    def close(self, place: Place) -> None:
+        """Take a node back that was opened, and has the same labels still."""
+        for counter in self._counted:
+            if counter.scope is not None and place.within(counter.scope):
+                domain = place.labels.get(counter.key)
+                if domain is not None:
+                    counter.eligible[domain] -= 1
+                    if not counter.eligible[domain]:
+                        del counter.eligible[domain]
+
     def mark(self) -> None:
         """Remember the counts as they are: who stands before anything is decided."""
         self._before = {

@@ -16,6 +16,7 @@ from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.placement.place import fill, shrink
 from shared.planning.placement.place_packed import Seats
 from shared.planning.revalidate import revalidate
+from shared.planning.together import place_together
 from shared.planning.work import Work
 from tests import builders as make
 from tests.builders import needs, pod, pods, snapshot
@@ -198,7 +199,10 @@ def test_a_plan_that_changes_with_every_revalidation_is_left_at_its_last(
     assert len(seen) == 4
 
 
-def test_a_node_for_others_opens_no_domain_behind_a_spread() -> None:
+def test_a_node_for_others_opens_no_domain_behind_a_spread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(place_together, "_VECTORS", 0)
     rule = make.spread(honor_affinity=False)
     even = pods(4, cpu=900, spreads=(rule,), node_selector=needs(keys.ZONE, "In", B, C))
     other = pod("other", namespace="other", cpu=1800, node_selector=needs(keys.ZONE, "In", A))
@@ -253,7 +257,10 @@ def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_refused_agai
     assert any(spot.daemon_set_pods for spot in plan_state.spots)
 
 
-def test_a_host_opened_for_others_counts_for_a_pod_that_could_not_have_one() -> None:
+def test_a_host_opened_for_others_counts_for_a_pod_that_could_not_have_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(place_together, "_VECTORS", 0)
     rule = make.spread(keys.HOSTNAME, selector=make.selector(app="web"))
     tied = pod("tied", priority=9, spreads=(rule,), volume_terms=((needs(keys.ZONE, "In", C),),))
     other = pod("other", labels={"app": "none"}, cpu=1500, spreads=(rule,))

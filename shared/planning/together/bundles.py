@@ -1,0 +1,266 @@
+"""Bundles: pods of several groups that must share a host, packed as one.
+
+A packer that knows amounts only cannot see that a pod needs another one beside it. So the pods that
+must be on a host with others are dealt evenly to some of those, and each of these parts is packed
+like one large pod. There are as many parts as there are pods to deal to, unless fewer and larger
+ones fill machines better. Once nodes are packed, the pods are placed one by one, each where its
+part has room.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.resources import Resources
+from shared.planning.offerings.bundle import Bundle, Members
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.state import PlanState
+from shared.scheduling.node_constraints import NodeConstraints
+from shared.scheduling.topology.constraints import Affinity, accepts
+from shared.scheduling.topology.counts import DomainCounter, Place, add
+
+# Numbers of parts that are tried, and a price above all others.
+_NUMBERS: Final = 12
+_DEAR: Final = float(1 << 60)
+
+
+def bundled(
+    plan_state: PlanState, pod_groups: Sequence[PendingGroup]
+) -> tuple[list[PendingGroup], list[Bundle]]:
+    """Return the groups that are packed by themselves, and the bundles of the others."""
+    waiting = [pod_group for pod_group in pod_groups if pod_group.waiting]
+    leads = _leads(waiting)
+    found: list[Bundle] = []
+    for part in _connected(waiting, leads) if leads else ():
+        found += _bundles_of(plan_state, part, leads, len(plan_state.pod_groups) + len(found))
+    taken = {member.index for bundle in found for member, _ in bundle.members}
+    return [pod_group for pod_group in waiting if pod_group.index not in taken], found
+
+
+def _leads(pod_groups: Iterable[PendingGroup]) -> dict[int, list[PendingGroup]]:
+    """Return, by index of a group whose pods must be on a host with others, groups of those.
+
+    There is one for each of its rules, the one with most pods.
+    """
+    rules = [
+        (pod_group, rule)
+        for pod_group in pod_groups
+        for rule in pod_group.kind.affinities
+        if _is_over_hosts(rule) and not rule.own
+    ]
+    followed: dict[DomainCounter, list[PendingGroup]] = {
+        counter: [] for _, rule in rules for counter in rule.counters
+    }
+    for pod_group in pod_groups if followed else ():
+        for counter in pod_group.kind.profile:
+            if counter in followed:
+                followed[counter].append(pod_group)
+    lead_of: dict[tuple[DomainCounter, ...], PendingGroup | None] = {}
+    found: dict[int, list[PendingGroup]] = {}
+    for pod_group, rule in rules:
+        if rule.counters not in lead_of:
+            lead_of[rule.counters] = max(
+                (
+                    other
+                    for other in followed[rule.counters[0]]
+                    if set(rule.counters) <= set(other.kind.profile)
+                ),
+                key=lambda entry: (len(entry.waiting), -entry.index),
+                default=None,
+            )
+        lead = lead_of[rule.counters]
+        if lead is not None and lead not in found.setdefault(pod_group.index, []):
+            found[pod_group.index].append(lead)
+    return found
+
+
+def _is_over_hosts(rule: Affinity) -> bool:
+    return any(counter.key == keys.HOSTNAME for counter in rule.counters)
+
+
+def _connected(
+    pod_groups: Sequence[PendingGroup], leads: Mapping[int, Sequence[PendingGroup]]
+) -> list[list[PendingGroup]]:
+    """Return the groups that follow others or are followed, by connection, in order of following.
+
+    Groups that follow each other in a circle are left out: none of their pods could be the first.
+    """
+    followers: dict[int, list[PendingGroup]] = {}
+    for pod_group in pod_groups:
+        for lead in leads.get(pod_group.index, ()):
+            followers.setdefault(lead.index, []).append(pod_group)
+    missing = {pod_group.index: len(leads.get(pod_group.index, ())) for pod_group in pod_groups}
+    ready = [pod_group for pod_group in pod_groups if not missing[pod_group.index]]
+    part_of: dict[int, list[PendingGroup]] = {}
+    for pod_group in ready:  # which grows
+        part: list[PendingGroup] = []
+        for lead in leads.get(pod_group.index, ()):
+            other = part_of[lead.index]
+            if not part:
+                part = other
+            elif other is not part:
+                part += other
+                part_of.update(dict.fromkeys([entry.index for entry in other], part))
+        part.append(pod_group)
+        part_of[pod_group.index] = part
+        for follower in followers.get(pod_group.index, ()):
+            missing[follower.index] -= 1
+            if not missing[follower.index]:
+                ready.append(follower)
+    parts = {id(part): part for part in part_of.values()}
+    return [part for part in parts.values() if len(part) > 1]
+
+
+def _bundles_of(
+    plan_state: PlanState,
+    part: Sequence[PendingGroup],
+    leads: Mapping[int, Sequence[PendingGroup]],
+    index: int,
+) -> list[Bundle]:
+    """Return the bundles of connected groups, and the leads that no bundle needs, one by one."""
+    followers = [pod_group for pod_group in part if pod_group.index in leads]
+    roots = [pod_group for pod_group in part if pod_group.index not in leads]
+    required = {lead.index: lead for pod_group in followers for lead in leads[pod_group.index]}
+    most = max(len(pod_group.waiting) for pod_group in followers)
+    number = min(most, *(len(lead.waiting) for lead in required.values()))
+    signature = _common(plan_state.launchables, part)
+    deals = [_deal(roots, followers, parts, signature) for parts in _numbers(number, followers)]
+    if len(deals) > 1:
+        steps = len(deals) * len(plan_state.table.offers)
+        plan_state.work.spend_each({pod_group.index: steps // len(part) for pod_group in part})
+        deals.sort(
+            key=lambda deal: sum(
+                many * _price_of_one(plan_state, members, of_nodes)
+                for many, members, of_nodes in deal
+            )
+        )
+    found: list[Bundle] = []
+    for many, members, of_nodes in deals[0]:
+        bundle = Bundle(index + len(found), members, many, of_nodes)
+        if not _may_share(members) or not plan_state.launchables.could_hold(
+            of_nodes, bundle.requests_with(())
+        ):
+            return []
+        found.append(bundle)
+    return found
+
+
+def _numbers(number: int, followers: Sequence[PendingGroup]) -> list[int]:
+    """Return how many parts to try: as many as there may be first, then fewer.
+
+    Pods that are spread over domains can only be dealt out evenly in small parts.
+    """
+    found = [number]
+    if any(pod_group.kind.spreads for pod_group in followers):
+        return found
+    least = max(-(-len(pod_group.waiting) // _most_on_a_host(pod_group)) for pod_group in followers)
+    while found[-1] > least and len(found) < _NUMBERS:
+        found.append(max(found[-1] * 4 // 5, least))
+    return found
+
+
+def _price_of_one(plan_state: PlanState, members: Members, signature: NodeConstraints) -> float:
+    """Return what one part costs on the machine that costs least for each, filled with such."""
+    table = plan_state.table
+    accepted = plan_state.launchables.accepting(signature)
+    requests = dict(Resources.total(member.requests.times(n) for member, n in members).items)
+    alone = not _may_share([(member, 2 * count) for member, count in members])
+    best = _DEAR
+    for offer, some in table.by_size():
+        able = some & accepted
+        if able:
+            room = dict(table.offers[offer].available.items)
+            fitting = min(room.get(name, 0) // amount for name, amount in requests.items())
+            if fitting > 0:
+                price = table.cheapest(able).offering.price_micros_per_hour
+                best = min(best, price / (1 if alone else fitting))
+    return best
+
+
+def _common(launchables: OfferingIndex, part: Iterable[PendingGroup]) -> NodeConstraints:
+    """Return what is demanded of a node that all of some groups accept."""
+    signatures = [pod_group.signature for pod_group in part]
+    terms = signatures[0].terms
+    for signature in signatures[1:]:
+        terms = tuple(term.merge(other) for term in terms for other in signature.terms)
+    tolerations = [
+        toleration
+        for toleration in signatures[0].tolerations
+        if all(toleration in signature.tolerations for signature in signatures)
+    ]
+    return launchables.intern(
+        NodeConstraints(
+            terms=terms,
+            tolerations=tuple(tolerations),
+            strict=any(signature.strict for signature in signatures),
+            ports=tuple(port for signature in signatures for port in signature.ports),
+        )
+    )
+
+
+def _most_on_a_host(pod_group: PendingGroup) -> int:
+    """Return how many pods of a group may be on a new host, as far as its own rules say."""
+    if pod_group.ports:
+        return 1
+    kind, most = pod_group.kind, len(pod_group.waiting)
+    own = set(kind.profile)
+    if any(counter.key == keys.HOSTNAME and counter in own for counter in kind.avoids):
+        return 1
+    for spread in kind.spreads:
+        if spread.counter.key == keys.HOSTNAME and spread.own:
+            most = min(most, spread.max_skew)
+    return most
+
+
+def _deal(
+    roots: Sequence[PendingGroup],
+    followers: Sequence[PendingGroup],
+    number: int,
+    signature: NodeConstraints,
+) -> Sequence[tuple[int, Members, NodeConstraints]]:
+    """Return parts, as even as may be: how many such parts, pods of each group, of which nodes.
+
+    Leads that no part needs are parts of their own.
+    """
+    found: list[tuple[int, Members, NodeConstraints]] = []
+    # The first parts have one pod more of a group whose pods do not come out even.
+    cuts = {0, number, *(len(pod_group.waiting) % number for pod_group in followers)}
+    for first, end in pairwise(sorted(cuts)):
+        members = [(root, 1) for root in roots]
+        for pod_group in followers:
+            count = len(pod_group.waiting)
+            dealt = count // number + (first < count % number)
+            if dealt:
+                members.append((pod_group, min(dealt, _most_on_a_host(pod_group))))
+        found.append((end - first, members, signature))
+    return found + [
+        (len(root.waiting) - number, [(root, 1)], root.signature)
+        for root in roots
+        if len(root.waiting) > number
+    ]
+
+
+def _may_share(members: Members) -> bool:
+    """Return whether rules over hosts let the pods of one part share a new host."""
+    host = Place("", {keys.HOSTNAME: "\x00"}, partial=True)
+    placed = []
+    good = True
+    for member, count in members:
+        kind = member.kind
+        only_hosts = replace(
+            kind,
+            spreads=tuple(rule for rule in kind.spreads if rule.counter.key == keys.HOSTNAME),
+            affinities=tuple(filter(_is_over_hosts, kind.affinities)),
+            avoids=tuple(rule for rule in kind.avoids if rule.key == keys.HOSTNAME),
+            shunned=tuple(rule for rule in kind.shunned if rule.key == keys.HOSTNAME),
+        )
+        for _ in range(count):
+            good = good and accepts(only_hosts, host.labels)
+            add(kind.profile, host)
+            placed.append(kind.profile)
+    for profile in placed:
+        add(profile, host, -1)
+    return good
