@@ -77,8 +77,9 @@ class SpecialTypes:
         for own in self._table.by_seller().values() if special else ():
             for there in self._table.by_domain(over).values():
                 alike = own & there
-                if special & alike and not self._any_holds(requests, found & alike):
-                    found |= special & alike
+                only = special & alike
+                if only and not self._any_holds(requests, found & alike):
+                    found |= only if self._any_holds(requests, only) else 0
         return found
 
     def _any_holds(self, requests: Resources, among: int) -> bool:

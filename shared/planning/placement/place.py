@@ -257,8 +257,18 @@ def shrink(plan_state: PlanState) -> None:
 
 def leave_out_special(plan_state: PlanState) -> None:
     """Give nodes no special types that are for other pods of the decision, where others remain."""
+    known: dict[tuple[object, ...], Purchase | None] = {}
     for spot in plan_state.spots:
         suited = plan_state.suited_to(spot)
-        bought = buy_again(plan_state, spot, suited) if spot.mask & ~suited else None
+        if not spot.mask & ~suited:
+            continue
+        # Without limits, what can be had does not depend on the other nodes.
+        alone = spot.name if plan_state.limits else ""
+        settled = tuple(spot.labels.get(key) for key in plan_state.topology_keys)
+        likeness = (alone, spot.mask, suited, tuple(spot.signatures), spot.requests, settled)
+        if likeness not in known:
+            plan_state.work.spend(_PURCHASE, min(spot.contents))
+            known[likeness] = buy_again(plan_state, spot, suited)
+        bought = known[likeness]
         if bought is not None:
             plan_state.set_ways(spot, bought.ways, bought.fallback)

@@ -13,6 +13,8 @@ from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
+from shared.planning.placement import buying
+from shared.planning.placement import place as placing
 from tests.builders import GIB, instance_type, needs, pod, provisioner, snapshot, spread
 from tests.unit.planning.asking import QUICK, A
 
@@ -55,6 +57,48 @@ def test_plain_pods_get_none_of_them_whatever_they_cost() -> None:
     plan = planned(pod())
     assert bought(plan) == {"a": {"c6g.4xlarge"}}
     assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 600_000
+
+
+def test_pods_that_no_machine_holds_open_no_special_types_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = []
+
+    def counted(*asked: Any) -> Any:
+        looks.append(asked)
+        return able(*asked)
+
+    able = buying._able
+    monkeypatch.setattr(buying, "_able", counted)
+    others = [pod(f"small-{number}", cpu=9_000) for number in range(20)]
+    alone = planned(*others)
+    before = len(looks)
+    plan = planned(*others, pod("huge", cpu=500_000))
+    assert bought(plan) == bought(alone)
+    assert [left.pod.name for left in plan.unschedulable] == ["huge"]
+    assert len(looks) - before == before
+
+
+@pytest.mark.parametrize("limits", [None, Resources((("cpu", 9_000_000),))])
+def test_of_nodes_alike_one_is_asked_whether_it_can_do_without(
+    limits: Resources | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def counted(*request: Any) -> Any:
+        asked.append(request)
+        return buying.buy_again(*request)
+
+    monkeypatch.setattr(placing, "buy_again", counted)
+    others = [pod(f"small-{number}", cpu=3_000) for number in range(20)]
+    kind = instance_type("g4dn.4xlarge", cpu=16_000, memory=64 * GIB, price=650_000)
+    cards = with_accelerator(kind, GPU)
+    card = pod("card", cpu=3_000, extra={GPU: 1})
+    plan = planned(*others, card, owners=[provisioner(limits=limits)], types=(PLAIN, cards))
+    assert {kind for name, some in bought(plan).items() if name != "card" for kind in some} == {
+        "c6g.4xlarge"
+    }
+    assert (len(asked) > 2) == (limits is not None)
 
 
 @pytest.mark.parametrize(
