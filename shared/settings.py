@@ -120,7 +120,8 @@ class ProvisionSettings(BindSettings):
         lease_seconds: Length of the lease: longer than any call with its time-out, at most 60.
         registration_seconds: A machine that has not joined by then is terminated: before the
             default tolerations (300 s) would delete its pods. Bare metal has at least 1200 s.
-        max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius.
+        max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius. The
+            default gives way where it costs over 2 %.
         max_launch_groups: Most CreateFleet calls of one plan, unless so few would raise its price
             by over 0.5 %; 0 for no limit.
         fewer_nodes_permille: Of plans whose prices differ by so many thousandths at most, the one

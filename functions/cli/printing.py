@@ -130,7 +130,7 @@ def _table(planned: Planned) -> list[str]:
     if plan.gap_percent > _WIDE_GAP_PERCENT:
         lines.append("the lower bound ignores limits, weights and preferences")
     if plan.remark:
-        lines.append(f"a simpler plan was taken: {plan.remark}")
+        lines.append(plan.remark)
     if plan.preferences.stated:
         lines.append(preferences_line(plan.preferences))
     if plan.nodes:

@@ -7,7 +7,15 @@ so that a mistake made there is not repeated here. Linear in the size of the pla
 from collections.abc import Iterable, Iterator
 
 from shared.model.resources import Resources
-from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem, Shape
+from shared.packing.problem import (
+    LIMIT,
+    NO_SHAPE,
+    PackedNode,
+    Packing,
+    PackingProblem,
+    Shape,
+    cap_is_too_dear,
+)
 
 Contents = tuple[tuple[int, int], ...]
 
@@ -20,7 +28,8 @@ def check(problem: PackingProblem, packing: Packing) -> tuple[str, ...]:
         return tuple(wrong)
     wrong.extend(_miscounted(problem, packing))
     wrong.extend(_overfull_bins(problem, packing))
-    allowed = _allowed_shapes(problem)
+    cap_holds = not packing.within_cap_micros_per_hour
+    allowed = _allowed_shapes(problem, problem.settings.max_node_vcpus if cap_holds else 0)
     wrong.extend(_bad_nodes(problem, packing.nodes, allowed))
     wrong.extend(_over_limits(problem, packing.nodes))
     wrong.extend(_wrong_reasons(problem, packing, allowed))
@@ -210,11 +219,13 @@ def _wrong_cost(problem: PackingProblem, packing: Packing) -> Iterator[str]:
         yield f"the nodes cost {cost}, not {packing.cost_micros_per_hour}"
     if not 0 <= packing.lower_bound_micros_per_hour <= cost:
         yield f"the lower bound {packing.lower_bound_micros_per_hour} is not within 0 and the cost"
+    within_cap = packing.within_cap_micros_per_hour
+    if within_cap and not cap_is_too_dear(within_cap, cost):
+        yield f"the cap on node size gave way to save {within_cap - cost}"
 
 
-def _allowed_shapes(problem: PackingProblem) -> frozenset[int]:
-    """Return the shapes within the cap on node size, and the least that larger pods need."""
-    cap = problem.settings.max_node_vcpus
+def _allowed_shapes(problem: PackingProblem, cap: int) -> frozenset[int]:
+    """Return the shapes within a cap on node size, and the least that larger pods need."""
     shapes = problem.shapes
     within = {i for i, shape in enumerate(shapes) if cap == 0 or shape.vcpus <= cap}
     if len(within) == len(shapes):

@@ -21,6 +21,7 @@ from shared.packing.problem import (
     Packing,
     PackingProblem,
     PackingSettings,
+    cap_is_too_dear,
 )
 from shared.packing.purchase.headroom import ROOMY, find_mix, roomier
 from shared.packing.purchase.launch_options import list_offers
@@ -71,6 +72,12 @@ def pack(
     if free and not search_budget.ended() and _may_be_better(narrower, packing):
         other = _in_parts(narrower, search_budget, bounded=bounded)
         packing = min(packing, other, key=left_out_and_cost)
+    if _could_give_way(problem, packing) and not search_budget.ended():
+        other = _in_parts(_uncapped(problem), search_budget, bounded=bounded)
+        within_cap = packing.cost_micros_per_hour
+        saves = cap_is_too_dear(within_cap, other.cost_micros_per_hour)
+        if saves and left_out(other) <= left_out(packing):
+            packing = replace(other, within_cap_micros_per_hour=within_cap)
     wrong = check(problem, packing)
     if not wrong:
         return packing
@@ -78,6 +85,27 @@ def pack(
     rooms = amounts_of(problem.shapes, demand)
     allowed = frozenset(allowed_shapes(problem, demand, rooms))
     return replace(pack_simply(problem, allowed), fallback="; ".join(wrong[:3]))
+
+
+def _could_give_way(problem: PackingProblem, packing: Packing) -> bool:
+    """Return whether the cap on node size is the default and may cost a plan more than it may."""
+    cap, shapes = problem.settings.max_node_vcpus, problem.shapes
+    larger = [shape.pools[0].price_micros_per_hour for shape in shapes if shape.vcpus > cap]
+    # A plan beyond the cap has at least one larger node.
+    cost = packing.cost_micros_per_hour
+    if cap != _DEFAULTS.max_node_vcpus or not larger or not cap_is_too_dear(cost, min(larger)):
+        return False
+    least = sum(_quick_bound(part.problem) for part in components(_uncapped(problem)))
+    if not cap_is_too_dear(cost, least):
+        return False
+    demand = read_demand(problem)
+    amounts = amounts_of(shapes, demand)
+    kinds = find_kinds(problem, demand, range(len(shapes)), amounts, problem.settings, whole=True)
+    return any(shapes[kind.shapes[0]].vcpus > cap for kind in front(kinds, problem.limits))
+
+
+def _uncapped(problem: PackingProblem) -> PackingProblem:
+    return replace(problem, settings=replace(problem.settings, max_node_vcpus=0))
 
 
 def _in_parts(problem: PackingProblem, search_budget: SearchBudget, *, bounded: bool) -> Packing:

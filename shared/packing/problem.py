@@ -50,6 +50,8 @@ class Shape:
     vcpus: int
 
 
+_CAP_PERCENT: Final = 2
+
 # Least and most of each setting that is a number; None is no most.
 BOUNDS: Final[Mapping[str, tuple[int, int | None]]] = {
     "node_fee_micros_per_hour": (0, None),
@@ -100,8 +102,9 @@ class PackingSettings:
         growth_percent: When a small batch comes to a cluster where other pods run, its node may be
             larger than it needs, if the room left suits the mix of pods that runs: its price may
             be higher by this percent of what those need. Default 1; 0 for no room beyond the need.
-        max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 96: costs
-            less than 1 % and limits what one failure takes away; 0 for no cap.
+        max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 96: limits
+            what one failure takes away, and gives way where a plan would cost more than 2 % more
+            for it; another number is kept at any price. 0 for no cap.
         diversification_k_on_demand: Nodes are compared by the mean price of this many cheapest
             pools that could replace them. Default 1, the cheapest pool alone: on demand, pools
             are seldom short, and 5 cost up to 15 % where each size has few of them.
@@ -157,6 +160,16 @@ class PackingSettings:
                 raise ValueError(f"{name} must be a whole number {bounds_text(name)}")
         if any(percent < 1 for percent in self.type_weights.values()):
             raise ValueError("type_weights must be percentages of at least 1")
+
+
+def cap_is_too_dear(within: int, without: int) -> bool:
+    """Return whether a plan within the default cap on node size costs over 2 % more than another.
+
+    Args:
+        within: Price of the plan within the cap.
+        without: Of the other.
+    """
+    return within * 100 > without * (100 + _CAP_PERCENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +235,8 @@ class Packing:
         lower_bound_micros_per_hour: No plan with these shapes that places the same pods costs
             less, rounded down.
         candidate: Name of the procedure whose plan was the best, for people.
+        within_cap_micros_per_hour: What the plan within the cap on node size would have cost, where
+            the cap gave way; else 0.
         fallback: Why the simple packer's plan stands here instead; empty when it does not.
         cut_short: A time limit ended the search: packed again, the same problem may give another
             plan.
@@ -233,5 +248,6 @@ class Packing:
     cost_micros_per_hour: int
     lower_bound_micros_per_hour: int
     candidate: str = ""
+    within_cap_micros_per_hour: int = 0
     fallback: str = ""
     cut_short: bool = False

@@ -10,6 +10,7 @@ from typing import Final
 from shared.model import labels as keys
 from shared.packing.packer import pack
 from shared.packing.problem import LIMIT, Packing
+from shared.planning.explanation import dollars
 from shared.planning.merge_launch_groups import merge_launch_groups
 from shared.planning.offerings.domain_assignment import DomainAssigner
 from shared.planning.offerings.pending_group import PendingGroup
@@ -147,7 +148,7 @@ def _pack_batch(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> No
         _charge(plan_state, lots)
         problem, ways = assemble(plan_state, lots, slots)
         packing = pack(problem, bounded=False)
-        plan_state.remark = plan_state.remark or packing.fallback
+        plan_state.remark = plan_state.remark or _remark(plan_state, packing)
         moved = _turned_away(plan_state, lots, packing)
         place_packed(plan_state, lots, ways, packing, runs)
         pod_groups = [
@@ -155,6 +156,20 @@ def _pack_batch(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> No
         ]
         if not pod_groups:
             return
+
+
+def _remark(plan_state: PlanState, packing: Packing) -> str:
+    """Return what is to be said of a packing, empty usually."""
+    if packing.fallback:
+        return f"a simpler plan was taken: {packing.fallback}"
+    within_cap = packing.within_cap_micros_per_hour
+    if not within_cap:
+        return ""
+    more = 100 * (within_cap / packing.cost_micros_per_hour - 1)
+    return (
+        f"nodes above max_node_vcpus {plan_state.settings.max_node_vcpus}: "
+        f"within it they would cost {dollars(within_cap)}/h, {more:.1f} % more"
+    )
 
 
 def _charge(plan_state: PlanState, lots: Sequence[Lot]) -> None:

@@ -34,7 +34,7 @@ class PlanState:
         loose: Nodes to be bought that got fewer pods than they were packed for.
         late: Whether a node opened after pods were admitted may have changed what counts for them.
         hosts_count: Whether a pod was admitted whose place a further empty host could make wrong.
-        remark: Why the packer took a simpler plan; empty where it did not.
+        remark: Why the packer took a simpler plan or nodes above the cap; empty where it did not.
     """
 
     launchables: OfferingIndex

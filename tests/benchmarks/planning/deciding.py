@@ -130,7 +130,7 @@ def main() -> None:
         f"broken: {dict(found.broken) or 'nothing'}",
     ]
     if plan.remark:
-        lines.append(f"a simpler plan was taken: {plan.remark}")
+        lines.append(plan.remark)
     sys.stdout.write("\n".join(lines) + "\n")
 
 

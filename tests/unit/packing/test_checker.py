@@ -100,6 +100,7 @@ CORRUPTIONS: dict[str, Callable[[Packing], Packing]] = {
     "the nodes cost": plan(cost_micros_per_hour=119_999),
     "the lower bound 120001": plan(lower_bound_micros_per_hour=120_001),
     "the lower bound -1": plan(lower_bound_micros_per_hour=-1),
+    "the cap on node size gave way to save 2400": plan(within_cap_micros_per_hour=122_400),
     "class 2: no limit is in the way": plan(unplaced=((2, 1, LIMIT),)),
     "class 2: 'tired' is no reason": plan(unplaced=((2, 1, "tired"),)),
 }

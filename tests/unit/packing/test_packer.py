@@ -6,7 +6,7 @@ from shared.model.resources import Resources
 from shared.packing import packer
 from shared.packing.checker import check
 from shared.packing.packer import pack
-from shared.packing.problem import LIMIT, NO_SHAPE, PackingSettings
+from shared.packing.problem import LIMIT, NO_SHAPE, PackingSettings, PodClass
 from shared.packing.search.first_fit import pack_simply
 from tests.unit.packing.packing_cases import (
     GIB,
@@ -158,6 +158,37 @@ def test_the_cap_on_node_size_holds_unless_a_pod_is_larger() -> None:
     assert "c.24xlarge" in names(large, good(large))
     too_large = problem([pod(97_000, 1, 1), pod(97_000, 1, 0)], settings=settings)
     assert good(too_large).unplaced == ((0, 1, NO_SHAPE),)
+
+
+SIZES = (
+    shape("one", 1_000_000, cores=96, gib=384),
+    shape("two", 1_500_000, cores=192, gib=768),
+)
+BY_DEFAULT = replace(PLAIN, max_node_vcpus=96)
+
+
+def test_the_cap_gives_way_by_default_where_it_costs_more_than_two_percent() -> None:
+    pods = [pod(64_000, 100, 12), pod(32_000, 100, 12)]
+    made = good(problem(pods, shapes=SIZES, settings=BY_DEFAULT))
+    assert (made.cost_micros_per_hour, made.within_cap_micros_per_hour) == (9_000_000, 12_000_000)
+    kept = good(problem(pods, shapes=SIZES, settings=replace(BY_DEFAULT, max_node_vcpus=97)))
+    assert (kept.cost_micros_per_hour, kept.within_cap_micros_per_hour) == (12_000_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("pods", "large"),
+    [
+        pytest.param([pod(90_000, 100, 3)], 1_970_000, id="costs little"),
+        pytest.param([pod(90_000, 100, 3)], 2_100_000, id="costs nothing"),
+        pytest.param([pod(9_000, 10, 3)], 1_100_000, id="few pods"),
+        pytest.param([pod(70_000, 10, 30), pod(71_000, 10, 30)], 2_100_000, id="no cheaper plan"),
+    ],
+)
+def test_the_cap_is_kept_where_it_costs_little(pods: list[PodClass], large: int) -> None:
+    sizes = (SIZES[0], shape("two", large, cores=192, gib=768))
+    made = good(problem(pods, shapes=sizes, settings=BY_DEFAULT))
+    assert set(names(problem(pods, shapes=sizes), made)) == {"one"}
+    assert made.within_cap_micros_per_hour == 0
 
 
 def test_limits_count_the_largest_option() -> None:

@@ -103,7 +103,7 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
           {decision.why_not_cheaper.map((line) => (
             <li key={line}>{line}</li>
           ))}
-          {decision.remark && <li>{`A simpler plan was taken: ${decision.remark}.`}</li>}
+          {decision.remark && <li>{`${decision.remark}.`}</li>}
         </ul>
       </section>
       <section>
