@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.pods import Scheduling
-from shared.model.plan import Plan
+from shared.model.plan import UNRECORDED, Plan
 from shared.model.provisioner import HASHED
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
@@ -101,7 +101,7 @@ def compressed(document: bytes) -> bytes:
 def to_plain(value: Any) -> Any:
     """Return a frozen value as plain JSON: dataclasses as objects, sets sorted, times as text.
 
-    Fields marked `HASHED` become their SHA-256 and length.
+    Fields marked `HASHED` become their SHA-256 and length, those marked `UNRECORDED` are left out.
     The result is to be read only: parts of it are kept for the next call.
     """
     kind: Any = type(value)
@@ -156,6 +156,7 @@ def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     return tuple(
         (field.name, _hashed if field.metadata == HASHED else to_plain)
         for field in dataclasses.fields(kind)
+        if field.metadata != UNRECORDED
     )
 
 

@@ -1,8 +1,12 @@
 """What one provisioning decision says: nodes to buy, places found, pods that fit nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from shared.model.ec2.launches import PlannedNode, PodRef
+
+# Of a field that records of decisions leave out: it is proved from what they hold.
+UNRECORDED: Final = {"recorded": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,9 @@ class Plan:
             acceptable to kube-scheduler at its moment, all nodes being there from the start.
         cost_micros_per_hour: Price of `nodes` at their cheapest options.
         lower_bound_micros_per_hour: No plan for the same pods can cost less; 0 until it is proved.
-        remark: Why a simpler plan than the best was taken, empty usually.
+        bound_is_close: Whether that is known to be within 1 % of what pods cost at least on whole
+            machines; not where the proof was stopped, or where free room takes part.
+        remark: Why a simpler plan than the best was taken, or nodes above the cap; empty usually.
         preferences: How far it keeps what pods prefer.
     """
 
@@ -73,6 +79,7 @@ class Plan:
     order: tuple[PodRef, ...] = ()
     cost_micros_per_hour: int = 0
     lower_bound_micros_per_hour: int = 0
+    bound_is_close: bool = field(default=False, metadata=UNRECORDED)
     remark: str = ""
     preferences: KeptPreferences = KeptPreferences()
 

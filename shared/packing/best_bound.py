@@ -1,9 +1,10 @@
 """The lower bound of a plan: the best that the bounds know, for given pods and free room."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacities, free_rooms, too_many
+from shared.packing.bound.least_cost import LeastCost
 from shared.packing.bound.resource_prices import ResourcePrices, find_prices, lower_bound
 from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import cover_exactly, is_small
@@ -12,18 +13,30 @@ from shared.packing.priced_problem import make_ground
 from shared.packing.problem import PackingProblem, PackingSettings
 from shared.packing.usable_capacity import amounts_of
 
-LOOSE: Final = 1.008  # of a plan's cost over the quick bound, above which the other is sought
+_LOOSE: Final = 1.008  # of a plan's cost over the quick bound, above which the other is sought
 _VERY_FEW_PODS: Final = 60
 _MOST_WORK: Final = 4_000  # kinds by classes, that several questions are worth
+# The programme over patterns has a row per class, and each step takes the square of its rows.
+_MOST_CLASSES: Final = 130
+# Where a node holds more pods than this, in the mean, resource prices say as much as patterns; of
+# few classes, where many nodes do.
+_DENSE: Final = 10
+_FEW_CLASSES: Final = 8
+_FINE: Final = 45
+_FEW_NODES: Final = 16
+# Microseconds that it may take, about: less than the plan.
+_STEPS: Final = 300_000
+_STEPS_PER_PAIR: Final = 200  # of a class and a kind
+_MOST_STEPS: Final = 5_000_000
 _BY_PRICE: Final = PackingSettings(
     node_fee_micros_per_hour=0, diversification_k_on_demand=1, diversification_k_spot=1
 )
 
 
-def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int:
-    """Return what any plan costs that places all pods of a problem, in micro-dollars per hour.
+def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> LeastCost:
+    """Return what any plan costs that places all pods of a problem.
 
-    Settings and limits do not count: it is a bound for plans by any settings. Rounded down.
+    Settings and limits do not count: it is a bound for plans by any settings.
 
     Args:
         problem: Pods that some plan places, who may run where, what is there already.
@@ -31,7 +44,7 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
         cost: What that plan costs.
     """
     if not cost:
-        return 0
+        return LeastCost(0, close=True)
     demand = read_demand(problem)
     everything = range(len(problem.shapes))
     amounts = amounts_of(problem.shapes, demand)
@@ -50,55 +63,71 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
         questions = [question for question in questions if question[0] != beyond]
         questions.append((beyond, NO_ROOM))
     asked = [
-        (some, find_prices(demand, some, plain, prices), free)
+        Question(demand, plain, some, find_prices(demand, some, plain, prices), free)
         for some, free in questions
         if any(some)
     ]
     # The bound that takes long is sought where the quick one says most; in all cases if it is fast.
-    ranked = sorted(
-        ((quick_bound(demand, plain, *entry), i) for i, entry in enumerate(asked)), reverse=True
-    )
-    best = 0
+    ranked = sorted(((quick_bound(question), i) for i, question in enumerate(asked)), reverse=True)
+    best = LeastCost(0)
     for number, (quick, i) in enumerate(ranked):
         best = max(best, quick)
         fast = not number or len(plain) * len(counts) <= _MOST_WORK
-        if fast and cost > quick * LOOSE:
-            best = max(best, close_bound(demand, plain, *asked[i]))
-    return min(best, cost)
+        if fast and is_loose(quick, cost):
+            best = max(best, close_bound(asked[i], cost))
+    # Beside free room, what is near the cost of pods is not known to be near that of plans.
+    return best._replace(close=best.close and not rooms).for_plan(cost)
 
 
-def quick_bound(
-    demand: Demand,
-    plain: Sequence[MachineKind],
-    counts: Sequence[int],
-    worth: ResourcePrices,
-    rooms: FreeCapacities,
-) -> int:
-    """Return what pods cost at least by true prices, in micro-dollars per hour; exact for few pods.
+class Question(NamedTuple):
+    """What a bound is asked: what pods cost at least by true prices.
 
-    Args:
+    Attributes:
         demand: The classes.
         plain: What can be bought, without kinds that others replace by true price.
         counts: Pods per class, all of them placed.
         worth: Resource prices by true price.
         rooms: Room that need not be bought.
     """
+
+    demand: Demand
+    plain: Sequence[MachineKind]
+    counts: Sequence[int]
+    worth: ResourcePrices
+    rooms: FreeCapacities
+
+
+def is_loose(bound: LeastCost, cost: int) -> bool:
+    """Return whether a closer bound is worth to be sought, for a plan of some price."""
+    return not bound.exact and cost > bound.micros_per_hour * _LOOSE
+
+
+def quick_bound(question: Question) -> LeastCost:
+    """Return what pods cost at least by resource prices; exact for few pods."""
+    demand, plain, counts, worth, rooms = question
     if not rooms and is_small(counts):
         priced = make_ground(demand, plain, worth, [kind.price for kind in plain])
         exact = cover_exactly(priced, counts)
         if exact is not None:
-            return priced.cost(exact)
-    return lower_bound(demand, counts, plain, worth, rooms=rooms)
+            return LeastCost(priced.cost(exact), close=True, exact=True)
+    return LeastCost(lower_bound(demand, counts, plain, worth, rooms=rooms))
 
 
-def close_bound(
-    demand: Demand,
-    plain: Sequence[MachineKind],
-    counts: Sequence[int],
-    worth: ResourcePrices,
-    rooms: FreeCapacities,
-) -> int:
-    """Return the bound that takes long, 0 where the quick one is as good; see `quick_bound`."""
+def close_bound(question: Question, cost: int, in_parts: int | None = None) -> LeastCost:
+    """Return the bounds that take long, 0 where the quick one is as good.
+
+    Args:
+        question: What is asked.
+        cost: What a plan costs: once a bound is near, no better one is sought.
+        in_parts: That from pods in parts, if it is known.
+    """
+    found = LeastCost(_in_parts(question) if in_parts is None else in_parts)
+    return max(found, _by_patterns(question)) if is_loose(found, cost) else found
+
+
+def _in_parts(question: Question) -> int:
+    """Return the bound from pods in parts."""
+    demand, plain, counts, worth, rooms = question
     if sum(counts) <= _VERY_FEW_PODS and not any(
         demand.extras[k] for k, count in enumerate(counts) if count
     ):
@@ -107,6 +136,21 @@ def close_bound(
 
     prices = [kind.price for kind in plain]
     return tighter_bound(demand, counts, plain, prices, mix=worth.mix, rooms=rooms)
+
+
+def _by_patterns(question: Question) -> LeastCost:
+    """Return the bound from patterns, 0 where they are too many or too fine."""
+    demand, plain, counts, worth, rooms = question
+    classes, pods = sum([1 for count in counts if count]), sum(counts)
+    nodes = sum([many for _, many in worth.mix])
+    few = classes <= _FEW_CLASSES
+    most_pods = max(nodes, _FEW_NODES) * _FINE if few else nodes * _DENSE
+    if classes > _MOST_CLASSES or pods > most_pods:
+        return LeastCost(0)
+    from shared.packing.bound.patterns import pattern_bound  # noqa: PLC0415 -- loaded if needed
+
+    most_steps = min(_STEPS + _STEPS_PER_PAIR * classes * len(plain), _MOST_STEPS)
+    return pattern_bound(demand, counts, plain, worth.mix, rooms, most_steps)
 
 
 def housed(counts: Sequence[int], demand: Demand, kinds: Sequence[MachineKind]) -> list[int]:

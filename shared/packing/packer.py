@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.packing.best_bound import LOOSE, close_bound, housed, quick_bound
+from shared.packing.best_bound import Question, close_bound, housed, is_loose, quick_bound
 from shared.packing.bound.free_capacity import free_rooms
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.checker import check
@@ -155,7 +155,8 @@ def _quick_bound(problem: PackingProblem) -> int:
     plain = front([kind._replace(planning_price=kind.price) for kind in kinds], {})
     counts = housed([pod_class.count for pod_class in problem.classes], demand, plain)
     worth = find_prices(demand, counts, plain, [kind.price for kind in plain])
-    return quick_bound(demand, plain, counts, worth, free_rooms(problem, demand, counts))
+    rooms = free_rooms(problem, demand, counts)
+    return quick_bound(Question(demand, plain, counts, worth, rooms)).micros_per_hour
 
 
 def _bounded(most: int, usual: int) -> int:
@@ -203,11 +204,11 @@ def plan(
         worth, tight = find_prices(demand, counts, plain, prices), None
     if rooms or placed != counts:
         tight = None
-    bound = quick_bound(demand, plain, asked, worth, rooms)
-    if cost > bound * LOOSE:
-        close = close_bound(demand, plain, asked, worth, rooms) if tight is None else tight
-        bound = max(bound, close)
-    return replace(packing, lower_bound_micros_per_hour=min(bound, cost))
+    question = Question(demand, plain, asked, worth, rooms)
+    bound = quick_bound(question)
+    if is_loose(bound, cost):
+        bound = max(bound, close_bound(question, cost, tight))
+    return replace(packing, lower_bound_micros_per_hour=bound.for_plan(cost).micros_per_hour)
 
 
 def _or_simple(problem: PackingProblem, packing: Packing, allowed: frozenset[int]) -> Packing:

@@ -13,6 +13,7 @@ from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.best_bound import least_cost
+from shared.packing.bound.least_cost import LeastCost
 from shared.packing.problem import PackingProblem, PackingSettings
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.initial_state import asking, initial_state
@@ -39,7 +40,7 @@ def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
         plan: Any plan for it.
     """
     if not plan.cost_micros_per_hour:
-        return dataclasses.replace(plan, lower_bound_micros_per_hour=0)
+        return dataclasses.replace(plan, lower_bound_micros_per_hour=0, bound_is_close=True)
     aside = {left.pod.uid for left in plan.unschedulable if SET_ASIDE in left.reasons}
     waiting = [
         pod for pod in asking(snapshot) if pod.uid not in aside and not pod.scheduling.refusals
@@ -47,10 +48,13 @@ def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
     plan_state = initial_state(
         snapshot, waiting, PackingSettings(), Work(sys.maxsize), weighed=frozenset()
     )
-    return dataclasses.replace(plan, lower_bound_micros_per_hour=_bound(plan_state, plan))
+    found = _bound(plan_state, plan)
+    return dataclasses.replace(
+        plan, lower_bound_micros_per_hour=found.micros_per_hour, bound_is_close=found.close
+    )
 
 
-def _bound(plan_state: PlanState, plan: Plan) -> int:
+def _bound(plan_state: PlanState, plan: Plan) -> LeastCost:
     in_order = not plan_state.limits and not any(
         _is_led(pod_group) for pod_group in plan_state.pod_groups
     )

@@ -26,9 +26,10 @@ some of them interpolated. Types: c, m and r of more than the second generation,
 on demand ({types} types; `constr` adds arm64, `gpumix` machines with Nvidia GPUs), daemons of 280m
 cpu, 320 MiB and 4 pods on each node.
 
-* **bound**: no plan can cost less; printed by the planner with each plan. For `topo` it keeps of
-  all rules only those that keep pods apart on hosts; for streams it is the bound of all pods at
-  once. **gap**: percent over it.
+* **bound**: no plan can cost less; printed by the planner with each plan, from prices of resources,
+  and where that leaves more than 0.8 %, from [patterns](plan.md#the-lower-bound). For `topo` it
+  keeps of all rules only those that keep pods apart on hosts; for streams it is the bound of all
+  pods at once. **gap**: percent over it.
 * **ms**: CPU time on one core, the plan's checker included; median of up to nine runs. For streams:
   of one batch, in the mean. Cold rows: the whole process, from the interpreter's start; the first
   two without site-packages, the command as people start it.

@@ -83,7 +83,7 @@ def test_no_packing_of_the_same_pods_costs_less_than_the_bound(asked: PackingPro
     for node in made.nodes:
         for k, n in node.contents:
             bought[k] += n
-    bound = least_cost(question, bought, made.cost_micros_per_hour)
+    bound = least_cost(question, bought, made.cost_micros_per_hour).micros_per_hour
     assert made.lower_bound_micros_per_hour == 0 or bound <= made.cost_micros_per_hour
     for settings in OTHERS:
         other = pack(replace(question, settings=settings, seed=9))

@@ -50,7 +50,7 @@ def tighter_bound(
     asking = [k for k, count in enumerate(counts) if count]
     if _too_many_proportions(demand, asking):
         return 0
-    fits: Mapping[int, int] = {k: _fits(demand, k, kinds) for k in asking}
+    fits: Mapping[int, int] = {k: kinds_that_fit(demand, k, kinds) for k in asking}
     present = [k for k, mask in fits.items() if mask]
     clusters = _clusters(demand, present, fits)
     if not clusters:
@@ -95,7 +95,8 @@ def tighter_bound(
     return beyond_rooms(values, counts, rooms, room_worth) // _SCALE
 
 
-def _fits(demand: Demand, k: int, kinds: Sequence[MachineKind]) -> int:
+def kinds_that_fit(demand: Demand, k: int, kinds: Sequence[MachineKind]) -> int:
+    """Return the kinds that hold one pod of a class, as a mask."""
     needs, signature = demand.amounts(k), demand.signature[k]
     mask = 0
     for t, kind in enumerate(kinds):

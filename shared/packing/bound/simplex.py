@@ -1,6 +1,7 @@
 """The step of the simplex method that all linear programmes here share, and a small programme."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Final
 
 _TINY: Final = 1e-11
@@ -8,38 +9,90 @@ _MOST_STEPS: Final = 60  # rounding can make the method turn in circles
 
 
 def best_mix(
-    values: Sequence[float], columns: Sequence[Sequence[float]], room: Sequence[float]
+    values: Sequence[float],
+    columns: Sequence[Sequence[float]],
+    room: Sequence[float],
+    most: Sequence[float] = (),
 ) -> tuple[list[tuple[int, float]], list[float]]:
-    """Return the best fractions, and what one unit of each row is worth: maximise v a, R a <= c.
+    """Return the best fractions, and what one unit of each row is worth.
 
-    Starts with everything unused; the inverse of the basis is kept in full, as there are few rows.
+    Maximises v a where R a <= c and a <= m. Starts with everything unused; the inverse of the
+    basis is kept in full, as there are few rows.
 
     Args:
         values: Worth per column.
         columns: Per column, what it takes of each row.
         room: What there is of each row, at least zero.
+        most: Of each column; empty for any amount. Where given, the solution is exact if a column
+            without worth stands for what is left over of each row.
     """
     size = len(room)
+    tops = most or [inf] * len(values)
     inverse = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
     levels = [float(amount) for amount in room]
     basis = [-1] * size
     duals = [0.0] * size
-    for _ in range(_MOST_STEPS):
+    full: set[int] = set()  # columns outside of the basis of which all is used
+    for _ in range(_MOST_STEPS + len(most)):
         gains = _gains(values, columns, duals)
+        if full:
+            gains = [-gain if j in full else gain for j, gain in enumerate(gains)]
         entering = max(range(len(gains)), key=gains.__getitem__, default=-1)
         if entering < 0 or gains[entering] <= 1e-9 * max(values):
             break
-        leaving = enter(inverse, levels, list(enumerate(columns[entering])))
-        if leaving < 0:
+        step = _times(inverse, list(enumerate(columns[entering])))
+        sign = -1.0 if entering in full else 1.0
+        change = [sign * amount for amount in step]
+        ends = [tops[j] if j >= 0 else inf for j in basis]
+        leaving, part = _first_to_leave(levels, change, ends)
+        if min(part, tops[entering]) == inf:
             break
+        if leaving < 0 or tops[entering] < part:
+            _move(levels, change, tops[entering])
+            full ^= {entering}
+            continue
+        _move(levels, change, part)
+        levels[leaving] = tops[entering] - part if entering in full else part
+        if change[leaving] < 0.0:
+            full.add(basis[leaving])
+        full.discard(entering)
         basis[leaving] = entering
+        _pivot(inverse, step, leaving)
         worth = [values[j] if j >= 0 else 0.0 for j in basis]
         duals = [
-            max(sum([w * row[j] for w, row in zip(worth, inverse, strict=True)]), 0.0)
-            for j in range(size)
+            sum([w * row[j] for w, row in zip(worth, inverse, strict=True)]) for j in range(size)
         ]
+        if not most:
+            duals = [max(dual, 0.0) for dual in duals]
     mix = [(j, level) for j, level in zip(basis, levels, strict=True) if j >= 0 and level > 0.0]
-    return sorted(mix), duals
+    return sorted([*mix, *[(j, tops[j]) for j in full]]), [max(dual, 0.0) for dual in duals]
+
+
+def _first_to_leave(
+    levels: Sequence[float], change: Sequence[float], ends: Sequence[float]
+) -> tuple[int, float]:
+    """Return the row whose level reaches 0 or its end first, -1 for none, and after how much."""
+    leaving, least = -1, inf
+    for i, amount in enumerate(change):
+        if amount > _TINY:
+            part = levels[i] / amount
+        elif amount < -_TINY:
+            part = (ends[i] - levels[i]) / -amount
+        else:
+            continue
+        if part < least:
+            leaving, least = i, part
+    return leaving, least
+
+
+def _move(levels: list[float], change: Sequence[float], part: float) -> None:
+    for i, amount in enumerate(change):
+        if amount:
+            levels[i] -= amount * part
+
+
+def _times(inverse: Sequence[Sequence[float]], column: Sequence[tuple[int, float]]) -> list[float]:
+    return [sum([row[j] * amount for j, amount in column]) for row in inverse]
 
 
 def _gains(
@@ -72,23 +125,22 @@ def enter(
         levels: How much there is of each column in the basis; changed.
         column: (row, amount), each row at most once.
     """
-    step = [sum([row[j] * amount for j, amount in column]) for row in inverse]
+    step = _times(inverse, column)
     leaving, least = -1, 0.0
     for i, amount in enumerate(step):
         if amount > _TINY and (leaving < 0 or levels[i] / amount < least):
             leaving, least = i, levels[i] / amount
     if leaving >= 0:
-        _pivot(inverse, levels, step, leaving)
+        _move(levels, step, least)
+        levels[leaving] = least
+        _pivot(inverse, step, leaving)
     return leaving
 
 
-def _pivot(
-    inverse: list[list[float]], levels: list[float], step: Sequence[float], leaving: int
-) -> None:
+def _pivot(inverse: list[list[float]], step: Sequence[float], leaving: int) -> None:
     factor = step[leaving]
     row = [value / factor for value in inverse[leaving]]
     inverse[leaving] = row
-    levels[leaving] /= factor
     some = [(j, value) for j, value in enumerate(row) if value]
     few = len(some) * 3 < len(row)
     for i, amount in enumerate(step):
@@ -100,4 +152,3 @@ def _pivot(
                     changed[j] -= amount * value
             else:
                 inverse[i] = [a - amount * b for a, b in zip(inverse[i], row, strict=True)]
-            levels[i] -= amount * levels[leaving]

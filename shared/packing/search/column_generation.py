@@ -2,20 +2,13 @@
 
 Where a node holds a few pods only, resource prices say too little: a pod that leaves a useless
 rest costs more than its cpu and memory. Here every class has a price of its own, the dual value of
-
-    minimise  sum price(p) x(p)   subject to  sum of p's pods of class k times x(p) >= count(k)
-
-over patterns p, each a kind and a load. Patterns are found as needed: a load that is worth more
-than its kind costs enters the basis (column generation by the revised simplex method; Source:
-Gilmore and Gomory, "A linear programming approach to the cutting-stock problem", Operations
-Research 9, 1961). Loads come from a heuristic, so the programme is not a bound.
+the programme of `bound.pattern_basis`. Loads come from a heuristic, so its value is not a bound.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-from shared.packing.bound.simplex import enter
+from shared.packing.bound.pattern_basis import PatternBasis, first_basis
 from shared.packing.priced_problem import Contents, Planned, PricedProblem
 from shared.packing.search.budget import SearchBudget
 from shared.packing.search.node_load import best_load
@@ -36,29 +29,6 @@ _REST: Final = 0.05
 _MANY_CLASSES: Final = 80
 _FEW: Final = 0.125
 _LEAST_LEFT: Final = 0.5
-
-
-@dataclass(slots=True)
-class _Basis:
-    """Patterns in use, one per class, the inverse of their matrix, and what classes are worth."""
-
-    inverse: list[list[float]]
-    levels: list[float]
-    patterns: list[tuple[int, dict[int, int]]]
-    values: list[float]
-    rows: dict[int, int] = field(default_factory=dict)
-
-    def enter(self, kind: int, taken: dict[int, int], gain: float) -> None:
-        """Bring a pattern in; `gain` is its price less its worth, below zero."""
-        sign = -1 if kind < 0 else 1  # surplus takes pods away
-        column = [(self.rows[k], sign * n) for k, n in taken.items()]
-        leaving = enter(self.inverse, self.levels, column)
-        if leaving < 0:
-            return
-        self.patterns[leaving] = (kind, taken)
-        change = self.inverse[leaving]
-        for k, place in self.rows.items():
-            self.values[k] += gain * change[place]
 
 
 def plan_by_patterns(
@@ -124,7 +94,7 @@ def _few_first(priced: PricedProblem, left: list[int]) -> list[Planned]:
     return plan
 
 
-def _take(priced: PricedProblem, left: list[int], basis: _Basis) -> list[Planned]:
+def _take(priced: PricedProblem, left: list[int], basis: PatternBasis) -> list[Planned]:
     """Return nodes of the patterns in the basis; takes their pods off `left`."""
     plan: list[Planned] = []
     parts = []
@@ -151,7 +121,7 @@ def _take(priced: PricedProblem, left: list[int], basis: _Basis) -> list[Planned
 def _reuse(
     priced: PricedProblem,
     counts: Sequence[int],
-    basis: _Basis,
+    basis: PatternBasis,
     pool: Iterable[tuple[int, Contents]],
 ) -> None:
     """Bring known patterns in, those worth most for their price first."""
@@ -164,32 +134,13 @@ def _reuse(
             break
         kind, load = usable[best]
         basis.enter(kind, dict(load), prices[kind] * (1 - ratios[best]))
-        _drop_surplus(priced, basis)
+        basis.drop_surplus(min(priced.prices))
 
 
-def _drop_surplus(priced: PricedProblem, basis: _Basis) -> None:
-    """Let surplus in where one more pod of a class would lower the price."""
-    least = -1e-6 * min(priced.prices)
-    for _ in basis.rows:
-        worst = min(basis.rows, key=lambda k: (basis.values[k], k))
-        if basis.values[worst] >= least:
-            break
-        basis.enter(-1, {worst: 1}, basis.values[worst])
-
-
-def _start(priced: PricedProblem, counts: Sequence[int]) -> _Basis:
+def _start(priced: PricedProblem, counts: Sequence[int]) -> PatternBasis:
     """Return a first basis: each class alone on the kind that is cheapest for it."""
     present = [k for k, count in enumerate(counts) if count]
-    inverse = [[0.0] * len(present) for _ in present]
-    values = [0.0] * len(counts)
-    levels, patterns = [], []
-    for row, k in enumerate(present):
-        price, kind, n = min(_alone(priced, k, counts[k]))
-        inverse[row][row] = 1.0 / n
-        values[k] = price
-        levels.append(counts[k] / n)
-        patterns.append((kind, {k: n}))
-    return _Basis(inverse, levels, patterns, values, {k: row for row, k in enumerate(present)})
+    return first_basis(counts, {k: min(_alone(priced, k, counts[k])) for k in present})
 
 
 def _alone(priced: PricedProblem, k: int, count: int) -> list[tuple[float, int, int]]:
@@ -207,7 +158,7 @@ def _alone(priced: PricedProblem, k: int, count: int) -> list[tuple[float, int, 
 def _improve(
     priced: PricedProblem,
     counts: Sequence[int],
-    basis: _Basis,
+    basis: PatternBasis,
     budget: int,
     search_budget: SearchBudget,
 ) -> None:
@@ -227,7 +178,7 @@ def _improve(
         if load.worth > priced.prices[kind] * (1 + 1e-6):
             idle = 0
             basis.enter(kind, load.taken, priced.prices[kind] - load.worth)
-            _drop_surplus(priced, basis)
+            basis.drop_surplus(min(priced.prices))
 
 
 def _good_kinds(priced: PricedProblem, counts: Sequence[int]) -> list[int]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from shared.packing import best_bound
 from shared.packing.best_bound import least_cost
-from shared.packing.bound import free_capacity, per_kind
+from shared.packing.bound import free_capacity, listed_loads, per_kind, whole_loads
 from shared.packing.bound.simplex import best_mix
 from shared.packing.problem import PackingProblem
 from tests.unit.packing.packing_cases import SHAPES, amounts, good, pod, problem, shape
@@ -19,7 +21,8 @@ def least(asked: PackingProblem) -> tuple[int, int]:
     for node in made.nodes:
         for k, n in node.contents:
             bought[k] += n
-    return least_cost(asked, bought, made.cost_micros_per_hour), made.cost_micros_per_hour
+    cost = made.cost_micros_per_hour
+    return least_cost(asked, bought, cost).micros_per_hour, cost
 
 
 def test_room_for_one_class_takes_nothing_off_the_worth_of_another() -> None:
@@ -33,8 +36,8 @@ def test_room_for_one_class_takes_nothing_off_the_worth_of_another() -> None:
 def test_where_there_is_room_for_all_nothing_need_be_bought() -> None:
     rooms = (amounts(64_000, 512, 110),)
     asked = problem([pod(3000, 12, 2)], bins=rooms, compatible_bins=(1,))
-    assert least_cost(asked, [2], 99) == 0
-    assert least_cost(asked, [0], 0) == 0
+    assert least_cost(asked, [2], 99) == (0, False, False)
+    assert least_cost(asked, [0], 0) == (0, True, False)
 
 
 def test_too_many_rooms_to_look_at_one_by_one_count_by_their_amounts(
@@ -53,16 +56,25 @@ def test_too_many_rooms_to_look_at_one_by_one_count_by_their_amounts(
     assert 0.9 * cost < roughly <= closely <= cost
 
 
-def test_of_many_resources_the_scarce_ones_are_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", [per_kind, whole_loads])
+def test_of_many_resources_the_scarce_ones_are_priced(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = []
 
     def counted(
-        values: Sequence[float], columns: Sequence[Sequence[float]], room: Sequence[float]
+        values: Sequence[float],
+        columns: Sequence[Sequence[float]],
+        room: Sequence[float],
+        most: Sequence[float] = (),
     ) -> tuple[list[tuple[int, float]], list[float]]:
         rows.append(len(room))
-        return best_mix(values, columns, room)
+        return best_mix(values, columns, room, most)
 
-    monkeypatch.setattr(per_kind, "best_mix", counted)
+    monkeypatch.setattr(module, "best_mix", counted)
+    if module is per_kind:
+        monkeypatch.setattr(best_bound, "_MOST_CLASSES", 0)
+    monkeypatch.setattr(listed_loads, "_MOST_LOADS", 0)
     ports: dict[str, Any] = {f"port_{number}": 1 for number in range(60)}
     shapes = [
         shape("small", 90_000, cores=2, gib=8, **ports),

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from shared.packing.bound.pattern_basis import PatternBasis
 from shared.packing.checker import check
 from shared.packing.packer import pack
 from shared.packing.problem import Packing, PackingProblem
@@ -93,16 +94,16 @@ def test_several_rounds_use_what_earlier_ones_found(monkeypatch: pytest.MonkeyPa
 
 def test_surplus_that_no_pattern_makes_room_for_is_left_alone() -> None:
     priced, _ = ground_of(problem(COARSE[:1], shapes=SMALL))
-    basis = column_generation._Basis([[1.0]], [2.0], [(0, {0: 1})], [-5.0], {0: 0})
-    column_generation._drop_surplus(priced, basis)
+    basis = PatternBasis([[1.0]], [2.0], [(0, {0: 1})], [-5.0], {0: 0})
+    basis.drop_surplus(min(priced.prices))
     assert basis.values == [-5.0]
 
 
 def test_a_basis_that_cannot_take_a_pattern_stays_as_it_is() -> None:
-    basis = column_generation._Basis([[1.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
+    basis = PatternBasis([[1.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
     basis.enter(-1, {0: 0}, 0.0)
     assert basis.patterns == [(-1, {0: 0})] or basis.levels == [2.0]
-    flat = column_generation._Basis([[0.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
+    flat = PatternBasis([[0.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
     flat.enter(0, {0: 1}, -1.0)
     assert flat.patterns == [(0, {0: 1})]
 

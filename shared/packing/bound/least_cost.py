@@ -1,0 +1,30 @@
+"""What a bound says."""
+
+from typing import Final, NamedTuple
+
+_CLOSE: Final = 1.01
+
+
+class LeastCost(NamedTuple):
+    """What any plan for some pods costs.
+
+    Attributes:
+        micros_per_hour: Rounded down.
+        close: Whether that is known to be within 1 % of the programme over all patterns, or of the
+            plan that was asked about.
+        exact: Whether there is a plan at that price.
+    """
+
+    micros_per_hour: int
+    close: bool = False
+    exact: bool = False
+
+    def for_plan(self, cost: int) -> "LeastCost":
+        """Return it for a plan: at most what that costs, and close where it is near."""
+        least = self.micros_per_hour
+        return LeastCost(min(least, cost), self.close or is_close(least, cost))
+
+
+def is_close(least: float, cost: float) -> bool:
+    """Return whether a bound is within 1 % of a price."""
+    return cost <= least * _CLOSE
