@@ -158,10 +158,11 @@ def _totals(plan: Plan) -> str:
     if not (new or placed or plan.unschedulable):
         return "no pod waits for capacity: nothing to buy"
     there = f", {counted(placed, 'pod')} on nodes that are there" if placed else ""
+    bound = plan.lower_bound_micros_per_hour
+    proved = f", lower bound {dollars(bound)}/h" if bound or not plan.nodes else ""
     return (
         f"{counted(len(plan.nodes), 'new node')} for {counted(new, 'pod')}{there}: "
-        f"{dollars(plan.cost_micros_per_hour)}/h, lower bound "
-        f"{dollars(plan.lower_bound_micros_per_hour)}/h, {gap(plan)}"
+        f"{dollars(plan.cost_micros_per_hour)}/h{proved}, {gap(plan)}"
     )
 
 

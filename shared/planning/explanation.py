@@ -83,9 +83,24 @@ def dollars(micros: int) -> str:
 
 def gap(plan: Plan) -> str:
     """Return how far the cost may be above the cheapest possible, as people read it."""
-    if plan.cost_micros_per_hour and not plan.lower_bound_micros_per_hour:
-        return "gap unknown"
-    return f"gap {plan.gap_percent:.2f} %"
+    bound = plan.lower_bound_micros_per_hour
+    known = bound or not plan.cost_micros_per_hour
+    return gap_in_words(plan.gap_percent, proved=bool(known), close=plan.bound_is_close)
+
+
+def gap_in_words(percent: float, *, proved: bool, close: bool) -> str:
+    """Return how far a price may be above the cheapest possible, as people read it.
+
+    Args:
+        percent: By how much it is above what is proved.
+        proved: Whether anything is.
+        close: Whether that is known to be near what pods cost at least (`Plan.bound_is_close`).
+    """
+    if not proved:
+        return "nothing proved: nodes that are there may have room"
+    if close:
+        return f"gap {percent:.2f} %"
+    return f"at most {percent:.2f} % above what is proved"
 
 
 def counted(number: int, thing: str) -> str:

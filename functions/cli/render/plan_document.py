@@ -34,6 +34,7 @@ def plan_document(plan: Plan, elapsed_ms: float) -> dict[str, Any]:
         ],
         "cost_micros_per_hour": plan.cost_micros_per_hour,
         "lower_bound_micros_per_hour": plan.lower_bound_micros_per_hour,
+        "bound_is_close": plan.bound_is_close,
         "preferences": {
             "stated": plan.preferences.stated,
             "kept": plan.preferences.kept,

@@ -19,7 +19,7 @@ _FIRST_LOOK: Final = timedelta(days=1)
 _LATE: Final = timedelta(minutes=5)
 # What the list of decisions shows of each; the rest is sent when one is opened.
 _SUMMARY: Final = (
-    *("id", "at", "cause", "cost", "bound", "gap_percent", "pods", "remove"),
+    *("id", "at", "cause", "cost", "bound", "gap_percent", "bound_is_close", "pods", "remove"),
     *("nodes", "placed", "unplaced"),
 )
 

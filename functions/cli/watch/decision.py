@@ -47,6 +47,7 @@ def read_decision(key: str, content: bytes, base: bytes = b"") -> dict[str, Any]
         "cost": plan.cost_micros_per_hour,
         "bound": plan.lower_bound_micros_per_hour,
         "gap_percent": round(plan.gap_percent, 2),
+        "bound_is_close": plan.bound_is_close,
         "pods": placed,
         "placed": [
             {"node": placement.node, "count": len(placement.pods)} for placement in plan.placements
@@ -158,7 +159,9 @@ def _why_not_cheaper(decision: Decision, plan: Plan) -> Iterator[str]:
     if not cost:
         yield "It buys nothing: what waits fits on nodes that are there."
         return
-    if cost == bound:
+    if not bound:
+        yield "Nothing is proved: nodes that are there may have room for these pods."
+    elif cost == bound:
         yield "It is proved to be the cheapest: no plan that places these pods costs less."
     else:
         yield (

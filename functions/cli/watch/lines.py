@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from functions.cli.watch.view import GOING, LAUNCHING
-from shared.planning.explanation import counted
+from shared.planning.explanation import counted, gap_in_words
 
 _MICROS: Final = 1_000_000
 _NAMED: Final = 2
@@ -73,10 +73,13 @@ def decided(made: Mapping[str, Any]) -> str:
     if made["nodes"]:
         kinds = ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in made["nodes"])
         count = sum(row[0] for row in made["nodes"])
+        gap = gap_in_words(
+            made["gap_percent"], proved=made["bound"] > 0, close=made["bound_is_close"]
+        )
+        bound = f", bound {_dollars(made['bound'])}/h" if made["bound"] else ""
         did.append(
             f"buys {counted(count, 'node')} for {counted(made['pods'], 'pod')}: {kinds}; "
-            f"{_dollars(made['cost'])}/h, bound {_dollars(made['bound'])}/h, "
-            f"gap {made['gap_percent']:.1f} %"
+            f"{_dollars(made['cost'])}/h{bound}, {gap}"
         )
     if made["remove"]:
         did.append(f"replaces {counted(len(made['remove']), 'node')}: {_names(made['remove'])}")

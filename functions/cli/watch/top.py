@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from functions.cli.watch.view import GOING, LAUNCHING, NOT_READY
-from shared.planning.explanation import counted
+from shared.planning.explanation import counted, gap_in_words
 
 _MICROS: Final = 1_000_000
 _GIB: Final = 2**30
@@ -219,8 +219,12 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
         table.add_column(no_wrap=not can_be_cut)
     for decision in decisions:
         bought = ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in decision["nodes"])
-        gap = f", gap {decision['gap_percent']:.2f} %" if decision["bound"] else ""
-        cost = f"{_dollars(decision['cost'])}/h{gap}" if decision["nodes"] else ""
+        gap = gap_in_words(
+            decision["gap_percent"],
+            proved=decision["bound"] > 0,
+            close=decision["bound_is_close"],
+        )
+        cost = f"{_dollars(decision['cost'])}/h, {gap}" if decision["nodes"] else ""
         cause, did = plain(decision["cause"]), plain(bought or "buys nothing")
         for cut in (cause, did):
             cut.no_wrap, cut.overflow = True, "ellipsis"

@@ -146,8 +146,8 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
     table.add_row(
         "plans",
         f"{report['plans']} for waiting pods, ${report['plan_dollars_per_hour']:.4f}/h; no plan "
-        f"can cost less than ${report['lower_bound_dollars_per_hour']:.4f}/h: gap "
-        f"{report['gap_percent']:.1f} %; {report['changes']} that replace nodes",
+        f"can cost less than ${report['lower_bound_dollars_per_hour']:.4f}/h: at most "
+        f"{report['gap_percent']:.1f} % above that; {report['changes']} that replace nodes",
     )
     stages = report["seconds_by_stage"]
     table.add_row(

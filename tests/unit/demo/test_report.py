@@ -127,7 +127,7 @@ def test_the_summary_shows_pods_nodes_types_money_bound_and_stages() -> None:
         "1 × m5.2xlarge, 3 × m5.large",
         "4 × spot",
         "$0.2710/h",
-        "1 for waiting pods, $0.2710/h; no plan can cost less than $0.2000/h: gap 35.5 %; 2 that",
+        "1 for waiting pods, $0.2710/h; no plan can cost less than $0.2000/h: at most 35.5 % above",
         "seen 1.5 → event ? → batch 1.5",
         "prices of 2025-03-02",
         "✓ scale it [up] (9.5 s): 4 nodes, $0.2710/h",

@@ -41,6 +41,7 @@ def test_the_document_of_an_empty_plan_has_every_key() -> None:
         "unschedulable": [],
         "cost_micros_per_hour": 0,
         "lower_bound_micros_per_hour": 0,
+        "bound_is_close": False,
         "preferences": {"stated": 0, "kept": 0, "rest_micros_per_hour": 0},
         "elapsed_ms": 1.235,
     }

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 from functions.cli.render.svg_plan import draw
@@ -76,11 +77,12 @@ def test_an_empty_plan_is_a_picture_too() -> None:
 def test_without_a_bound_the_gap_is_not_known() -> None:
     pod = make.pod()
     bought = Plan(nodes=(make.planned(pod),), cost_micros_per_hour=7)
-    assert gap(bought) == "gap unknown"
-    assert "gap unknown" in told(draw(make.snapshot(pod), bought, "c"))
-    assert gap(Plan()) == "gap 0.00 %"
+    assert gap(bought) == "nothing proved: nodes that are there may have room"
+    assert "nothing proved" in told(draw(make.snapshot(pod), bought, "c"))
+    assert gap(Plan(bound_is_close=True)) == "gap 0.00 %"
     priced = Plan(cost_micros_per_hour=3, lower_bound_micros_per_hour=2)
-    assert gap(priced) == "gap 50.00 %"
+    assert gap(priced) == "at most 50.00 % above what is proved"
+    assert gap(replace(priced, bound_is_close=True)) == "gap 50.00 %"
 
 
 def test_an_explanation_knows_promised_pods_and_provisioners_without_place() -> None:

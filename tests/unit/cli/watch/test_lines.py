@@ -32,6 +32,7 @@ def made(plan: str, **more: Any) -> dict[str, Any]:
         "cost": 271_000,
         "bound": 270_000,
         "gap_percent": 0.37,
+        "bound_is_close": True,
         "pods": 10,
         "remove": [],
         "nodes": [[3, "m5.large", "spot"], [1, "m5.2xlarge", "spot"]],
@@ -44,8 +45,13 @@ def made(plan: str, **more: Any) -> dict[str, Any]:
 def test_decision_is_one_line_with_what_was_bought_dollars_gap_and_cause() -> None:
     assert decided(made("a")) == (
         "buys 4 nodes for 10 pods: 3 × m5.large spot, 1 × m5.2xlarge spot; "
-        "$0.2710/h, bound $0.2700/h, gap 0.4 %; 10 pods wait for capacity"
+        "$0.2710/h, bound $0.2700/h, gap 0.37 %; 10 pods wait for capacity"
     )
+
+
+def test_without_a_bound_no_gap_is_told() -> None:
+    told = decided(made("a", bound=0, gap_percent=0.0, bound_is_close=False))
+    assert "$0.2710/h, nothing proved: nodes that are there may have room; 10 pods" in told
 
 
 @pytest.mark.parametrize(
@@ -129,4 +135,4 @@ def test_lines_are_printed_as_they_come_without_commands_for_the_terminal(
     monkeypatch.setattr(commands, "_LINES_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         commands._print_lines(Turns(whole(decisions=(made("a", cause="\x1b[2J"),))))  # type: ignore[arg-type]
-    assert capsys.readouterr().out.endswith("gap 0.4 %; ?[2J\n")
+    assert capsys.readouterr().out.endswith("gap 0.37 %; ?[2J\n")

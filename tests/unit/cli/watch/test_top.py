@@ -76,7 +76,7 @@ def test_type_and_price_are_whole_on_a_narrow_terminal(columns: int) -> None:
     decision = {
         "id": "p1", "at": NOW.isoformat(), "cause": "500 pods wait for capacity",
         "nodes": [[12, "m5.2xlarge", "spot"], [3, "c5.4xlarge", "on-demand"]], "cost": 640_000,
-        "bound": 600_000, "gap_percent": 6.67,
+        "bound": 600_000, "gap_percent": 6.67, "bound_is_close": True,
     }  # fmt: skip
     lines = drawn(
         whole(**board.whole().to_plain(), decisions=[decision]), columns=columns
@@ -100,6 +100,7 @@ def test_decisions_are_told_in_a_line_each() -> None:
     decision = {
         "id": "p1", "at": (NOW + timedelta(hours=1)).isoformat(), "cause": "5 pods wait",
         "nodes": [[2, "m5.large", "spot"]], "cost": 64_000, "bound": 60_000, "gap_percent": 6.67,
+        "bound_is_close": True,
     }  # fmt: skip
     nothing = {**decision, "id": "p2", "nodes": []}
     text = drawn(whole(decisions=[decision, nothing]))

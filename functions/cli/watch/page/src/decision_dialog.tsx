@@ -58,11 +58,11 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
           <dt>at least</dt>
           <dd>
             <b>{decision.bound ? `${dollars(decision.bound)}/h` : "–"}</b>
-            <span>{decision.bound ? "proved" : "nothing is bought"}</span>
+            <span>{decision.bound ? "proved" : decision.cost ? "nothing proved" : "nothing is bought"}</span>
           </dd>
         </div>
         <div class="figure">
-          <dt>gap</dt>
+          <dt>{decision.bound_is_close ? "gap" : "at most above"}</dt>
           <dd>
             <b>{decision.bound ? `${decision.gap_percent.toFixed(2)} %` : "–"}</b>
             <span>{decision.bound ? gapText(decision) : ""}</span>

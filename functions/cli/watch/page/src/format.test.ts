@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Colours, DAEMONS, legend } from "./colours";
-import { age, announcement, bigDollars, cores, counted, described, dollars, gib, share, stateOf } from "./format";
+import { age, announcement, bigDollars, cores, counted, described, dollars, gap, gib, share, stateOf } from "./format";
 import { bought } from "./panels";
 import { node, totals } from "./sample";
 
@@ -55,8 +55,14 @@ test("the legend has the largest workload first", () => {
   ]);
 });
 
+test("a gap is told only where the bound is close", () => {
+  expect(gap({ bound: 100, gap_percent: 0.374, bound_is_close: true })).toBe("gap 0.37 %");
+  expect(gap({ bound: 100, gap_percent: 28, bound_is_close: false })).toBe("at most 28.00 % above what is proved");
+  expect(gap({ bound: 0, gap_percent: 0, bound_is_close: false })).toBe("nothing proved: nodes that are there may have room");
+});
+
 test("a decision says in a line what it did", () => {
-  const decision = { id: "p", at: "", cause: "", cost: 0, bound: 0, gap_percent: 0, pods: 0, remove: [], placed: 0, unplaced: 0 };
+  const decision = { id: "p", at: "", cause: "", cost: 0, bound: 0, gap_percent: 0, bound_is_close: true, pods: 0, remove: [], placed: 0, unplaced: 0 };
   expect(bought({ ...decision, nodes: [] })).toBe("buys nothing");
   expect(bought({ ...decision, nodes: [[2, "m5.large", "spot"], [1, "c5.large", "spot"], [1, "r5.large", "spot"]] })).toBe(
     "2 × m5.large spot, 1 × c5.large spot, 1 more kinds",

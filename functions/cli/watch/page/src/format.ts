@@ -1,4 +1,4 @@
-import type { NodeView, Share, Totals } from "./protocol";
+import type { DecisionSummary, NodeView, Share, Totals } from "./protocol";
 
 const GIB = 2 ** 30;
 
@@ -47,6 +47,13 @@ export function age(since: string, now: number): string {
 
 export function clock(iso: string): string {
   return new Date(iso).toLocaleTimeString("en-GB");
+}
+
+/** How far the price of a decision may be above the cheapest possible. */
+export function gap(decision: Pick<DecisionSummary, "bound" | "gap_percent" | "bound_is_close">): string {
+  if (!decision.bound) return "nothing proved: nodes that are there may have room";
+  const percent = `${decision.gap_percent.toFixed(2)} %`;
+  return decision.bound_is_close ? `gap ${percent}` : `at most ${percent} above what is proved`;
 }
 
 /** What a node does, in one line. */

@@ -1,6 +1,6 @@
 import type { Colours } from "./colours";
 import { legend } from "./colours";
-import { age, bigDollars, clock, cores, counted, dollars, gib, share, stateOf, sum } from "./format";
+import { age, bigDollars, clock, cores, counted, dollars, gap, gib, share, stateOf, sum } from "./format";
 import type { DecisionSummary, NodeView, WaitingView } from "./protocol";
 import { excess, type Store } from "./store";
 
@@ -152,7 +152,7 @@ export function Decisions({ decisions, open }: { decisions: DecisionSummary[]; o
               <span class="aside">{decision.nodes.length ? `${dollars(decision.cost)}/h` : ""}</span>
               <span class="why">
                 {decision.cause}
-                {decision.nodes.length > 0 && decision.bound > 0 && `, gap ${decision.gap_percent.toFixed(2)} %`}
+                {decision.nodes.length > 0 && `, ${gap(decision)}`}
               </span>
             </button>
           </li>

@@ -80,6 +80,8 @@ export interface DecisionSummary {
   cost: number;
   bound: number;
   gap_percent: number;
+  /** Whether the bound is known to be near what the pods cost at least. */
+  bound_is_close: boolean;
   pods: number;
   remove: string[];
   nodes: Bought[];
@@ -111,6 +113,8 @@ export interface Decision {
   cost: number;
   bound: number;
   gap_percent: number;
+  /** Whether the bound is known to be near what the pods cost at least. */
+  bound_is_close: boolean;
   pods: number;
   placed: { node: string; count: number }[];
   nodes: PlannedNode[];
