@@ -188,15 +188,22 @@ def test_groups_that_follow_each_other_in_a_circle_wait() -> None:
     assert len(why(plan)) == 40
 
 
+@pytest.mark.parametrize(("ports", "left"), [((), 0), ((("0.0.0.0", "TCP", 80),), 1)])
 def test_nodes_of_pods_that_ask_for_each_other_grow_for_those_that_come_later(
-    monkeypatch: pytest.MonkeyPatch,
+    ports: tuple[tuple[str, str, int], ...], left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place_together, "_VECTORS", 0)
-    plan = decided(
-        *of("web", 20, cpu=10, memory=16 * make.MIB, affinity=near("web")),
-        *pods(3, "late", cpu=1500, labels={"app": "web"}, affinity=near("web")),
+    plan = decide(
+        snapshot(
+            *of("web", 10, cpu=10, memory=16 * make.MIB, affinity=near("web"), priority=9),
+            *pods(
+                2, "late", cpu=1500, labels={"app": "web"}, affinity=near("web"), host_ports=ports
+            ),
+        ),
+        QUICK,
     )
     assert len(plan.nodes) == 1
+    assert len(why(plan)) == left
 
 
 def test_pods_that_ask_for_each_other_and_do_not_fit_on_one_host_wait() -> None:

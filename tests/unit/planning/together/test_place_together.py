@@ -129,3 +129,25 @@ def test_host_ports_keep_followers_apart() -> None:
     )
     assert [len(names) for names in together(plan)] == [2, 2]
     assert why(plan) == {}
+
+
+def test_pods_are_near_others_over_several_keys_at_once() -> None:
+    plan = decide(
+        snapshot(
+            *of("a", 2, cpu=100),
+            *of("b", 2, cpu=500, affinity=near("a", keys.ZONE), node_selector=IN_C),
+            *of("c", 2, cpu=500, affinity=near("b", keys.ARCH)),
+        ),
+        QUICK,
+    )
+    assert why(plan) == {}
+    zones = zones_of(plan)
+    assert C in {zones["a000"], zones["a001"]}
+
+
+def test_pods_that_a_spread_counts_are_dealt_evenly_where_kube_scheduler_binds_those_spread() -> (
+    None
+):
+    judged = of("web", 3, cpu=100, spreads=(make.spread(),), claims=("data",))
+    plan = decide(snapshot(*judged, *pods(7, "counted", cpu=1000)), QUICK)
+    assert sorted(Counter(zones_of(plan).values()).values()) == [3, 3, 4]
