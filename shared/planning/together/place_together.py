@@ -145,7 +145,7 @@ def _best(
     """Return the cheapest deal of a vector that can be bound: its cost, nodes and order."""
     batch, tries = prices.batch, 0
     for cost, deal in _deals(batch, domains, target):
-        if not _is_even(batch, deal):
+        if not _may_be(batch, deal, target) or not _is_even(batch, deal):
             continue
         nodes = [
             (spot, costs, vector) for costs, some in deal for spot, vector in costs.nodes(some)
@@ -162,7 +162,7 @@ def _best(
 def _deals(
     batch: Batch, domains: Sequence[DomainCosts], target: int
 ) -> Iterator[tuple[int, _Deal]]:
-    """Yield deals of a vector to domains, the cheapest first, as far as affinity allows them."""
+    """Yield deals of a vector to domains, the cheapest first; rules over one key are kept."""
     rest = _least_of_rest(batch, domains, target)
     queue: list[tuple[int, int, int, tuple[int, ...]]] = [
         (rest[0].get(target, ENDLESS), 0, target, ())
@@ -177,9 +177,7 @@ def _deals(
         if looked > _DEALS:
             raise _TooManyError
         if at == len(domains):
-            deal = [(costs, part) for costs, part in zip(domains, dealt, strict=True) if part]
-            if len(over) < 2 or _may_be(batch, deal, target):
-                yield cost, deal
+            yield cost, [(costs, part) for costs, part in zip(domains, dealt, strict=True) if part]
             continue
         costs = domains[at]
         spent = cost - rest[at][left]
