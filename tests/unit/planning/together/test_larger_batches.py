@@ -166,7 +166,9 @@ def test_followers_that_can_never_be_on_the_host_of_their_leads_wait_alone() -> 
 
 
 def test_pods_that_follow_one_pod_and_prefer_another_are_on_a_host_with_both() -> None:
-    preferred = (make.affinity(selector=make.selector(app="proxy"), weight=100),)
+    preferred = [
+        make.affinity(selector=make.selector(app=app), weight=100) for app in ("proxy", "cache")
+    ]
     plan = decided(
         *of("cache", 15, cpu=200),
         *of("proxy", 15, cpu=300),
@@ -210,3 +212,13 @@ def test_pods_that_ask_for_each_other_and_do_not_fit_on_one_host_wait() -> None:
     plan = decide(snapshot(*of("web", 250, cpu=100, affinity=near("web"))), QUICK)
     assert len(plan.nodes) == 1
     assert why(plan)
+
+
+def test_two_kinds_of_followers_share_the_hosts_of_their_leads() -> None:
+    plan = decided(
+        *of("lead", 20, cpu=100),
+        *of("many", 20, cpu=300, affinity=near("lead")),
+        *of("few", 5, cpu=600, affinity=near("lead")),
+    )
+    for found in map(apps, plan.nodes):
+        assert found["lead"] > 0

@@ -134,7 +134,7 @@ def test_host_ports_keep_followers_apart() -> None:
 def test_pods_are_near_others_over_several_keys_at_once() -> None:
     plan = decide(
         snapshot(
-            *of("a", 2, cpu=100),
+            *of("a", 2, cpu=1800),
             *of("b", 2, cpu=500, affinity=near("a", keys.ZONE), node_selector=IN_C),
             *of("c", 2, cpu=500, affinity=near("b", keys.ARCH)),
         ),
