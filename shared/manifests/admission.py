@@ -59,8 +59,9 @@ class Admission:
             completed = _with_eviction_delays(completed)
             completed = _with_resources_tolerated(completed)
             completed = with_runtime(completed, self.runtimes)
-            _check_amounts(completed)
+            # The API server validates first; a LimitRange says more of what is wrong.
             check_limits(completed, ranges)
+            _check_amounts(completed)
         except NotAdmittedError as error:
             return completed, str(error)
         return completed, ""
@@ -164,24 +165,41 @@ def _with_resources_tolerated(spec: Raw) -> Raw:
 
 
 def _check_amounts(spec: Raw) -> None:
-    """Refuse a container that may have less than it asks for.
+    """Refuse a pod or container that asks for more than it may have, or than its pod has.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/validation/
-    validation.go (validateResourceRequirements), 2026-11-29.
+    validation.go (validateResourceRequirements, validatePodResourceConsistency), 2026-11-29.
     """
+    of_pod = mapping(mapping(spec.get("resources")).get("limits"))
+    _check_owner("the pod", spec)
     for container in _containers(spec):
-        resources = mapping(container.get("resources"))
-        limits = mapping(resources.get("limits"))
-        for name, asked in mapping(resources.get("requests")).items():
-            shown = f"container {text(container.get('name'))}: {name}: request {asked}"
-            wanted, most = milli_units(asked), milli_units(limits.get(name))
-            if name not in limits:
-                if not may_be_overcommitted(name):
-                    raise NotAdmittedError(f"{shown} needs a limit of the same amount")
-            elif not may_be_overcommitted(name) and wanted != most:
-                raise NotAdmittedError(f"{shown} and limit {limits[name]} must be equal")
-            elif wanted is not None and most is not None and wanted > most:
-                raise NotAdmittedError(f"{shown} is above its limit {limits[name]}")
+        _check_owner(f"container {text(container.get('name'))}", container)
+    for container in mappings(spec.get("containers")):
+        for name, most in mapping(mapping(container.get("resources")).get("limits")).items():
+            if name in of_pod and (milli_units(most) or 0) > (milli_units(of_pod[name]) or 0):
+                who = f"container {text(container.get('name'))}"
+                raise NotAdmittedError(f"{who}: {name}: limit {most} is above the pod's")
+    requests = mapping(mapping(spec.get("resources")).get("requests"))
+    together = pod_amounts({**spec, "resources": None}, "requests", []).to_quantities()
+    for name, asked in together.items():
+        if name in requests and (milli_units(asked) or 0) > (milli_units(requests[name]) or 0):
+            own = f"the pod: {name}: request {requests[name]}"
+            raise NotAdmittedError(f"{own} is below that of its containers, {asked}")
+
+
+def _check_owner(who: str, owner: Raw) -> None:
+    resources = mapping(owner.get("resources"))
+    limits = mapping(resources.get("limits"))
+    for name, asked in mapping(resources.get("requests")).items():
+        shown = f"{who}: {name}: request {asked}"
+        wanted, most = milli_units(asked), milli_units(limits.get(name))
+        if name not in limits:
+            if not may_be_overcommitted(name):
+                raise NotAdmittedError(f"{shown} needs a limit of the same amount")
+        elif not may_be_overcommitted(name) and wanted != most:
+            raise NotAdmittedError(f"{shown} and limit {limits[name]} must be equal")
+        elif wanted is not None and most is not None and wanted > most:
+            raise NotAdmittedError(f"{shown} is above its limit {limits[name]}")
 
 
 def _containers(spec: Raw) -> list[Raw]:

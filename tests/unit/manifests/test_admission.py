@@ -187,8 +187,8 @@ def test_a_pod_stays_five_minutes_on_a_node_that_is_lost(own: list[Any], added: 
     ("of_pod", "of_container", "cpu", "memory"),
     [
         ({"limits": {"cpu": "4", "memory": "1Gi"}}, {}, 4000, GIB),
-        ({"limits": {"cpu": "4"}}, {"requests": {"cpu": "1"}}, 1000, 0),
-        ({"limits": {"cpu": "4"}, "requests": {"cpu": "2"}}, {"requests": {"cpu": "1"}}, 2000, 0),
+        ({"limits": {"cpu": "4"}}, {"requests": {"cpu": "3"}}, 3000, 0),
+        ({"limits": {"cpu": "6"}, "requests": {"cpu": "5"}}, {"requests": {"cpu": "1"}}, 5000, 0),
     ],
     ids=["limits alone", "its containers ask", "it asks itself"],
 )
@@ -196,10 +196,39 @@ def test_a_pod_asks_for_what_it_is_limited_to_before_defaults_are_added(
     of_pod: dict[str, Any], of_container: dict[str, Any], cpu: int, memory: int
 ) -> None:
     usual = limit_range(defaultRequest={"cpu": "3"})
-    spec, _ = admitted(usual, resources=of_pod, containers=[container(**of_container)])
+    spec, refusal = admitted(usual, resources=of_pod, containers=[container(**of_container)])
     problems: list[str] = []
     found = pod_requests(spec, {}, problems)
-    assert (found, problems) == (Resources.of(cpu=cpu, memory=memory, pods=1), [])
+    assert (found, problems, refusal) == (Resources.of(cpu=cpu, memory=memory, pods=1), [], "")
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_container", "why"),
+    [
+        (
+            {"limits": {"cpu": "4"}},
+            {"requests": {"cpu": "1"}},
+            "the pod: cpu: request 1 is below that of its containers, 4",
+        ),
+        (
+            {"limits": {"cpu": "4"}},
+            {"limits": {"cpu": "5"}, "requests": {"cpu": "1"}},
+            "container c: cpu: limit 5 is above the pod's",
+        ),
+        (
+            {"limits": {"cpu": "4"}, "requests": {"cpu": "5"}},
+            {},
+            "the pod: cpu: request 5 is above its limit 4",
+        ),
+    ],
+    ids=["less than its containers", "limit of a container", "above its limit"],
+)
+def test_what_a_pod_asks_for_itself_holds_its_containers(
+    of_pod: dict[str, Any], of_container: dict[str, Any], why: str
+) -> None:
+    usual = limit_range(defaultRequest={"cpu": "3"})
+    two = [container(**of_container), container("d")]
+    assert admitted(usual, resources=of_pod, containers=two)[1] == why
 
 
 def test_admission_reads_limits_runtimes_and_priorities() -> None:

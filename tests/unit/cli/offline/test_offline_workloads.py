@@ -79,7 +79,8 @@ def test_no_node_is_bought_for_pods_that_would_be_refused() -> None:
     large["spec"]["template"]["spec"]["containers"] = [container(cpu="2")]
     for found in pods(limit_range(max={"cpu": "1"}), large):
         (reason,) = found.scheduling.refusals
-        assert reason.startswith("it would not be created: container main: cpu: request 2")
+        told = "LimitRange default/usual: container main: cpu: request 2; it must be at most 1"
+        assert reason == f"it would not be created: {told}"
 
 
 def test_pods_beyond_a_quota_would_not_be_created() -> None:
