@@ -220,11 +220,12 @@ smoke-inflate:
 
 smoke-others:
 	@$(BIN)/pytest tests/real/test_smoke.py tests/real/test_joining.py -k "not inflate and not attached"
+	@$(BIN)/pytest tests/real/test_admitted_pods.py -k few
 
-real-judges: node $(VENV)/.dev  ## What kubelet, kubectl, cloud-init, bash and API server say of user data, documents and definitions
+real-judges: node $(VENV)/.dev  ## What kubelet, kubectl, cloud-init, bash, API server and controllers say of user data, documents, definitions and pods
 	@$(BIN)/python -m tests.real --only-build
-	@$(BIN)/pytest tests/real/test_user_data.py tests/real/test_offers.py \
-	    tests/real/test_commands.py tests/real/test_definitions.py -rs
+	@$(BIN)/pytest tests/real/test_user_data.py tests/real/test_offers.py tests/real/test_commands.py \
+	    tests/real/test_definitions.py tests/real/test_admitted_pods.py -rs
 
 deploy-local: node $(VENV)/.dev  ## The full template into the embedded AWS, every resource looked up, and away
 	@$(BIN)/python -m tools.deploy_local

@@ -138,7 +138,8 @@ class Cluster:
                 f"--cert-dir={pki}",
                 f"--token-auth-file={tokens}",
                 "--authorization-mode=Node,RBAC",
-                "--enable-admission-plugins=NodeRestriction",
+                # The second as in EKS.
+                "--enable-admission-plugins=NodeRestriction,ExtendedResourceToleration",
                 f"--service-cluster-ip-range={SERVICES}",
                 "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
                 f"--service-account-key-file={key}",
