@@ -65,6 +65,9 @@ def gather(
     has a claim, and labels of namespaces when a rule of some pod names namespaces by them. Pods
     on nodes are read once and whole: the same list tells what room is left and what rules count.
 
+    The lists are not of one moment. Pods on nodes come last: one that was bound after it was listed
+    as waiting has its node, so it does not wait, and the room it takes is known.
+
     Args:
         whole: Read all that, whether some pod waits or not.
         keep: Called while reading, after each page of a long list; renews the lease.
@@ -82,7 +85,10 @@ def gather(
         if anything
         else {}
     )
+    nodes = cluster.nodes(keep) if anything else ()
     bound = cluster.bound_pods(keep) if anything else ()
+    served = {pod.uid for pod in bound}
+    pending = tuple(pod for pod in pending if pod.uid not in served)
     daemonsets = cluster.daemonsets() if anything else ()
     bodies = list(_bodies(ports, intents))
     refusals = RefusalBook(ports).read()
@@ -94,7 +100,7 @@ def gather(
         cluster=cluster.name,
         taken_at=taken_at,
         pending=pending,
-        nodes=cluster.nodes(keep) if anything else (),
+        nodes=nodes,
         bound=bound,
         provisioners=provisioners,
         sites=tuple(

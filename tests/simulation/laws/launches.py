@@ -21,7 +21,7 @@ FENCED: Final = frozenset({"open_intent", "change_intent", "close_intent", "fill
 # The calls of provision that are watched: before they are carried out, and their answers.
 LAUNCHING: Final = FENCED | {"release", "create_fleet"}
 MESSAGES: Final = frozenset({"wake", "look"})
-ANSWERED: Final = FENCED | MESSAGES | {"acquire", "pending_pods", "release"}
+ANSWERED: Final = FENCED | MESSAGES | {"acquire", "bound_pods", "pending_pods", "release"}
 _SKEW: Final = timedelta(seconds=7)
 
 
@@ -46,6 +46,7 @@ class LaunchLaws:
         self._stale: dict[int, bool] = {}
         self._unheard: dict[str, int] = {}
         self._owing: dict[int, str] = {}
+        self._bound: dict[int, dict[str, str]] = {}
         self._said: set[int] = set()
         self._unsaid: set[str] = set()
         self._launched: Counter[tuple[str, str, str]] = Counter()
@@ -57,9 +58,11 @@ class LaunchLaws:
             self._asked(process, cluster, args[0])
 
     def after(
-        self, process: Process, site: Site, args: tuple[Any, ...], answer: object, cluster: str
+        self, process: Process, site: Site, args: tuple[Any, ...], answer: Any, cluster: str
     ) -> None:
         match site.method:
+            case "bound_pods":
+                self._bound[process.number] = {pod.uid: pod.node_name for pod in answer}
             case "acquire":
                 if isinstance(answer, Lease):
                     self._leases[process.number] = answer
@@ -78,10 +81,7 @@ class LaunchLaws:
             case "release":
                 self._released(process, args[0], answer)
             case method if method in FENCED:
-                if self._stale.pop(process.number, False) and answer is not False:
-                    fail("fence", f"{site} succeeded under a lease that was lost")
-                if method == "open_intent":
-                    self._promised_once(args[1])
+                self._fenced(process, site, args, answer)
 
     def ended(self, process: Process, outcome: object) -> None:
         """Check that a process that was asked to look again did so, or that another will."""
@@ -168,6 +168,13 @@ class LaunchLaws:
         if lease is None or row is None or row.token != lease.token or row.until + _SKEW < now:
             fail("holder", f"{plan}/{group}: EC2 is asked by one whose lease is over")
 
+    def _fenced(self, process: Process, site: Site, args: tuple[Any, ...], answer: object) -> None:
+        if self._stale.pop(process.number, False) and answer is not False:
+            fail("fence", f"{site} succeeded under a lease that was lost")
+        if site.method == "open_intent":
+            self._promised_once(args[1])
+            self._for_waiting(args[1], self._bound.get(process.number, {}))
+
     def _promised_once(self, intent: LaunchIntent) -> None:
         """Check that no pod of a new launch is promised to another node already.
 
@@ -200,6 +207,20 @@ class LaunchLaws:
         twice = sorted(uid for uid in mine if uid in others)
         if twice:
             fail("twice", f"{intent.plan_id}: {twice[0]} is promised to {others[twice[0]]}")
+
+    def _for_waiting(self, intent: LaunchIntent, bound: Mapping[str, str]) -> None:
+        """Check that no pod of a new launch had a node that stays, as far as the plan could see.
+
+        Args:
+            bound: By pod, the node that the last list of pods showed before the plan.
+        """
+        body = self._world.decisions.documents[intent.body_key]
+        nodes = self._world.apis[intent.cluster].node_values
+        going = {name for name, node in nodes.items() if node.deletion_at}
+        going.update(_attempt_in(body).replaces.split(","))
+        for uid in sorted(_pods_of(body)):
+            if bound.get(uid) in nodes.keys() - going:
+                fail("served", f"{intent.plan_id}: {uid} runs on {bound[uid]}")
 
 
 @functools.lru_cache(64)

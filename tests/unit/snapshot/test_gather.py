@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from shared.decisions.record import record, to_plain
 from shared.manifests.api.selector_map import selector_of
 from shared.messages.wake import Kind, encode, wake
@@ -42,6 +44,25 @@ def test_a_snapshot_holds_everything_a_decision_sees() -> None:
     assert gathered.invalid == (bad,)
     assert gather(world.ports, "plan-1").snapshot.seed == seen.seed
     assert gather(world.ports, "plan-2").snapshot.seed != seen.seed
+
+
+@pytest.mark.parametrize("waiting", [1, 21])
+def test_pods_that_are_bound_while_the_cluster_is_read_do_not_wait(waiting: int) -> None:
+    names = [f"p{number}" for number in range(waiting)]
+    nodes = (make.node_of(f"n-{name}", "m5.large") for name in names)
+    world = World(provisioner(), *nodes, *(pod(name, cpu=1500) for name in names), pod("z"))
+    read = world.cluster.provisioners
+
+    def slowly() -> object:
+        instead(world.cluster, "provisioners", read)
+        bound = [found for found in world.cluster.pending_pods() if found.name in names]
+        world.cluster.bind_all([(found, f"n-{found.name}") for found in bound])
+        return read()
+
+    instead(world.cluster, "provisioners", slowly)
+    seen = gather(world.ports, "plan-1").snapshot
+    assert [found.name for found in seen.pending] == ["z"]
+    assert [found.node_name for found in seen.bound] == sorted(f"n-{name}" for name in names)
 
 
 def test_the_lease_is_renewed_while_a_long_list_is_read() -> None:
