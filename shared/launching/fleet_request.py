@@ -177,19 +177,17 @@ def _template_data(
     template = context.provisioner.template
     options = context.metadata.applied(template.metadata_options)
     family = family_of(template.ami_family)
-    text = family.user_data(
-        Joining(
-            cluster=context.endpoint.name,
-            endpoint=context.endpoint.endpoint,
-            certificate_authority=context.endpoint.certificate_authority,
-            service_cidr=context.endpoint.service_cidr,
-            labels={**labels, keys.CAPACITY_TYPE: capacity_type.value},
-            taints=kubelet_taints(context.provisioner),
-            kubelet=kubelet,
-            instance_store=template.instance_store,
-        ),
-        template.user_data,
+    joining = Joining(
+        cluster=context.endpoint.name,
+        endpoint=context.endpoint.endpoint,
+        certificate_authority=context.endpoint.certificate_authority,
+        service_cidr=context.endpoint.service_cidr,
+        labels={**labels, keys.CAPACITY_TYPE: capacity_type.value},
+        taints=kubelet_taints(context.provisioner),
+        kubelet=kubelet,
+        instance_store=template.instance_store,
     )
+    text = family.user_data(joining, template.user_data)
     tags = {
         **template.tags,
         keys.TAG_CLUSTER: context.cluster,
@@ -199,13 +197,19 @@ def _template_data(
     data: dict[str, Any] = {
         "ImageId": image,
         "UserData": base64.b64encode(text.encode()).decode(),
-        **_network(context.site.security_groups, public_ip=template.public_ip),
+        **_network(
+            context.site.security_groups,
+            public_ip=template.public_ip,
+            is_ipv6=joining.is_ipv6,
+        ),
         "IamInstanceProfile": {"Name": context.profile},
         "MetadataOptions": {
             "HttpEndpoint": options.http_endpoint,
             "HttpProtocolIpv6": options.http_protocol_ipv6,
             "HttpPutResponseHopLimit": options.http_put_response_hop_limit,
             "HttpTokens": options.http_tokens,
+            # The account may enable them by default, which refuses keys with a slash.
+            "InstanceMetadataTags": "disabled",
         },
         "TagSpecifications": [
             {
@@ -229,19 +233,22 @@ def _tagged_by_template(capacity_type: CapacityType) -> tuple[str, ...]:
     return ("network-interface", *of_spot)
 
 
-def _network(groups: Sequence[str], *, public_ip: bool | None) -> dict[str, Any]:
-    """Return the security groups, and whether instances get a public address where that is said.
+def _network(groups: Sequence[str], *, public_ip: bool | None, is_ipv6: bool) -> dict[str, Any]:
+    """Return the security groups, and the addresses of the network interface where they are said.
 
-    The groups belong to the network interface once a launch template describes one.
+    Instances of an IPv6 cluster get an IPv6 address that they keep, whatever the subnet assigns:
+    target groups take only such instances. The groups belong to the network interface once a
+    launch template describes one.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/
+    API_LaunchTemplateInstanceNetworkInterfaceSpecificationRequest.html (PrimaryIpv6, 2026-11).
     """
-    if public_ip is None:
+    said: dict[str, Any] = {} if public_ip is None else {"AssociatePublicIpAddress": public_ip}
+    if is_ipv6:
+        said |= {"Ipv6AddressCount": 1, "PrimaryIpv6": True}
+    if not said:
         return {"SecurityGroupIds": list(groups)}
-    interface = {
-        "AssociatePublicIpAddress": public_ip,
-        "DeviceIndex": 0,
-        "Groups": list(groups),
-    }
-    return {"NetworkInterfaces": [interface]}
+    return {"NetworkInterfaces": [{**said, "DeviceIndex": 0, "Groups": list(groups)}]}
 
 
 def _disks(wanted: Sequence[BlockDevice]) -> list[dict[str, Any]]:

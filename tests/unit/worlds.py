@@ -47,7 +47,7 @@ class World:
     def __init__(self, *values: Any, types: Iterable[InstanceType] = CATALOG) -> None:
         self.clock = FakeClock()
         self.cluster = FakeCluster(NAME, now=self.clock.now())
-        self.cloud = FakeCloud(cluster=NAME, clock=self.clock)
+        self.cloud = FakeCloud(cluster=NAME, clock=self.clock, metadata_tags=True)
         self.cloud.prices = {
             OfferingKey(
                 instance_type=type_.name, zone=way.zone, capacity_type=way.capacity_type

@@ -1,7 +1,8 @@
 """What a launch looks up in the account that it is made in, and what is refused for it."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 from infra.local.ec2.pools import ANY, SPOT, PoolKey
 from infra.local.ec2.refusals import (
     PROFILE_WITHOUT_ROLE,
+    TAG_IN_METADATA,
     UNKNOWN_PROFILE,
     ApiError,
     Reason,
@@ -17,9 +19,21 @@ from infra.local.ec2.refusals import (
 )
 
 DEPTH: Final = 50
+MOST_TAGS: Final = 50
+# Keys of tags that instances show in their metadata.
+_IN_METADATA: Final = re.compile(r"[0-9a-zA-Z\-_+=,.@:]{1,255}")
 
 Tags = Mapping[str, Mapping[str, str]]
 """Tags by resource type: `instance`, `volume`, ..."""
+
+
+def tags_of(specifications: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str, str]]:
+    """Return TagSpecifications as tags by resource type."""
+    tags: dict[str, dict[str, str]] = {}
+    for specification in specifications or ():
+        own = tags.setdefault(specification["ResourceType"], {})
+        own.update({tag["Key"]: tag.get("Value", "") for tag in specification.get("Tags", ())})
+    return tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +125,12 @@ class Account(ABC):
         profile_delay: Age below which an instance profile is not known to EC2 yet.
         ordered: Refusals that no state of the account gives rise to.
         failures: StateReasons of the next instances, which never run.
+        metadata_tags: Whether instances show their tags in metadata where a launch says nothing, as
+            administrators may have made the default of an account.
     """
 
     profile_delay: timedelta = timedelta(0)
+    metadata_tags: bool = False
     ordered: list[Ordered] = field(default_factory=list)
     failures: list[Reason] = field(default_factory=list)
 
@@ -214,8 +231,21 @@ class Account(ABC):
             refusal=found,
         )
 
-    def template_refusal(self, template: Template) -> Refusal | None:
-        """Return why nothing can be launched from a template, wherever that is."""
+    def template_refusal(self, template: Template, tags: Tags) -> Refusal | None:
+        """Return why nothing can be launched from a template, wherever that is.
+
+        Args:
+            tags: What the request adds to those of the template.
+        """
+        own = {**tags_of(template.launch.get("TagSpecifications")).get("instance", {})}
+        own.update(tags.get("instance", {}))
+        if len(own) > MOST_TAGS:
+            return refusal("TagLimitExceeded")
+        shown = (template.launch.get("MetadataOptions") or {}).get("InstanceMetadataTags")
+        if shown == "enabled" or (self.metadata_tags and shown is None):
+            for key in own:
+                if not _IN_METADATA.fullmatch(key):
+                    return refusal("InvalidParameterValue", text=TAG_IN_METADATA.format(key=key))
         for group in template.launch.get("SecurityGroupIds") or ():
             if self.group_vpc(group) is None:
                 return refusal("InvalidGroup.NotFound", group=group)

@@ -67,6 +67,7 @@ LAUNCH_ERRORS: Final = {
     "InvalidParameterValue": "{text}",
     "InvalidSnapshot.NotFound": "The snapshot '{text}' does not exist.",
     "OptInRequired": "In order to use this image you need to accept its terms and subscribe.",
+    "TagLimitExceeded": "You have reached the maximum number of tags for this resource.",
     "UnauthorizedOperation": (
         "You are not authorized to perform this operation. User is not authorized to perform: "
         "{action}. Encoded authorization failure message: 4c7f"
@@ -80,6 +81,16 @@ UNKNOWN_PROFILE: Final = (
 )
 PROFILE_WITHOUT_ROLE: Final = 'IAM Instance Profile "{arn}" has no associated IAM Roles'
 """Texts of InvalidParameterValue about an instance profile."""
+
+TAG_IN_METADATA: Final = (
+    "'{key}' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\-_+=,.@:]{{1,255}}), "
+    "and must not be a reserved name ('.', '..', '_index')"
+)
+"""Text of InvalidParameterValue about an instance that shows its tags in its metadata.
+
+Source: https://github.com/aws/karpenter-provider-aws/pull/7012 (2024-09), and
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/work-with-tags-in-IMDS.html (2026-11).
+"""
 
 FAILED_LAUNCHES: Final = {
     "Client.InternalError": "Client error on launch",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from infra.local.ec2.account import Account, Option, Tags
+from infra.local.ec2.account import Account, Option, Tags, tags_of
 from infra.local.ec2.allocation import STRATEGIES, Candidate, Terms
 from infra.local.ec2.pools import ON_DEMAND, SPOT
 from infra.local.ec2.refusals import ApiError, Refusal, refusal
@@ -42,16 +42,17 @@ def read_request(account: Account, parameters: Mapping[str, Any]) -> FleetReques
             f"{len(configs)} launch template configs with {overrides} overrides are more than "
             f"{MAX_CONFIGS} and {MAX_OVERRIDES}",
         )
+    tags = tags_of(parameters.get("TagSpecifications"))
     options: list[Option] = []
     for config in configs:
         template = account.template(config.get("LaunchTemplateSpecification") or {})
-        broken = account.template_refusal(template)
+        broken = account.template_refusal(template, tags)
         sent: Sequence[Mapping[str, Any]] = config.get("Overrides") or ({},)
         options.extend(account.read_option(template, override, broken) for override in sent)
     return FleetRequest(
         options=tuple(options),
         terms=_all_terms(parameters),
-        tags=tags_of(parameters.get("TagSpecifications")),
+        tags=tags,
     )
 
 
@@ -133,15 +134,6 @@ def _too_low(option: Option, capacity_type: str, price_micros: int) -> Refusal |
     if capacity_type != SPOT or limit is None or round(float(limit) * MICROS) >= price_micros:
         return None
     return refusal("SpotMaxPriceTooLow", price=str(limit), minimum=dollars(price_micros))
-
-
-def tags_of(specifications: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str, str]]:
-    """Return TagSpecifications as tags by resource type."""
-    tags: dict[str, dict[str, str]] = {}
-    for specification in specifications or ():
-        own = tags.setdefault(specification["ResourceType"], {})
-        own.update({tag["Key"]: tag.get("Value", "") for tag in specification.get("Tags", ())})
-    return tags
 
 
 def dollars(micros: int) -> str:

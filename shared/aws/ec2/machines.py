@@ -92,12 +92,13 @@ class Ec2Machines:
         with translated("eks DescribeCluster"):
             found = self._client("eks").describe_cluster(name=self._cluster)["cluster"]
         network = found.get("kubernetesNetworkConfig", {})
+        version = "6" if network.get("ipFamily") == "ipv6" else "4"
         return ClusterEndpoint(
             name=self._cluster,
             endpoint=found["endpoint"],
             certificate_authority=found["certificateAuthority"]["data"],
             version=found["version"],
-            service_cidr=network.get("serviceIpv4Cidr") or network.get("serviceIpv6Cidr", ""),
+            service_cidr=network.get(f"serviceIpv{version}Cidr", ""),
         )
 
     def _instances(self, filters: list[dict[str, Any]]) -> list[Any]:

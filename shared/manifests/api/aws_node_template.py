@@ -67,8 +67,11 @@ WITHOUT_LAUNCH_TEMPLATE: Final = (
     "userData",
 )
 _RESTRICTED_TAGS: Final = re.compile(
-    r"(karpenter\.sh/(provisioner-name|managed-by)\Z|kubernetes\.io/cluster/|dovetail\.dev/|aws:)"
+    r"(karpenter\.sh/(provisioner-name|managed-by)\Z|kubernetes\.io/cluster/|dovetail\.dev/|(?i:aws:))"
 )
+# Of 50 that EC2 takes, with what a launch adds and what a change of hands adds later.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html (2026-11).
+_MOST_TAGS: Final = 41
 _GIB: Final = 2**30
 _DEFAULT_OPTIONS: Final = MetadataOptions()
 
@@ -80,6 +83,11 @@ def checked_tags(restricted: re.Pattern[str], given: dict[str, str]) -> dict[str
 
 
 def _tag_faults(restricted: re.Pattern[str], given: dict[str, str]) -> Iterator[Fault]:
+    if len(given) > _MOST_TAGS:
+        own = 50 - _MOST_TAGS
+        yield Fault(
+            (), len(given), f"write at most {_MOST_TAGS}: EC2 takes 50, and up to {own} are added"
+        )
     for name, value in given.items():
         if not name or len(name) > 128 or len(value) > 256:
             remedy = "write a name of 1 to 128 and a value of at most 256 characters"

@@ -62,7 +62,7 @@ _CUSTOM: Final = "Custom"
 _LARGEST_GIB: Final = -(-64 * 10**12 // 2**30)
 _RESTRICTED_TAGS: Final = re.compile(
     r"(karpenter\.sh/(nodepool|nodeclaim)\Z|karpenter\.k8s\.aws/ec2nodeclass\Z"
-    r"|eks:eks-cluster-name\Z|kubernetes\.io/cluster|dovetail\.dev/|aws:)"
+    r"|eks:eks-cluster-name\Z|kubernetes\.io/cluster|dovetail\.dev/|(?i:aws:))"
 )
 
 

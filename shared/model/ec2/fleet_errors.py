@@ -61,6 +61,8 @@ _TRANSIENT: Final = frozenset(
         "InternalError",
         "InternalFailure",
         "InternalServerError",
+        # Of fleets, not of instances: those of type instant are gone in a moment.
+        "MaxFleetCountExceeded",
         "RequestLimitExceeded",
         "RequestTimeout",
         "ServerInternal",

@@ -159,6 +159,7 @@ class RegionCloud(FakeCloud):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.metadata_tags = True
         self.ec2 = self.region.ec2
         self.subnets = tuple(
             Subnet(subnet_id=f"subnet-{self.cluster}-{zone}", zone=zone, free_addresses=4000)

@@ -341,3 +341,16 @@ def test_a_public_address_is_asked_for_on_the_interface_that_has_the_groups() ->
         {"AssociatePublicIpAddress": False, "DeviceIndex": 0, "Groups": ["sg-1"]}
     ]
     assert "SecurityGroupIds" not in data
+
+
+def test_an_instance_of_an_ipv6_cluster_has_an_ipv6_address_that_it_keeps() -> None:
+    (data,) = launch_body(
+        context(endpoint=replace(ENDPOINT, service_cidr="fd30::/108")), attempt()
+    ).templates.values()
+    (interface,) = data["NetworkInterfaces"]
+    assert interface == {
+        "DeviceIndex": 0,
+        "Groups": ["sg-1"],
+        "Ipv6AddressCount": 1,
+        "PrimaryIpv6": True,
+    }

@@ -12,11 +12,10 @@ from moto.ssm.models import ssm_backends
 
 from infra.local.aws.ec2.catalog import type_facts
 from infra.local.aws.ec2.catalog.price_book import PriceBook
-from infra.local.ec2.account import Account, Launch, Place, Tags, Template, TypeFacts
+from infra.local.ec2.account import Account, Launch, Place, Tags, Template, TypeFacts, tags_of
 from infra.local.ec2.allocation import pool_depth
 from infra.local.ec2.pools import SPOT, PoolKey
 from infra.local.ec2.refusals import ApiError
-from infra.local.ec2.request import tags_of
 
 _DEFAULT_DISK_GIB: Final = 20
 _SSM_PREFIX: Final = "resolve:ssm:"

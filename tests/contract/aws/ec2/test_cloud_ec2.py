@@ -352,3 +352,18 @@ def test_a_launch_asks_nothing_of_iam(
     answer = ec2.create_fleet(fleet_request(("m5.large", place.subnets["a"])))
     assert len(answer.instances) == 1
     assert asked == {"ec2", "ssm"}
+
+
+def test_the_services_of_a_cluster_have_addresses_of_its_family(
+    aws: Session, ec2: Ec2Cloud
+) -> None:
+    network = {"serviceIpv4Cidr": "10.100.0.0/16", "serviceIpv6Cidr": "fd30::/108"}
+    cluster = {
+        "name": CLUSTER,
+        "endpoint": "https://e",
+        "certificateAuthority": {"data": "QQ=="},
+        "version": "1.33",
+        "kubernetesNetworkConfig": {**network, "ipFamily": "ipv6"},
+    }
+    with canned(aws, "eks", "DescribeCluster", {"cluster": cluster}):
+        assert ec2.endpoint().service_cidr == "fd30::/108"

@@ -208,6 +208,7 @@ def test_the_metadata_service_asks_for_a_token() -> None:
         "HttpProtocolIpv6": "disabled",
         "HttpPutResponseHopLimit": 2,
         "HttpTokens": "required",
+        "InstanceMetadataTags": "disabled",
     }
 
 
@@ -223,6 +224,7 @@ def test_the_metadata_service_is_set_as_it_is_written() -> None:
         "HttpProtocolIpv6": "enabled",
         "HttpPutResponseHopLimit": 1,
         "HttpTokens": "optional",
+        "InstanceMetadataTags": "disabled",
     }
 
 

@@ -265,6 +265,8 @@ def test_a_reservation_that_the_family_cannot_make_is_reported() -> None:
             "remove the other keys",
         ),
         ({"tags": {"": "x"}}, "tags.", "1 to 128"),
+        ({"tags": {f"t{number}": "x" for number in range(42)}}, "tags", "at most 41"),
+        ({"tags": {"AWS:x": "y"}}, "tags.AWS:x", "another name"),
         ({"tags": {"a": "x" * 257}}, "tags.a", "1 to 128"),
         ({"tags": {"kubernetes.io/cluster/c": "x"}}, "tags.kubernetes.io/cluster/c", "another"),
         ({"tags": {"dovetail.dev/slot": "x"}}, "tags.dovetail.dev/slot", "another name"),
