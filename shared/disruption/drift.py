@@ -99,7 +99,7 @@ def drift_of(
 
     Args:
         image_id: Its machine's AMI.
-        current: AMIs the Provisioner's new machines boot from; none for a launch template of the
+        current: AMIs that a new machine of its type boots from; none for a launch template of the
             user's own.
         unsold: Whether EC2 no longer sells what it is.
     """

@@ -96,7 +96,8 @@ class Images:
 
     Attributes:
         of_instance: AMI by instance id.
-        current: AMIs that new machines of a Provisioner boot from, by its name.
+        current: AMIs that a new machine of the same type and owner would boot from, by instance id;
+            none where that is not known now.
     """
 
     of_instance: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -278,7 +279,7 @@ def _wanted(
             since, text = now + left, f"it {how} older than {owner.dialect.expiry_field}"
     elif disruption_input.settings.drift:
         image = images.of_instance.get(node.instance_id, "")
-        current = images.current.get(owner.name, ())
+        current = images.current.get(node.instance_id, ())
         unsold = node.uid in disruption_input.unsold
         text = drift_of(node, owner, image, current, unsold=unsold)
     return since, text

@@ -89,7 +89,8 @@ class ImageRollout:
     def choose(self, owner: Provisioner, images: ImageTable) -> tuple[ImageTable, ImageTable]:
         """Return the images for all nodes of a plan but one, and those for that one.
 
-        Both are the same when there is nothing new to try, or nothing is to be tried first.
+        Both are the same when there is nothing new to try, or nothing is to be tried first. A node
+        with either has not drifted: one may be what is gone back to while the newest is unproven.
         """
         if KarpenterWay.IMAGES in owner.as_karpenter:
             return images, images
@@ -182,14 +183,6 @@ class ImageRollout:
             if image.good not in used
         }
         self._write(memo, known)
-
-    def current(self, owner: Provisioner, images: ImageTable) -> frozenset[str]:
-        """Return the ids with which a node counts as being of the present.
-
-        A node with the image that is gone back to has not drifted while the newest is not proven.
-        """
-        safe, tried = self.choose(owner, images)
-        return frozenset((*safe.ids.values(), *tried.ids.values()))
 
     def _memo(self, provisioner: str) -> Memo:
         return self._ports.ledger.memo(self._ports.cluster.name, f"{IMAGES}{provisioner}")

@@ -44,7 +44,7 @@ from shared.provisioning.evaluation_budget import EvaluationBudget
 from shared.provisioning.planning_session import Turn
 from shared.provisioning.sightings import Sightings, sighted
 from shared.snapshot.gather import Gathered
-from shared.snapshot.images import resolve_images
+from shared.snapshot.images import ImageTable, resolve_images
 from shared.snapshot.volumes import with_volumes
 from shared.timers.heartbeats import running_timers
 from shared.timers.removal_permits import HEARD, permitted, read_permits, take_permits
@@ -221,11 +221,11 @@ class Disrupting:
         return OngoingChanges(running=running, rested=rested, permitted=permits)
 
     def _images(self, gathered: Gathered) -> Images:
-        """Return what machines boot from, and what new ones would."""
+        """Return what machines boot from, and what new ones in their place would."""
         ports = self._ports
         version = ports.cloud.endpoint().version
         machines = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
-        current: dict[str, frozenset[str]] = {}
+        tables: dict[str, tuple[ImageTable, ImageTable]] = {}
         rollout = ImageRollout(ports)
         for provisioner in gathered.snapshot.provisioners:
             try:
@@ -239,7 +239,15 @@ class Disrupting:
             except PermanentError:
                 # Its images are not known now: no machine of it has drifted for that.
                 continue
-            current[provisioner.name] = rollout.current(provisioner, found)
+            tables[provisioner.name] = rollout.choose(provisioner, found)
+        current = {
+            node.instance_id: frozenset(
+                image
+                for table in tables.get(node.provisioner, ())
+                if (image := table.of(node.labels.get(keys.INSTANCE_TYPE, "")))
+            )
+            for node in gathered.snapshot.nodes
+        }
         return Images(
             of_instance={machine.instance_id: machine.image_id for machine in machines},
             current=current,

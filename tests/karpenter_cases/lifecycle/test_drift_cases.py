@@ -34,7 +34,7 @@ def found(node: Node, owner: Any = OWNER, *, drift: bool = True, image: str = ""
     return looked(
         cluster(node, bound=(on(node.name),), provisioners=(owner,)),
         drift=drift,
-        images=Images(of_instance={"i-a": image}, current={"default": ("ami-new",)}),
+        images=Images(of_instance={"i-a": image}, current={"i-a": ("ami-new",)}),
     ).change
 
 

@@ -5,6 +5,8 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
+import pytest
+
 from shared.decisions.replay import load_decision
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
@@ -12,9 +14,12 @@ from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import NotFoundError
 from shared.model.memo import Memo
 from shared.model.node_budgets import NodeBudget
+from shared.model.requirements import Requirement, Requirements
 from shared.ports import TimerKind
+from shared.snapshot.images import resolve_images
 from shared.timers.removal_permits import permitted, read_permits
-from tests.builders import ZONES, node, node_of, pod, provisioner
+from tests import builders as make
+from tests.builders import CATALOG, ZONES, node, node_of, pod, provisioner
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
     expired,
@@ -141,6 +146,42 @@ def test_images_that_cannot_be_found_are_no_drift() -> None:
     world.advance(HOUR)
     instead(world.cloud, "image_ids", failing(NotFoundError("no image")))
     assert world.provision(look=True).nodes_disrupted == 0
+
+
+def two_architectures(**images: str) -> World:
+    """A node of each architecture; images by its name, the current one where none is said."""
+    owner = provisioner(
+        requirements=Requirements.of((Requirement.of(keys.ARCH, "amd64", "arm64"),))
+    )
+    types = {"amd": "m5.large", "arm": "c6g.large"}
+    arm = {keys.ARCH: "arm64"}
+    world = World(owner, node_of("amd", "m5.large"), node_of("arm", "c6g.large", labels=arm))
+    current = resolve_images(world.cloud, owner.template, "1.33", CATALOG)
+    for name, instance_type in types.items():
+        world.cluster.add(pod(f"on-{name}", node_name=name, cpu=500))
+        world.cloud.add(
+            make.instance(
+                world.cluster.node_values[name].instance_id,
+                image_id=images.get(name) or current.of(instance_type) or "",
+            )
+        )
+    world.disruption = DisruptionSettings(drift=True)
+    world.advance(HOUR)
+    return world
+
+
+@pytest.mark.parametrize("missing", ["/arm64/", "/x86_64/", ""])
+def test_a_node_whose_kind_of_image_is_not_found_has_not_drifted(missing: str) -> None:
+    world = two_architectures()
+    names = resolve_images(world.cloud, provisioner().template, "1.33", CATALOG).ids
+    world.cloud.missing_images = {name for name in names if missing in name}
+    assert world.provision(look=True).nodes_disrupted == 0
+
+
+def test_a_node_with_the_current_image_of_another_kind_has_drifted() -> None:
+    ids = resolve_images(World().cloud, provisioner().template, "1.33", CATALOG)
+    world = two_architectures(arm=ids.of("m5.large") or "")
+    assert world.provision(look=True).nodes_disrupted == 1
 
 
 def test_volumes_of_pods_bind_their_new_node_to_a_zone() -> None:

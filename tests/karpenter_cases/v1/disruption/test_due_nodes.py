@@ -191,7 +191,7 @@ def test_the_shape_comes_before_requirements_and_these_before_the_image() -> Non
 
 def drifted(node: Any, owner: Provisioner, *bound: Any, image: str = "", **more: Any) -> Any:
     seen = scene(node, bound=bound, pools=(owner,), **more)
-    images = Images(of_instance={"i-a": image}, current={owner.name: ("ami-new",)})
+    images = Images(of_instance={"i-a": image}, current={"i-a": ("ami-new",)})
     return looked(seen, drift=True, images=images).change
 
 
