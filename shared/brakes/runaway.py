@@ -24,6 +24,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
 from shared.model.kubernetes.volumes import is_attachable
+from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.ports import NodeLedger
 from shared.scheduling.compatibility import node_terms
@@ -134,7 +135,6 @@ def unusable(
     young = [node for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)]
     if not (waiting and young):
         return ()
-    of_waiting = _all_of(waiting)
     known = {
         provisioner.name: (*provisioner.taints, *provisioner.startup_taints)
         for provisioner in snapshot.provisioners
@@ -144,29 +144,46 @@ def unusable(
         for pod in snapshot.bound
         if pod.counts_for_emptiness and not pod.is_terminating
     }
-    found = []
-    for node in young:
-        if node.name in occupied:
-            continue
-        strange = _strange(node, known.get(node.provisioner, ()))
-        subjects = _all_of(
-            pod
-            for pod in waiting
-            if first_untolerated(strange, pod.scheduling.tolerations) is not None
-        )
-        rejected = _all_of(pod for pod in pods_on(node.name) if pod.phase == "Failed")
-        subjects |= rejected & of_waiting
-        if subjects:
-            born = node.created_at or snapshot.taken_at
-            found.append(
-                Trial(
-                    plan_id=plan_of(node),
-                    launched_at=born,
-                    subjects=frozenset(subjects),
-                    provisioners=frozenset({node.provisioner}),
-                )
-            )
-    return tuple(found)
+    found = (
+        _trial(node, known.get(node.provisioner, ()), waiting, pods_on(node.name))
+        for node in young
+        if node.name not in occupied
+    )
+    return tuple(trial for trial in found if trial.subjects)
+
+
+def useless(
+    node: Node, owner: Provisioner, pods: Iterable[Pod], pending: Iterable[Pod], now: datetime
+) -> Trial | None:
+    """Return the plan of an empty node that is about to be removed, if it served no waiting pod.
+
+    The plans that follow see the node no more.
+
+    Args:
+        pods: Of the node, finished ones included.
+        pending: All that have no node.
+    """
+    if not _is_young_and_ready(node, now):
+        return None
+    waiting = [pod for pod in pending if pod.is_provisionable]
+    trial = _trial(node, (*owner.taints, *owner.startup_taints), waiting, pods)
+    return trial if trial.subjects else None
+
+
+def _trial(node: Node, own: Sequence[Taint], waiting: Sequence[Pod], pods: Iterable[Pod]) -> Trial:
+    """Return a young node's plan with those of waiting pods that the node is of no use to."""
+    strange = _strange(node, own)
+    subjects = _all_of(
+        pod for pod in waiting if first_untolerated(strange, pod.scheduling.tolerations) is not None
+    )
+    subjects |= _all_of(pod for pod in pods if pod.phase == "Failed") & _all_of(waiting)
+    assert node.created_at is not None
+    return Trial(
+        plan_id=plan_of(node),
+        launched_at=node.created_at,
+        subjects=frozenset(subjects),
+        provisioners=frozenset({node.provisioner}),
+    )
 
 
 def runaways(pending: Iterable[Pod], trials: Sequence[Trial]) -> dict[str, datetime]:

@@ -10,6 +10,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from shared.brakes.runaway import note_failure, useless
+from shared.brakes.trials import recent_trials
 from shared.disruption.emptiness import (
     EmptinessDecision,
     EmptinessStep,
@@ -123,11 +125,19 @@ class Emptiness(NodeTimer):
             told = event_on(owner, "DisruptionBlocked", text, severity=Severity.NORMAL)
             EventRecorder(self._ports).record([told])
             return _HELD
-        node = cordon_by_choice(self._ports, node, _REASON)
-        if not self._is_empty(node):
-            self._forget(node)
+        cordoned = cordon_by_choice(self._ports, node, _REASON)
+        if not self._is_empty(cordoned):
+            self._forget(cordoned)
             return "not empty"
-        return "removed" if remove(self._ports, node, _REASON) else ""
+        self._note_useless(node, owner)
+        return "removed" if remove(self._ports, cordoned, _REASON) else ""
+
+    def _note_useless(self, node: Node, owner: Provisioner) -> None:
+        """Write down that a young node goes which pods wait beside: the next plan cannot see it."""
+        cluster, ledger, now = self._ports.cluster, self._ports.ledger, self._ports.clock.now()
+        trial = useless(node, owner, cluster.pods_on(node.name), cluster.pending_pods(), now)
+        if trial is not None:
+            note_failure(ledger, cluster.name, trial, recent_trials(ledger, cluster.name, now))
 
     def _forget(self, node: Node) -> None:
         """Remove the stamp, and the cordon if Dovetail made it."""

@@ -1,19 +1,25 @@
 """Emptiness timers: stamp, wait, cordon, look again, remove."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from shared.brakes.trials import recent_trials
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError
 from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Owner
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.policy import BindingPolicy
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
-from tests.builders import node, pod, provisioner
+from tests.builders import NOW, node, pod, provisioner
 from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, stamp_of, step
 from tests.unit.worlds import NAME, SECOND, World, instead, moving_in
+
+TAINT = Taint(key="example.com/agent", effect=Effect.NO_SCHEDULE)
 
 
 def test_duplicate_events_are_harmless() -> None:
@@ -63,6 +69,35 @@ def test_a_new_node_waits_for_the_pod_that_kube_scheduler_binds_to_it() -> None:
     world.cluster.add(pod("a", node_name=name))
     assert emptiness.begin(name) == "not empty"
     assert world.node.deletion_at is None
+
+
+def test_nodes_that_an_agent_taints_and_that_go_as_empty_are_launched_twice_an_hour() -> None:
+    owner = Owner(kind="StatefulSet", name="db", uid="u1", api_version="apps/v1")
+    world = World(provisioner(ttl_after_empty=TTL), pod("db-0", owner=owner))
+    world.policy = replace(world.policy, binding=BindingPolicy.SCHEDULER)
+    for _ in range(4):
+        world.provision_until_quiet()
+        for name in list(world.cluster.node_values):
+            world.kubelet_joins(name)
+            world.bind(name)
+            world.cluster.change_node(world.node, NodeChange(add_taints=(TAINT,)))
+            assert Emptiness(world.ports).begin(name) == "timer started"
+            world.advance(TTL)
+            assert Emptiness(world.ports).begin(name) == "removed"
+            world.cloud.end(world.node.instance_id)
+            del world.cluster.node_values[name]
+        world.advance(60 * SECOND)
+    assert len(world.cloud.all_instances) == 2
+    (said,) = world.messages("NodesNeverUsable", "Pod")
+    assert "for a taint that stays" in said
+
+
+def test_an_old_node_that_goes_as_empty_has_served() -> None:
+    world = empty_world(pod("waits"), created_at=NOW - timedelta(hours=1), taints=(TAINT,))
+    begin(world)
+    world.advance(TTL)
+    assert begin(world) == "removed"
+    assert recent_trials(world.ledger, NAME, world.clock.now()) == ()
 
 
 def test_a_node_that_stays_empty_is_removed_and_drained() -> None:
