@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.forwarder.views import view_node, view_pod, view_provisioner
+from shared.manifests.admission import Admission
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.fields import mapping
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import decode_pod
 from shared.manifests.problems import InvalidProvisionerError
-from shared.manifests.runtime_classes import with_runtime
 from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
@@ -163,7 +163,8 @@ def test_any_object_is_decoded(raw: dict[str, Any]) -> None:
     decode_daemonset(raw)
     for decode in STORAGE:
         decode(raw)
-    with_runtime(mapping(raw.get("spec")), {"": raw, "In": raw})
+    admission = Admission(runtimes={"": raw, "In": raw}, limit_ranges={"": (raw,)})
+    admission.admit("", mapping(raw.get("spec")))
     view_pod(raw)
     view_node(raw)
     view_provisioner(raw)

@@ -8,7 +8,8 @@ import pytest
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.snapshot import ClusterSnapshot
-from shared.packing.problem import PackingSettings
+from shared.packing.packer import pack
+from shared.packing.problem import Packing, PackingSettings
 from shared.planning import solver
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
@@ -275,3 +276,11 @@ def test_a_host_opened_for_others_counts_for_a_pod_that_could_not_have_one(
     plan = decide(replace(world, pending=(tied, other)), QUICK)
     assert set(why(plan)) == {"tied"}
     assert together(plan) == [["other"]]
+
+
+def test_a_plan_says_why_a_simpler_one_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def simpler(*asked: Any, **options: Any) -> Packing:
+        return replace(pack(*asked, **options), fallback="the work is counted")
+
+    monkeypatch.setattr(solver, "pack", simpler)
+    assert decide(snapshot(pod())).remark == "a simpler plan was taken: the work is counted"

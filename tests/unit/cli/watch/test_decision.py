@@ -52,6 +52,14 @@ def test_a_plan_above_its_bound_says_how_much_could_be_saved_at_most() -> None:
     assert line.endswith("(100.00 %) could be saved.")
 
 
+def test_a_plan_beside_nodes_with_room_says_that_nothing_is_proved() -> None:
+    taken = snapshot(pod(cpu=100), nodes=(node("n1"),))
+    read = opened(taken, plan=decide(snapshot(pod(cpu=100))))
+    assert read["why_not_cheaper"] == [
+        "Nothing is proved: nodes that are there may have room for these pods."
+    ]
+
+
 def test_a_plan_with_room_for_pods_to_come_says_what_it_would_cost_without() -> None:
     full = tuple(node(f"n{number}", allocatable=Resources.of(pods=1)) for number in range(10))
     taken = snapshot(*pods(3, cpu=1500, memory=2 * GIB), nodes=full)

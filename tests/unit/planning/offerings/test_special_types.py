@@ -79,6 +79,13 @@ def test_pods_that_no_machine_holds_open_no_special_types_to_the_others(
     assert len(looks) - before == before
 
 
+def test_a_node_that_nothing_else_could_be_stays_special() -> None:
+    full = [pod(f"plain-{number}", cpu=9_000) for number in range(12)]
+    plan = planned(*full, pod("metal", cpu=500, node_selector=ON_METAL))
+    assert len(plan.nodes) < len(full)
+    assert not plan.unschedulable
+
+
 @pytest.mark.parametrize("limits", [None, Resources((("cpu", 9_000_000),))])
 def test_of_nodes_alike_one_is_asked_whether_it_can_do_without(
     limits: Resources | None, monkeypatch: pytest.MonkeyPatch
