@@ -8,7 +8,11 @@ from shared.model.ec2.launches import PodRef
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
 from shared.planning.offerings.offering_index import OfferingIndex
-from shared.planning.offerings.offering_table import LaunchableOffering, OfferingTable
+from shared.planning.offerings.offering_table import (
+    LaunchableOffering,
+    OfferingTable,
+    bit_mask,
+)
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetGroup, TargetNode, group_of
 from shared.planning.work import Work
@@ -57,6 +61,7 @@ class PlanState:
     remark: str = ""
     _opened: int = 0
     _sold_out: frozenset[str] | None = None
+    _companies: dict[tuple[Profile, ...], int] = field(default_factory=dict)
     _groups: dict[tuple[int, int], tuple[TargetGroup, object, object]] = field(default_factory=dict)
 
     @property
@@ -139,6 +144,16 @@ class PlanState:
         """Return what pods of DaemonSets add to the topology counts on a node bought this way."""
         taints = self.table.offers[launchable.offer].provisioner.taints
         return daemonset_pods(self.daemonsets, self.table.labels(launchable), taints)
+
+    def with_company_of(self, launchable: LaunchableOffering) -> int:
+        """Return the offerings, a bit mask, whose nodes get the same pods of DaemonSets."""
+        if not self._companies:
+            numbers: dict[tuple[Profile, ...], list[int]] = {}
+            for number, way in enumerate(self.table.listed):
+                numbers.setdefault(self.company(way), []).append(number)
+            size = len(self.table.listed)
+            self._companies = {some: bit_mask(found, size) for some, found in numbers.items()}
+        return self._companies[self.company(launchable)]
 
     def _accompany(self, spot: TargetNode) -> None:
         """Count the pods of DaemonSets that come with a node to be bought."""

@@ -114,9 +114,10 @@ def _extend(plan_state: PlanState, pod_group: PendingGroup) -> None:
         spot = plan_state.open_node(best.ways, best.fallback)
     else:
         plan_state.set_ways(spot, best.ways, best.fallback)
-    for _ in range(best.pods):
-        if may_stand(plan_state, pod_group, spot):
-            plan_state.admit(pod_group, spot, 1)
+    left = best.pods
+    while left and may_stand(plan_state, pod_group, spot):
+        plan_state.admit(pod_group, spot, 1)
+        left -= 1
     plan_state.drop_empty()
 
 
@@ -128,33 +129,70 @@ def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
     for domain in sorted(domains, key=lambda d: (domains[d], str(d))):
         plan_state.work.spend(_PURCHASE, pod_group.index)
         labels = dict(zip(kind.keys, domain, strict=True))
-        single = _buy(plan_state, pod_group, 1, labels)
-        if single is None:
-            pod_group.turned_away |= _limited(plan_state, pod_group, labels)
-            continue
-        host = {keys.HOSTNAME: "\x00", **{k: v for k, v in labels.items() if v is not None}}
-        most = _acceptable(pod_group, host, plan_state.company(single.ways[0]))
-        if not most:
-            continue
-        for count in _counts(most):
-            bought = _buy(plan_state, pod_group, count, labels)
+        most, among, alike = _of_a_company(plan_state, pod_group, labels)
+        for count in _counts(most) if most else ():
+            bought = _buy(plan_state, pod_group, count, labels, among)
+            if (
+                alike != among
+                and bought is not None
+                and _most(plan_state, pod_group, labels, bought) < count
+            ):
+                bought = _buy(plan_state, pod_group, count, labels, alike)
             if bought is not None:
                 yield replace(bought, pods=count)
                 if kind.with_host:
                     break
-        if not kind.spreads:
+        if most and among == plan_state.table.all and not kind.spreads:
             # Domains differ in price only, and the cheapest comes first.
             return
 
 
+def _of_a_company(
+    plan_state: PlanState, pod_group: PendingGroup, labels: Mapping[str, str | None]
+) -> tuple[int, int, int]:
+    """Return how many pods may stand on a new node of a domain, and the offerings to look at.
+
+    Which pods of DaemonSets come with a node depends on its offering: where those of the first
+    choice keep the pods away, or one that they must be near is missing, the others are tried.
+    The bit masks are of the offerings that are left, and of those with the same DaemonSets' pods.
+    """
+    among = every = plan_state.table.all
+    while single := _buy(plan_state, pod_group, 1, labels, among):
+        most = _most(plan_state, pod_group, labels, single)
+        alike = plan_state.with_company_of(single.ways[0]) if plan_state.daemonsets else every
+        if most or alike == every:
+            return most, among, alike & among
+        plan_state.work.spend(_PURCHASE, pod_group.index)
+        among &= ~alike
+    if among == every:
+        pod_group.turned_away |= _limited(plan_state, pod_group, labels)
+    return 0, among, 0
+
+
+def _most(
+    plan_state: PlanState,
+    pod_group: PendingGroup,
+    labels: Mapping[str, str | None],
+    bought: Purchase,
+) -> int:
+    """Return how many pods the constraints accept on a new node, with the pods of DaemonSets."""
+    host = {keys.HOSTNAME: "\x00", **{k: v for k, v in labels.items() if v is not None}}
+    return _acceptable(pod_group, host, plan_state.company(bought.ways[0]))
+
+
 def _buy(
-    plan_state: PlanState, pod_group: PendingGroup, count: int, labels: Mapping[str, str | None]
+    plan_state: PlanState,
+    pod_group: PendingGroup,
+    count: int,
+    labels: Mapping[str, str | None],
+    among: int,
 ) -> Purchase | None:
     return buy(
         plan_state,
         signatures=(pod_group.signature,),
         requests=pod_group.requests_with((), count),
         labels=labels,
+        among=among,
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
 from shared.planning.decide import decide
 from tests import builders as make
@@ -133,3 +134,49 @@ def test_a_node_whose_pods_went_elsewhere_takes_its_daemons_along() -> None:
     plan = decide(snapshot(*crowd, daemonsets=(only_b,)), QUICK)
     assert not why(plan)
     assert B not in zones_of(plan).values()
+
+
+def test_a_pod_near_a_daemon_gets_a_node_that_the_daemon_comes_with() -> None:
+    on_large = agent(node_selector=needs(keys.INSTANCE_TYPE, "In", "m5.xlarge"))
+    plan = decide(snapshot(pod(affinity=apart()), daemonsets=(on_large,)), QUICK)
+    (node,) = plan.nodes
+    assert {option.offering.instance_type for option in node.options} == {"m5.xlarge"}
+    nowhere = agent(node_selector=needs(keys.INSTANCE_TYPE, "In", "m5.metal"))
+    plan = decide(snapshot(pod(affinity=apart()), daemonsets=(nowhere,)), QUICK)
+    assert "pod affinity over kubernetes.io/hostname" in why(plan)["a"]
+
+
+def test_a_pod_that_avoids_a_daemon_gets_a_node_of_the_pool_that_the_daemon_does_not_tolerate() -> (
+    None
+):
+    bare = Taint(key="bare", effect=Effect.NO_SCHEDULE)
+    pools = (provisioner("a"), provisioner("b", taints=(bare,)))
+    world = snapshot(
+        pod(anti_affinity=apart(), tolerations=(Toleration(key="bare", operator="Exists"),)),
+        daemonsets=(agent(),),
+        provisioners=pools,
+        sites=tuple(make.site(pool.name) for pool in pools),
+    )
+    assert [node.provisioner for node in decide(world, QUICK).nodes] == ["b"]
+
+
+def test_the_cheaper_of_two_zones_is_taken_though_its_first_choice_has_daemons() -> None:
+    on_small = agent(node_selector=needs(keys.INSTANCE_TYPE, "In", "m5.large"))
+    world = snapshot(
+        pod(anti_affinity=apart(keys.ZONE)),
+        pod("b", cpu=7000, node_selector=needs(keys.ZONE, "In", C)),
+        daemonsets=(on_small,),
+    )
+    plan = decide(world, QUICK)
+    types = {
+        ref.name: node.options[0].offering.instance_type for node in plan.nodes for ref in node.pods
+    }
+    assert not why(plan)
+    assert types["a"] != "m5.large"
+
+
+def test_pods_that_would_fit_a_larger_machine_stay_on_those_with_their_daemon() -> None:
+    on_small = agent(node_selector=needs(keys.INSTANCE_TYPE, "In", "m5.large"))
+    near = [pod(f"p{n}", cpu=1500, affinity=apart()) for n in range(2)]
+    plan = decide(snapshot(*near, daemonsets=(on_small,)), QUICK)
+    assert together(plan) == [["p0"], ["p1"]]
