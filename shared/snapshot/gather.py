@@ -15,7 +15,7 @@ from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.ec2.quotas import beyond
 from shared.model.ec2.selectors import describe_selector, tagged
 from shared.model.errors import AutoscalerError, PermanentError
-from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.pods import Pod, without_void_nominations
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
@@ -79,7 +79,8 @@ def gather(
     intents = ports.ledger.open_intents(cluster.name)
     pending = cluster.pending_pods(keep)
     provisioners, invalid = cluster.provisioners()
-    anything = whole or any(pod.is_provisionable for pod in pending)
+    asking = without_void_nominations(pending, ())
+    anything = whole or any(pod.is_provisionable for pod in asking)
     sites = (
         {provisioner.name: site_of(ports, provisioner) for provisioner in provisioners}
         if anything
@@ -88,7 +89,9 @@ def gather(
     nodes = cluster.nodes(keep) if anything else ()
     bound = cluster.bound_pods(keep) if anything else ()
     served = {pod.uid for pod in bound}
-    pending = tuple(pod for pod in pending if pod.uid not in served)
+    pending = without_void_nominations(
+        (pod for pod in pending if pod.uid not in served), (node.name for node in nodes)
+    )
     daemonsets = cluster.daemonsets() if anything else ()
     bodies = list(_bodies(ports, intents))
     refusals = RefusalBook(ports).read()

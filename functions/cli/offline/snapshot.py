@@ -31,7 +31,7 @@ from shared.model.brakes import NO_CEILING
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import Owner, Pod, without_void_nominations
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.explanation import counted, of_other_scheduler
@@ -236,7 +236,8 @@ def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, .
             metadata_of(document)
     volumes = read_volumes(documents)
     reader = PodReader(documents)
-    found = reader.read()
+    nodes = (document.name for document in documents if document.kind == "Node")
+    found = without_void_nominations(reader.read(), nodes)
     notes += reader.notes
     unknown = {f"{pod.namespace}/{name}" for pod in found for name in volumes.asked(pod).unknown}
     if unknown:

@@ -1,7 +1,7 @@
 """Pods, as far as placing, binding, counting and evicting them needs."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -243,3 +243,24 @@ class Pod:
         """Whether a node with it is not empty; of those that leave a StatefulSet's alone counts."""
         leaves = self.is_terminating and (self.owner is None or self.owner.kind != "StatefulSet")
         return self.counts_for_emptiness and not leaves
+
+
+def without_void_nominations(pods: Iterable[Pod], nodes: Iterable[str]) -> tuple[Pod, ...]:
+    """Return the pods, those that are nominated to a node that does not exist without nomination.
+
+    Preemption makes no room on a node that is gone: kube-scheduler looks at such a pod anew.
+
+    Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+    #user-exposed-information (2026-11-29): the nomination is only a hint.
+
+    Args:
+        pods: The pods.
+        nodes: Names of all nodes.
+    """
+    known = frozenset(nodes)
+    return tuple(
+        replace(pod, nominated_node="")
+        if pod.nominated_node and pod.nominated_node not in known
+        else pod
+        for pod in pods
+    )

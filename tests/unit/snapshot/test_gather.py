@@ -229,3 +229,10 @@ def test_many_records_of_a_cluster_are_one_wake() -> None:
 
 def test_no_records_are_no_wake() -> None:
     assert wakes([]) == ((), ())
+
+
+def test_a_nomination_to_a_node_that_is_gone_is_void() -> None:
+    kept, void = pod("kept", nominated_node="n1"), pod("void", nominated_node="gone")
+    world = World(provisioner(), node(), kept, void)
+    pending = gather(world.ports, "plan-1").snapshot.pending
+    assert {entry.name: entry.nominated_node for entry in pending} == {"kept": "n1", "void": ""}
