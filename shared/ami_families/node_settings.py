@@ -19,6 +19,7 @@ _NUMBERS: Final = ("maxPods", "podsPerCore")
 _RESERVATIONS: Final = ("kubeReserved", "systemReserved")
 _THRESHOLDS: Final = "evictionHard"
 _TAINTS: Final = "registerWithTaints"
+_CORES: Final = "reservedSystemCPUs"
 _FLAGS: Final = {
     "--max-pods": "maxPods",
     "--pods-per-core": "podsPerCore",
@@ -27,6 +28,7 @@ _FLAGS: Final = {
     "--eviction-hard": _THRESHOLDS,
     "--node-labels": "",
     "--register-with-taints": _TAINTS,
+    "--reserved-cpus": _CORES,
 }
 # What may be reserved, and of which thresholds something is taken from pods.
 # Source: parseResourceList of https://github.com/kubernetes/kubernetes/blob/v1.36.3/cmd/kubelet/app/server.go
@@ -36,6 +38,7 @@ _SIGNALS: Final = ("memory.available", "nodefs.available")
 _AMOUNT: Final = re.compile(r"(\d{1,2}(\.\d{1,9})?|100(\.0{1,9})?)%|\d{1,15}([KMGTPE]i|[kMGTPE])?")
 _DIGITS: Final = re.compile(r"\d{1,9}")
 _MOST: Final = 2**31 - 1
+_RANGE: Final = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
 # What a shell puts something else for.
 _OPEN: Final = re.compile(r"[$`]")
 
@@ -103,6 +106,8 @@ class SettingsReader:
                     self._taint(self._taints, said, place)
             elif name in _NUMBERS:
                 self._number(self._below, name, value, place)
+            elif name == _CORES:
+                self._number(self._below, name, _cores(value), place)
             elif name in _RESERVATIONS or name == _THRESHOLDS:
                 entries = value if isinstance(value, Mapping) else {"": value}
                 if found := self._entries(name, entries, place):
@@ -131,6 +136,8 @@ class SettingsReader:
             elif name in _NUMBERS:
                 number = int(value) if _DIGITS.fullmatch(value) else None
                 self._number(self._above, name, number, place)
+            elif name == _CORES:
+                self._number(self._above, name, _cores(value), place)
             else:
                 sign = "<" if name == _THRESHOLDS else "="
                 rest = dict.fromkeys(*_LEFT_OUT[name])
@@ -213,6 +220,9 @@ def over(lower: KubeletConfiguration, upper: KubeletConfiguration) -> dict[str, 
     reserved = [settings.kube_reserved for settings in (lower, upper)]
     return {
         "max_pods": lower.max_pods if upper.max_pods is None else upper.max_pods,
+        "reserved_cpus": lower.reserved_cpus
+        if upper.reserved_cpus is None
+        else upper.reserved_cpus,
         "pods_per_core": lower.pods_per_core
         if upper.pods_per_core is None
         else upper.pods_per_core,
@@ -232,6 +242,7 @@ def _configuration(said: Mapping[str, Any]) -> KubeletConfiguration:
     kube, system = (said.get(name) for name in _RESERVATIONS)
     return KubeletConfiguration(
         max_pods=said.get("maxPods"),
+        reserved_cpus=said.get(_CORES),
         pods_per_core=said.get("podsPerCore"),
         kube_reserved=None if kube is None else _amounts(kube),
         system_reserved=_amounts(system or {}),
@@ -242,6 +253,22 @@ def _configuration(said: Mapping[str, Any]) -> KubeletConfiguration:
 def _amounts(said: Mapping[str, str]) -> Resources:
     found = {name: Resources.parse({name: text})[name] for name, text in said.items()}
     return Resources(tuple(sorted(found.items())))
+
+
+def _cores(said: object) -> int | None:
+    """Return how many cores a list such as `0-3,8` names, None where it is no such list.
+
+    Source: Parse of https://github.com/kubernetes/utils/blob/master/cpuset/cpuset.go (2026-11).
+    """
+    found: set[int] = set()
+    for part in said.split(",") if isinstance(said, str) and said else ():
+        written = _RANGE.fullmatch(part)
+        first, last = written.groups() if written else ("1", "0")
+        cores = range(int(first), int(last or first) + 1)
+        if not cores:
+            return None
+        found.update(cores)
+    return len(found) if isinstance(said, str) else None
 
 
 def _is_amount(name: str, key: str, said: object) -> bool:

@@ -123,11 +123,14 @@ def apply_kubelet(
     )
     before = instance_type.overhead
     reserved = dict((kubelet.kube_reserved or Resources()).items)
+    system = dict(kubelet.system_reserved.items)
+    if kubelet.reserved_cpus:
+        reserved[CPU], system[CPU] = 0, kubelet.reserved_cpus * 1000
     if reserves_for_max_pods and kubelet.max_pods is not None:
         reserved.setdefault(MEMORY, kube_reserved_memory_mib(capacity[PODS]) * _MIB)
     after = Overhead(
         kube_reserved=_override(before.kube_reserved, reserved),
-        system_reserved=_override(before.system_reserved, dict(kubelet.system_reserved.items)),
+        system_reserved=_override(before.system_reserved, system),
         eviction_threshold=_override(
             before.eviction_threshold, _thresholds(instance_type.capacity, kubelet)
         ),

@@ -142,6 +142,8 @@ class KubeletConfiguration:
     """What the user sets on the kubelet of each node; None or empty means its own default.
 
     Attributes:
+        reserved_cpus: Of a list of cores that pods get nothing of: their number takes the place of
+            cpu in both reservations. Only user data can name them.
         kube_reserved: None for the formula of the AMI.
         eviction_soft_grace_period: By signal, as Go writes spans (`1m30s`).
         eviction_max_pod_grace_period: In seconds.
@@ -149,6 +151,7 @@ class KubeletConfiguration:
 
     cluster_dns: tuple[str, ...] = ()
     max_pods: int | None = None
+    reserved_cpus: int | None = None
     pods_per_core: int | None = None
     system_reserved: Resources = Resources()
     kube_reserved: Resources | None = None

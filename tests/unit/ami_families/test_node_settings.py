@@ -214,6 +214,7 @@ def test_the_bootstrap_script_is_told_of_pods_and_disks() -> None:
                 ("systemReserved: {memory: -1}", "systemReserved.memory"),
                 ("systemReserved: {gpu: 1}", "systemReserved.gpu"),
                 ("evictionHard: {memory.available: 101%}", "evictionHard.memory.available"),
+                ("reservedSystemCPUs: 3", "reservedSystemCPUs"),
                 ("registerWithTaints: a", "registerWithTaints"),
                 ("registerWithTaints: [{key: a, effect: Never}]", "registerWithTaints"),
                 ("registerWithTaints: [{key: a b, effect: NoSchedule}]", "registerWithTaints"),
@@ -227,6 +228,8 @@ def test_the_bootstrap_script_is_told_of_pods_and_disks() -> None:
             )
             for flag, place in (
                 ("--max-pods=many", "--max-pods"),
+                ("--reserved-cpus=0-x", "--reserved-cpus"),
+                ("--reserved-cpus=3-1", "--reserved-cpus"),
                 ("--node-labels=kubernetes.io/x=1", "--node-labels: kubernetes.io/x"),
                 ("--node-labels=node-role.kubernetes.io/x=1", "--node-labels: node-role.kubern"),
                 ("--register-with-taints=a=b", "--register-with-taints"),
@@ -316,3 +319,17 @@ def test_nodes_that_were_launched_before_user_data_was_read_have_not_drifted() -
     assert (found.kubelet.max_pods, found.as_written) == (8, pool)
     assert shape_hash(found) == shape_hash(pool)
     assert with_user_data(owner("")) == owner("")
+
+
+@pytest.mark.parametrize(
+    ("spec", "cores"),
+    [
+        ("{config: {reservedSystemCPUs: '0-3,8,2'}}", 5),
+        ("{config: {reservedSystemCPUs: '0-3'}, flags: ['--reserved-cpus=0,32']}", 2),
+        ("{config: {reservedSystemCPUs: '0-3'}, flags: ['--reserved-cpus=']}", 0),
+    ],
+    ids=["configuration", "flag", "none by flag"],
+)
+def test_cores_that_a_list_reserves_are_counted(spec: str, cores: int) -> None:
+    found = with_user_data(owner(node_config(f"{{kubelet: {spec}}}")))
+    assert (found.kubelet, found.warnings) == (KubeletConfiguration(reserved_cpus=cores), ())

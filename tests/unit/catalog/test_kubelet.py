@@ -64,6 +64,19 @@ def test_reserved_resources_replace_what_they_name(m5_large: InstanceType) -> No
     assert one.overhead.kube_reserved["memory"] == 574 * MIB
 
 
+def test_a_list_of_cores_takes_the_place_of_cpu_in_both_reservations(
+    m5_large: InstanceType,
+) -> None:
+    settings = KubeletConfiguration(
+        reserved_cpus=1,
+        kube_reserved=Resources.of(cpu=200, memory=100 * MIB),
+        system_reserved=Resources.of(cpu=300, memory=50 * MIB),
+    )
+    one = apply_kubelet(m5_large, settings).overhead
+    assert (one.kube_reserved["cpu"], one.system_reserved["cpu"]) == (0, 1000)
+    assert (one.kube_reserved["memory"], one.system_reserved["memory"]) == (100 * MIB, 50 * MIB)
+
+
 def test_the_larger_of_hard_and_soft_replaces_the_default_threshold(m5_large: InstanceType) -> None:
     settings = KubeletConfiguration(
         eviction_hard={"memory.available": "200Mi", "nodefs.available": "5%", "pid.available": "3"},
