@@ -186,21 +186,36 @@ def label_selector(raw: object, path: str, problems: list[str]) -> LabelSelector
         return None
     found: list[Requirement] = []
     expressions = mappings(raw.get("matchExpressions"))
+    match_labels = tuple(sorted(text_map(raw.get("matchLabels")).items()))
+    asked: list[tuple[str, tuple[str, ...]]] = [(key, (value,)) for key, value in match_labels]
     if fault := too_many(expressions):
         problems.append(f"{path}: labelSelector: {fault}")
         expressions = []
     for expression in expressions:
         key, operator = text(expression.get("key")), text(expression.get("operator"))
+        values = texts(expression.get("values"))
         try:
-            parsed = Requirement.parse(key, _of_pods(operator), texts(expression.get("values")))
+            parsed = Requirement.parse(key, _of_pods(operator), values)
             # These are labels of pods: the aliases of node labels do not apply.
             found.append(replace(parsed, key=key))
         except ValueError as error:
             problems.append(f"{path}: labelSelector: {key}: {error}")
-    return LabelSelector(
-        match_labels=tuple(sorted(text_map(raw.get("matchLabels")).items())),
-        requirements=Requirements.of(found),
-    )
+            continue
+        asked.append((key, values))
+    problems += filter(None, (_fault(path, *pair) for pair in asked))
+    return LabelSelector(match_labels=match_labels, requirements=Requirements.of(found))
+
+
+def _fault(path: str, key: str, values: Sequence[str]) -> str:
+    """Return why no label is as a selector asks, empty if one may be.
+
+    The API server refuses such a selector in a new pod, and kube-scheduler cannot read it.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apimachinery/
+    pkg/labels/selector.go (NewRequirement, validateLabelKey, validateLabelValue), 2026-11-29.
+    """
+    found = key_fault(key) or next(filter(None, map(value_fault, values)), None)
+    return f"{path}: labelSelector: {key}: {', '.join(values)}: {found}" if found else ""
 
 
 def _of_pods(operator: str) -> str:

@@ -8,6 +8,8 @@ from typing import Final
 
 from shared.manifests.documents import Document, InvalidDocumentError
 from shared.manifests.problems import FieldProblem, Section
+from shared.model import labels as keys
+from shared.model.kubernetes.pods import SpreadPolicy
 
 # As many pods as one plan may be asked about.
 MAX_REPLICAS: Final = 200_000
@@ -131,9 +133,33 @@ def _check_spec(spec: Section) -> None:
     spec.text("schedulerName")
     spec.text_map("nodeSelector")
     spec.integer("priority", -(2**31), 2**31 - 1)
-    for field in ("tolerations", "topologySpreadConstraints", "volumes", "schedulingGates"):
+    for field in ("tolerations", "volumes", "schedulingGates"):
         spec.sections(field)
+    _check_spreads(spec)
     _check_affinity(spec)
+
+
+def _check_spreads(spec: Section) -> None:
+    """Check topology spread constraints: the API server would not create a pod with a wrong one.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/validation/validation.go
+    (validateTopologySpreadConstraints), 2026-11-29.
+    """
+    seen: set[tuple[str, str]] = set()
+    for spread in spec.sections("topologySpreadConstraints"):
+        if not spread.has("maxSkew"):
+            spread.refuse("maxSkew", "write a whole number of 1 or more")
+        spread.integer("maxSkew", 1)
+        spread.integer("minDomains", 1)
+        key, policy = spread.text("topologyKey"), spread.text("whenUnsatisfiable")
+        if not key:
+            spread.refuse("topologyKey", f"write a label of nodes such as {keys.ZONE}")
+        if policy not in tuple(SpreadPolicy):
+            spread.refuse("whenUnsatisfiable", f"write one of {', '.join(SpreadPolicy)}")
+        if (key, policy) in seen:
+            remedy = f"another constraint has this key, too, with {policy}: keep one of them"
+            spread.refuse("topologyKey", remedy)
+        seen.add((key, policy))
 
 
 def _check_resources(owner: Section) -> None:

@@ -18,6 +18,7 @@ MODELS = {
     **{kind: f"V1{kind}Spec" for kind in ("DaemonSet", *WORKLOADS)},
     **{kind: f"V1{kind}" for kind in ("Container", "Toleration", "TopologySpreadConstraint")},
 }
+ZONES = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
 
 
 def write(folder: Path, *objects: object) -> str:
@@ -88,7 +89,7 @@ def test_misspelt_field_is_refused_with_the_right_one(
     ("path", "field", "near"),
     [
         ("tolerations", {"efect": "NoSchedule"}, "effect"),
-        ("topologySpreadConstraints", {"maxSkews": 1}, "maxSkew"),
+        ("topologySpreadConstraints", {**ZONES, "minDomain": 1}, "minDomains"),
         ("initContainers", {"name": "a", "restartpolicy": "Always"}, "restartPolicy"),
     ],
 )

@@ -241,6 +241,23 @@ def test_a_label_selector_that_cannot_be_read_refuses_the_pod(
     assert words in found.refusals[0]
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {"app": "{{ name }}"}},
+        {"matchLabels": {"{{ name }}": "a"}},
+        {"matchExpressions": [expression("app", "In", "a", "{{ name }}")]},
+        {"matchExpressions": [expression("{{ name }}", "Exists")]},
+    ],
+    ids=["value", "key", "value of an expression", "key of an expression"],
+)
+def test_a_selector_for_a_label_that_no_pod_can_have_refuses_the_pod(selector: Any) -> None:
+    spread = {"topologyKey": "zone", "maxSkew": 1, "labelSelector": selector}
+    (found,) = scheduling({"topologySpreadConstraints": [spread]}).refusals
+    assert found.startswith("spec.topologySpreadConstraints[0]: labelSelector: ")
+    assert "{{ name }}" in found
+
+
 def test_a_selectors_keys_are_labels_of_pods_so_node_aliases_do_not_apply() -> None:
     key = "beta.kubernetes.io/arch"
     term = {"topologyKey": "z", "labelSelector": {"matchExpressions": [expression(key, "Exists")]}}

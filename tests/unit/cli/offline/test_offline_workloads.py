@@ -123,6 +123,31 @@ def labels(*raws: Any) -> list[dict[str, str]]:
     return [dict(found.labels) for found in pods(*raws)]
 
 
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ([{"maxSkew": None}], r"\[0\].maxSkew: write a whole number of 1"),
+        ([{"maxSkew": 0}], r"\[0\].maxSkew: 0: write a whole number of 1"),
+        ([{"minDomains": 0}], r"\[0\].minDomains: 0: write a whole number of 1"),
+        ([{"topologyKey": ""}], r"\[0\].topologyKey: .*label of nodes"),
+        (
+            [{"whenUnsatisfiable": None}],
+            r"\[0\].whenUnsatisfiable: write one of DoNotSchedule, Sched",
+        ),
+        ([{"whenUnsatisfiable": "Maybe"}], r"\[0\].whenUnsatisfiable: Maybe: write one of"),
+        ([{}, {"maxSkew": 2}], r"\[1\].topologyKey: zone: another constraint has this key, too"),
+    ],
+    ids=["no skew", "skew", "domains", "key", "no policy", "policy", "one pair twice"],
+)
+def test_a_spread_that_the_api_server_refuses_is_named(
+    more: list[dict[str, Any]], field: str
+) -> None:
+    rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    raw = deployment(topologySpreadConstraints=[{**rule, **changes} for changes in more])
+    with pytest.raises(InvalidDocumentError, match=rf"topologySpreadConstraints{field}"):
+        read(raw)
+
+
 def test_pods_of_a_deployment_share_a_hash_of_their_own() -> None:
     first, second = labels(deployment(replicas=2))
     assert first == second
