@@ -11,7 +11,7 @@ job/job_controller.go (manageJob), job/indexed_job_utils.go, daemon/util/daemons
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,14 +61,18 @@ class Identity:
 
 
 def identities(
-    workload: Workload, wanted: int, taken: Mapping[str, Mapping[str, str]]
+    workload: Workload,
+    wanted: int,
+    taken: Mapping[str, Mapping[str, str]],
+    leaving: Collection[str] = (),
 ) -> Iterator[Identity]:
     """Yield what is missing of a workload's pods.
 
     Args:
         workload: The workload.
         wanted: How many pods it shall have.
-        taken: Names of the pods that are there, with their labels.
+        taken: Names of the pods that are there and count, with their labels.
+        leaving: Names of the pods that are there still, but have their successors at once.
     """
     common = labels_of_all(workload)
     if workload.kind == "StatefulSet":
@@ -90,11 +94,27 @@ def identities(
         ended = max((last for first, last in done if first <= number <= last), default=None)
         if ended is not None:
             number = ended
-        elif name not in taken and not (indexed and str(number) in running):
+        elif not (name in taken or name in leaving or (indexed and str(number) in running)):
             missing -= 1
             own = {COMPLETION_INDEX: str(number)} if indexed else {}
             yield Identity(name=name, labels={**common, **own})
         number += 1
+
+
+def replaces_at_once(workload: Workload) -> bool:
+    """Return whether a pod that is being deleted does not count, so that another is made now.
+
+    The pods of a StatefulSet have names of their own: the next one waits for the end of the last.
+    A Job waits where it says so, or says what failures of its pods mean.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-replacement-policy,
+    https://github.com/kubernetes/kubernetes/tree/v1.36.3/pkg/controller: controller_utils.go
+    (IsPodActive), job/job_controller.go (onlyReplaceFailedPods), 2026-11-29.
+    """
+    if workload.kind == "Job":
+        policy = text(workload.spec.get("podReplacementPolicy"))
+        return policy != "Failed" and not workload.spec.get("podFailurePolicy")
+    return workload.kind != "StatefulSet"
 
 
 def labels_of_all(workload: Workload) -> dict[str, str]:

@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from shared.manifests.admission import admission_of
+from shared.manifests.affinity import label_selector
 from shared.manifests.controllers import (
     TEMPLATE_HASH,
     Identity,
     Workload,
     identities,
+    replaces_at_once,
 )
 from shared.manifests.documents import Document
 from shared.manifests.fields import (
@@ -43,7 +45,7 @@ from shared.manifests.strictness import (
     spec_of,
 )
 from shared.manifests.volumes.claims import decode_claim
-from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.kubernetes.volumes import Claim
 
 # (kind, namespace, name) of an object.
@@ -58,6 +60,8 @@ WORKLOADS: Final = {
     "StatefulSet": "apps/v1",
 }
 _CRON_JOB: Final = "CronJob"
+# Who takes over pods without a controller. Those of a Deployment must be of one of its ReplicaSets.
+_ADOPTING: Final = ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")
 # A Job is named after its CronJob and the minute of its run.
 _RUN: Final = re.compile(r"-\d+$")
 _REVISION: Final = "deployment.kubernetes.io/revision"
@@ -109,6 +113,11 @@ class PodReader:
             for document in documents
             if is_workload(document) and _controller_of(document) != _CRON_JOB
         }
+        self._adopting: dict[str, list[tuple[Document, LabelSelector]]] = {}
+        for document in self._workloads.values():
+            selector = _selector_of(document) if _controller_of(document) in _ADOPTING else None
+            if selector is not None:
+                self._adopting.setdefault(document.namespace, []).append((document, selector))
         self._pods = [document for document in documents if document.kind == "Pod"]
         self._documents = documents
         for document in documents:
@@ -141,7 +150,7 @@ class PodReader:
             if pod.is_terminal:
                 continue
             found.append(pod)
-            root = self._root(document)
+            root = self._root(document) or self._adopter(document, pod)
             if root is not None:
                 present.setdefault(root, {})[pod.name] = document
         for document in self._documents:
@@ -179,6 +188,22 @@ class PodReader:
             if current is not None:
                 root = key
         return root
+
+    def _adopter(self, document: Document, pod: Pod) -> Key | None:
+        """Return the workload that takes over a pod without a controller, outermost, or None.
+
+        Source: https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/
+        #non-template-pod-acquisitions and
+        https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controller/
+        controller_ref_manager.go (ClaimPods), 2026-11-29.
+        """
+        if pod.owner is not None or pod.is_terminating:
+            return None
+        for found, selector in self._adopting.get(document.namespace, ()):
+            named = found.kind != "StatefulSet" or _has_ordinal(pod.name, found)
+            if named and selector.selects(pod.labels):
+                return self._root(found) or key_of(found)
+        return None
 
     def _pod(self, document: Document) -> Pod:
         metadata = metadata_of(document)
@@ -268,9 +293,12 @@ class PodReader:
             status=mapping(document.raw.get("status")),
             revision=self._revision(document, present),
         )
+        ending = replaces_at_once(workload)
+        leaving = {name for name, there in present.items() if ending and _is_ending(there)}
         taken = {
             name: text_map(mapping(there.raw.get("metadata")).get("labels"))
             for name, there in present.items()
+            if name not in leaving
         }
         if not kind:
             left = max(count - len(taken), 0)
@@ -283,7 +311,7 @@ class PodReader:
         admitted, refusal = self._admission.admit(document.namespace, spec_of_pod)
         raw = _template_pod(document, workload.name, {**template.raw, "spec": admitted})
         last: tuple[Identity, Pod] | None = None
-        for identity in identities(workload, count, taken):
+        for identity in identities(workload, count, taken, leaving):
             beyond = refusal or self._quotas.refusal(document.namespace, admitted)
             pod = self._made(raw, identity, claims, last)
             last = identity, pod
@@ -337,6 +365,27 @@ def _is_there(document: Document) -> bool:
     """Return whether a pod has been created: an API server has stored it, or it has a node."""
     uid = mapping(document.raw.get("metadata")).get("uid")
     return bool(text(uid) or text(mapping(document.raw.get("spec")).get("nodeName")))
+
+
+def _is_ending(document: Document) -> bool:
+    return mapping(document.raw.get("metadata")).get("deletionTimestamp") is not None
+
+
+def _selector_of(document: Document) -> LabelSelector | None:
+    """Return which pods a workload takes for its own, None where it does not say."""
+    spec = mapping(document.raw.get("spec"))
+    selector = spec.get("selector")
+    if document.kind == "ReplicationController":
+        template = mapping(mapping(spec.get("template")).get("metadata"))
+        selector = {"matchLabels": selector or template.get("labels")}
+    found = label_selector(selector, "spec", [])
+    return found if found != LabelSelector() else None
+
+
+def _has_ordinal(name: str, document: Document) -> bool:
+    """Return whether a pod has a name that a StatefulSet gives."""
+    begin, _, ordinal = name.rpartition("-")
+    return begin == document.name and ordinal.isdecimal()
 
 
 def _said(document: Document, where: str, key: str) -> str:

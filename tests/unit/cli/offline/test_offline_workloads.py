@@ -277,3 +277,69 @@ def test_daemons_of_new_nodes_ask_for_what_those_that_stand_ask_for() -> None:
     agent["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "3"}
     (found,) = read(agent, there).snapshot.daemonsets
     assert found.scheduling.requests == Resources.of(cpu=1000, memory=2**30, pods=1)
+
+
+def ending(raw: dict[str, Any]) -> dict[str, Any]:
+    return {**raw, "metadata": {**raw["metadata"], "deletionTimestamp": "2026-11-28T10:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "made"),
+    [
+        ("ReplicaSet", {}, 1),
+        ("StatefulSet", {}, 0),
+        ("Job", {}, 1),
+        ("Job", {"podReplacementPolicy": "Failed"}, 0),
+        ("Job", {"podFailurePolicy": {"rules": []}}, 0),
+    ],
+    ids=["ReplicaSet", "StatefulSet", "Job", "Job that waits", "Job with a policy"],
+)
+def test_a_pod_that_is_being_deleted_has_its_successor_where_the_controller_does_not_wait(
+    kind: str, spec: dict[str, Any], made: int
+) -> None:
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    leaving = owned(ending(pod("w-0", nodeName="n1")), kind, "w")
+    assert len(pods(leaving, workload(kind, version=version, **spec))) == made
+
+
+SELECTOR = {"matchLabels": {"app": "w"}}
+
+
+def labelled(name: str = "w-3", app: str = "w", **spec: Any) -> dict[str, Any]:
+    made: dict[str, Any] = pod(name, nodeName="n1", **spec)
+    return {**made, "metadata": {**made["metadata"], "labels": {"app": app}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "selector", "there", "made"),
+    [
+        ("ReplicaSet", SELECTOR, labelled(), 1),
+        ("ReplicaSet", SELECTOR, labelled(app="x"), 2),
+        ("ReplicaSet", {}, labelled(), 2),
+        ("ReplicaSet", SELECTOR, owned(labelled(), "ReplicaSet", "other"), 2),
+        ("ReplicaSet", SELECTOR, ending(labelled()), 2),
+        ("ReplicationController", {"app": "w"}, labelled(), 1),
+        ("ReplicationController", None, labelled(), 1),
+        ("StatefulSet", SELECTOR, labelled("w-1"), 1),
+        ("StatefulSet", SELECTOR, labelled("w-a"), 2),
+        ("StatefulSet", SELECTOR, labelled("x-1"), 2),
+        ("Deployment", SELECTOR, labelled(), 2),
+    ],
+    ids=[
+        *("its own", "other labels", "no selector", "another's", "one that leaves"),
+        *("controller", "labels of the template", "number", "no number", "another name"),
+        "of no ReplicaSet",
+    ],
+)
+def test_a_pod_without_a_controller_is_counted_by_the_one_that_takes_it_over(
+    kind: str, selector: Any, there: dict[str, Any], made: int
+) -> None:
+    version = "v1" if kind == "ReplicationController" else "apps/v1"
+    raw = workload(kind, version=version, replicas=2, selector=selector)
+    assert len(pods(there, raw)) == made
+
+
+def test_a_pod_that_a_replica_set_of_a_deployment_takes_over_counts_for_the_deployment() -> None:
+    web = workload("Deployment", replicas=2, selector=SELECTOR)
+    old = owned(workload("ReplicaSet", "w-1", replicas=2, selector=SELECTOR), "Deployment", "w")
+    assert len(pods(labelled(), old, web)) == 1
