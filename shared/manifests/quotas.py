@@ -1,6 +1,7 @@
-"""ResourceQuotas: which pods would not be created.
+"""ResourceQuotas: which pods, and claims of StatefulSets, would not be created.
 
-Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/quota/v1/evaluator/core/pods.go,
+Source: https://github.com/kubernetes/kubernetes/tree/v1.36.3/pkg/quota/v1/evaluator/core: pods.go,
+persistent_volume_claims.go;
 staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go (CheckRequest),
 2026-11-29.
 """
@@ -13,10 +14,15 @@ from shared.manifests.affinity import PREFERRED, REQUIRED
 from shared.manifests.fields import Raw, integer, mapping, mappings, text, texts
 from shared.manifests.pod_requests import pod_amounts, pod_requests
 from shared.manifests.resource_names import HUGE_PAGES, is_extended
+from shared.manifests.volumes.claims import class_of
 from shared.model.quantity import milli_units
-from shared.model.resources import Resources, format_amount
+from shared.model.resources import EPHEMERAL_STORAGE, Resources, format_amount
 
 _OF_OBJECTS: Final = "count/pods"
+_CLAIMS: Final = "persistentvolumeclaims"
+_STORAGE: Final = "storage"
+# Of the claims of one class, after its name.
+_OF_CLASS: Final = ".storageclass.storage.k8s.io/"
 _OF_BOTH: Final = ("cpu", "memory", "ephemeral-storage")
 
 _COMPUTED: Final = ("cpu", "memory")
@@ -69,15 +75,29 @@ class Quotas:
             for name in sorted(set(quota.hard) & {f"{part}{of}" for part, of in _each_container()}):
                 if missing := _without(spec, name):
                     return f"{quota.place}: container {missing} must say its {name}"
-            for name in sorted(set(quota.hard) & set(usage)):
-                used, most = quota.used.get(name, 0), quota.hard[name]
-                if usage[name] and used + usage[name] > most:
-                    shown = [_shown(name, amount) for amount in (used, most, usage[name])]
-                    taken = f"{shown[0]} of {shown[1]} are taken"
-                    return f"{quota.place}: {name}: {taken}, the pod takes {shown[2]}"
+            if beyond := _beyond(quota, usage, "pod"):
+                return beyond
         for quota in matching:
             _take(quota, usage)
         return ""
+
+    def count_claim(self, namespace: str, raw: Raw) -> None:
+        """Count a PersistentVolumeClaim that is there."""
+        for quota in self._of_claims(namespace):
+            _take(quota, _usage_of_claim(raw))
+
+    def claim_refusal(self, namespace: str, raw: Raw) -> str:
+        """Return which quota keeps a new claim from being created; count it if none does."""
+        usage = _usage_of_claim(raw)
+        for quota in self._of_claims(namespace):
+            if beyond := _beyond(quota, usage, "claim"):
+                return beyond
+        self.count_claim(namespace, raw)
+        return ""
+
+    def _of_claims(self, namespace: str) -> list[_Quota]:
+        """Return the quotas that count claims: scopes are about pods."""
+        return [quota for quota in self._by_namespace.get(namespace, ()) if not quota.scopes]
 
     def _of(self, namespace: str, spec: Raw) -> Iterator[_Quota]:
         for quota in self._by_namespace.get(namespace, ()):
@@ -94,12 +114,23 @@ def _each_container() -> Iterator[tuple[str, str]]:
 def _hard(amounts: Raw) -> dict[str, int]:
     found = {}
     for name, amount in amounts.items():
-        plain = name.removeprefix("requests.").removeprefix("limits.")
+        plain = _plain(name)
         try:
             found[name] = Resources.parse({plain: amount})[plain]
         except ValueError:
             continue
     return found
+
+
+def _beyond(quota: _Quota, usage: Mapping[str, int], taker: str) -> str:
+    """Return of what too little is left of a quota, empty if there is enough."""
+    for name in sorted(set(quota.hard) & set(usage)):
+        used, most = quota.used.get(name, 0), quota.hard[name]
+        if usage[name] and used + usage[name] > most:
+            shown = [_shown(name, amount) for amount in (used, most, usage[name])]
+            taken = f"{shown[0]} of {shown[1]} are taken"
+            return f"{quota.place}: {name}: {taken}, the {taker} takes {shown[2]}"
+    return ""
 
 
 def _take(quota: _Quota, usage: Mapping[str, int]) -> None:
@@ -122,6 +153,23 @@ def _usage(spec: Raw) -> dict[str, int]:
     for name, amount in limits.items:
         if name in _OF_BOTH:
             found[f"limits.{name}"] = amount + overhead[name]
+    return found
+
+
+def _usage_of_claim(raw: Raw) -> dict[str, int]:
+    """Return what a claim takes of quotas, by the names that they use."""
+    spec = mapping(raw.get("spec"))
+    requests = mapping(mapping(spec.get("resources")).get("requests"))
+    try:
+        size = Resources.parse({_STORAGE: requests.get(_STORAGE, 0)})[_STORAGE]
+    except ValueError:
+        size = 0
+    found = {_CLAIMS: 1, f"count/{_CLAIMS}": 1, f"requests.{_STORAGE}": size}
+    if name := class_of(mapping(raw.get("metadata")), spec):
+        found |= {
+            f"{name}{_OF_CLASS}{_CLAIMS}": 1,
+            f"{name}{_OF_CLASS}requests.{_STORAGE}": size,
+        }
     return found
 
 
@@ -177,4 +225,10 @@ def _reaches_other_namespaces(affinity: Raw) -> bool:
 
 
 def _shown(name: str, amount: int) -> str:
-    return format_amount(name.removeprefix("requests.").removeprefix("limits."), amount)
+    plain = _plain(name)
+    return format_amount(EPHEMERAL_STORAGE if plain == _STORAGE else plain, amount)
+
+
+def _plain(name: str) -> str:
+    """Return the resource that a quota's name is about."""
+    return name.rpartition(_OF_CLASS)[2].removeprefix("requests.").removeprefix("limits.")

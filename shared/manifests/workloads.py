@@ -60,6 +60,7 @@ WORKLOADS: Final = {
     "StatefulSet": "apps/v1",
 }
 _CRON_JOB: Final = "CronJob"
+_CLAIM: Final = "PersistentVolumeClaim"
 # Who takes over pods without a controller. Those of a Deployment must be of one of its ReplicaSets.
 _ADOPTING: Final = ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")
 # A Job is named after its CronJob and the minute of its run.
@@ -120,6 +121,9 @@ class PodReader:
                 self._adopting.setdefault(document.namespace, []).append((document, selector))
         self._pods = [document for document in documents if document.kind == "Pod"]
         self._documents = documents
+        self._claims = {
+            (document.namespace, document.name) for document in documents if document.kind == _CLAIM
+        }
         for document in documents:
             if document.kind == "LimitRange":
                 check_limit_range(document)
@@ -143,7 +147,7 @@ class PodReader:
         runs: set[Key] = set()
         for document in (*self._workloads.values(), *self._pods):
             runs |= self._run(document)
-        for document in self._pods:
+        for document in self._documents:
             self._count(document)
         for document in self._pods:
             pod = self._pod(document)
@@ -227,7 +231,9 @@ class PodReader:
         return _refused(pod, refusal)
 
     def _count(self, document: Document) -> None:
-        if _is_there(document):
+        if document.kind == _CLAIM:
+            self._quotas.count_claim(document.namespace, document.raw)
+        elif document.kind == "Pod" and _is_there(document):
             ended = mapping(document.raw.get("status")).get("phase") in ("Succeeded", "Failed")
             self._quotas.count(document.namespace, mapping(document.raw.get("spec")), ended=ended)
 
@@ -312,10 +318,25 @@ class PodReader:
         raw = _template_pod(document, workload.name, {**template.raw, "spec": admitted})
         last: tuple[Identity, Pod] | None = None
         for identity in identities(workload, count, taken, leaving):
-            beyond = refusal or self._quotas.refusal(document.namespace, admitted)
+            beyond = refusal or self._claims_refusal(document.namespace, identity.name, claims)
+            beyond = beyond or self._quotas.refusal(document.namespace, admitted)
             pod = self._made(raw, identity, claims, last)
             last = identity, pod
             yield _refused(replace(pod, uid=f"{document.kind}/{pod.key}"), beyond)
+
+    def _claims_refusal(self, namespace: str, pod: str, claims: Sequence[Section]) -> str:
+        """Return which quota keeps a claim of a pod from being created: there is no pod, then.
+
+        Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controller/statefulset/
+        stateful_pod_control.go (CreateStatefulPod), 2026-11-29.
+        """
+        for claim in claims:
+            name = _claim_name(claim.raw, pod)
+            if (namespace, name) not in self._claims:
+                refusal = self._quotas.claim_refusal(namespace, claim.raw)
+                if refusal:
+                    return f"claim {name}: {refusal}"
+        return ""
 
     def _made(
         self,
@@ -435,9 +456,12 @@ def _template_pod(document: Document, owner: str, template: Raw) -> dict[str, An
 
 def _own_claim(template: Raw, pod: Pod) -> Claim:
     """Return the claim that a StatefulSet makes for one of its pods."""
-    metadata = mapping(template.get("metadata"))
-    name = f"{text(metadata.get('name'))}-{pod.name}"
-    return decode_claim({**template, "metadata": {"namespace": pod.namespace, "name": name}})
+    metadata = {"namespace": pod.namespace, "name": _claim_name(template, pod.name)}
+    return decode_claim({**template, "metadata": metadata})
+
+
+def _claim_name(template: Raw, pod: str) -> str:
+    return f"{text(mapping(template.get('metadata')).get('name'))}-{pod}"
 
 
 def _replicas(_: Raw, spec: Section) -> int:

@@ -154,3 +154,39 @@ def test_a_quota_counts_the_pods_of_its_priority_classes(
         name for name in ("high", "low", "") if quotas.refusal("m", spec(priorityClassName=name))
     }
     assert found == counted
+
+
+def claim(size: str = "1Gi", **claimed: Any) -> dict[str, Any]:
+    return {"spec": {"resources": {"requests": {"storage": size}}, **claimed}}
+
+
+OF_GOLD = "gold.storageclass.storage.k8s.io/"
+
+
+@pytest.mark.parametrize(
+    ("hard", "asked", "allowed"),
+    [
+        ({"requests.storage": "2560Mi"}, claim(), 2),
+        ({"persistentvolumeclaims": "3"}, claim(), 3),
+        ({"count/persistentvolumeclaims": "3"}, claim("0"), 3),
+        ({f"{OF_GOLD}requests.storage": "2Gi"}, claim(storageClassName="gold"), 2),
+        ({f"{OF_GOLD}persistentvolumeclaims": "1"}, claim(storageClassName="gold"), 1),
+        ({f"{OF_GOLD}requests.storage": "0"}, claim(storageClassName="iron"), 5),
+        ({"requests.storage": "0", "pods": "0"}, claim("much"), 5),
+    ],
+    ids=["storage", "claims", "objects", "of a class", "claims of a class", "another", "no amount"],
+)
+def test_claims_are_created_until_a_quota_is_used_up(
+    hard: dict[str, str], asked: dict[str, Any], allowed: int
+) -> None:
+    quotas = Quotas([quota(hard=hard)])
+    assert sum(not quotas.claim_refusal("m", asked) for _ in range(5)) == allowed
+    assert quotas.claim_refusal("other", asked) == ""
+
+
+def test_claims_that_are_there_are_counted_and_scopes_are_about_pods() -> None:
+    scoped = quota("a", hard={"requests.storage": "0"}, scopes=["BestEffort"])
+    quotas = Quotas([scoped, quota("b", hard={f"{OF_GOLD}requests.storage": "2Gi"})])
+    quotas.count_claim("m", claim("1536Mi", storageClassName="gold"))
+    told = f"ResourceQuota m/b: {OF_GOLD}requests.storage: 1536Mi of 2Gi are taken, the claim takes"
+    assert quotas.claim_refusal("m", claim(storageClassName="gold")) == f"{told} 1Gi"

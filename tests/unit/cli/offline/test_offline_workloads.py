@@ -343,3 +343,19 @@ def test_a_pod_that_a_replica_set_of_a_deployment_takes_over_counts_for_the_depl
     web = workload("Deployment", replicas=2, selector=SELECTOR)
     old = owned(workload("ReplicaSet", "w-1", replicas=2, selector=SELECTOR), "Deployment", "w")
     assert len(pods(labelled(), old, web)) == 1
+
+
+def test_a_stateful_set_has_no_pod_whose_claim_a_quota_refuses() -> None:
+    raw = workload("StatefulSet", replicas=3)
+    spec = {"resources": {"requests": {"storage": "1Gi"}}}
+    raw["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": spec}]
+    there = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data-w-1"},
+        "spec": spec,
+    }
+    found = pods(quota(**{"requests.storage": "2Gi", "pods": "9"}), there, raw)
+    told = "data-w-2: ResourceQuota default/q: requests.storage: 2Gi of 2Gi are taken, the claim"
+    refusals = [other.scheduling.refusals for other in found]
+    assert refusals == [(), (), (f"it would not be created: claim {told} takes 1Gi",)]
