@@ -17,6 +17,7 @@ def decode_claim(raw: Raw) -> Claim:
     """Return the claim."""
     metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
     owner = controller(metadata)
+    phase = mapping(raw.get("status")).get("phase")
     return Claim(
         namespace=text(metadata.get("namespace")),
         name=text(metadata.get("name")),
@@ -24,7 +25,8 @@ def decode_claim(raw: Raw) -> Claim:
         storage_class=class_of(metadata, spec),
         many_nodes=not _MANY_NODES.isdisjoint(texts(spec.get("accessModes"))),
         one_pod="ReadWriteOncePod" in texts(spec.get("accessModes")),
-        lost=mapping(raw.get("status")).get("phase") == "Lost",
+        pending=phase == "Pending",
+        lost=phase == "Lost",
         deleting=metadata.get("deletionTimestamp") is not None,
         owner=owner.uid if owner is not None and owner.kind == "Pod" else "",
     )

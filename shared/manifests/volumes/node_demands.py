@@ -74,7 +74,7 @@ class Volumes:
         classes: All storage classes.
         complete: Whether what is not given does not exist. From files it is only unknown: claims
             without volume or class then fit anywhere, and a class that binds at once is taken to
-            do so wherever a node comes up.
+            do so wherever a node comes up; but not for a claim that waits in a cluster already.
     """
 
     def __init__(
@@ -191,14 +191,16 @@ class Volumes:
         name = self._default if claim.storage_class is None else claim.storage_class
         found = self._classes.get(name)
         if found is None:
-            if not self._complete:
+            if not self._complete and claim.storage_class != "":
                 return "", ()
+            if not self._complete and (not claim.pending or self._free_of("")):
+                return "", self._free(claim, "")
             if not name:
                 raise _Problem(
                     f"claim {claim.key} has neither volume nor storage class: name a class"
                 )
             raise _Problem(f"claim {claim.key} names storage class {name}, which does not exist")
-        if self._complete and not found.waits:
+        if not found.waits and (self._complete or (claim.pending and not found.by_hand)):
             raise _Problem(
                 f"claim {claim.key} still waits for its volume: storage class {name} makes it "
                 "before the pod has a node (volumeBindingMode Immediate)"
@@ -207,16 +209,19 @@ class Volumes:
 
     def _free(self, claim: Claim, storage_class: str) -> Terms:
         """Return where volumes made by hand stand that the claim could get."""
-        free = [
-            volume
-            for _, volume in sorted(self._volumes.items())
-            if volume.is_free and volume.storage_class == storage_class and not volume.problems
-        ]
+        free = self._free_of(storage_class)
         if not free and self._complete:
             raise _Problem(f"claim {claim.key}: no volume of class {storage_class} is free")
         if not all(volume.terms for volume in free):
             return ()
         return _joined(term for volume in free for term in volume.terms)
+
+    def _free_of(self, storage_class: str) -> list[Volume]:
+        return [
+            volume
+            for _, volume in sorted(self._volumes.items())
+            if volume.is_free and volume.storage_class == storage_class and not volume.problems
+        ]
 
 
 def _inline_terms(claim: str) -> Terms:

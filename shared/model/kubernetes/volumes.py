@@ -54,6 +54,7 @@ class Claim:
         storage_class: Name; empty for none, None where the cluster's default applies.
         many_nodes: Whether pods on several nodes may use it at once.
         one_pod: Whether only a single pod may use it (ReadWriteOncePod).
+        pending: Whether a cluster has it, and it has no volume there yet.
         lost: Whether its volume is gone.
         deleting: Whether its deletion has begun.
         owner: Uid of the pod it was made for, empty for a claim of its own.
@@ -65,6 +66,7 @@ class Claim:
     storage_class: str | None = None
     many_nodes: bool = False
     one_pod: bool = False
+    pending: bool = False
     lost: bool = False
     deleting: bool = False
     owner: str = ""

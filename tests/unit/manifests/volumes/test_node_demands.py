@@ -145,6 +145,27 @@ def test_files_leave_open_what_they_do_not_say() -> None:
     assert asked(OPEN, at_once).terms == (IN_ZONE,)
 
 
+def test_in_files_a_claim_that_waits_in_a_cluster_already_is_a_reason_for_its_pod() -> None:
+    def asked(*raws: dict[str, Any]) -> Asked:
+        return facts(*raws, complete=False).asked(pod())
+
+    waits: Any = {"status": {"phase": "Pending"}}
+    no_class = {"storageClassName": ""}
+    at_once = storage_class("gp3", volumeBindingMode="Immediate")
+    assert "waits for its volume" in asked({**OPEN, **waits}, at_once).problems[0]
+    assert "nor storage class" in asked(claim(spec=no_class, **waits)).problems[0]
+    by_hand = {**at_once, "provisioner": "kubernetes.io/no-provisioner"}
+    free = volume("free", in_zones(ZONE), storageClassName="")
+    for raws in (
+        (OPEN, at_once),
+        ({**OPEN, **waits}, by_hand),
+        ({**OPEN, **waits},),
+        (claim(spec=no_class),),
+    ):
+        assert asked(*raws).problems == ()
+    assert asked(claim(spec=no_class, **waits), free).terms == (IN_ZONE,)
+
+
 def test_an_ephemeral_volume_asks_by_its_template_until_its_claim_is_made() -> None:
     to_be = Claim(namespace="shop", name="a-tmp", storage_class="gp3")
     own = pod("a", "a-tmp", ephemeral=(to_be,), uid="u1")
