@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.taints import Toleration
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
-from shared.model.resources import CPU, MEMORY, Resources, readable_amount
+from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.offerings.picks import label_choices
 from shared.planning.offerings.unknown_names import unknown_resources
@@ -27,6 +28,7 @@ from shared.scheduling.node_constraints import NodeConstraints, could_buy, signa
 from shared.scheduling.pod_classes import PodClass
 from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,
+    as_configured,
     free_requirements,
     in_order,
     offers,
@@ -139,6 +141,7 @@ class Explainer:
             return (
                 _too_large(requests, largest, missing)
                 + _of_memory(requests, missing, accepting)
+                + self._of_disks(provisioner, requests, missing, accepting)
                 + excluded
             )
         if pod_class.scheduling.host_ports:
@@ -197,6 +200,28 @@ class Explainer:
         able = [known for known, room in self._rooms() if requests.fits(room)]
         requirement = excluded_by(provisioner, able)
         return f"; types that have enough are excluded by {requirement}" if requirement else ""
+
+    def _of_disks(
+        self,
+        provisioner: Provisioner,
+        requests: Resources,
+        missing: Sequence[str],
+        accepting: Iterable[ProvisionerOffering],
+    ) -> str:
+        """Return what gives pods the instances' own disks, where these have enough for one."""
+        template = provisioner.template
+        if missing != (EPHEMERAL_STORAGE,) or provisioner.kind != OwnerKind.NODE_POOL:
+            return ""
+        striped = replace(provisioner, template=replace(template, instance_store=True))
+        names = {offer.instance_type.name for offer in accepting}
+        for known in self._snapshot.instance_types:
+            room = as_configured(striped, known).allocatable if known.name in names else requests
+            if room[EPHEMERAL_STORAGE] > requests[EPHEMERAL_STORAGE]:
+                return (
+                    f"; the NVMe disks of {known.name} have enough: set "
+                    f"{provisioner.dialect.template_kind}.spec.instanceStorePolicy: RAID0"
+                )
+        return ""
 
     def _rooms(self) -> tuple[tuple[InstanceType, Resources], ...]:
         """Return what each instance type has for pods."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import Provisioner
@@ -255,3 +256,28 @@ def test_what_is_left_of_a_limit_is_what_the_plan_leaves() -> None:
     plan = decide(snapshot(*pods(2, cpu=1500), provisioners=(limited,)), QUICK)
     (lost,) = plan.unschedulable
     assert lost.reasons == ("default: its limits are in the way: cpu 1 left of 3",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "gigabytes", "asked", "told"),
+    [
+        (OwnerKind.NODE_POOL, "75", {"ephemeral-storage": 60 * make.GIB}, True),
+        (OwnerKind.NODE_POOL, "75", {"ephemeral-storage": 70 * make.GIB}, False),
+        (OwnerKind.NODE_POOL, "0", {"ephemeral-storage": 60 * make.GIB}, False),
+        (OwnerKind.NODE_POOL, "75", {"ephemeral-storage": 60 * make.GIB, "cpu": 90_000}, False),
+        (OwnerKind.PROVISIONER, "75", {"ephemeral-storage": 60 * make.GIB}, False),
+    ],
+    ids=["enough", "too little", "none", "other things lack, too", "no such field"],
+)
+def test_a_pod_that_lacks_disk_is_told_what_gives_it_those_of_the_instance(
+    *, kind: OwnerKind, gigabytes: str, asked: dict[str, int], told: bool
+) -> None:
+    plain = make.instance_type()
+    labels = {**plain.labels, keys.INSTANCE_LOCAL_NVME: gigabytes}
+    types = (replace(plain, labels=labels), make.instance_type("c6g.large", arch="arm64"))
+    text = reason(
+        pod(requests=Resources.from_mapping(asked)), provisioner(kind=kind), instance_types=types
+    )
+    remedy = "; the NVMe disks of m5.large have enough: set EC2NodeClass.spec.instanceStorePolicy"
+    assert "ephemeral-storage" in text
+    assert (remedy in text) is told
