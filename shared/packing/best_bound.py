@@ -145,7 +145,8 @@ def _by_patterns(question: Question) -> LeastCost:
     nodes = sum([many for _, many in worth.mix])
     few = classes <= _FEW_CLASSES
     most_pods = max(nodes, _FEW_NODES) * _FINE if few else nodes * _DENSE
-    if classes > _MOST_CLASSES or pods > most_pods:
+    # A few pods beside free room: a bound for them is worth less than it takes.
+    if classes > _MOST_CLASSES or pods > most_pods or (rooms and pods <= _VERY_FEW_PODS):
         return LeastCost(0)
     from shared.packing.bound.patterns import pattern_bound  # noqa: PLC0415 -- loaded if needed
 

@@ -95,13 +95,23 @@ def _could_give_way(problem: PackingProblem, packing: Packing) -> bool:
     cost = packing.cost_micros_per_hour
     if cap != _DEFAULTS.max_node_vcpus or not larger or not cap_is_too_dear(cost, min(larger)):
         return False
-    least = sum(_quick_bound(part.problem) for part in components(_uncapped(problem)))
-    if not cap_is_too_dear(cost, least):
-        return False
     demand = read_demand(problem)
     amounts = amounts_of(shapes, demand)
     kinds = find_kinds(problem, demand, range(len(shapes)), amounts, problem.settings, whole=True)
-    return any(shapes[kind.shapes[0]].vcpus > cap for kind in front(kinds, problem.limits))
+    best = front(kinds, problem.limits)
+    return any(shapes[kind.shapes[0]].vcpus > cap for kind in best) and cap_is_too_dear(
+        cost, _price_in_parts(packing, demand, best)
+    )
+
+
+def _price_in_parts(packing: Packing, demand: Demand, kinds: Sequence[MachineKind]) -> int:
+    """Return what the pods on new nodes cost in parts, bought by the prices plans compare."""
+    counts = [0] * len(demand.cpu)
+    for node in packing.nodes:
+        for k, n in node.contents:
+            counts[k] += n
+    worth = find_prices(demand, counts, kinds, [kind.planning_price for kind in kinds])
+    return int(sum([many * kinds[t].price for t, many in worth.mix]))
 
 
 def _uncapped(problem: PackingProblem) -> PackingProblem:

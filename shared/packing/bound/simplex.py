@@ -40,32 +40,41 @@ def best_mix(
         entering = max(range(len(gains)), key=gains.__getitem__, default=-1)
         if entering < 0 or gains[entering] <= 1e-9 * max(values):
             break
-        step = _times(inverse, list(enumerate(columns[entering])))
-        sign = -1.0 if entering in full else 1.0
-        change = [sign * amount for amount in step]
-        ends = [tops[j] if j >= 0 else inf for j in basis]
-        leaving, part = _first_to_leave(levels, change, ends)
-        if min(part, tops[entering]) == inf:
-            break
-        if leaving < 0 or tops[entering] < part:
-            _move(levels, change, tops[entering])
-            full ^= {entering}
-            continue
-        _move(levels, change, part)
-        levels[leaving] = tops[entering] - part if entering in full else part
-        if change[leaving] < 0.0:
-            full.add(basis[leaving])
-        full.discard(entering)
+        if not most:
+            leaving = enter(inverse, levels, list(enumerate(columns[entering])))
+            if leaving < 0:
+                break
+        else:
+            step = _times(inverse, list(enumerate(columns[entering])))
+            change = [-amount for amount in step] if entering in full else step
+            ends = [tops[j] if j >= 0 else inf for j in basis]
+            leaving, part = _first_to_leave(levels, change, ends)
+            if min(part, tops[entering]) == inf:
+                break
+            if leaving < 0 or tops[entering] < part:
+                _move(levels, change, tops[entering])
+                full ^= {entering}
+                continue
+            _pivot(inverse, levels[:], step, leaving)
+            _move(levels, change, part)
+            levels[leaving] = tops[entering] - part if entering in full else part
+            if change[leaving] < 0.0:
+                full.add(basis[leaving])
+            full.discard(entering)
         basis[leaving] = entering
-        _pivot(inverse, step, leaving)
-        worth = [values[j] if j >= 0 else 0.0 for j in basis]
-        duals = [
-            sum([w * row[j] for w, row in zip(worth, inverse, strict=True)]) for j in range(size)
-        ]
+        duals = _worths([values[j] if j >= 0 else 0.0 for j in basis], inverse)
         if not most:
             duals = [max(dual, 0.0) for dual in duals]
     mix = [(j, level) for j, level in zip(basis, levels, strict=True) if j >= 0 and level > 0.0]
     return sorted([*mix, *[(j, tops[j]) for j in full]]), [max(dual, 0.0) for dual in duals]
+
+
+def _worths(worth: Sequence[float], inverse: Sequence[Sequence[float]]) -> list[float]:
+    """Return what one unit of each row is worth, by the worth of the columns in the basis."""
+    return [
+        sum([w * row[j] for w, row in zip(worth, inverse, strict=True)])
+        for j in range(len(inverse))
+    ]
 
 
 def _first_to_leave(
@@ -131,16 +140,17 @@ def enter(
         if amount > _TINY and (leaving < 0 or levels[i] / amount < least):
             leaving, least = i, levels[i] / amount
     if leaving >= 0:
-        _move(levels, step, least)
-        levels[leaving] = least
-        _pivot(inverse, step, leaving)
+        _pivot(inverse, levels, step, leaving)
     return leaving
 
 
-def _pivot(inverse: list[list[float]], step: Sequence[float], leaving: int) -> None:
+def _pivot(
+    inverse: list[list[float]], levels: list[float], step: Sequence[float], leaving: int
+) -> None:
     factor = step[leaving]
     row = [value / factor for value in inverse[leaving]]
     inverse[leaving] = row
+    levels[leaving] /= factor
     some = [(j, value) for j, value in enumerate(row) if value]
     few = len(some) * 3 < len(row)
     for i, amount in enumerate(step):
@@ -152,3 +162,4 @@ def _pivot(inverse: list[list[float]], step: Sequence[float], leaving: int) -> N
                     changed[j] -= amount * value
             else:
                 inverse[i] = [a - amount * b for a, b in zip(inverse[i], row, strict=True)]
+            levels[i] -= amount * levels[leaving]

@@ -2,6 +2,7 @@
 
 import random
 from itertools import product
+from math import inf
 
 import pytest
 
@@ -167,6 +168,7 @@ def test_of_a_column_no_more_is_used_than_there_is() -> None:
     assert best_mix([3.0, 2.0], [[0.2], [0.2]], [1.0], [1.0, 1.0]) == ([(0, 1.0), (1, 1.0)], [0.0])
     # What takes nothing has no end, and is left alone.
     assert best_mix([1.0], [[0.0]], [1.0]) == ([], [0.0])
+    assert best_mix([1.0], [[0.0]], [1.0], [inf]) == ([], [0.0])
 
 
 def test_fillings_within_amounts_are_worth_what_their_prices_say() -> None:
