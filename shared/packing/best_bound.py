@@ -24,7 +24,7 @@ _DENSE: Final = 10
 _FEW_CLASSES: Final = 8
 _FINE: Final = 45
 _FEW_NODES: Final = 16
-# Microseconds that it may take, about: less than the plan.
+# Microseconds that it may take, about.
 _STEPS: Final = 300_000
 _STEPS_PER_PAIR: Final = 200  # of a class and a kind
 _MOST_STEPS: Final = 5_000_000
