@@ -82,6 +82,9 @@ class FakeStorage:
             self.namespace_labels[name] = {**text_map(metadata.get("labels")), **own}
             return True
         decode = _DECODERS.get(raw["kind"])
+        if raw["kind"] == "PersistentVolumeClaim":
+            # As the API server writes it, until a controller binds it.
+            raw = {**raw, "status": {"phase": "Pending", **mapping(raw.get("status"))}}
         if decode is not None:
             self.store(decode(raw))
         return decode is not None

@@ -63,8 +63,8 @@ def test_claims_are_read_of_the_namespaces_asked_for(world: World) -> None:
     world.apply(claim("a", volumeName="pv-1", accessModes=["ReadWriteMany"]))
     world.apply(claim("c", "other"))
     assert world.cluster.claims({"shop"}) == (
-        Claim(namespace="shop", name="a", volume="pv-1", many_nodes=True),
-        Claim(namespace="shop", name="b", storage_class="fast"),
+        Claim(namespace="shop", name="a", volume="pv-1", many_nodes=True, pending=True),
+        Claim(namespace="shop", name="b", storage_class="fast", pending=True),
     )
     many = {f"n{number}" for number in range(20)} | {"other"}
     assert [other_claim.key for other_claim in world.cluster.claims(many)] == ["other/c"]

@@ -118,12 +118,6 @@ def test_pods_the_rule_does_not_count_are_not_spread() -> None:
     assert len(outcome.homes) == 5
 
 
-def test_a_selector_that_can_match_no_pod_spreads_nothing() -> None:
-    outcome = solve(*pods(2, spreads=[spread(match={"app.kubernetes.io/name": "{{ x }}"})]))
-    assert len(outcome.new) == 1
-    assert len(outcome.homes) == 2
-
-
 def test_a_key_no_node_has_keeps_the_pod_pending() -> None:
     outcome = alone({"spreads": [spread("example.com/unknown")]})
     assert outcome.new == ()
