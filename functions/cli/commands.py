@@ -11,7 +11,7 @@ from functions.cli.attach import mount as mount_attach
 from functions.cli.catalog import mount as mount_catalog
 from functions.cli.doctor import mount as mount_doctor
 from functions.cli.migrate import mount as mount_migrate
-from functions.cli.offline.machine_settings import EXPLAINED, machine_setup
+from functions.cli.offline.machine_settings import explained_machines, machine_setup
 from functions.cli.offline.packing_settings import (
     BOTH_K,
     InvalidSettingError,
@@ -149,7 +149,7 @@ def _set_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _machines_help() -> str:
-    lines = ["settings of machines, as the control plane has them:", *_told(EXPLAINED)]
+    lines = ["settings of machines, as the control plane has them:", *_told(explained_machines())]
     return "\n".join(lines) + "\n\n"
 
 

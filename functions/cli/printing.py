@@ -128,7 +128,9 @@ def _table(planned: Planned) -> list[str]:
     plan = planned.plan
     lines = [_totals(plan), *settings_lines(planned)]
     if plan.gap_percent > _WIDE_GAP_PERCENT:
-        lines.append("the lower bound ignores limits, weights and preferences")
+        lines.append(
+            "the lower bound ignores limits, weights, preferences and some rules between pods"
+        )
     if plan.remark:
         lines.append(plan.remark)
     if plan.preferences.stated:

@@ -155,9 +155,9 @@ def unusable(
 def useless(
     node: Node, owner: Provisioner, pods: Iterable[Pod], pending: Iterable[Pod], now: datetime
 ) -> Trial | None:
-    """Return the plan of an empty node that is about to be removed, if it served no waiting pod.
+    """Return the failed trial of an empty node that is about to be removed, None if it is none.
 
-    The plans that follow see the node no more.
+    Later plans cannot find that out: the node is gone.
 
     Args:
         pods: Of the node, finished ones included.
@@ -171,12 +171,13 @@ def useless(
 
 
 def _trial(node: Node, own: Sequence[Taint], waiting: Sequence[Pod], pods: Iterable[Pod]) -> Trial:
-    """Return a young node's plan with those of waiting pods that the node is of no use to."""
+    """Return the trial of a node, with the subjects of the waiting pods that cannot use it."""
     strange = _strange(node, own)
     subjects = _all_of(
         pod for pod in waiting if first_untolerated(strange, pod.scheduling.tolerations) is not None
     )
-    subjects |= _all_of(pod for pod in pods if pod.phase == "Failed") & _all_of(waiting)
+    if rejected := _all_of(pod for pod in pods if pod.phase == "Failed"):
+        subjects |= rejected & _all_of(waiting)
     assert node.created_at is not None
     return Trial(
         plan_id=plan_of(node),

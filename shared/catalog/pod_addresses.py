@@ -23,7 +23,7 @@ class PodNetwork:
     Attributes:
         prefix_delegation: Whether an interface gets prefixes of 16 addresses instead of single
             ones (ENABLE_PREFIX_DELEGATION); only Nitro machines can.
-        reserved_interfaces: Interfaces kept from pods (custom networking).
+        reserved_interfaces: Interfaces kept from pods (custom networking: 1).
         density_limited: Whether addresses limit pods at all; else 110 a node.
         pod_interfaces: Whether pods may ask for interfaces of their own (ENABLE_POD_ENI).
     """

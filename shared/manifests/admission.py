@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from shared.manifests.fields import Raw, mapping, mappings, text
+from shared.manifests.fields import CONTAINERS, Raw, containers_of, mapping, mappings, text
 from shared.manifests.limit_ranges import check_limits, limits_by_namespace, with_limits
 from shared.manifests.pod_requests import is_pod_level, pod_amounts
 from shared.manifests.priority_classes import Priorities, priorities_of, with_priority
@@ -24,7 +24,6 @@ from shared.manifests.runtime_classes import runtimes_by_name, with_runtime
 from shared.model.errors import NotAdmittedError
 from shared.model.quantity import milli_units
 
-CONTAINERS: Final = ("containers", "initContainers")
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 _EVICTED_AFTER_SECONDS: Final = 300
@@ -151,7 +150,7 @@ def _with_eviction_delays(spec: Raw) -> Raw:
 def _with_resources_tolerated(spec: Raw) -> Raw:
     names = {
         name
-        for container in _containers(spec)
+        for container in containers_of(spec)
         for name in mapping(mapping(container.get("resources")).get("requests"))
         if is_extended(name)
     }
@@ -172,7 +171,7 @@ def _check_amounts(spec: Raw) -> None:
     """
     of_pod = mapping(mapping(spec.get("resources")).get("limits"))
     _check_owner("the pod", spec)
-    for container in _containers(spec):
+    for container in containers_of(spec):
         _check_owner(f"container {text(container.get('name'))}", container)
     for container in mappings(spec.get("containers")):
         for name, most in mapping(mapping(container.get("resources")).get("limits")).items():
@@ -200,7 +199,3 @@ def _check_owner(who: str, owner: Raw) -> None:
             raise NotAdmittedError(f"{shown} and limit {limits[name]} must be equal")
         elif wanted is not None and most is not None and wanted > most:
             raise NotAdmittedError(f"{shown} is above its limit {limits[name]}")
-
-
-def _containers(spec: Raw) -> list[Raw]:
-    return [container for name in CONTAINERS for container in mappings(spec.get(name))]

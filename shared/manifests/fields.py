@@ -6,11 +6,13 @@ type counts as absent, so that one strange object never hides the others.
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from shared.model.kubernetes.pods import Owner
 
 Raw = Mapping[str, Any]
+# Where the spec of a pod has its containers.
+CONTAINERS: Final = ("containers", "initContainers")
 
 
 def mapping(value: object) -> Raw:
@@ -58,6 +60,11 @@ def moment(value: object) -> datetime | None:
         return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def containers_of(spec: Raw) -> list[Raw]:
+    """Return the containers of a pod's spec, then its init containers."""
+    return [container for field in CONTAINERS for container in mappings(spec.get(field))]
 
 
 def controller(metadata: Raw) -> Owner | None:

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Final
 
-from shared.manifests.fields import Raw, mapping, mappings, text
+from shared.manifests.fields import CONTAINERS, Raw, containers_of, mapping, mappings, text
 from shared.manifests.pod_requests import pod_amounts
 from shared.model.errors import NotAdmittedError
 from shared.model.quantity import milli_units
 
 _CONTAINER: Final = "Container"
 _POD: Final = "Pod"
-_CONTAINERS: Final = ("containers", "initContainers")
 
 
 def limits_by_namespace(raws: Iterable[Raw]) -> dict[str, tuple[Raw, ...]]:
@@ -45,7 +44,7 @@ def with_limits(spec: Raw, ranges: Iterable[Raw]) -> Raw:
             **spec,
             **{
                 name: [_filled(entry, limits, requests) for entry in mappings(spec.get(name))]
-                for name in _CONTAINERS
+                for name in CONTAINERS
                 if mappings(spec.get(name))
             },
         }
@@ -62,7 +61,7 @@ def check_limits(spec: Raw, ranges: Iterable[Raw]) -> None:
         metadata = mapping(limit_range.get("metadata"))
         place = f"LimitRange {text(metadata.get('namespace'))}/{text(metadata.get('name'))}"
         for item in _items(limit_range, _CONTAINER):
-            for container in [entry for name in _CONTAINERS for entry in mappings(spec.get(name))]:
+            for container in containers_of(spec):
                 resources = mapping(container.get("resources"))
                 who = f"container {text(container.get('name'))}"
                 asked, most = mapping(resources.get("requests")), mapping(resources.get("limits"))

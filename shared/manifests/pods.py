@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from shared.manifests import affinity as terms
 from shared.manifests.fields import (
+    CONTAINERS,
     Raw,
     condition,
     controller,
@@ -195,7 +196,7 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
 def _relevant(metadata: Raw, spec: Raw, status: Raw) -> dict[str, Any]:
     """Return the parts of a pod that `decode_scheduling` reads."""
     found: dict[str, Any] = {key: spec[key] for key in _SPEC_KEYS if spec.get(key)}
-    for field in ("containers", "initContainers"):
+    for field in CONTAINERS:
         found[field] = [
             {k: entry[k] for k in _CONTAINER_KEYS if entry.get(k)}
             for entry in mappings(spec.get(field))

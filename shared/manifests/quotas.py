@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.manifests.affinity import PREFERRED, REQUIRED
-from shared.manifests.fields import Raw, integer, mapping, mappings, text, texts
+from shared.manifests.fields import Raw, containers_of, integer, mapping, mappings, text, texts
 from shared.manifests.pod_requests import pod_amounts, pod_requests
 from shared.manifests.resource_names import HUGE_PAGES, is_extended
 from shared.manifests.volumes.claims import class_of
@@ -23,9 +23,8 @@ _CLAIMS: Final = "persistentvolumeclaims"
 _STORAGE: Final = "storage"
 # Of the claims of one class, after its name.
 _OF_CLASS: Final = ".storageclass.storage.k8s.io/"
-_OF_BOTH: Final = ("cpu", "memory", "ephemeral-storage")
-
 _COMPUTED: Final = ("cpu", "memory")
+_OF_BOTH: Final = (*_COMPUTED, "ephemeral-storage")
 
 
 @dataclass(slots=True)
@@ -179,10 +178,9 @@ def _without(spec: Raw, name: str) -> str:
         return ""
     kind = "limits" if name.startswith("limits.") else "requests"
     plain = name.rpartition(".")[2]
-    for field_name in ("containers", "initContainers"):
-        for container in mappings(spec.get(field_name)):
-            if plain not in mapping(mapping(container.get("resources")).get(kind)):
-                return text(container.get("name")) or "without a name"
+    for container in containers_of(spec):
+        if plain not in mapping(mapping(container.get("resources")).get(kind)):
+            return text(container.get("name")) or "without a name"
     return ""
 
 
@@ -202,10 +200,9 @@ def _in_scope(scope: Raw, spec: Raw) -> bool:
 
 
 def _is_best_effort(spec: Raw) -> bool:
-    containers = (*mappings(spec.get("containers")), *mappings(spec.get("initContainers")))
     amounts = (
         milli_units(amount)
-        for owner in (spec, *containers)
+        for owner in (spec, *containers_of(spec))
         for field_name in ("requests", "limits")
         for name, amount in mapping(mapping(owner.get("resources")).get(field_name)).items()
         if name in _COMPUTED

@@ -133,7 +133,7 @@ class Emptiness(NodeTimer):
         return "removed" if remove(self._ports, cordoned, _REASON) else ""
 
     def _note_useless(self, node: Node, owner: Provisioner) -> None:
-        """Write down that a young node goes which pods wait beside: the next plan cannot see it."""
+        """Record a failed trial where a new node is removed while pods wait that cannot use it."""
         cluster, ledger, now = self._ports.cluster, self._ports.ledger, self._ports.clock.now()
         trial = useless(node, owner, cluster.pods_on(node.name), cluster.pending_pods(), now)
         if trial is not None:

@@ -32,7 +32,7 @@ def with_standing(daemonsets: Sequence[DaemonSet], bound: Iterable[Pod]) -> tupl
             continue
         key = (pod.namespace, pod.owner.name)
         if generations.get(key) == pod.labels.get(GENERATION, "") and (
-            key not in newest or _age(newest[key]) < _age(pod)
+            key not in newest or _made(newest[key]) < _made(pod)
         ):
             newest[key] = pod
     return tuple(
@@ -41,7 +41,8 @@ def with_standing(daemonsets: Sequence[DaemonSet], bound: Iterable[Pod]) -> tupl
     )
 
 
-def _age(pod: Pod) -> tuple[float, str]:
+def _made(pod: Pod) -> tuple[float, str]:
+    """Return what orders pods by their creation."""
     return pod.created_at.timestamp() if pod.created_at else 0.0, pod.uid
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from functions.cli.offline.snapshot import KINDS
 from functions.cli.offline.unknown_fields import FIELDS
 from shared.manifests.documents import Document
+from shared.manifests.fields import CONTAINERS
 from shared.manifests.files import fields_read as read
 from shared.manifests.workloads import WORKLOADS, has_other_template
 
@@ -23,9 +24,8 @@ from shared.manifests.workloads import WORKLOADS, has_other_template
 _UNREAD_METADATA: Final = frozenset({"managedFields"})
 _UNREAD_ANNOTATIONS: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _HEAD: Final = ("apiVersion", "kind", "metadata")
-_CONTAINERS: Final = ("containers", "initContainers")
 _UNREAD_SPEC: Final = FIELDS["Pod"] - {
-    *(*read.POD_SPEC, *_CONTAINERS, "volumes", "runtimeClassName"),
+    *(*read.POD_SPEC, *CONTAINERS, "volumes", "runtimeClassName"),
     *("activeDeadlineSeconds", "preemptionPolicy"),
 }
 _UNREAD_CONTAINER: Final = FIELDS["Container"] - {*read.CONTAINER}
@@ -85,7 +85,7 @@ class KeptFields:
         if not isinstance(spec, dict):
             return spec
         found = _without(_UNREAD_SPEC, spec)
-        for field in _CONTAINERS:
+        for field in CONTAINERS:
             found[field] = _each(spec.get(field), lambda entry: _without(_UNREAD_CONTAINER, entry))
         found["volumes"] = _each(spec.get("volumes"), lambda entry: _only(read.VOLUME, entry))
         return self._shared(found)

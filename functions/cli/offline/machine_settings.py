@@ -1,43 +1,27 @@
 """Settings of refresh_catalog that `plan --set` takes: how machines are set up."""
 
+import dataclasses
 import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from functions.cli.offline.packing_settings import InvalidSettingError
+from functions.cli.offline.packing_settings import InvalidSettingError, explained, flag
 from shared.catalog.machine_setup import MachineSetup
 from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
-from shared.catalog.pod_addresses import PodNetwork
+from shared.catalog.pod_addresses import DEFAULT_NETWORK, PodNetwork
 
-# Key, default, and what it means with its unit.
-EXPLAINED: Final = (
-    (
-        "vm_memory_overhead_percent",
-        f"{VM_MEMORY_OVERHEAD_PERCENT:g}",
-        "Percent of the memory EC2 sells that hypervisor and kernel keep; measured types differ.",
-    ),
-    (
-        "prefix_delegation",
-        "false",
-        "Whether the VPC CNI gives interfaces prefixes of addresses (ENABLE_PREFIX_DELEGATION).",
-    ),
-    (
-        "reserved_interfaces",
-        "0",
-        "Network interfaces of each node that pods do not get (custom networking: 1).",
-    ),
-    ("density_limited", "true", "Whether addresses limit pods at all; else 110 a node."),
-    (
-        "pod_interfaces",
-        "false",
-        "Whether pods may ask for an interface of their own (ENABLE_POD_ENI).",
-    ),
-)
-_KEYS: Final = frozenset(key for key, _, _ in EXPLAINED)
-_FLAGS: Final = {"true": True, "false": False}
+_OF_MEMORY: Final = "vm_memory_overhead_percent"
+_OF_NETWORK: Final = frozenset(field.name for field in dataclasses.fields(PodNetwork))
 _PERCENT: Final = re.compile(r"\d{1,2}(\.\d{1,4})?", re.ASCII)
+_NUMBER: Final = re.compile(r"\d{1,2}", re.ASCII)
 _MOST_PERCENT: Final = 50
 _MOST_INTERFACES: Final = 15
+
+
+def explained_machines() -> tuple[tuple[str, str, str], ...]:
+    """Return (key, default, what it means with its unit) for every setting of machines."""
+    told = "Of the memory EC2 sells, what hypervisor and kernel keep; measured types differ."
+    return ((_OF_MEMORY, f"{VM_MEMORY_OVERHEAD_PERCENT:g}", told), *explained(DEFAULT_NETWORK))
 
 
 def machine_setup(given: Iterable[str]) -> tuple[MachineSetup | None, tuple[str, ...]]:
@@ -56,27 +40,25 @@ def machine_setup(given: Iterable[str]) -> tuple[MachineSetup | None, tuple[str,
     others = []
     for text in given:
         key, sign, value = (part.strip() for part in text.partition("="))
-        if sign and key in _KEYS:
+        if sign and (key == _OF_MEMORY or key in _OF_NETWORK):
             said[key] = _value(key, value)
         else:
             others.append(text)
     if not said:
         return None, tuple(others)
-    percent = said.pop("vm_memory_overhead_percent", VM_MEMORY_OVERHEAD_PERCENT)
+    percent = said.pop(_OF_MEMORY, VM_MEMORY_OVERHEAD_PERCENT)
     return MachineSetup(network=PodNetwork(**said), memory_percent=percent), tuple(others)
 
 
 def _value(key: str, value: str) -> bool | int | float:
-    if key == "vm_memory_overhead_percent":
+    if key == _OF_MEMORY:
         if not _PERCENT.fullmatch(value) or float(value) > _MOST_PERCENT:
             told = f"write a percentage from 0 to {_MOST_PERCENT}, such as 5.5"
             raise InvalidSettingError(f"--set {key}={value}: {told}")
         return float(value)
     if key == "reserved_interfaces":
-        if not (value.isascii() and value.isdigit()) or int(value[:9]) > _MOST_INTERFACES:
+        if not _NUMBER.fullmatch(value) or int(value) > _MOST_INTERFACES:
             told = f"write a whole number from 0 to {_MOST_INTERFACES}"
             raise InvalidSettingError(f"--set {key}={value}: {told}")
         return int(value)
-    if value.lower() not in _FLAGS:
-        raise InvalidSettingError(f"--set {key}={value}: write true or false")
-    return _FLAGS[value.lower()]
+    return flag(key, value)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from shared.catalog.pod_addresses import PodNetwork
 from shared.model import labels as keys
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner
@@ -110,16 +111,29 @@ def without_room(settings: PackingSettings, pods: int) -> PackingSettings | None
     return tight if tight != settings and pods <= settings.small_batch_pods else None
 
 
-def explained() -> tuple[tuple[str, str, str], ...]:
+def explained(
+    defaults: PackingSettings | PodNetwork = _DEFAULTS,
+) -> tuple[tuple[str, str, str], ...]:
     """Return (key, default, what it means with its unit) for every setting."""
     told = {
         match[1]: " ".join(match[2].split())
-        for match in _ATTRIBUTE.finditer(PackingSettings.__doc__ or "")
+        for match in _ATTRIBUTE.finditer(defaults.__doc__ or "")
     }
     return tuple(
-        (field.name, _written(getattr(_DEFAULTS, field.name)), told.get(field.name, ""))
-        for field in dataclasses.fields(PackingSettings)
+        (field.name, _written(getattr(defaults, field.name)), told.get(field.name, ""))
+        for field in dataclasses.fields(defaults)
     )
+
+
+def flag(key: str, value: str) -> bool:
+    """Return a setting that is true or false.
+
+    Raises:
+        InvalidSettingError: If it is neither.
+    """
+    if value.lower() not in _FLAGS:
+        raise InvalidSettingError(f"--set {key}={value}: write true or false")
+    return _FLAGS[value.lower()]
 
 
 def _change(key: str, value: str) -> dict[str, Any]:
@@ -127,9 +141,7 @@ def _change(key: str, value: str) -> dict[str, Any]:
         return dict.fromkeys(_K_FIELDS, _whole(key, value))
     default = getattr(_DEFAULTS, key, None) if not key.startswith("_") else None
     if isinstance(default, bool):
-        if value.lower() not in _FLAGS:
-            raise InvalidSettingError(f"--set {key}={value}: write true or false")
-        return {key: _FLAGS[value.lower()]}
+        return {key: flag(key, value)}
     if isinstance(default, PreferencePolicy):
         return {key: _policy(key, value)}
     if isinstance(default, int):

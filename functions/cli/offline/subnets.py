@@ -1,9 +1,9 @@
 """Which zones nodes of a plan may be in: as `--zones` or a list of subnets says."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Final
 
 from functions.cli.offline.packing_settings import InvalidSettingError
@@ -139,7 +139,5 @@ def _meets(term: SelectorTerm, subnet: GivenSubnet) -> bool:
 
 
 def _like(value: str, pattern: str) -> bool:
-    """Return whether a value matches that of a filter: `*` is any letters, `?` is one."""
-    marks = {"*": ".*", "?": "."}
-    written = "".join(marks.get(mark, re.escape(mark)) for mark in pattern)
-    return re.fullmatch(written, value, re.DOTALL) is not None
+    """Return whether a value matches that of a filter; EC2 has no ranges in brackets."""
+    return fnmatchcase(value, pattern.replace("[", "[[]"))

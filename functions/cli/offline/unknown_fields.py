@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from shared.manifests.documents import Document
-from shared.manifests.fields import Raw, mapping, mappings
+from shared.manifests.fields import CONTAINERS, Raw, mapping, mappings
 from shared.manifests.workloads import WORKLOADS
 
 _NEAR: Final = 0.8
@@ -106,7 +106,7 @@ def _of_workload(path: str, spec: Raw, kind: str) -> Iterator[tuple[str, Raw, st
 
 def _of_pod(path: str, spec: Raw) -> Iterator[tuple[str, Raw, str]]:
     yield path, spec, "Pod"
-    for field in ("containers", "initContainers"):
+    for field in CONTAINERS:
         for at, container in _listed(f"{path}.{field}", mappings(spec.get(field))):
             yield at, container, "Container"
             yield f"{at}.resources", mapping(container.get("resources")), "Resources"

@@ -223,7 +223,9 @@ class Pod:
         if self.is_daemon or self.is_static:
             return "belongs to a DaemonSet or a node: no node is launched for it"
         if self.scheduling.scheduler_name == FARGATE_SCHEDULER:
-            return f"is of {FARGATE_SCHEDULER}: it runs on Fargate, and on no node of EC2"
+            return (
+                f"has schedulerName {FARGATE_SCHEDULER}: it runs on Fargate, not on an EC2 instance"
+            )
         if self.gated:
             return "has scheduling gates: kube-scheduler does not look at it until they are removed"
         if self.nominated_node:

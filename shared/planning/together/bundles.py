@@ -127,18 +127,18 @@ def _bundles_of(
     most = max(len(pod_group.waiting) for pod_group in followers)
     number = min(most, *(len(lead.waiting) for lead in required.values()))
     signature = _common(plan_state.launchables, part)
-    deals = [_deal(roots, followers, parts, signature) for parts in _numbers(number, followers)]
-    if len(deals) > 1:
-        steps = len(deals) * len(plan_state.table.offers)
+    splits = [_split(roots, followers, parts, signature) for parts in _numbers(number, followers)]
+    if len(splits) > 1:
+        steps = len(splits) * len(plan_state.table.offers)
         plan_state.work.spend_each({pod_group.index: steps // len(part) for pod_group in part})
-        deals.sort(
-            key=lambda deal: sum(
+        splits.sort(
+            key=lambda split: sum(
                 many * _price_of_one(plan_state, members, of_nodes)
-                for many, members, of_nodes in deal
+                for many, members, of_nodes in split
             )
         )
     found: list[Bundle] = []
-    for many, members, of_nodes in deals[0]:
+    for many, members, of_nodes in splits[0]:
         bundle = Bundle(index + len(found), members, many, of_nodes)
         if not _may_share(members) or not plan_state.launchables.could_hold(
             of_nodes, bundle.requests_with(())
@@ -215,7 +215,7 @@ def _most_on_a_host(pod_group: PendingGroup) -> int:
     return most
 
 
-def _deal(
+def _split(
     roots: Sequence[PendingGroup],
     followers: Sequence[PendingGroup],
     number: int,

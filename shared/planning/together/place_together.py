@@ -2,9 +2,9 @@
 
 A pod alone cannot tell where it should go: the zone that is cheapest for it may be closed to those
 that must be near it, and the node that is cheapest may have no room for them. So the pods of all
-groups are dealt to domains and nodes at once: the costs of every part of the batch are known by
-domain, deals are looked at from the cheapest on, and the first is taken whose pods can be bound one
-after the other.
+groups are assigned to domains and nodes at once: the costs of every part of the batch are known by
+domain, assignments are looked at from the cheapest on, and the first is taken whose pods can be
+bound one after the other.
 """
 
 import heapq
@@ -25,21 +25,21 @@ from shared.scheduling.topology.counts import Place, add
 _VECTORS: Final = 200
 _SPOTS: Final = 8
 _DOMAINS: Final = 12
-# Deals that are looked at, those of which it is tried to bind them, and orders tried for one.
+# Assignments that are looked at, those of which it is tried to bind them, and orders tried for one.
 # Of six pods under four rules at most 106, 9 and 10 were seen.
-_DEALS: Final = 5_000
+_ASSIGNMENTS: Final = 5_000
 _TRIES: Final = 60
 _ORDERS: Final = 300
 
 # Nodes with their vectors: None and a domain for a new one.
 _Node = tuple[TargetNode | None, DomainCosts, int]
-_Deal = Sequence[tuple[DomainCosts, int]]
+_Assignment = Sequence[tuple[DomainCosts, int]]
 # Pods in the order in which they are bound: (place of a node, place of a group).
 _Order = list[tuple[int, int]]
 
 
 class _TooManyError(Exception):
-    """There are too many deals to look at."""
+    """There are too many assignments to look at."""
 
 
 def place_together(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> bool:
@@ -77,14 +77,14 @@ def place_together(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) ->
 def _cheapest(
     prices: Prices, domains: Sequence[tuple[Mapping[str, str | None], Sequence[TargetNode]]]
 ) -> tuple[list[_Node], _Order] | None:
-    """Return the nodes and the order of the cheapest deal that leaves the fewest pods.
+    """Return the nodes and the order of the cheapest assignment that leaves the fewest pods.
 
     Args:
         prices: Of new nodes.
         domains: Their labels, and the nodes with room there.
 
     Raises:
-        _TooManyError: If too many deals had to be looked at.
+        _TooManyError: If too many assignments had to be looked at.
     """
     batch = prices.batch
     hosts = {spot.labels.get(keys.HOSTNAME, "") for _, spots in domains for spot in spots}
@@ -142,13 +142,15 @@ def _targets(batch: Batch) -> Iterator[list[int]]:
 def _best(
     prices: Prices, domains: Sequence[DomainCosts], target: int
 ) -> tuple[int, list[_Node], _Order] | None:
-    """Return the cheapest deal of a vector that can be bound: its cost, nodes and order."""
+    """Return the cheapest assignment of a vector that can be bound: its cost, nodes and order."""
     batch, tries = prices.batch, 0
-    for cost, deal in _deals(batch, domains, target):
-        if not _may_be(batch, deal, target) or not _is_even(batch, deal):
+    for cost, assignment in _assignments(batch, domains, target):
+        if not _may_be(batch, assignment, target) or not _is_even(batch, assignment):
             continue
         nodes = [
-            (spot, costs, vector) for costs, some in deal for spot, vector in costs.nodes(some)
+            (spot, costs, vector)
+            for costs, some in assignment
+            for spot, vector in costs.nodes(some)
         ]
         order = _order(prices, nodes)
         if order is not None:
@@ -159,10 +161,10 @@ def _best(
     return None
 
 
-def _deals(
+def _assignments(
     batch: Batch, domains: Sequence[DomainCosts], target: int
-) -> Iterator[tuple[int, _Deal]]:
-    """Yield deals of a vector to domains, the cheapest first; rules over one key are kept."""
+) -> Iterator[tuple[int, _Assignment]]:
+    """Yield assignments of a vector to domains, the cheapest first; rules over one key are kept."""
     rest = _least_of_rest(batch, domains, target)
     queue: list[tuple[int, int, int, tuple[int, ...]]] = [
         (rest[0].get(target, ENDLESS), 0, target, ())
@@ -170,14 +172,17 @@ def _deals(
     over = tuple(domains[0].labels) if domains else ()
     looked = 0
     while queue:
-        cost, at, left, dealt = heapq.heappop(queue)
+        cost, at, left, assigned = heapq.heappop(queue)
         if cost >= ENDLESS:
             return
         looked += 1
-        if looked > _DEALS:
+        if looked > _ASSIGNMENTS:
             raise _TooManyError
         if at == len(domains):
-            yield cost, [(costs, part) for costs, part in zip(domains, dealt, strict=True) if part]
+            yield (
+                cost,
+                [(costs, part) for costs, part in zip(domains, assigned, strict=True) if part],
+            )
             continue
         costs = domains[at]
         spent = cost - rest[at][left]
@@ -192,7 +197,7 @@ def _deals(
             ):
                 continue
             total = spent + costs.least[part] + after
-            heapq.heappush(queue, (total, at + 1, left - part, (*dealt, part)))
+            heapq.heappush(queue, (total, at + 1, left - part, (*assigned, part)))
 
 
 def _least_of_rest(
@@ -214,29 +219,29 @@ def _least_of_rest(
     return found[::-1]
 
 
-def _by_value(deal: _Deal, key: str) -> dict[str | None, int]:
+def _by_value(assignment: _Assignment, key: str) -> dict[str | None, int]:
     found: dict[str | None, int] = {}
-    for costs, vector in deal:
+    for costs, vector in assignment:
         value = costs.labels[key]
         found[value] = found.get(value, 0) + vector
     return found
 
 
-def _may_be(batch: Batch, deal: _Deal, target: int) -> bool:
-    """Return whether affinity allows a deal over several topology keys."""
+def _may_be(batch: Batch, assignment: _Assignment, target: int) -> bool:
+    """Return whether affinity allows a assignment over several topology keys."""
     return all(
         batch.may_share(key, value, vector, target)
-        for key in deal[0][0].labels
-        for value, vector in _by_value(deal, key).items()
+        for key in assignment[0][0].labels
+        for value, vector in _by_value(assignment, key).items()
     )
 
 
-def _is_even(batch: Batch, deal: _Deal) -> bool:
+def _is_even(batch: Batch, assignment: _Assignment) -> bool:
     return all(
         batch.ends_even(
-            key, {value: vector for value, vector in _by_value(deal, key).items() if value}
+            key, {value: vector for value, vector in _by_value(assignment, key).items() if value}
         )
-        for key in (deal[0][0].labels if deal else ())
+        for key in (assignment[0][0].labels if assignment else ())
     )
 
 

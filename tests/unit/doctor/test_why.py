@@ -93,7 +93,10 @@ def test_a_pod_whose_machine_has_no_node_yet_says_so() -> None:
         ({"nominated_node": "n7"}, "is nominated to node n7: kube-scheduler makes room for it"),
         ({"owner": Owner(kind="DaemonSet", name="d", uid="d")}, "belongs to a DaemonSet"),
         ({"unschedulable": False}, "is not marked Unschedulable by kube-scheduler"),
-        ({"scheduling": scheduling(scheduler_name="fargate-scheduler")}, "is of fargate-scheduler"),
+        (
+            {"scheduling": scheduling(scheduler_name="fargate-scheduler")},
+            "has schedulerName fargate-scheduler",
+        ),
     ],
 )
 def test_a_pod_that_no_node_is_launched_for_says_why(changes: dict[str, Any], state: str) -> None:

@@ -1,7 +1,6 @@
 """Emptiness timers: stamp, wait, cordon, look again, remove."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -92,12 +91,13 @@ def test_nodes_that_an_agent_taints_and_that_go_as_empty_are_launched_twice_an_h
     assert "for a taint that stays" in said
 
 
-def test_an_old_node_that_goes_as_empty_has_served() -> None:
-    world = empty_world(pod("waits"), created_at=NOW - timedelta(hours=1), taints=(TAINT,))
+@pytest.mark.parametrize("cordoned", [False, True])
+def test_an_empty_node_that_users_cordoned_is_no_failed_launch(*, cordoned: bool) -> None:
+    world = empty_world(pod("waits"), created_at=NOW, taints=(TAINT,), unschedulable=cordoned)
     begin(world)
     world.advance(TTL)
     assert begin(world) == "removed"
-    assert recent_trials(world.ledger, NAME, world.clock.now()) == ()
+    assert (recent_trials(world.ledger, NAME, world.clock.now()) == ()) is cordoned
 
 
 def test_a_node_that_stays_empty_is_removed_and_drained() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from functions.cli.offline.machine_settings import EXPLAINED, machine_setup
+from functions.cli.offline.machine_settings import explained_machines, machine_setup
 from functions.cli.offline.packing_settings import InvalidSettingError
 from shared.catalog.machine_setup import MachineSetup
 from shared.catalog.pod_addresses import PodNetwork
@@ -11,10 +11,11 @@ from shared.settings import RefreshCatalogSettings
 
 def test_they_are_those_of_the_control_plane_with_its_defaults() -> None:
     fields = RefreshCatalogSettings.model_fields
-    for key, default, meaning in EXPLAINED:
+    explained = explained_machines()
+    for key, default, meaning in explained:
         assert str(fields[key].default).lower() == default
         assert meaning.endswith(".")
-    assert machine_setup([f"{key}={default}" for key, default, _ in EXPLAINED]) == (
+    assert machine_setup([f"{key}={default}" for key, default, _ in explained]) == (
         MachineSetup(memory_percent=7.5),
         (),
     )

@@ -125,7 +125,7 @@ def test_a_pod_with_a_status_is_taken_at_its_word() -> None:
 def test_pods_of_fargate_are_left_to_it_and_those_of_other_schedulers_planned_with_a_note() -> None:
     offline = read(pod("own", schedulerName="fargate-scheduler"), pod("a", schedulerName="volcano"))
     assert [found.name for found in offline.snapshot.pending if found.is_provisionable] == ["a"]
-    own = "no capacity is planned for 1 pod, default/own: it is of fargate-scheduler"
+    own = "no capacity is planned for 1 pod, default/own: it has schedulerName fargate-scheduler"
     assert offline.notes[0].startswith(own)
     assert offline.notes[1].startswith("1 pod, default/a: scheduler volcano chooses its node")
 

@@ -51,7 +51,7 @@ def test_pods_wait_that_would_keep_more_others_from_their_place() -> None:
     assert set(why(plan)) == {"other"}
 
 
-@pytest.mark.parametrize("limit", ["_VECTORS", "_SPOTS", "_DOMAINS", "_DEALS", "_TRIES"])
+@pytest.mark.parametrize("limit", ["_VECTORS", "_SPOTS", "_DOMAINS", "_ASSIGNMENTS", "_TRIES"])
 def test_larger_batches_are_placed_one_step_after_the_other(
     limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
