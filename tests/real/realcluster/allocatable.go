@@ -1,10 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
-
 	"github.com/spf13/cobra"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,35 +17,23 @@ type offered struct {
 	Taints      []corev1.Taint      `json:"taints"`
 }
 
-// newAllocatableCommand returns a command that says what kubelets would offer. The file has a JSON
-// list of machines, each with the arguments of its kubelet and its capacity.
+// asked is what a kubelet is started with: its arguments, and the capacity of its machine.
+type asked struct {
+	Arguments []string            `json:"arguments"`
+	Capacity  corev1.ResourceList `json:"capacity"`
+}
+
+// newAllocatableCommand returns a command that says what kubelets would offer to pods. The file has
+// a JSON list of these.
 func newAllocatableCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:          "allocatable FILE",
-		Short:        "say what kubelets with these command lines would offer to pods",
-		Args:         cobra.ExactArgs(1),
-		SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := os.ReadFile(args[0])
-			if err != nil {
-				return err
-			}
-			var machines []struct {
-				Arguments []string            `json:"arguments"`
-				Capacity  corev1.ResourceList `json:"capacity"`
-			}
-			if err := json.Unmarshal(text, &machines); err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-			found := make([]offered, len(machines))
-			for i, one := range machines {
-				if err := found[i].by(one.Arguments, one.Capacity); err != nil {
-					found[i].Error = err.Error()
-				}
-			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(found)
-		},
-	}
+	short := "say what kubelets with these command lines would offer to pods"
+	return newFileCommand("allocatable", short, func(kubelet asked) offered {
+		var found offered
+		if err := found.by(kubelet.Arguments, kubelet.Capacity); err != nil {
+			found.Error = err.Error()
+		}
+		return found
+	})
 }
 
 // by says what a kubelet would offer: its settings are read by the kubelet's own code. That
