@@ -3,17 +3,22 @@
 import argparse
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.asking import refuse
 from functions.cli.parser import unwritable
+
+if TYPE_CHECKING:
+    from shared.runtime.catalog import MadeCatalog
 
 WRITTEN: Final = 0
 _TEXT: Final = """\
 Reads instance types, zones and today's prices of a Region and writes them as a catalogue, which
 `dovetail plan --catalog FILE` plans with. Acts with your own rights: ec2:DescribeInstanceTypes,
 ec2:DescribeInstanceTypeOfferings, ec2:DescribeSpotPriceHistory and pricing:GetProducts. Takes some
-hundred calls that cost nothing, and changes nothing in AWS.
+hundred calls that cost nothing, and changes nothing in AWS. Where Dovetail is deployed in the
+Region and lambda:GetFunctionConfiguration is allowed, its settings of machines are taken
+(prefix_delegation and others).
 
   dovetail catalog --region eu-west-1 --output eu-west-1.json
   dovetail plan --catalog eu-west-1.json -f pods.yaml -f provisioner.yaml
@@ -24,7 +29,14 @@ _CODES: Final = """exit codes:
 """
 
 
-def mount(subparsers: Any, make: Callable[[str], str] | None = None) -> None:
+_DEPLOYED: Final = "pods and memory of nodes: as the settings of Dovetail in {region} say"
+_BY_DEFAULT: Final = (
+    "pods and memory of nodes: as by default; no settings of Dovetail in {region} can be read "
+    "(give them to dovetail plan with --set, such as prefix_delegation=true)"
+)
+
+
+def mount(subparsers: Any, make: "Callable[[str], MadeCatalog] | None" = None) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
     parser = subparsers.add_parser(
         "catalog",
@@ -38,26 +50,28 @@ def mount(subparsers: Any, make: Callable[[str], str] | None = None) -> None:
     parser.set_defaults(run=lambda arguments: _run(arguments, make))
 
 
-def _run(arguments: argparse.Namespace, make: Callable[[str], str] | None) -> int:
+def _run(arguments: argparse.Namespace, make: "Callable[[str], MadeCatalog] | None") -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.inputs import InputError, write_bytes  # noqa: PLC0415
     from shared.catalog.reading import load_catalog  # noqa: PLC0415
     from shared.catalog.summary import summarize  # noqa: PLC0415
     from shared.model.errors import AutoscalerError  # noqa: PLC0415
     from shared.runtime.catalog import make_catalog  # noqa: PLC0415
+    from shared.settings import SettingsError  # noqa: PLC0415
 
     if why := unwritable("--output", arguments.output):
         return refuse("catalog", why)
     try:
-        text = (make or make_catalog)(arguments.region or "")
-    except AutoscalerError as error:
+        made = (make or make_catalog)(arguments.region or "")
+    except (AutoscalerError, SettingsError) as error:
         return refuse("catalog", error)
     if arguments.output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(made.text)
     else:
         try:
-            write_bytes(arguments.output, text.encode())
+            write_bytes(arguments.output, made.text.encode())
         except InputError as error:
             return refuse("catalog", error)
-    sys.stderr.write(f"{summarize(load_catalog(text))}\n")
+    told = _DEPLOYED if made.deployed else _BY_DEFAULT
+    sys.stderr.write(f"{summarize(load_catalog(made.text))}\n{told.format(region=made.region)}\n")
     return WRITTEN

@@ -4,8 +4,6 @@ import functools
 from datetime import timedelta
 from typing import Final
 
-from shared.catalog.machine_setup import MachineSetup
-from shared.catalog.pod_addresses import PodNetwork
 from shared.catalog.reading import load_catalog
 from shared.catalog.summary import CatalogSummary, summarize
 from shared.runtime.catalog import catalog_written_at, make_linked_roles, regional_source
@@ -22,16 +20,7 @@ class Runtime:
 
     def __init__(self, settings: RefreshCatalogSettings) -> None:
         self._wiring = Wiring(settings, Right.LAUNCH)
-        self._pricing_region = settings.pricing_region
-        self._setup = MachineSetup(
-            network=PodNetwork(
-                prefix_delegation=settings.prefix_delegation,
-                reserved_interfaces=settings.reserved_interfaces,
-                density_limited=settings.density_limited,
-                pod_interfaces=settings.pod_interfaces,
-            ),
-            memory_percent=settings.vm_memory_overhead_percent,
-        )
+        self._settings = settings
 
     def is_fresh(self) -> bool:
         """Return whether the catalogue in the bucket is younger than half a day."""
@@ -48,7 +37,7 @@ class Runtime:
 
     def refresh(self) -> CatalogSummary:
         """Write the catalogue of the Region to the bucket; return what it holds."""
-        source = regional_source(self._wiring, self._pricing_region, self._setup)
+        source = regional_source(self._wiring, self._settings)
         return summarize(load_catalog(source.refresh()))
 
 

@@ -12,12 +12,15 @@ from moto.eks.models import eks_backends
 from infra.local.kube.certificates import ca_file, server_context
 from shared.aws.function_variables import function_variables
 from shared.aws.session import Session
+from shared.catalog.pod_addresses import PodNetwork
 from shared.model.errors import NotAttachedError, NotFoundError, PermanentError, UnavailableError
+from shared.runtime.catalog import deployed_settings, machine_setup
 from shared.runtime.doctor import DoctorRuntime, doctor_runtime
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.watching import refuse_unknown
 from shared.runtime.wiring import Right, Wiring
 from shared.settings import FunctionSettings, SettingsError
+from tests.contract.aws.canned import canned
 
 VARIABLES = {
     "DOVETAIL_TABLE": "ledger",
@@ -35,19 +38,19 @@ def here(aws: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
     return aws
 
 
-def deploy(aws: Session) -> None:
+def deploy(aws: Session, name: str = "dovetail-sweep", **more: str) -> None:
     """Deploy the part of a control plane that is read: one function."""
     trust = {"Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole"}]}
     role = aws.client("iam").create_role(
         RoleName="sweep", AssumeRolePolicyDocument=json.dumps(trust)
     )
     aws.client("lambda").create_function(
-        FunctionName="dovetail-sweep",
+        FunctionName=name,
         Role=role["Role"]["Arn"],
         Runtime="python3.13",
-        Handler="functions.sweep.handler.handler",
+        Handler="functions.handler",
         Code={"ZipFile": b"PK\x05\x06" + bytes(18)},
-        Environment={"Variables": VARIABLES},
+        Environment={"Variables": {**VARIABLES, **more}},
     )
 
 
@@ -56,6 +59,19 @@ def test_the_variables_are_those_of_the_deployed_function(here: Session) -> None
 
     assert function_variables(here, "dovetail-sweep") == VARIABLES
     assert isinstance(doctor_runtime({}), DoctorRuntime)
+
+
+def test_a_catalogue_is_made_with_the_settings_of_the_control_plane_in_its_region(
+    here: Session,
+) -> None:
+    assert deployed_settings(here) is None
+    deploy(here, "dovetail-refresh-catalog", DOVETAIL_PREFIX_DELEGATION="True")
+
+    settings = deployed_settings(here)
+    assert settings is not None
+    assert machine_setup(settings).network == PodNetwork(prefix_delegation=True)
+    with canned(here, "lambda", "GetFunctionConfiguration", (403, "AccessDeniedException")):
+        assert deployed_settings(here) is None
 
 
 def test_without_a_control_plane_it_is_said_where_it_was_looked_for(here: Session) -> None:

@@ -8,6 +8,9 @@ import pytest
 from functions.cli import catalog
 from shared.catalog.reading import embedded_text, load_catalog
 from shared.model.errors import UnauthorizedError
+from shared.runtime.catalog import MadeCatalog
+
+EMBEDDED = MadeCatalog(text=embedded_text(), region="us-east-1", deployed=False)
 
 
 def run(make: object, *words: str) -> int:
@@ -23,9 +26,9 @@ def test_a_file_is_written_that_plan_can_read(
 ) -> None:
     asked: list[str] = []
 
-    def make(region: str) -> str:
+    def make(region: str) -> MadeCatalog:
         asked.append(region)
-        return embedded_text()
+        return MadeCatalog(text=embedded_text(), region="us-east-1", deployed=bool(region))
 
     target = tmp_path / "types.json"
     assert run(make, "--region", "eu-west-1", "--output", str(target)) == 0
@@ -35,24 +38,26 @@ def test_a_file_is_written_that_plan_can_read(
     assert asked == ["eu-west-1", ""]
     assert target.read_text(encoding="utf-8") == said.out == embedded_text()
     assert said.err.count("instance types in us-east-1") == 2
+    assert said.err.count("as the settings of Dovetail in us-east-1 say") == 1
+    assert said.err.count("no settings of Dovetail in us-east-1 can be read") == 1
     assert load_catalog(said.out).region == "us-east-1"
 
 
 def test_what_fails_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def refused(region: str) -> str:
+    def refused(region: str) -> MadeCatalog:
         raise UnauthorizedError(f"no right\nin {region}")
 
     assert run(refused, "--region", "eu-west-1") == 2
     assert capsys.readouterr().err == "dovetail catalog: no right in eu-west-1\n"
     full = "/dev/full: No space left on device; expected a file to write to"
-    assert run(lambda _: embedded_text(), "--output", "/dev/full") == 2
+    assert run(lambda _: EMBEDDED, "--output", "/dev/full") == 2
     assert capsys.readouterr().err == f"dovetail catalog: {full}\n"
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_aws_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def never(_: str) -> str:
+    def never(_: str) -> MadeCatalog:
         raise AssertionError
 
     nowhere = str(tmp_path / "nowhere" / "types.json")
