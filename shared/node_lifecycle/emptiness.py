@@ -157,15 +157,18 @@ class Emptiness(NodeTimer):
         Budgets are only read for a node that is empty otherwise.
         """
         ttl = owner.ttl_after_empty if owner is not None else None
+        slot = self._slot_of(node)
         pods, now = self._ports.cluster.pods_on(node.name), self._ports.clock.now()
-        decision = decide_emptiness(node, pods, self._slot_of(node), ttl, now)
+        decision = decide_emptiness(node, pods, slot, ttl, now)
         if decision.step == EmptinessStep.FORGET or not (owner and owner.dialect.each_pod_holds):
             return decision
         held = first_hold(pods, self._ports.cluster.disruption_budgets(), now)
         return EmptinessDecision(step=EmptinessStep.FORGET) if held else decision
 
     def _is_empty(self, node: Node) -> bool:
-        return is_empty(node, self._ports.cluster.pods_on(node.name), self._slot_of(node))
+        # The slot before the pods: a promise that is kept in between is a pod that is read later.
+        slot = self._slot_of(node)
+        return is_empty(node, self._ports.cluster.pods_on(node.name), slot)
 
     def _slot_of(self, node: Node) -> Slot | None:
         return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)

@@ -225,13 +225,15 @@ class Replacement(Timer):
     def _fits(self, leaving: Sequence[Node]) -> frozenset[str] | None:
         """Return the uids of the pods on nodes that leave, None if some have no place elsewhere."""
         cluster = self._ports.cluster
+        # Nodes before pods: on a node that comes in between, no room is counted that pods have.
+        nodes = cluster.nodes()
         bound = cluster.bound_pods()
         snapshot = ClusterSnapshot(
             cluster=cluster.name,
             taken_at=self._ports.clock.now(),
             pending=(),
             bound=bound,
-            nodes=cluster.nodes(),
+            nodes=nodes,
             provisioners=(),
             sites=(),
             daemonsets=(),

@@ -1,6 +1,8 @@
 """Emptiness timers: stamp, wait, cordon, look again, remove."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from shared.model.policy import BindingPolicy
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
-from tests.builders import NOW, node, pod, provisioner
+from tests.builders import NOW, node, pod, provisioner, ref, slot
 from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, stamp_of, step
 from tests.unit.worlds import NAME, SECOND, World, instead, moving_in
 
@@ -126,6 +128,35 @@ def test_pod_bound_during_the_cordon_keeps_the_node() -> None:
     assert not world.node.unschedulable
     assert stamp_of(world.node) is None
     assert keys.REMOVAL_REASON not in world.node.annotations
+
+
+def test_a_promise_that_is_kept_between_two_reads_keeps_the_node() -> None:
+    """bind binds its pods though the node is cordoned, and then drops their slot."""
+    world = empty_world()
+    begin(world)
+    world.advance(TTL)
+    promise = slot(instance_id="i-n1", node_name="n1", pods=(ref(pod("a")),))
+    change_node = world.cluster.change_node
+
+    def promised(node: Node, change: NodeChange) -> Node:
+        if change.unschedulable:
+            world.ledger.slot_values[NAME, promise.name] = promise
+        return change_node(node, change)
+
+    def then_bound(read: Callable[..., Any]) -> Callable[..., Any]:
+        def read_and_bind(*of: str) -> Any:
+            found = read(*of)
+            if world.ledger.slot_values.pop((NAME, promise.name), None):
+                world.cluster.add(pod("a", node_name="n1"))
+            return found
+
+        return read_and_bind
+
+    instead(world.cluster, "change_node", promised)
+    instead(world.cluster, "pods_on", then_bound(world.cluster.pods_on))
+    instead(world.ledger, "slot_with", then_bound(world.ledger.slot_with))
+    assert step(world)["result"] == "not empty"
+    assert world.node.deletion_at is None
 
 
 def test_cordon_of_another_client_is_not_undone() -> None:
