@@ -78,6 +78,11 @@ class NodeView(NamedTuple):
         return self.ready and not self.held
 
     @property
+    def started(self) -> bool:
+        """Whether kube-scheduler may use it, or could once: its kubelet may have stopped since."""
+        return (self.ready or self.joined) and not self.held
+
+    @property
     def initialized(self) -> bool:
         """Whether binding is over."""
         return self.open and self.joined

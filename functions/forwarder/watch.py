@@ -210,7 +210,7 @@ class Observer:
         news = not old.ready or (not new.initialized and new.shown != old.shown)
         if new.ready and news:
             yield Announcement(Kind.NODE_READY, _ref(new))
-        if Kind.NODE_EMPTY in self._needs(new) and not old.open:
+        if Kind.NODE_EMPTY in self._needs(new) and not old.started:
             yield Announcement(Kind.NODE_EMPTY, _ref(new))
 
     def _standing(self, node: NodeView) -> Iterable[Announcement]:
@@ -225,7 +225,7 @@ class Observer:
         if node.deleting:
             return (Kind.NODE_DELETED,)
         found = [Kind.NODE_READY] if node.ready and not node.initialized else []
-        if node.open and (node.name not in self._pods_on or node.emptied is not None):
+        if node.started and (node.name not in self._pods_on or node.emptied is not None):
             found.append(Kind.NODE_EMPTY)
         return tuple(found)
 

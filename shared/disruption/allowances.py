@@ -92,15 +92,19 @@ def disruptions_left(
     reason: DisruptionReason | None,
     now: datetime,
     going: Collection[str],
+    *,
+    asking: str = "",
 ) -> int | None:
     """Return how many nodes of an owner may be disrupted now, None where no budget limits it.
 
     Nodes that were initialized count. Those among them that are not Ready, that are being removed
-    or that are about to be use the budget up.
+    or that are about to be use the budget up. One that has not been Ready for five minutes does
+    not: unlike with Karpenter, what is lost does not hold the others for as long as it stands.
 
     Args:
         reason: None for one that no budget names.
         going: Uids of nodes that are about to be removed.
+        asking: Uid of the empty node in question, which does not use up what it asks for itself.
     """
     if not owner.budgets:
         return None
@@ -108,12 +112,14 @@ def disruptions_left(
     allowed = _allowed(owner.budgets, reason, len(counted), now)
     if allowed is None:
         return None
-    used = sum(
-        1
-        for node in counted
-        if node.ready is not True or node.deletion_at is not None or node.uid in going
-    )
+    used = sum(1 for node in counted if node.uid != asking and _uses_up(node, going, now))
     return max(0, allowed - used)
+
+
+def _uses_up(node: Node, going: Collection[str], now: datetime) -> bool:
+    if node.deletion_at is not None or node.uid in going:
+        return True
+    return node.ready is not True and not node.is_unhealthy(now)
 
 
 def _allowed(

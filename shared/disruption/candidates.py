@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.disruption.emptiness import keeps
 from shared.disruption.eviction_blockers import first_hold
 from shared.disruption.expiration import life_of
 from shared.disruption.settings import DisruptionSettings
@@ -107,7 +108,7 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
             continue
         pods = tuple(
             sorted(
-                (pod for pod in by_node.get(node.name, ()) if pod.keeps_its_node),
+                (pod for pod in by_node.get(node.name, ()) if keeps(node, pod)),
                 key=lambda entry: (entry.key, entry.uid),
             )
         )
@@ -163,7 +164,7 @@ def _refusal(node: Node, owner: Provisioner, resting: Collection[str]) -> str:
         return "it is being removed"
     if node.unschedulable and keys.REMOVAL_REASON in node.annotations:
         return "it is cordoned to be removed"
-    if not node.is_open:
+    if not node.has_started:
         return "it is not initialized"
     if keys.REPLACES in node.annotations:
         return "it was bought for pods that are on their way"

@@ -38,12 +38,28 @@ def is_empty(node: Node, pods: Iterable[Pod], slot: Slot | None) -> bool:
     """Return whether nothing that counts is on the node, promised to it or on its way to it.
 
     Pods of DaemonSets, static, ended and leaving pods do not count, nor do promises once the node
-    has been initialized. A node that replaces others waits for their pods.
+    has been initialized, whether it is Ready now or not. A node that replaces others waits for
+    their pods.
     """
     promised = slot is not None and slot.pods and not node.has_joined
     if promised or keys.REPLACES in node.annotations:
         return False
-    return not any(pod.keeps_its_node for pod in pods)
+    return not any(keeps(node, pod) for pod in pods)
+
+
+def keeps(node: Node, pod: Pod) -> bool:
+    """Return whether a node with this pod is not empty.
+
+    A pod that leaves and whose kubelet does not say that it has ended stays until its Node is gone:
+    then the pod collector deletes it. So on a node that is not Ready no such pod counts, not even
+    one of a StatefulSet, which has no successor before that. Pods that no taint has evicted yet
+    count, for they may be running.
+
+    Source: gcOrphaned in
+    https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/podgc/gc_controller.go and
+    https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/ (2026-11-29).
+    """
+    return pod.keeps_its_node and not (pod.is_terminating and node.ready is not True)
 
 
 def empty_since(node: Node) -> datetime | None:
@@ -74,7 +90,7 @@ def decide_emptiness(
         ttl: `ttlSecondsAfterEmpty` of its provisioner, None for never.
     """
     held = keys.held_by(node.annotations, (keys.DO_NOT_DISRUPT,))
-    stays = held or node.deletion_at is not None or not (node.is_ours and node.is_open)
+    stays = held or node.deletion_at is not None or not (node.is_ours and node.has_started)
     if ttl is None or stays or not is_empty(node, pods, slot):
         return EmptinessDecision(step=EmptinessStep.FORGET)
     since, span = empty_since(node), stays_empty(ttl)

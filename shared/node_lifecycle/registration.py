@@ -57,8 +57,9 @@ class Registration(NodeTimer):
     def _time_out(self, node: Node, state: TimerState) -> TimerState:
         """Remove the node as it was read; nothing is bound to it from then on."""
         bound = self._ports.cluster.pods_on(node.name)
-        if any(pod.phase == "Running" for pod in bound):
-            # A kubelet runs them: it has joined since the node was read.
+        if any(pod.phase == "Running" and not pod.is_terminating for pod in bound):
+            # A kubelet runs them: it has joined since the node was read. Of one that stopped since,
+            # pods leave and none ends.
             return self._look_again(node, state)
         failed = self._trial_of(node, bound)
         if not remove(self._ports, node, _REASON):

@@ -138,6 +138,6 @@ def _empty_nodes(
         node.name
         for node in nodes
         if node.is_ours
-        and node.is_open
+        and node.has_started
         and is_empty(node, pods.get(node.name, ()), promised.get(node.instance_id))
     )

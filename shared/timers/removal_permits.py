@@ -54,7 +54,7 @@ def take_permits(ports: NodePorts, permits: Memo, uids: Iterable[str], now: date
 def may_remove(
     ports: NodePorts, owner: Provisioner, node: Node, reason: DisruptionReason | None
 ) -> bool:
-    """Return whether the owner's budgets allow the removal of a node now, and count it if so."""
+    """Return whether the owner's budgets let an empty node go now, and count it if so."""
     if not owner.budgets:
         return True
     for _ in range(_ATTEMPTS):
@@ -66,7 +66,7 @@ def may_remove(
             if kind == TimerKind.REPLACEMENT and now - last <= HEARD
         }
         nodes = ports.cluster.nodes()
-        left = disruptions_left(owner, nodes, reason, now, (taken | replaced) - {node.uid})
+        left = disruptions_left(owner, nodes, reason, now, taken | replaced, asking=node.uid)
         if left is not None and left <= 0:
             return False
         if take_permits(ports, permits, [node.uid], now):

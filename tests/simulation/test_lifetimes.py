@@ -31,5 +31,13 @@ def test_a_storm_of_notices_is_absorbed_and_nothing_is_lost() -> None:
     assert not storm.left
 
 
+def test_a_dead_node_goes_and_holds_no_other_beyond_five_minutes() -> None:
+    """A budget of 10 % lets one node of three go at a time, and the dead one is none for long."""
+    stood = lifetimes.beside_a_dead_node()
+    # Kubernetes calls it NotReady after 50 s; five minutes later it uses up no budget.
+    assert stood.empty_seconds <= 50 + 300 + MOST_LATE
+    assert stood.dead_seconds <= 600
+
+
 def test_a_drain_that_a_budget_blocks_breeds_no_nodes() -> None:
     assert not lifetimes.blocked().is_breeding

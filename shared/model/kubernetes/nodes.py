@@ -9,6 +9,11 @@ from shared.model import labels as keys
 from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
 
+# How long a kubelet may take to come back, as after a reboot. It is also how long Kubernetes leaves
+# pods on a node that is not Ready, where they do not say otherwise.
+# Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
+# #taint-based-evictions (tolerationSeconds of DefaultTolerationSeconds, 2026-11-29).
+UNHEALTHY_AFTER: Final = timedelta(minutes=5)
 # Bare metal instances check their hardware before they boot: 5 to 15 minutes until they join.
 _BARE_METAL: Final = timedelta(minutes=20)
 
@@ -88,6 +93,17 @@ class Node:
         return self.labels.get(keys.INITIALIZED) == "true"
 
     @property
+    def has_started(self) -> bool:
+        """Whether kube-scheduler may use it, or could once: its kubelet may have stopped since.
+
+        Only what has not started may be given up for not being Ready.
+        Source: Initialized in
+        https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/controllers/state/statenode.go
+        (2026-11-29): it is the label, whatever the Ready condition says.
+        """
+        return self.is_open or (self.has_joined and not self.is_closed)
+
+    @property
     def is_initialized(self) -> bool:
         """Whether it is open, its startup taints were removed and its devices were shown."""
         return self.is_open and self.has_joined
@@ -101,6 +117,11 @@ class Node:
     def joins_within(self, usual: timedelta) -> timedelta:
         """Return how long its kubelet may take to join, from what most machines may take."""
         return max(usual, _BARE_METAL) if self.is_bare_metal else usual
+
+    def is_unhealthy(self, now: datetime) -> bool:
+        """Return whether it was initialized once, and has not been Ready for five minutes."""
+        not_ready_for = now - (self.ready_changed_at or now)
+        return self.has_joined and self.ready is not True and not_ready_for >= UNHEALTHY_AFTER
 
     def is_overdue(self, limit: timedelta, now: datetime) -> bool:
         """Return whether it has been Ready for longer than this without being initialized."""

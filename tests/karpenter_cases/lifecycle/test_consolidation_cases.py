@@ -38,6 +38,7 @@ from tests.unit.worlds import MINUTE
 
 HELD = {keys.DO_NOT_EVICT: "true"}
 KEPT = {keys.DO_NOT_CONSOLIDATE: "true"}
+STARTING = {keys.INITIALIZED: ""}
 
 
 def roomy(**overrides: Any) -> ClusterSnapshot:
@@ -130,14 +131,14 @@ def test_pods_without_an_owner_do_not_keep_a_node() -> None:
 
 
 def test_no_pod_moves_to_a_node_that_is_not_initialized() -> None:
-    starting = node_of("b", ready=None, allocatable=Resources())
+    starting = node_of("b", ready=None, allocatable=Resources(), labels=STARTING)
     flying = slot(instance_id="i-b", node_name="b")
     seen = cluster(node_of("a"), starting, bound=(on("a"),), slots=(flying,))
     assert looked(seen).change is None
 
 
 def test_initialized_nodes_are_filled_before_others_are_thought_of() -> None:
-    starting = node_of("c", ready=None, allocatable=Resources())
+    starting = node_of("c", ready=None, allocatable=Resources(), labels=STARTING)
     flying = slot(instance_id="i-c", node_name="c")
     seen = replace(twins(), nodes=(*twins().nodes, starting), slots=(flying,))
     found = changed(seen)

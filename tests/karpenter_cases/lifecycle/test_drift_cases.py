@@ -70,7 +70,8 @@ def test_a_node_is_looked_at_for_drift_only_each_time_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("ready", [False, None])
 def test_a_node_that_is_not_initialized_is_left_to_its_registration(ready: Any) -> None:
-    assert found(born_of(OWNER, ready=ready), provisioner(labels={"team": "a"})) is None
+    starting = born_of(OWNER, ready=ready, labels={keys.INITIALIZED: ""})
+    assert found(starting, provisioner(labels={"team": "a"})) is None
 
 
 def test_a_node_without_a_provisioner_does_not_drift() -> None:

@@ -35,7 +35,7 @@ def stamp(world: World) -> str | None:
 
 @pytest.mark.parametrize("ready", [None, False])
 def test_a_node_that_is_not_ready_gets_no_stamp(*, ready: bool | None) -> None:
-    world = empty(ready=ready)
+    world = empty(ready=ready, labels={**node().labels, keys.INITIALIZED: ""})
     assert begin(world) == "not empty"
     assert stamp(world) is None
 

@@ -1,14 +1,16 @@
-"""How soon an empty node is gone, and what a drain that cannot go on comes to."""
+"""How soon an empty node is gone, also beside a dead one; a drain that cannot go on."""
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.node_budgets import NodeBudget
+from shared.model.requirements import Requirement, Requirements
 from tests.builders import provisioner
 from tests.simulation.aws.machines import Machine
 from tests.simulation.campaigns.hard_days import run
-from tests.simulation.cluster.workloads import FLOATING, Workload
+from tests.simulation.cluster.workloads import FLOATING, STATEFUL, Workload
 from tests.simulation.schedule.faults import CallFaults
 from tests.simulation.schedule.scenario import ClusterScene, Scaling, Scene, draw_scene
 from tests.simulation.schedule.world import World
@@ -152,3 +154,50 @@ def blocked(minutes: int = 60) -> Blocked:
         machines=len(world.region.machines),
         moved=len(before - {pod.uid for pod in api.pods.values()}),
     )
+
+
+@dataclass(frozen=True)
+class BesideDead:
+    """How long nodes of a Provisioner with a budget of one stand once they should go.
+
+    Attributes:
+        empty_seconds: From the kubelet's end until an empty node beside it was gone.
+        dead_seconds: The same of the node whose kubelet ended, under a pod of a StatefulSet.
+    """
+
+    empty_seconds: float
+    dead_seconds: float
+
+
+def beside_a_dead_node() -> BesideDead:
+    """Let one of three kubelets end, and the pods of another node."""
+    owner = provisioner(
+        requirements=Requirements.of((Requirement.of(keys.INSTANCE_TYPE, "m5.large"),)),
+        ttl_after_empty=timedelta(seconds=30),
+        budgets=(NodeBudget(percent=10),),
+    )
+    names = ("dead", "ends", "stays")
+    cluster = ClusterScene(
+        name="cluster-a",
+        provisioners=(owner,),
+        workloads=tuple(Workload(name=name, kind=STATEFUL, cpu=1500) for name in names),
+        scalings=tuple(Scaling(1, name, 1) for name in names),
+    )
+    world = World(Scene(seed=4, clusters=(cluster,)), CallFaults.only((), 0))
+    run(world, 120, end=False)
+    api, side = world.apis["cluster-a"], world.sides["cluster-a"]
+    on = {app: api.pods_of(app)[0].node_name for app in names}
+    begun, gone = world.kernel.time, dict[str, float]()
+
+    def look() -> None:
+        for name in on.values():
+            if name not in api.node_values:
+                gone.setdefault(name, (world.kernel.time - begun) / _SECOND)
+
+    api.watched.append(look)
+    side.stop_kubelet(side.kubelets[on["dead"]], for_ever=True)
+    run(world, 60, end=False)
+    api.scale("ends", 0)
+    run(world, 900)
+    never = float("inf")
+    return BesideDead(gone.get(on["ends"], never), gone.get(on["dead"], never))

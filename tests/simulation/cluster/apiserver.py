@@ -85,6 +85,9 @@ class ApiServer(FakeCluster):
             self.touch()
 
     def put_node(self, node: Node) -> None:
+        known = self.node_values.get(node.name)
+        if known is None or known.ready is not node.ready:
+            node = replace(node, ready_changed_at=self.now)
         self.node_values[node.name] = replace(node, resource_version=self._next_version())
         self.touch()
 

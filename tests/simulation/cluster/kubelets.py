@@ -34,6 +34,7 @@ from tests.simulation.schedule.kernel import Kernel
 from tests.simulation.schedule.seeded_random import between, draw
 
 _UNREACHABLE: Final = Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EXECUTE)
+_OF_READINESS: Final = frozenset({keys.NODE_NOT_READY_TAINT, keys.NODE_UNREACHABLE_TAINT})
 _TOLERATED: Final = 300
 # A kubelet that is silent for so long makes its Node Unknown.
 # Source: NodeMonitorGracePeriod of the node lifecycle controller,
@@ -62,6 +63,7 @@ class NodeSide:
         kubelets: Node name to machine, for the kubelets that live, registered or not.
         always_smaller: Whether every machine has less room than was said of its type.
         never_joins: Whether no kubelet ever comes.
+        sweeps: Whether sweep runs: only it sees that the pods of a node leave and none ends.
         notices: Called with each state a machine takes and each warning.
     """
 
@@ -76,6 +78,7 @@ class NodeSide:
         self.smaller: set[str] = set()
         self.always_smaller = False
         self.never_joins = False
+        self.sweeps = True
         self.startup_taints: frozenset[str] = frozenset()
         self.region: Region | None = None
         self.cloud: CloudController | None = None
@@ -155,6 +158,33 @@ class NodeSide:
         self.kernel.at(off + 500_000, lambda: self._halted(machine))
         self.kernel.at(off + _GRACE * 1_000_000, lambda: self._silent(machine))
 
+    def stop_kubelet(self, machine: Machine, *, for_ever: bool) -> None:
+        """Let a kubelet stop while its machine and the containers go on; it may come back.
+
+        One comes back where nothing would remove its node: its pods could not move for ever.
+        """
+        if self.kubelets.get(machine.instance.private_dns_name) is not machine:
+            return
+        self._die(machine)
+        self.kernel.after(_GRACE, lambda: self._silent(machine))
+        node, seed = self._node(machine), self.faults.seed
+        owner = self.api.provisioner_values.get(node.provisioner) if node is not None else None
+        if not (for_ever and self.sweeps and owner is not None and owner.ttl_after_empty):
+            span = between(10, 500, seed, "mute for", machine.instance.instance_id)
+            self.kernel.after(span, lambda: self._return(machine))
+
+    def _return(self, machine: Machine) -> None:
+        """Let a kubelet start again: it reports its node, and runs and ends pods as before."""
+        if machine.leaves:
+            return
+        name = machine.instance.private_dns_name
+        self.kubelets[name] = machine
+        for pod in self.api.pods_of_node(name):
+            if pod.phase == "Running":
+                self.api.put(pod, ready=True)
+                self._finish_later(pod)
+        self.api.touch()
+
     def _miss(self, machine: Machine) -> None:
         assert self.cloud is not None
         self.cloud.miss(machine.instance.instance_id)
@@ -198,10 +228,12 @@ class NodeSide:
 
     def _silent(self, machine: Machine) -> None:
         node = self._node(machine)
-        if node is not None and machine.leaves:
+        if node is not None and self.kubelets.get(node.name) is not machine:
             self.api.put_node(
                 replace(node, ready=None, taints=tuple(dict.fromkeys((*node.taints, _UNREACHABLE))))
             )
+            for pod in self.api.pods_of_node(node.name):
+                self.api.put(pod, ready=False)
             self.kernel.after(_TOLERATED, lambda: self._evict(machine))
 
     def _evict(self, machine: Machine) -> None:
@@ -232,6 +264,13 @@ class NodeSide:
             fail("register", str(refused))
         self._registered.add(machine.instance.instance_id)
         self._report(machine)
+        site = Site("kubelet", "stop", self.api.name)
+        fate = self.faults.event(site, self.kernel.time, (Action.DEAD, 0.03), (Action.MUTE, 0.04))
+        if fate is not None:
+            begin = between(5, 200, self.faults.seed, "mute from", machine.instance.instance_id)
+            self.kernel.after(
+                begin, lambda: self.stop_kubelet(machine, for_ever=fate is Action.DEAD)
+            )
 
     def _report(self, machine: Machine) -> None:
         """Let a registered kubelet write its status into the Node of its name, of any creator."""
@@ -244,7 +283,7 @@ class NodeSide:
         allocatable = instance_type.allocatable
         if instance.instance_id in self.smaller:
             allocatable = allocatable - Resources.of(cpu=400)
-        taints = tuple(taint for taint in node.taints if taint.key != keys.NODE_NOT_READY_TAINT)
+        taints = tuple(taint for taint in node.taints if taint.key not in _OF_READINESS)
         self.api.put_node(
             replace(
                 node,
@@ -385,8 +424,13 @@ class NodeSide:
         name, machine = pod.labels.get("app", ""), self.kubelets[known.node_name]
         if phase != "Running" or self.api.node_values[known.node_name].deletion_at is None:
             (machine.ran if phase == "Running" else machine.rejected).add(name)
-        workload = self.api.workloads.get(name)
-        if phase == "Running" and workload is not None and workload.kind == JOB:
+        if phase == "Running":
+            self._finish_later(pod)
+
+    def _finish_later(self, pod: Pod) -> None:
+        """Let the pod of a Job end in its time."""
+        workload = self.api.workloads.get(pod.labels.get("app", ""))
+        if workload is not None and workload.kind == JOB:
             self.kernel.after(finishes(workload, pod).total_seconds(), lambda: self._finish(pod))
 
     def _finish(self, pod: Pod) -> None:

@@ -41,7 +41,7 @@ _WATCHED_BEFORE: Final = frozenset(
         "bind_all",
     }
 )
-_WATCHED_AFTER: Final = frozenset({"create_node", "bind_all", "mark_unavailable"})
+_WATCHED_AFTER: Final = frozenset({"pods_on", "create_node", "bind_all", "mark_unavailable"})
 
 
 class Invariants:
@@ -55,6 +55,7 @@ class Invariants:
         self._world = world
         self.launches = LaunchLaws(world)
         self.checks = 0
+        self._read: set[tuple[int, str]] = set()
         self.also: Callable[[Process, Site, tuple[Any, ...], str], None] | None = None
 
     def trouble(self, cluster: str, port: str, method: str) -> RetryableError | None:
@@ -78,6 +79,10 @@ class Invariants:
             return
         if site.method in _BY_CHOICE and cluster in self._world.brakes:
             self._held_back(process, site, cluster)
+        if site.method == "delete_node" and process.function in _BY_CHOICE[site.method]:
+            self._was_read(process, args[0], cluster)
+        if site.method == "change_node" and args[1].unschedulable is True:
+            self._read.discard((process.number, args[0].name))
         self._may(site, args, cluster)
 
     def _may(self, site: Site, args: tuple[Any, ...], cluster: str) -> None:
@@ -103,6 +108,8 @@ class Invariants:
         if site.method not in _WATCHED_AFTER:
             return
         match site.method:
+            case "pods_on" if self._is_cordoned(cluster, args[0]):
+                self._read.add((process.number, args[0]))
             case "create_node":
                 assert isinstance(answer, Node)
                 self._is_held(answer)
@@ -207,6 +214,15 @@ class Invariants:
             if not (pod.is_daemon or pod.is_static or pod.is_terminal):
                 fail("finalizer", f"node {node.name} released under {pod.key}, which may still run")
 
+    def _is_cordoned(self, cluster: str, name: str) -> bool:
+        node = self._world.apis[cluster].node_values.get(name)
+        return node is not None and node.unschedulable
+
+    def _was_read(self, process: Process, node: Node, cluster: str) -> None:
+        """Check that nothing is removed by choice whose pods were not read after the cordon."""
+        if (process.number, node.name) not in self._read:
+            fail("unread", f"{process.function}: {node.name} of {cluster} is removed unseen")
+
     def _may_delete(self, cluster: str, pod: Pod) -> None:
         api = self._world.apis[cluster]
         known = api.pods.get(pod.key)
@@ -240,7 +256,10 @@ class Invariants:
             fail(
                 "volumes", f"force_delete_pod {pod.key}: {node.name} keeps its volumes for minutes"
             )
-        if pod.node_name in self._world.sides[cluster].kubelets:
+        machine = self._world.region.machines.get(node.instance_id) if node is not None else None
+        # Containers go on though their kubelet has stopped.
+        off = machine is None or (machine.leaves and self._world.kernel.time >= machine.off)
+        if not off or pod.node_name in self._world.sides[cluster].kubelets:
             known = api.pods.get(pod.key)
             if known is not None and known.uid == pod.uid:
                 fail("twice", f"force_delete_pod {pod.key}: {pod.node_name} may still run it")

@@ -39,6 +39,8 @@ class Action(StrEnum):
     INTERRUPTED = "is interrupted"
     DELETED = "its Node is deleted by a user"
     STOPPED = "is stopped by a user"
+    DEAD = "its kubelet stops, for ever"
+    MUTE = "its kubelet stops for a while"
     UNKNOWN = "is not known to the cloud controller for some seconds"
     OUTAGE = "does not answer for a while"
     TORN = "is torn"

@@ -11,6 +11,7 @@ from shared.model import labels as keys
 from shared.model.brakes import NO_CEILING, Brakes, Ceiling
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.node_budgets import NodeBudget
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
@@ -20,6 +21,7 @@ from tests.simulation.schedule.seeded_random import between, chosen, draw, whole
 
 # Part of the schedules that sweep runs in.
 SWEEPING: Final = 0.75
+_BUDGETS: Final = (NodeBudget(percent=10),)
 # Part of the clusters that have a ceiling of their own.
 _CEILINGS: Final = 0.1
 
@@ -104,6 +106,8 @@ def draw_scene(seed: int) -> Scene:
 
 def _cluster(seed: int, name: str) -> ClusterScene:
     workloads = tuple(_workloads(seed, name))
+    held = any(one.unavailable is not None or one.never_evict for one in workloads)
+    budgeted = draw(seed, name, "budgets") < 0.5
     scalings = [
         Scaling(
             between(0.5, 15, seed, name, "first", workload.name),
@@ -119,7 +123,11 @@ def _cluster(seed: int, name: str) -> ClusterScene:
             scalings.append(Scaling(moment, one.name, whole(0, 7, seed, name, "size", number)))
     return ClusterScene(
         name=name,
-        provisioners=tuple(_provisioners(seed, name)),
+        provisioners=tuple(
+            # A drain that pods hold uses a budget of one up for as long.
+            replace(owner, budgets=_BUDGETS) if budgeted and not held else owner
+            for owner in _provisioners(seed, name)
+        ),
         workloads=workloads,
         scalings=tuple(sorted(scalings)),
         holds=tuple(_holds(seed, name)),

@@ -194,7 +194,7 @@ class World:
         api.workloads = {w.name: replace(w) for w in cluster_scene.workloads}
         api.add(*cluster_scene.provisioners)
         side = NodeSide(self.kernel, self.faults, api, self.types)
-        side.region = self.region
+        side.region, side.sweeps = self.region, self.scene.sweeps
         side.cloud = CloudController(self.kernel, api, self.region)
         side.notices = self._notice
         side.startup_taints = frozenset(

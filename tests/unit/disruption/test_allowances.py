@@ -1,5 +1,6 @@
 """How many nodes budgets leave, and when."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -108,6 +109,17 @@ def test_nodes_that_are_not_ready_or_going_use_it_up() -> None:
     assert left(nodes, NodeBudget(percent=20)) == 1
     assert left(nodes, NodeBudget(percent=20), going=frozenset({"uid-n0"})) == 0
     assert left(nodes, NodeBudget(nodes=1)) == 0
+
+
+@pytest.mark.parametrize(("minutes", "allowed"), [(4, 0), (5, 1)])
+def test_a_node_that_has_not_been_ready_for_five_minutes_holds_no_other(
+    minutes: int, allowed: int
+) -> None:
+    """Of three nodes 10 % is one, which the dead one would use up for as long as it stands."""
+    lost = joined("lost", ready=None, ready_changed_at=TUESDAY - timedelta(minutes=minutes))
+    assert left([*some(2), lost], NodeBudget(percent=10)) == allowed
+    going = replace(lost, deletion_at=TUESDAY)
+    assert left([*some(2), going], NodeBudget(percent=10)) == 0
 
 
 def test_each_owner_has_its_own_and_others_share_the_settings() -> None:

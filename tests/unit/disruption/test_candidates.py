@@ -11,7 +11,18 @@ from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
-from tests.builders import NOW, budget, node_of, pod, provisioner, ref, selector, slot, snapshot
+from tests.builders import (
+    NOT_READY,
+    NOW,
+    budget,
+    node_of,
+    pod,
+    provisioner,
+    ref,
+    selector,
+    slot,
+    snapshot,
+)
 from tests.unit.disruption.clusters import LATER
 
 SETTINGS = DisruptionSettings()
@@ -66,6 +77,17 @@ def test_of_pods_that_leave_those_of_a_statefulset_need_their_node() -> None:
     assert (empty.is_empty, used.is_empty) == (True, False)
 
 
+@pytest.mark.parametrize("ready", [False, None])
+def test_a_node_whose_kubelet_stopped_is_a_candidate_and_empty_without_running_pods(
+    *, ready: bool | None
+) -> None:
+    last = Owner(kind="StatefulSet", name="db", uid="db")
+    leaves = pod("a", node_name="n1", deletion_at=NOW, owner=last)
+    ((empty,), _) = _look(node(ready=ready), bound=(leaves,))
+    ((used,), _) = _look(node(ready=ready), bound=(leaves, pod("b", node_name="n1", owner=last)))
+    assert (empty.is_empty, used.is_empty) == (True, False)
+
+
 def test_nodes_of_others_are_neither_candidates_nor_refused() -> None:
     foreign = node("foreign", finalizers=())
     elsewhere = node("other", labels={**node().labels, keys.PROVISIONER_NAME: "other"})
@@ -82,7 +104,8 @@ def test_nodes_of_others_are_neither_candidates_nor_refused() -> None:
             {"unschedulable": True, "annotations": {keys.REMOVAL_REASON: "emptiness"}},
             "it is cordoned to be removed",
         ),
-        ({"ready": False}, "it is not initialized"),
+        ({"ready": False, "labels": {keys.INITIALIZED: ""}}, "it is not initialized"),
+        ({"ready": False, "taints": (NOT_READY,)}, "it is not initialized"),
         ({"labels": {keys.INITIALIZED: ""}}, "it is not initialized"),
         (
             {"annotations": {keys.REPLACES: "n0"}},

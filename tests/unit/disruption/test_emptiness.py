@@ -16,7 +16,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
-from tests.builders import NOT_READY, NOW, node, pod, provisioner, ref, slot
+from tests.builders import NOT_READY, NOW, node, node_of, pod, provisioner, ref, slot
 
 TTL = timedelta(seconds=30)
 
@@ -53,6 +53,20 @@ def test_a_promise_is_over_when_the_node_is_initialized() -> None:
     assert is_empty(node(labels=labels), (), slot(pods=(ref(pod()),)))
 
 
+@pytest.mark.parametrize(
+    ("ready", "leaves", "empty"),
+    [(True, True, False), (None, True, True), (False, True, True), (None, False, False)],
+)
+def test_a_pod_of_a_statefulset_that_leaves_keeps_no_node_that_is_not_ready(
+    *, ready: bool | None, leaves: bool, empty: bool
+) -> None:
+    last = Owner(kind="StatefulSet", name="db", uid="db")
+    found = pod(node_name="n1", owner=last, deletion_at=NOW if leaves else None)
+    one = node_of("n1", ready=ready)
+    assert is_empty(one, (found,), None) is empty
+    assert (decide(one, found).step == EmptinessStep.STAMP) is empty
+
+
 def test_a_node_that_replaces_others_waits_for_their_pods() -> None:
     one = node(annotations={keys.REPLACES: "old"})
     assert not is_empty(one, (), None)
@@ -67,6 +81,7 @@ def test_a_node_that_replaces_others_waits_for_their_pods() -> None:
         (node(), None),
         (node(ready=False), TTL),
         (node(taints=(NOT_READY,)), TTL),
+        (node_of("n1", ready=False, taints=(NOT_READY,)), TTL),
     ],
 )
 def test_nodes_that_dovetail_may_not_remove_lose_their_stamp(

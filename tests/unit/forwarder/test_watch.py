@@ -118,13 +118,15 @@ def test_a_node_without_pods_is_empty_once_it_is_initialized() -> None:
     assert cluster.see(node()) == []
 
 
-def test_a_node_that_lost_its_pods_while_it_was_not_ready_is_empty_when_it_is_back() -> None:
+@pytest.mark.parametrize(("joined", "said_then"), [(True, [("node-empty", "n1")]), (False, [])])
+def test_a_node_that_was_initialized_is_empty_though_it_is_not_ready(
+    *, joined: bool, said_then: list[tuple[str, str]]
+) -> None:
     cluster = Cluster()
     cluster.see(pod("a", node="n1"))
-    cluster.see(node())
-    cluster.see(node(ready=False))
-    assert cluster.lose(pod("a")) == []
-    assert cluster.see(node()) == [("node-ready", "n1"), ("node-empty", "n1")]
+    cluster.see(node(ready=False, joined=joined))
+    assert cluster.lose(pod("a")) == said_then
+    assert cluster.see(node(joined=joined))[0] == ("node-ready", "n1")
 
 
 def test_pods_that_were_never_bound_empty_no_node() -> None:

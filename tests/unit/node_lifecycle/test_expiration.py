@@ -172,6 +172,12 @@ def test_a_machine_that_runs_a_pod_has_joined_whatever_was_read_before() -> None
     assert world.node.deletion_at is None
 
 
+def test_a_pod_that_leaves_and_that_no_kubelet_ends_shows_no_machine_that_joined() -> None:
+    leaves = pod("leaves", node_name="n1", deletion_at=NOW)
+    world = World(provisioner(), node(**starting(taints=())), leaves)
+    assert register(world)["result"] == "never joined"
+
+
 def test_budget_is_respected_when_the_kubelet_joins_during_late_termination() -> None:
     early = pod("early", node_name="n1", phase="Pending")
     world = World(provisioner(), node(**starting()), early)

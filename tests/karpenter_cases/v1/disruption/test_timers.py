@@ -47,11 +47,13 @@ def test_an_empty_node_goes_once_its_wait_is_over(after: str) -> None:
     assert empty_step(there)["result"] == "removed"
 
 
-@pytest.mark.parametrize("changes", [{"ready": False}, {"labels": {keys.INITIALIZED: ""}}])
-def test_a_node_that_may_not_count_as_empty_stays(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("ready", [False, None])
+def test_a_node_that_may_not_count_as_empty_stays(*, ready: bool | None) -> None:
     there = world(named_pool(disruption=EMPTY))
-    stand(there, **{"ready": None, **changes})
+    stand(there, ready=ready, labels={keys.INITIALIZED: ""})
     assert Emptiness(there.ports).begin("n1") != "timer started"
+    stand(there, ready=ready)
+    assert Emptiness(there.ports).begin("n1") == "timer started"
     never = emptying(consolidateAfter="Never")
     assert Emptiness(never.ports).begin("n1") != "timer started"
 
