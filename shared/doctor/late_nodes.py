@@ -74,8 +74,9 @@ def _not_ready(node: Node) -> Finding:
     return Finding(
         kind="node-not-ready",
         subject=node.name,
-        text=f"{described(node)} has joined and is not Ready now; Dovetail repairs no node: if it "
-        "stays so, delete it, and its pods get another",
+        text=f"{described(node)} has joined and is not Ready now; Dovetail repairs no node, and "
+        "removes it once it is empty, if its owner has empty nodes removed; sooner: delete it, and "
+        "its pods get another",
         command=f"kubectl describe node {node.name}",
     )
 

@@ -12,6 +12,7 @@ from shared.decisions.documents import MissingBaseError
 from shared.decisions.replay import load_decision
 from shared.disruption.emptiness import empty_since, stays_empty
 from shared.disruption.expiration import life_of
+from shared.disruption.unhealthy_nodes import prospect
 from shared.events.node_events import CONSOLE, cause_of, counted, described, machine_of
 from shared.model import labels as keys
 from shared.model.dialect import BY_KIND
@@ -230,7 +231,9 @@ class Why:
         elif node.has_joined and node.ready is not True:
             help_ = f"kubectl describe node {node.name}"
             waits = ("its kubelet to be Ready again",)
-            answer = Answer(state="is NotReady", waits_for=waits, helps=(help_,))
+            pods = self._ports.cluster.pods_on(node.name)
+            told = (f"unless it comes back, {prospect(node, self._owner(node), pods)}",)
+            answer = Answer(state="is NotReady", history=told, waits_for=waits, helps=(help_,))
         elif not node.has_joined:
             answer = replace(self._start(node, slot), state="starts")
         else:

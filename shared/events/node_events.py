@@ -11,7 +11,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef, Slot
-from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.nodes import UNHEALTHY_AFTER, Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.ports import KubernetesEvent, Severity
@@ -85,6 +85,16 @@ def overdue(node: Node, waiting_for: str, limit: timedelta) -> KubernetesEvent:
 def initialized(node: Node) -> KubernetesEvent:
     """Return the Event that a node takes pods from now on."""
     return _step(node, "Initialized", "is initialized and takes pods")
+
+
+def unhealthy(node: Node, prospect: str) -> KubernetesEvent:
+    """Return the Event that a node's kubelet has not been Ready for long.
+
+    Args:
+        prospect: What becomes of it.
+    """
+    minutes = round(UNHEALTHY_AFTER.total_seconds() / 60)
+    return event_on(node, "NotReady", f"is NotReady for more than {minutes} min; {prospect}")
 
 
 def empty(node: Node, ttl: timedelta) -> KubernetesEvent:

@@ -6,10 +6,13 @@ from typing import Any, Final
 
 from shared.manifests.fields import integer, mapping, mappings
 from shared.model.dialect import BY_KIND, V1, OwnerKind
+from shared.model.kubernetes.nodes import UNHEALTHY_AFTER
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, format_amount
 from shared.ports import Condition, PoolStatus
 
 _HEALTHY: Final = "NodeRegistrationHealthy"
+_NODES_HEALTHY: Final = "NodesHealthy"
+_MINUTES: Final = round(UNHEALTHY_AFTER.total_seconds() / 60)
 # Resources that a NodePool without nodes has 0 of.
 _COUNTED: Final = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE)
 _MICROS: Final = 1_000_000
@@ -87,11 +90,22 @@ def pool_status(
         # A merge patch keeps what it does not name.
         gone = mapping(known.get("resources")).keys() - resources.keys()
         changed["resources"] = {**resources, **dict.fromkeys(sorted(gone))}
-    told = [_registration(status)] if of_pool else []
-    conditions = with_conditions(raw, told, at, generation=True)
+    told = [*_health(raw, status), *([_registration(status)] if of_pool else [])]
+    conditions = with_conditions(raw, told, at, generation=of_pool) if told else None
     if conditions is not None:
         changed["conditions"] = conditions
     return status_patch(raw, changed) if changed else None
+
+
+def _health(raw: Mapping[str, Any], status: PoolStatus) -> list[dict[str, Any]]:
+    """Return whether all nodes of an owner are Ready, nothing while they have always been."""
+    if status.unhealthy:
+        text = f"NotReady for more than {_MINUTES} min: {status.unhealthy}; see their Events"
+        return [condition(_NODES_HEALTHY, "False", "NodesNotReady", text)]
+    known = mappings(mapping(raw.get("status")).get("conditions"))
+    if any(entry.get("type") == _NODES_HEALTHY for entry in known):
+        return [condition(_NODES_HEALTHY, "True", _NODES_HEALTHY, "")]
+    return []
 
 
 def _registration(status: PoolStatus) -> dict[str, Any]:

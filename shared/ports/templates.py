@@ -46,12 +46,15 @@ class PoolStatus:
     """What the nodes of a Provisioner or NodePool are, together.
 
     Attributes:
+        unhealthy: Names of nodes that were initialized and have not been Ready for five minutes,
+            for people; empty for none.
         registers: Of a NodePool: whether its last instances joined, None when that is not known.
         price_micros_per_hour: Of a Provisioner: NodePools may be of Karpenter's definition.
     """
 
     nodes: int
     resources: Resources
+    unhealthy: str = ""
     registers: bool | None = None
     price_micros_per_hour: int = 0
 

@@ -23,6 +23,7 @@ from shared.scheduling.existing_nodes import nominated
 from shared.sweep.node_by_node import NodeByNode
 from shared.sweep.pool_status import write_pool_statuses
 from shared.sweep.timer_recovery import start_missing_timers
+from shared.sweep.unhealthy_nodes import tell_unhealthy
 from shared.timers.heartbeats import drop_timer, running_timers
 from shared.timers.timers import terminate_orphan
 
@@ -106,7 +107,8 @@ class Sweep:
         bound = ports.cluster.bound_pods()
         rivals = rivals_of(ports)
         note_rivals(ports, rivals)
-        held = bool(held_back(ports, rivals))
+        why_held = held_back(ports, rivals)
+        held = bool(why_held)
         waits = self._waits(slots, now)
         overdue = sum(1 for wait in waits if wait > self._policy.pending_grace)
         unfinished = self._unfinished(slots, intents, now)
@@ -142,6 +144,7 @@ class Sweep:
             pods_waiting=len(waits),
             longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
         )
+        tell_unhealthy(ports, nodes, bound, owners, held_back=why_held, now=now)
         if not rivals and not ports.brakes.shadow:
             write_pool_statuses(ports, nodes, provisioners, unusable)
         ports.cluster.leave_copies()

@@ -204,6 +204,7 @@ def test_a_node_that_joined_and_is_not_ready_says_so() -> None:
     joined = node(ready=False, labels={**node().labels, keys.INITIALIZED: "true"})
     answer = of_node(World(provisioner(), joined))
     assert (answer.state, answer.waits_for) == ("is NotReady", ("its kubelet to be Ready again",))
+    assert answer.history[-1].startswith("unless it comes back, it stays")
 
 
 def running(**annotations: str) -> Node:

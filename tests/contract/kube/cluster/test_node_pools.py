@@ -189,6 +189,35 @@ def test_status_of_a_provisioner_says_what_its_nodes_cost(real: OverHttp) -> Non
     assert said(some) == told
 
 
+@pytest.mark.parametrize(
+    ("owner", "kind"), [("pool", OwnerKind.NODE_POOL), ("default", OwnerKind.PROVISIONER)]
+)
+def test_status_says_which_nodes_are_not_ready_for_long_and_that_they_are_again(
+    owner: str, kind: OwnerKind, real: OverHttp
+) -> None:
+    real.apply(node_class())
+    real.apply(node_pool("pool"))
+    real.apply(provisioner("default"))
+
+    def said(unhealthy: str) -> list[tuple[str, str, str]]:
+        status = PoolStatus(nodes=2, resources=Resources(), unhealthy=unhealthy)
+        real.cluster.set_pool_status(owner, status, kind)
+        found = real.api.get(f"{PLACES[kind.value]}/{owner}")["status"].get("conditions", [])
+        return [
+            (entry["status"], entry["reason"], entry["message"])
+            for entry in found
+            if entry["type"] == "NodesHealthy"
+        ]
+
+    text = "NotReady for more than 5 min: n1; see their Events"
+    assert said("") == []
+    assert said("n1") == [("False", "NodesNotReady", text)]
+    before = real.api.get(f"{PLACES[kind.value]}/{owner}")
+    assert said("n1") == [("False", "NodesNotReady", text)]
+    assert real.api.get(f"{PLACES[kind.value]}/{owner}") == before
+    assert said("") == [("True", "NodesHealthy", "")]
+
+
 def test_classes_are_read_whether_or_not_a_pool_names_them(world: World) -> None:
     world.apply(node_class("b", tags={"team": "red"}))
     world.apply(node_class("a", userData="[oh"))

@@ -1,4 +1,4 @@
-"""Repair of nodes is not offered: doctor names each sick node, and what to do about it."""
+"""Repair of nodes is not offered: doctor names each sick node, and what becomes of it."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.builders import NOW, pod
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.worlds import MINUTE, NAME, World
 
-REMEDY = "Dovetail repairs no node: if it stays so, delete it"
+REMEDY = "Dovetail repairs no node, and removes it once it is empty"
 
 
 def sick(names: str = "1", *more: Any, **changes: Any) -> World:
