@@ -19,6 +19,7 @@ V1ALPHA5_KINDS = (V1ALPHA5.owner_kind, V1ALPHA5.template_kind)
 # Written for NodePools from the start, or beside an example that is.
 WITHOUT = {
     "constraints": "it shows the order of Provisioners, and how preferences of v1alpha5 are kept",
+    "dead-kubelet": "has NodePools only",
     "inflate": "inflate-node-pool has its NodePool",
     "inflate-node-pool": "has NodePools only",
     "node-pools": "has NodePools and one Provisioner",

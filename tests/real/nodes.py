@@ -19,7 +19,7 @@ from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 from urllib3.exceptions import HTTPError
 
-from infra.local.cluster_simulator.kubelet.kubelet import READY_AFTER
+from infra.local.cluster_simulator.kubelet.kubelet import READY_AFTER, STOPPED
 from infra.local.demo.children import Children
 from infra.local.demo.cluster_client import Refused
 from infra.local.demo.machines import machines
@@ -138,6 +138,8 @@ class HollowNodes:
             if instance["State"]["Name"] in _MACHINES
         }
         now = time.monotonic()
+        for instance_id in self._stopped():
+            found.pop(instance_id, None)
         for instance_id in [value for value in self._started if value not in found]:
             self._kill(instance_id)
         for entry in found.values():
@@ -152,6 +154,14 @@ class HollowNodes:
             for started in self._started.values():
                 if started is not None:
                     self._sign(started)
+
+    def _stopped(self) -> list[str]:
+        """Return the instances whose Node says that their kubelet's process has ended."""
+        return [
+            node["spec"]["providerID"].rpartition("/")[2]
+            for node in self._cluster.items("api/v1/nodes")
+            if STOPPED in (node["metadata"].get("annotations") or {})
+        ]
 
     def _go_on(self, found: Mapping[str, Any], now: float) -> None:
         """Prepare or start the kubelet of a machine that boots."""

@@ -18,6 +18,7 @@ from infra.local.demo.drains import (
     why_not_held,
 )
 from infra.local.demo.prices import price_of
+from infra.local.demo.stopped_kubelets import why_not_removed, why_not_told
 from infra.local.demo.timeline import NODE_POOL, PROVISIONER, NodeTrack, Timeline
 from infra.local.harm import KILLED_AT_LAUNCH, Harm
 
@@ -33,6 +34,7 @@ class Situation:
         known_nodes: Names of the nodes that stood when the scenario began.
         speed: What ttls were divided by.
         events: (reason, name of the object) of each Kubernetes Event, when a step asks for them.
+        health: By name of a NodePool, what it says of its nodes, when a step asks for it.
         bound_micros_per_hour: What the pods must cost at least, once a step asked for that.
         slowness: What limits of time are multiplied by; `Patience` measures it.
         hands: Whose each instance is, when a step asks for it; `hands_of` says how.
@@ -47,6 +49,7 @@ class Situation:
     bound_micros_per_hour: int = 0
     slowness: float = 1.0
     events: frozenset[tuple[str, str]] = frozenset()
+    health: Mapping[str, str] = field(default_factory=dict, hash=False)
     hands: Mapping[str, str] = field(default_factory=dict, hash=False)
     launched: tuple[str, ...] = ()
     harm: Harm = field(default_factory=dict, hash=False)
@@ -395,6 +398,8 @@ CHECKS: Final[Mapping[str, Check]] = {
     "removed_after_schedule": lambda at, how: why_not_after_schedule(at.timeline, at.pace, how),
     "replaced_first": _replaced_first,
     "skew": _skew,
+    "stopped_nodes_gone": lambda at, how: why_not_removed(at.timeline, how),
+    "stopped_nodes_told": lambda at, how: why_not_told(at.timeline, at.events, at.health, how),
     "untouched": _untouched,
     "volumes_in_zone_of_their_pods": _volumes_in_zone_of_their_pods,
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from infra.local.cluster_simulator.kubelet.kubelet import STOPPED
 from infra.local.demo.cluster_client import ClusterClient, Refused
 from infra.local.demo.expectations import Situation, check
 from infra.local.demo.fault_injection import FaultInjection
@@ -19,12 +20,15 @@ from infra.local.demo.scenario import (
     whole_minute_after,
     within_schedule,
 )
+from infra.local.demo.stopped_kubelets import NODE_POOLS, conditions_of
 from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.demo.timeline import NodeTrack
 from infra.local.patience import Patience, awaited
 
 _LOOK_SECONDS = 0.2
 _STAND_SECONDS = 60.0
+# What is expected of Events.
+_OF_EVENTS = frozenset({"drain_blocked", "event", "stopped_nodes_told"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +167,8 @@ class Player:
                 self._faults.interrupt(self._busiest().instance_id, warning)
             case "terminate_busiest_machine":
                 self._faults.terminate(self._busiest().instance_id)
+            case "stop_busiest_kubelets":
+                self._stop_kubelets(argument)
             case "api_server_away_seconds":
                 # Time-outs of calls run in their own time, whatever the speed.
                 self._faults.api_server_away(float(argument))
@@ -202,6 +208,12 @@ class Player:
         name = self._busiest(owner).name
         self._cluster.delete({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
 
+    def _stop_kubelets(self, owners: list[str]) -> None:
+        """Stop the kubelet of each owner's busiest node, as if its process had ended."""
+        for owner in owners:
+            path = f"api/v1/nodes/{self._busiest(owner).name}"
+            self._cluster.merge(path, {"metadata": {"annotations": {STOPPED: "true"}}})
+
     def _busiest(self, owner: str | None = None) -> NodeTrack:
         timeline = self._observer.timeline
         counts: dict[str, int] = {}
@@ -228,6 +240,9 @@ class Player:
         listed = self._cluster.items("api/v1/events")
         return frozenset((entry["reason"], entry["involvedObject"]["name"]) for entry in listed)
 
+    def _health(self) -> dict[str, str]:
+        return conditions_of(self._cluster.items(NODE_POOLS))
+
     def _failures(self, expects: Any) -> tuple[tuple[str, str], ...]:
         situation = Situation(
             timeline=self._observer.timeline,
@@ -235,7 +250,8 @@ class Player:
             speed=self._speed,
             bound_micros_per_hour=self._bound,
             slowness=self._patience.slowness(),
-            events=self._events() if {"drain_blocked", "event"} & {*expects} else frozenset(),
+            events=self._events() if _OF_EVENTS & {*expects} else frozenset(),
+            health=self._health() if "stopped_nodes_told" in expects else {},
             hands=self.karpenter.hands() if self.karpenter and "in_hands_of" in expects else {},
             launched=self.karpenter.machines if self.karpenter is not None else (),
             closed_until=self._closed_until,

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from infra.local.cluster_simulator.client import Server
+from infra.local.cluster_simulator.kubelet.kubelet import STOPPED
 from infra.local.cluster_simulator.machines import AssumedMachines, Ec2Machines, Machine
 from infra.local.cluster_simulator.simulation import Setup, Simulation, SimulationThread
 from infra.local.cluster_simulator.world import Timing
@@ -189,6 +190,25 @@ def test_a_silent_node_is_tainted_emptied_and_deleted(bench: Bench) -> None:
         "the tolerations run out",
     )
     until(lambda: len(bench.pods("web")) == 4, "replacements are created")
+
+
+def test_a_kubelet_that_is_stopped_ends_no_pod_until_it_starts_again(bench: Bench) -> None:
+    brief = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+    hasty = [brief | {"key": f"node.kubernetes.io/{why}"} for why in ("not-ready", "unreachable")]
+    bench.add_node("n0")
+    bench.create(PODS, pod("hasty", tolerations=hasty))
+    until(lambda: is_true(bench.get(f"{PODS}/hasty"), "Ready"), "it runs")
+    bench.patch(f"{NODES}/n0", {"metadata": {"annotations": {STOPPED: "true"}}})
+    until(
+        lambda: bench.get(f"{PODS}/hasty")["metadata"].get("deletionTimestamp"),
+        "its node is unreachable, and it is evicted",
+    )
+    time.sleep(60 / SPEED)
+    assert condition(bench.get(f"{NODES}/n0"), "Ready")["status"] == "Unknown"
+    assert not bench.is_gone(f"{PODS}/hasty")
+    bench.patch(f"{NODES}/n0", {"metadata": {"annotations": {STOPPED: None}}})
+    until(lambda: bench.is_ready("n0"), "the kubelet is back")
+    until(lambda: bench.is_gone(f"{PODS}/hasty"), "it ends the pod")
 
 
 def test_a_node_whose_kubelet_never_reported_becomes_unreachable(bench: Bench) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from infra.local.cluster_simulator.kubelet.kubelet import STOPPED
 from infra.local.demo.expectations import CHECKS, Situation, check
 from infra.local.demo.prices import price_of
 from infra.local.demo.scenario import load_scenario, scenario_names
@@ -100,6 +101,12 @@ def drained() -> Situation:
     """A pod has held a node, and left it."""
     gone = node("a", cordoned=10.0, deleting=10.0, gone=41.0, most_pods=1)
     return situation([gone], [pod("p1", "a", gone=39.0)], a="terminated")
+
+
+def stopped(**changes: Any) -> Situation:
+    """The kubelet of a node was stopped; its Event and its owner say that it is not Ready."""
+    at = situation([node("a", annotations={STOPPED: "true"}, **changes)], [], a="running")
+    return replace(at, events=frozenset({("NotReady", "a")}), health={"default": "False"})
 
 
 _WEB = {"app": "web"}
@@ -229,6 +236,18 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
         {**DEFAULT, **WEB, "grace_seconds": 28},
         lambda s: _pod(s, "p1", gone=20.0),
     ),
+    (
+        "stopped_nodes_gone",
+        lambda: stopped(gone=30.0),
+        DEFAULT,
+        lambda s: _node(s, "a", gone=None),
+    ),
+    (
+        "stopped_nodes_told",
+        stopped,
+        DEFAULT,
+        lambda s: cast("dict[str, str]", s.health).update({"default": "True"}),
+    ),
     ("deleted_node_drained", ended, {}, lambda s: s.timeline.pods.update({"p": pod("p", "a")})),
 ]
 
@@ -276,6 +295,14 @@ def test_a_held_drain_needs_a_drain_and_an_event_about_it() -> None:
     at = replace(held(), events=frozenset({("DrainBlocked", "b")}))
     assert "there is no Event" in check(at, "drain_blocked", argument)
     assert "reports since" in check(held(), "drain_blocked", {"by": "another budget"})
+
+
+def test_a_node_whose_kubelet_was_stopped_must_stay_with_its_event_where_that_is_expected() -> None:
+    for changes in ({"deleting": 9.0}, {"gone": 9.0}):
+        assert "was removed" in check(stopped(**changes), "stopped_nodes_told", DEFAULT)
+    at = replace(stopped(), events=frozenset())
+    assert "no Event NotReady about a" in check(at, "stopped_nodes_told", DEFAULT)
+    assert "were stopped, expected" in check(running(), "stopped_nodes_gone", DEFAULT)
 
 
 def test_a_node_that_was_removed_too_late_is_noticed() -> None:

@@ -13,6 +13,7 @@ from infra.local.demo.fault_injection import FaultInjection
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import Scenario, Step
+from infra.local.demo.stopped_kubelets import NODE_POOLS
 from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.demo.timeline import Timeline
 from tests.unit.demo.test_expectations import HOLDS
@@ -27,15 +28,24 @@ class Seen:
 
 
 class Telling(ClusterClient):
-    """A cluster that knows of certain Events."""
+    """A cluster that knows of certain Events, and what NodePools say of their nodes."""
 
-    def __init__(self, events: frozenset[tuple[str, str]]) -> None:
+    def __init__(self, at: Situation) -> None:
         super().__init__("http://127.0.0.1:1")
-        self._events = sorted(events)
+        self._events = sorted(at.events)
+        self._health = at.health
 
     def items(self, path: str, **query: str) -> list[dict[str, Any]]:
-        assert (path, query) == ("api/v1/events", {})
+        assert query == {}
+        if path == NODE_POOLS:
+            return [_pool(name, status) for name, status in self._health.items()]
+        assert path == "api/v1/events"
         return [{"reason": why, "involvedObject": {"name": name}} for why, name in self._events]
+
+
+def _pool(name: str, status: str) -> dict[str, Any]:
+    condition = {"type": "NodesHealthy", "status": status}
+    return {"metadata": {"name": name}, "status": {"conditions": [condition]}}
 
 
 class Left:
@@ -55,7 +65,7 @@ def failures(at: Situation, name: str, argument: Any) -> list[str]:
     step = Step(title="look", does={}, expects={name: argument}, within_seconds=0)
     scenario = Scenario(name="one", title="One", folder=Path(), steps=(step,))
     observer = cast("Observer", Seen(at.timeline))
-    player = Player(Telling(at.events), observer, at.speed, lambda _: None)
+    player = Player(Telling(at), observer, at.speed, lambda _: None)
     # What stood before the play is what the situation says stood before.
     player._faults = FaultInjection(
         lambda verb: {"harm": _rows(at)} if verb == "harm" else {}, lambda _: None

@@ -51,6 +51,9 @@ from infra.local.cluster_simulator.world import (
 
 READY_AFTER: Final = "sim.dovetail.dev/ready-after"
 NEVER_READY: Final = "sim.dovetail.dev/never-ready"
+# A kubelet that has started says and does nothing while its Node has this annotation, whatever the
+# value: its process has ended. Without it the kubelet starts again, as after a reboot.
+STOPPED: Final = "sim.dovetail.dev/kubelet-stopped"
 COMPLETE_AFTER: Final = "sim.dovetail.dev/complete-after"
 
 _LOG = logging.getLogger(__name__)
@@ -145,6 +148,9 @@ class Kubelet:
         if machine is None or machine.state not in runs:
             self._processes.pop(name, None)
             return None if machine is None or machine.state == GONE else self._world.timing.poll()
+        if node is not None and annotation(node, STOPPED) is not None:
+            self._processes.pop(name, None)
+            return None
         now = asyncio.get_running_loop().time()
         process = self._process(name, machine, now)
         if process.started_at is None:
