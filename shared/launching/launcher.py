@@ -122,6 +122,7 @@ class Launcher:
             reserved_price_micros_per_hour=dearest((*options, *later)) * len(nodes),
             created_at=self._ports.clock.now(),
         )
+        self._lease.keep()
         # The body first: a header without its body could not be resumed.
         self._ports.decisions.put(attempt.key, body.to_bytes())
         asked = self.book.open(intent)
@@ -139,6 +140,7 @@ class Launcher:
             PermanentError: If it cannot go on; the intent may still be open: `give_up` ends it.
             ConflictError: If the lease was lost.
         """
+        self._lease.keep()
         now = self._ports.clock.now()
         self.book.note_turn(intent)
         earliest = self.book.earliest(intent)
@@ -308,6 +310,7 @@ class Launcher:
         again = dataclasses.replace(
             attempt, number=attempt.number + 1, slots=tuple(missing), options=options, later=later
         )
+        self._lease.keep()
         try:
             next_body = write_body(self._ports.decisions, self._usable(context), again)
         except PermanentError:

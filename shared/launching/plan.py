@@ -32,6 +32,7 @@ class PlanLauncher:
 
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
         self._ports = ports
+        self._lease = lease
         self._events = PlanEvents(ports)
         self._addresses = AddressBook()
         self.launcher = Launcher(ports, lease, policy)
@@ -209,6 +210,7 @@ class PlanLauncher:
             self._ports.outbox.wake(self._ports.cluster.name, wait)
 
     def _ground(self, provisioner: Provisioner, site: Site) -> LaunchContext:
+        self._lease.keep()
         endpoint = self._ports.cloud.endpoint()
         instance_types = self._ports.catalog.instance_types()
         return LaunchContext(

@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -219,6 +219,7 @@ class Provisioning:
             return report, True, look
         usable = without_overdue(gathered.snapshot, self._policy.initialization)
         snapshot, report = self._restrained(turn, with_interrupted(usable), report)
+        turn.keep()
         settings = self._settings
         if turn.failed_attempts:
             settings = dataclasses.replace(settings, option_price_ceiling_percent=_ANY_PRICE)
@@ -230,6 +231,7 @@ class Provisioning:
             if look:
                 report = self._ceilings(turn, gathered.snapshot, (), report)
         else:
+            turn.keep()
             self._writer.write(self._ports.decisions, plan_id, snapshot, plan, settings)
             report, again = self._carry_out(turn, gathered, plan_id, plan, report)
             report = report.plus(with_bound(snapshot, plan), plan_id)
@@ -277,7 +279,12 @@ class Provisioning:
             ports.ledger, name, useful, recent_trials(ports.ledger, name, snapshot.taken_at)
         )
         rejected = report.pods_rejected
-        for found in unusable(snapshot, ports.cluster.pods_on):
+
+        def pods_on(node: str) -> Sequence[Pod]:
+            turn.keep()
+            return ports.cluster.pods_on(node)
+
+        for found in unusable(snapshot, pods_on):
             failed = dataclasses.replace(found, subjects=found.subjects - useful)
             rejected += newly_failed(failed, trials)
             trials = note_failure(ports.ledger, name, failed, trials)

@@ -70,7 +70,8 @@ def gather(
 
     Args:
         whole: Read all that, whether some pod waits or not.
-        keep: Called while reading, after each page of a long list; renews the lease.
+        keep: Called while reading, after each page of a long list and between other calls: each of
+            them may take seconds; renews the lease.
     """
     cluster = ports.cluster
     taken_at = ports.clock.now()
@@ -81,11 +82,10 @@ def gather(
     provisioners, invalid = cluster.provisioners()
     asking = without_void_nominations(pending, ())
     anything = whole or any(pod.is_provisionable for pod in asking)
-    sites = (
-        {provisioner.name: site_of(ports, provisioner) for provisioner in provisioners}
-        if anything
-        else {}
-    )
+    sites: dict[str, Site] = {}
+    for provisioner in provisioners if anything else ():
+        keep()
+        sites[provisioner.name] = site_of(ports, provisioner)
     nodes = cluster.nodes(keep) if anything else ()
     bound = cluster.bound_pods(keep) if anything else ()
     served = {pod.uid for pod in bound}
@@ -93,12 +93,14 @@ def gather(
         (pod for pod in pending if pod.uid not in served), (node.name for node in nodes)
     )
     daemonsets = cluster.daemonsets() if anything else ()
-    bodies = list(_bodies(ports, intents))
+    bodies = list(_bodies(ports, intents, keep))
+    keep()
     refusals = RefusalBook(ports).read()
     types = ports.catalog.instance_types() if anything else ()
     learned = ports.ledger.memos(cluster.name, LEARNED) if anything else ()
+    keep()
     unavailable = _unavailable(ports, types, taken_at) if anything else frozenset()
-    images_of = cache(partial(_images_of, ports, types))
+    images_of = cache(partial(_images_of, ports, types, keep))
     snapshot = ClusterSnapshot(
         cluster=cluster.name,
         taken_at=taken_at,
@@ -131,8 +133,10 @@ def gather(
         seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
     )
     keep()
+    snapshot = with_volumes(cluster, snapshot)
+    keep()
     return Gathered(
-        snapshot=with_volumes(cluster, snapshot),
+        snapshot=snapshot,
         found_sites=sites,
         invalid=invalid,
         notes=tuple(
@@ -184,12 +188,15 @@ def role_problem(ports: ClusterPorts, template: NodeTemplate) -> str:
     )
 
 
-def _bodies(ports: ClusterPorts, intents: Sequence[LaunchIntent]) -> Iterator[LaunchBody]:
+def _bodies(
+    ports: ClusterPorts, intents: Sequence[LaunchIntent], keep: EachPage
+) -> Iterator[LaunchBody]:
     """Yield the bodies of unfinished launches.
 
     A launch whose body is lost or cannot be read is left out: it will be abandoned.
     """
     for intent in intents:
+        keep()
         try:
             yield LaunchBody.from_bytes(ports.decisions.get(intent.body_key))
         except PermanentError:
@@ -267,6 +274,7 @@ def _site(
 def _images_of(
     ports: ClusterPorts,
     instance_types: Sequence[InstanceType],
+    keep: EachPage,
     template: NodeTemplate,
     dialect: Dialect,
 ) -> Images | None:
@@ -277,6 +285,7 @@ def _images_of(
     """
     if template.launch_template:
         return None
+    keep()
     try:
         version = ports.cloud.endpoint().version
         images = resolve_images(ports.cloud, template, version, instance_types, dialect)
