@@ -21,6 +21,9 @@ from shared.ports import TimerKind
 NEVER_JOINED: Final = "never joined"
 _LOOK_AGAIN = timedelta(seconds=30)
 _REASON: Final = "registration"
+# Why an instance ended that a caller terminated, and EC2 did not.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html (2026-11).
+_CALLED: Final = "Client.UserInitiatedShutdown"
 
 
 class Registration(NodeTimer):
@@ -89,10 +92,16 @@ class Registration(NodeTimer):
         return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)
 
     def _trial_of(self, node: Node, bound: Sequence[Pod]) -> Trial | None:
-        """Return what the machine was launched for in vain, None when EC2 has terminated it."""
-        ports = self._ports
+        """Return what the machine was launched for in vain, None when EC2 has terminated it.
+
+        The drain of a node that an earlier step removed may have terminated it by now.
+        """
+        ports, removed = self._ports, node.deletion_at is not None
         shown = ports.cloud.instances([node.instance_id]) if node.instance_id else ()
-        if not any(instance.is_alive for instance in shown):
+        if not any(
+            instance.is_alive or (removed and instance.state_reason == _CALLED)
+            for instance in shown
+        ):
             return None
         slot = self._slot_of(node)
         refs = slot.pods if slot is not None else ()

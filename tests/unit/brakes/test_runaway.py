@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from infra.local.ec2.machines import SPOT_REASON, USER_REASON
+from infra.local.ec2.refusals import Reason
 from shared.brakes.runaway import subjects_of
 from shared.brakes.trials import note_trial, recent_trials
 from shared.model import labels as keys
@@ -185,6 +187,24 @@ def test_what_did_not_join_is_recorded_by_the_next_step_after_a_crash() -> None:
     assert len(recent_trials(world.ledger, NAME, world.clock.now())) == 1
     assert world.ledger.slots(NAME) == ()
     assert Registration(world.ports).step(state)["result"] == "gone"
+
+
+@pytest.mark.parametrize(("why", "trials"), [(USER_REASON, 1), (SPOT_REASON, 0)])
+def test_what_did_not_join_is_recorded_after_a_crash_though_its_drain_was_faster(
+    why: Reason, trials: int
+) -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    world.provision()
+    one = world.node
+    world.advance(5 * MINUTE)
+    state = {"cluster": NAME, "node": one.name, "uid": one.uid}
+    world.ledger.fail_next("put_memo", UnavailableError("crash"))
+    with pytest.raises(UnavailableError):
+        Registration(world.ports).step(state)
+    assert world.node.deletion_at is not None
+    world.cloud.ec2.terminate(world.cloud.ec2.machines[one.instance_id], why)
+    assert Registration(world.ports).step(state)["result"] == "never joined"
+    assert len(recent_trials(world.ledger, NAME, world.clock.now())) == trials
 
 
 def test_pods_that_the_kubelet_rejects_get_two_machines_an_hour() -> None:
