@@ -91,6 +91,10 @@ class Ec2:
             )
         return _first_part(kept.answer) if self.replay is Replay.PART else kept.answer
 
+    def forget(self, token: Any) -> None:
+        """Answer a ClientToken anew when it comes again."""
+        self._answers.pop(token, None)
+
     def create_fleet(self, account: Account, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to CreateFleet of type instant: FleetId, Instances and Errors.
 

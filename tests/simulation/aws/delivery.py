@@ -47,7 +47,9 @@ _ON_THE_WAY: Final = (
     (Action.LOST, 0.015),
     (Action.DOUBLED, 0.05),
     (Action.DELAYED, 0.05),
+    (Action.HUNDREDFOLD, 0.0003),
 )
+_COPIES: Final[Mapping[Action | None, int]] = {Action.DOUBLED: 2, Action.HUNDREDFOLD: 100}
 
 
 class Caller(Protocol):
@@ -76,6 +78,7 @@ class Delivery:
         early: Notices of machines that no row of the ledger named yet: interrupt ignores them.
         redelivered: Queue records that came again.
         dead: Texts in the dead-letter queues.
+        back_at: Returns the microsecond from which SQS answers.
     """
 
     kernel: Kernel
@@ -87,6 +90,7 @@ class Delivery:
     redelivered: int = 0
     dead: list[str] = field(default_factory=list)
     queue: dict[int, Record] = field(default_factory=dict)
+    back_at: Callable[[], int] = lambda: 0
     _last_busy: int = -(10**12)
     _numbers: int = 0
 
@@ -125,8 +129,8 @@ class Delivery:
         if fault is Action.DELAYED:
             way = between(5, 90, self.faults.seed, "late", site, number)
         self.kernel.after(way, arrive)
-        if fault is Action.DOUBLED:
-            again = between(0.1, 60, self.faults.seed, "again", site, number)
+        for copy in range(1, _COPIES.get(fault, 1)):
+            again = between(0.1, 60, self.faults.seed, "again", site, number, copy)
             self.kernel.after(again, arrive)
 
     # --- asynchronous calls
@@ -160,7 +164,7 @@ class Delivery:
             return
         if fault is Action.DELAYED:
             delay += between(3, 60, self.faults.seed, "late", site, number)
-        for _ in range(2 if fault is Action.DOUBLED else 1):
+        for _ in range(_COPIES.get(fault, 1)):
             self._numbers += 1
             visible = self.kernel.time + int(1e6 * delay)
             self.queue[self._numbers] = Record(self._numbers, text, visible)
@@ -174,7 +178,10 @@ class Delivery:
         self.kernel.at(visible + int(window * 1e6), self._poll)
 
     def _poll(self) -> None:
-        time = self.kernel.time
+        time, back_at = self.kernel.time, self.back_at()
+        if time < back_at:
+            self.kernel.at(back_at, self._poll)
+            return
         ready = [record for record in self.queue.values() if record.visible <= time]
         if not ready:
             return

@@ -24,6 +24,7 @@ from shared.runtime import observability
 from shared.settings import FunctionSettings
 from tests.simulation.aws.delivery import LIMITS, Event
 from tests.simulation.campaigns.swapping import swapped
+from tests.simulation.schedule.faults import Action, Site
 from tests.simulation.schedule.kernel import Kernel, Killed, Process
 from tests.simulation.schedule.recorder import Recorder
 from tests.simulation.schedule.seeded_random import between, whole
@@ -52,6 +53,11 @@ _ENVIRONMENT: Final = {
         for value in ("emptiness", "expiration", "registration", "replacement", "termination")
     },
 }
+
+
+# How often the clock of an invocation is wrong by up to five minutes: once in some schedules.
+_WRONG: Final = ((Action.SKEWED, 0.002),)
+_MINUTES_WRONG: Final = 300.0
 
 
 class _Compact:
@@ -111,7 +117,7 @@ class Functions:
             number,
             whole(0, 10**6, seed, "salt", function, kind),
             self._kernel.time + LIMITS[function].timeout_seconds * 1_000_000,
-            timedelta(seconds=between(-self._skew, self._skew, seed, "skew", function, kind)),
+            self._skew_of(function, kind),
         )
         context = Context(self._kernel, process, f"request-{number}")
         self.invocations += 1
@@ -132,6 +138,13 @@ class Functions:
             over(outcome)
 
         self._kernel.start(process, lambda: HANDLERS[function](event, context), done)
+
+    def _skew_of(self, function: str, kind: int) -> timedelta:
+        """Return how far the clock of an invocation is ahead: by seconds, seldom by minutes."""
+        faults, site = self._recorder.faults, Site("clock", "minutes", function)
+        wrong = faults.event(site, self._kernel.time, *_WRONG) is not None
+        most = _MINUTES_WRONG if wrong else self._skew
+        return timedelta(seconds=between(-most, most, faults.seed, "skew", function, kind))
 
 
 def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:

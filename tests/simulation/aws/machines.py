@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from infra.local.ec2.machines import Machine as Model
+from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from tests.simulation.schedule.kernel import START, micros
 
 
 @dataclass
 class Machine:
-    """One instance as the simulator keeps it; times are microseconds.
+    """One instance of a cluster as the simulator keeps it; times are microseconds.
 
     Attributes:
         instance: As it was launched.
@@ -21,6 +22,8 @@ class Machine:
             that joins too late may still start some.
         rejected: The workloads of which its kubelet refused a pod.
         taken: Whether EC2 ended it by itself.
+        spared: Whether a user stopped it, or deleted its Node.
+        released: Whether that user removed the finalizer of its Node.
     """
 
     cluster: str
@@ -33,6 +36,13 @@ class Machine:
     ran: set[str] = field(default_factory=set)
     rejected: set[str] = field(default_factory=set)
     taken: bool = False
+    spared: bool = False
+    released: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether its tags say that Dovetail launched it."""
+        return keys.TAG_CLUSTER in self.model.tags
 
     @property
     def leaves(self) -> bool:

@@ -1,6 +1,10 @@
-"""EC2 of one Region as it can be: late to show, short of capacity, throttled, forgetful."""
+"""EC2 of one Region as it can be: late to show, short of capacity, throttled, forgetful.
 
-from collections.abc import Iterator, Mapping, Sequence
+What is known of ClientTokens:
+https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html (2026-11).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -36,6 +40,11 @@ _BURST: Final = 8
 _PER_SECOND: Final = 3.0
 _TOKEN_LIFE: Final = timedelta(seconds=150)
 _NOTHING: Final = timedelta(0)
+# Length of the id of an image that no other has replaced, and the part that SSM names while it
+# answers in part.
+_IMAGE: Final = len("ami-00000000")
+_NAMED: Final = 0.5
+_ASKS_AGAIN: Final = 0.5
 
 
 @dataclass
@@ -49,6 +58,9 @@ class Region:
         failed: CreateFleet calls that launched nothing.
         calls: CreateFleet calls that reached EC2.
         first_success: Number of the first call that launched anything.
+        away: Returns whether EC2 does not answer.
+        asks_again: Whether a ClientToken of a fleet that launched nothing leads to another try:
+            what is documented is the answer to one whose request succeeded.
     """
 
     seed: int
@@ -64,10 +76,12 @@ class Region:
     throttled: int = 0
     failed: int = 0
     first_success: int = 0
+    away: Callable[[], bool] = lambda: False
 
     def __post_init__(self) -> None:
         self.ec2 = Ec2(self.kernel.now, changed=self._changed)
         self.ec2.replay = self.replay
+        self.asks_again = draw(self.seed, "asks again") < _ASKS_AGAIN
         self.ec2.token_life = _TOKEN_LIFE if self.replay is Replay.FORGOTTEN else None
         self.bucket = TokenBucket(
             burst=_BURST,
@@ -114,11 +128,15 @@ class Region:
             self.ec2.stop(machine.model)
 
     def kept(self, cluster: str) -> list[Machine]:
-        """Return the machines whose termination has not begun, stopped ones included."""
-        return [m for m in self.machines.values() if m.cluster == cluster and m.ended is None]
+        """Return Dovetail's machines whose termination has not begun, stopped ones included."""
+        return [
+            machine
+            for machine in self.machines.values()
+            if machine.cluster == cluster and machine.is_ours and machine.ended is None
+        ]
 
     def alive(self, cluster: str) -> list[Machine]:
-        """Return the machines whose stop or termination has not begun."""
+        """Return Dovetail's machines whose stop or termination has not begun."""
         return [machine for machine in self.kept(cluster) if not machine.leaves]
 
     def launched(self, machine: Machine) -> None:
@@ -151,11 +169,17 @@ class RegionCloud(FakeCloud):
     Attributes:
         locked_until: Microsecond until which EBS may not use the key of the cluster's disks.
         full_until: Subnet id to the microsecond until which it has no free address.
+        silent_until: Microsecond until which SSM names a part of the images only.
+        images_gone: How often all images were deregistered and others took their place.
+        named_from: Microsecond from which SSM names those.
     """
 
     region: Region = field(kw_only=True)
     locked_until: int = 0
     full_until: dict[str, int] = field(default_factory=dict)
+    silent_until: int = 0
+    images_gone: int = 0
+    named_from: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -178,6 +202,25 @@ class RegionCloud(FakeCloud):
             end = START + timedelta(microseconds=until)
             self.ordered = [Ordered(refusal=refusal(what), until=end)]
 
+    def deregister(self, named_from: int) -> None:
+        """Let every image be gone; SSM names the next ones from a microsecond on."""
+        self.images_gone, self.named_from = self.images_gone + 1, named_from
+
+    def image_ids(self, parameters: Sequence[str]) -> Mapping[str, str]:
+        time, number = self.region.kernel.time, self.images_gone
+        silent = time < self.silent_until
+        named = number - 1 if number and time < self.named_from else number
+        return {
+            parameter: f"{image}{named:x}" if named else image
+            for parameter, image in super().image_ids(parameters).items()
+            if not silent or draw(self.region.seed, "named", parameter, self.silent_until) < _NAMED
+        }
+
+    def architecture(self, image_id: str) -> str | None:
+        """Return what an image runs on: anything, or None for one that is deregistered."""
+        number = int(image_id[_IMAGE:] or "0", 16)
+        return "" if number >= self.images_gone else None
+
     def place(self, subnet_id: str) -> Place | None:
         found = super().place(subnet_id)
         full = found and self.full_until.get(subnet_id, 0) > self.region.kernel.time
@@ -190,7 +233,10 @@ class RegionCloud(FakeCloud):
     def create_fleet(self, request: Mapping[str, Any]) -> FleetAnswer:
         self.region.calls += 1
         self.region.spend()
-        return super().create_fleet(request)
+        answer = super().create_fleet(request)
+        if not answer.instances and self.region.asks_again:
+            self.ec2.forget(request["ClientToken"])
+        return answer
 
     def launch(self, launch: Launch) -> Iterator[str]:
         for instance_id in super().launch(launch):
@@ -225,19 +271,19 @@ class RegionCloud(FakeCloud):
     def _bought(self, request: Mapping[str, Any]) -> dict[str, Any]:
         region, wanted = self.region, dict(request["TargetCapacitySpecification"])
         site, total = Site("ec2", _API, "answer"), int(wanted["TotalTargetCapacity"])
-        if region.faults.event(site, region.kernel.time, (Action.PARTIAL, 0.04)) and total > 1:
+        if region.faults.event(site, region.kernel.time, (Action.PARTIAL, 0.1)) and total > 1:
             wanted["TotalTargetCapacity"] = total - 1
-            region.lacking |= self._asked(request)
+            region.lacking |= self.asked(request)
         answer = self.ec2.create_fleet(self, {**request, "TargetCapacitySpecification": wanted})
         if not answer["Instances"]:
             region.failed += 1
         elif not region.first_success:
             region.first_success = region.calls
         if any(error["ErrorCode"] == _NO_CAPACITY for error in answer["Errors"]):
-            region.lacking |= self._asked(request)
+            region.lacking |= self.asked(request)
         return {**answer, "Errors": self._named(answer["Errors"])}
 
-    def _asked(self, request: Mapping[str, Any]) -> set[OfferingKey]:
+    def asked(self, request: Mapping[str, Any]) -> set[OfferingKey]:
         """Return what a request asks for: EC2 names only a part of what it is short of."""
         zones = {subnet.subnet_id: subnet.zone for subnet in self.all_subnets()}
         bought_as = CapacityType(

@@ -55,8 +55,15 @@ class _Ends:
                 self.since.pop(name, None)
             else:
                 self.since.setdefault(name, time + int(ttl.total_seconds() * _SECOND))
+        released = {
+            machine.instance.private_dns_name
+            for machine in self.world.region.machines.values()
+            if machine.released
+        }
         for name in [value for value in self.since if value not in api.node_values]:
-            self.gone[name] = (time - self.since.pop(name)) / _SECOND
+            due = self.since.pop(name)
+            if name not in released:
+                self.gone[name] = (time - due) / _SECOND
 
     def ending(self, machine: Machine) -> None:
         due = self.since.get(machine.instance.private_dns_name)

@@ -13,6 +13,9 @@ from shared.kube.kept import stored
 from shared.kube.kept.copy import KeptCopy
 from shared.kube.kept.state import KeptState
 from shared.launching import fleet_request, insufficient_capacity, launcher, node_objects, slots
+from shared.launching.intents import IntentBook
+from shared.launching.lease import HeldLease
+from shared.launching.plan import PlanLauncher
 from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind
 from shared.model.ec2.launches import FleetInstance, Instance, Lease, Slot
@@ -26,11 +29,13 @@ from shared.node_lifecycle import (
     interruption,
     termination,
 )
+from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_templates import taints
 from shared.ports import NodeManifest
 from shared.ports.cluster import EachPage
 from shared.provisioning import provision
 from shared.snapshot.launch_body import LaunchAttempt
+from shared.sweep.sweep import Sweep
 from tests.fakes.ledger import FakeLedger
 from tests.simulation.campaigns.swapping import swapped
 from tests.simulation.schedule import recorder, running
@@ -305,6 +310,51 @@ def _follow_or_stay(self: Any, each_page: EachPage) -> bool:
     return True
 
 
+def _frozen_not_awaited() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Whoever goes on with a launch believes that no earlier holder can still ask for it."""
+    return swapped(IntentBook, unsettled_until=lambda *_: None)
+
+
+def _asked_again_at_once() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Who goes on with a launch does not wait until EC2 shows what was launched for it.
+
+    No machine is doubled by that alone: frozen holders are waited for, and the same attempt has the
+    same ClientToken. Pods wait for minutes instead of seconds, so the law is about the call.
+    """
+    return swapped(IntentBook, earliest=lambda _, intent: intent.not_before)
+
+
+def _lease_left_alone() -> contextlib.AbstractContextManager[object, bool | None]:
+    """The lease is as long as it was when it was acquired, but for writes of intents."""
+    return swapped(HeldLease, keep=lambda self: self._lease, renew=lambda self: self._lease)
+
+
+def _anybodys_machines() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Tags are not compared before TerminateInstances."""
+    original = instance_terminator._answer
+    return swapped(instance_terminator, _answer=lambda *args: replace(original(*args), ours=True))
+
+
+def _paired_again() -> contextlib.AbstractContextManager[object, bool | None]:
+    """An instance whose node is complete is offered to another slot."""
+    return swapped(slots.Pairing, _kept_by=lambda *_: None)
+
+
+def _emptied_unread() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Pods of an empty node are not read again once it is cordoned."""
+    return swapped(Emptiness, _is_empty=lambda *_: True)
+
+
+def _postponed_in_silence() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A launch that is postponed sends no message: sweep finds it a minute later."""
+    return swapped(PlanLauncher, wake_when_due=lambda _: None)
+
+
+def _orphans_left() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Sweep leaves machines alone that neither a Node nor a slot knows."""
+    return swapped(Sweep, _orphans=lambda *_: 0)
+
+
 MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("intent written after the call", _intent_after_call),
     Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
@@ -330,6 +380,14 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("copies of another cluster taken", _copies_of_any_cluster),
     Mutation("copies not compared with the API server", _no_look_for_drift),
     Mutation("copies kept that the API server has forgotten", _expired_copies_kept),
+    Mutation("frozen holders of the lease not waited for", _frozen_not_awaited),
+    Mutation("EC2 asked again before it shows what it launched", _asked_again_at_once),
+    Mutation("lease not renewed while its holder works", _lease_left_alone),
+    Mutation("tags of machines not compared", _anybodys_machines),
+    Mutation("machines of complete nodes paired again", _paired_again),
+    Mutation("pods of an emptied node not read again", _emptied_unread),
+    Mutation("no message for a postponed launch", _postponed_in_silence),
+    Mutation("orphans left alone", _orphans_left),
 )
 
 

@@ -191,6 +191,10 @@ class ApiServer(FakeCluster):
             self._due = True
             self.kernel.at(self.away_until + 1, self._look)
             return
+        self.act()
+
+    def act(self) -> None:
+        """Let controllers, kube-scheduler and kubelets act at this moment."""
         by_app: dict[str, list[Pod]] = {name: [] for name in sorted(self.workloads)}
         for pod in self.pods.values():
             by_app[pod.labels["app"]].append(pod)

@@ -41,7 +41,7 @@ class CloudController:
 
     def _monitor(self) -> None:
         self._kernel.after(_EVERY, self._monitor)
-        if self._kernel.time < self._api.away_until:
+        if self._kernel.time < self._api.away_until or self._region.away():
             return
         for node in list(self._api.node_values.values()):
             if node.ready is True:

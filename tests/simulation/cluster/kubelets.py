@@ -52,6 +52,7 @@ _STATUS: Final = 10.0
 _CLOUD_TAINT: Final = Taint(
     key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
 )
+_AGENT: Final = Taint(key="agent.example.com/not-ready", effect=Effect.NO_SCHEDULE)
 # Machines of a launch template have the same.
 _flags_of: Final = functools.lru_cache(64)(read_user_data)
 
@@ -61,10 +62,12 @@ class NodeSide:
 
     Attributes:
         kubelets: Node name to machine, for the kubelets that live, registered or not.
+        tainted: Ids of the machines that an agent taints.
         always_smaller: Whether every machine has less room than was said of its type.
         never_joins: Whether no kubelet ever comes.
         sweeps: Whether sweep runs: only it sees that the pods of a node leave and none ends.
         notices: Called with each state a machine takes and each warning.
+        released: Nodes whose finalizer a user removed, with the Node.
     """
 
     def __init__(
@@ -76,9 +79,11 @@ class NodeSide:
         self.types = types
         self.kubelets: dict[str, Machine] = {}
         self.smaller: set[str] = set()
+        self.tainted: set[str] = set()
         self.always_smaller = False
         self.never_joins = False
         self.sweeps = True
+        self.released = 0
         self.startup_taints: frozenset[str] = frozenset()
         self.region: Region | None = None
         self.cloud: CloudController | None = None
@@ -86,6 +91,7 @@ class NodeSide:
         self.volumes = Volumes(kernel, api, self.kubelets)
         self._registered: set[str] = set()
         self._reporting: set[str] = set()
+        self._already_tainted: set[str] = set()
         self._starting: set[str] = set()
         self._stopping: set[str] = set()
         self._missing: set[str] = set()
@@ -107,14 +113,26 @@ class NodeSide:
             (Action.DELETED, 0.02),
             (Action.STOPPED, 0.025),
             (Action.UNKNOWN, 0.025),
+            (Action.RELEASED, 0.02),
+            (Action.TAINTED, 0.03),
         )
         boot = between(8, 24, seed, "boot", name)
-        if fate is Action.DIES:
-            self.kernel.after(between(1, 20, seed, "dies", name), lambda: self._end(machine))
+        deeds: dict[Action | None, tuple[float, float, str, Callable[[Machine], None]]] = {
+            Action.DIES: (1, 20, "dies", self._end),
+            Action.DELETED: (4, 40, "deleted", self._delete),
+            Action.RELEASED: (30, 250, "released", self._release),
+            Action.STOPPED: (1, 250, "stopped", self._halt),
+            Action.UNKNOWN: (3, 25, "unknown to", self._miss),
+        }
+        if fate in deeds:
+            soonest, latest, what, deed = deeds[fate]
+            self.kernel.after(between(soonest, latest, seed, what, name), lambda: deed(machine))
         elif fate is Action.LATE:
             boot = between(290, 400, seed, "late", name)
         elif fate is Action.FIRST:
             boot = 0.5
+        elif fate is Action.TAINTED:
+            self.tainted.add(name)
         elif fate is Action.SMALLER or self.always_smaller:
             self.smaller.add(name)
         elif fate is Action.INTERRUPTED:
@@ -123,19 +141,20 @@ class NodeSide:
             self.kernel.after(
                 warned * draw(seed, "recommended", name), lambda: self._recommend(machine)
             )
-        elif fate is Action.DELETED:
-            self.kernel.after(between(4, 40, seed, "deleted", name), lambda: self._delete(machine))
-        elif fate is Action.STOPPED:
-            self.kernel.after(between(1, 250, seed, "stopped", name), lambda: self._halt(machine))
-        elif fate is Action.UNKNOWN:
-            unknown = between(3, 25, seed, "unknown to", name)
-            self.kernel.after(unknown, lambda: self._miss(machine))
         if fate is not Action.NEVER and not self.never_joins:
             # It admits pods before the API server has answered its registration.
             registers = machine.running + int(boot * 1e6)
             starts = max(registers - int(_REGISTRATION * 1e6), machine.running)
             self.kernel.at(starts, lambda: self._start(machine))
             self.kernel.at(registers, lambda: self._join(machine))
+
+    def meet(self, machine: Machine, node: Node) -> None:
+        """Let a machine and its Node stand that nobody launched here: its kubelet runs pods."""
+        self._registered.add(machine.instance.instance_id)
+        self.kubelets[node.name] = machine
+        self.api.post_node(node)
+        self._report(machine)
+        self._untaint(node.name, frozenset({keys.NODE_NOT_READY_TAINT}))
 
     def ending(self, machine: Machine) -> None:
         """Let EC2 say so, the kubelet die in the end, and the cloud controller notice.
@@ -191,6 +210,7 @@ class NodeSide:
 
     def _halt(self, machine: Machine) -> None:
         assert self.region is not None
+        machine.spared = True
         self.region.stop(machine)
 
     def _halted(self, machine: Machine) -> None:
@@ -224,7 +244,17 @@ class NodeSide:
         """Delete a Node as a user would."""
         node = self._node(machine)
         if node is not None and node.deletion_at is None:
+            machine.spared = True
             self.api.delete_node(node)
+
+    def _release(self, machine: Machine) -> None:
+        """Delete a Node and remove its finalizer, as a user would who wants it to be gone."""
+        node = self._node(machine)
+        if node is not None:
+            machine.spared = machine.released = True
+            self.released += 1
+            del self.api.node_values[node.name]
+            self.api.touch()
 
     def _silent(self, machine: Machine) -> None:
         node = self._node(machine)
@@ -293,11 +323,22 @@ class NodeSide:
                 taints=taints,
             )
         )
+        if instance.instance_id in self.tainted - self._already_tainted:
+            self._taint(machine)
         wait = between(0.5, 4, self.faults.seed, "initialize", name)
         self.kernel.after(
             wait, lambda: self._untaint(name, frozenset({keys.CLOUD_UNINITIALIZED_TAINT}))
         )
         self.kernel.after(2 * wait, lambda: self._untaint(name, self.startup_taints))
+
+    def _taint(self, machine: Machine) -> None:
+        """Let an agent taint a new node, which it takes back after a while, perhaps too late."""
+        name, seed = machine.instance.private_dns_name, self.faults.seed
+        node = self.api.node_values[name]
+        self._already_tainted.add(machine.instance.instance_id)
+        self.api.put_node(replace(node, taints=(*node.taints, _AGENT)))
+        stays = between(10, 300, seed, "tainted", machine.instance.instance_id)
+        self.kernel.after(stays, lambda: self._untaint(name, frozenset({_AGENT.key})))
 
     def _report_soon(self, machine: Machine) -> None:
         """Let the next status update come: a Node may have been made again."""
@@ -356,7 +397,7 @@ class NodeSide:
                     self._stop(pod)
                 elif pod.phase == "Pending":
                     self._admit(pod)
-            elif pod.node_name not in self.api.node_values and pod.uid not in self._missing:
+            if pod.node_name not in self.api.node_values and pod.uid not in self._missing:
                 self._missing.add(pod.uid)
                 every = _COLLECTED_EVERY * 1_000_000
                 free = self.kernel.time + _QUARANTINE * 1_000_000
@@ -422,7 +463,8 @@ class NodeSide:
             return
         self.api.put(known, phase=phase, ready=phase == "Running")
         name, machine = pod.labels.get("app", ""), self.kubelets[known.node_name]
-        if phase != "Running" or self.api.node_values[known.node_name].deletion_at is None:
+        node = self.api.node_values.get(known.node_name)
+        if phase != "Running" or (node is not None and node.deletion_at is None):
             (machine.ran if phase == "Running" else machine.rejected).add(name)
         if phase == "Running":
             self._finish_later(pod)

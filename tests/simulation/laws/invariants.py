@@ -13,8 +13,10 @@ from shared.model.resources import CPU, MEMORY, Resources
 from shared.ports import NodeChange
 from tests.simulation.aws.machines import Machine
 from tests.simulation.cluster.workloads import used_on
+from tests.simulation.laws.intents import OF_INTENTS, IntentLaws
 from tests.simulation.laws.launches import ANSWERED, LAUNCHING, LaunchLaws, fail
 from tests.simulation.laws.rights import within_rights
+from tests.simulation.laws.trials import GIVING_UP, TrialLaws
 from tests.simulation.schedule.faults import Site
 from tests.simulation.schedule.kernel import Process
 
@@ -54,6 +56,8 @@ class Invariants:
     def __init__(self, world: "World") -> None:
         self._world = world
         self.launches = LaunchLaws(world)
+        self.intents = IntentLaws(world)
+        self.trials = TrialLaws(world)
         self.checks = 0
         self._read: set[tuple[int, str]] = set()
         self.also: Callable[[Process, Site, tuple[Any, ...], str], None] | None = None
@@ -68,6 +72,10 @@ class Invariants:
             return world.weather.strikes(port, method)
         return None
 
+    def delays(self, port: str) -> int:
+        weather = self._world.weather
+        return weather.delays(port) if self._world.kernel.time < weather.bad_until else 0
+
     def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
         self.checks += 1
         within_rights(process, site, args)
@@ -75,6 +83,10 @@ class Invariants:
             self.also(process, site, args, cluster)
         if process.function == "provision" and site.method in LAUNCHING:
             self.launches.before(process, site, args, cluster)
+            if site.method == "create_fleet":
+                self.intents.asked(process, args[0])
+        if site.method in GIVING_UP:
+            self.trials.before(process, site, args, cluster)
         if site.method not in _WATCHED_BEFORE:
             return
         if site.method in _BY_CHOICE and cluster in self._world.brakes:
@@ -93,6 +105,8 @@ class Invariants:
                     self._may_end(arg)
             case "change_node" | "delete_node":
                 self._may_change(args[0], args[1] if len(args) > 1 else NodeChange())
+                if site.method == "delete_node":
+                    self._is_emptied(cluster, args[0])
             case "delete_pod":
                 self._may_delete(cluster, args[0])
             case "force_delete_pod":
@@ -105,6 +119,8 @@ class Invariants:
     ) -> None:
         if process.function == "provision" and site.method in ANSWERED:
             self.launches.after(process, site, args, answer, cluster)
+        if process.function == "provision" and site.method in OF_INTENTS:
+            self.intents.after(process, site, args, answer)
         if site.method not in _WATCHED_AFTER:
             return
         match site.method:
@@ -122,23 +138,29 @@ class Invariants:
     def ended(self, process: Process, outcome: object) -> None:
         if process.function == "provision":
             self.launches.ended(process, outcome)
+            self.intents.ended(process, outcome)
         elif isinstance(outcome, ConflictError) and str(outcome).startswith("node "):
             fail("conflict", f"{process.function} ends by what controllers write: {outcome}")
 
     def launched(self, machine: Machine) -> None:
         """Check the limits of the machine's provisioner and cluster the moment it exists."""
         self.launches.launched(machine)
+        if self.launches.is_misled(machine.cluster):
+            return
+        self.intents.launched(machine)
         world = self._world
+        # What a user took the Node of counts no more until sweep ends it.
+        standing = [m for m in world.region.alive(machine.cluster) if not m.released]
         of_cluster = world.ceilings[machine.cluster]
         if of_cluster:
-            self._under(of_cluster, machine, world.region.alive(machine.cluster))
+            self._under(of_cluster, machine, standing)
         name = machine.instance.tags.get(keys.PROVISIONER_NAME, "")
         owner = world.apis[machine.cluster].provisioner_values.get(name)
         if owner is None or not (owner.limits or owner.ceiling):
             return
         mine = [
             machine
-            for machine in world.region.alive(machine.cluster)
+            for machine in standing
             if machine.instance.tags.get(keys.PROVISIONER_NAME) == name
         ]
         if owner.ceiling:
@@ -186,7 +208,9 @@ class Invariants:
             return
         api = self._world.apis[machine.cluster]
         name = machine.instance.private_dns_name
-        if name not in self._world.sides[machine.cluster].kubelets:
+        gone = name not in api.node_values
+        if gone or name not in self._world.sides[machine.cluster].kubelets:
+            # Pods of a Node that a user took away are on no node that could be drained.
             return
         now = self._world.kernel.now()
         for pod in api.pods_of_node(name):
@@ -201,7 +225,7 @@ class Invariants:
             fail("foreign", f"node {node.name} is not ours")
         if change.finalizers is None or keys.TERMINATION_FINALIZER in change.finalizers:
             return
-        if machine is None:
+        if machine is None or not machine.is_ours:
             return
         attached = self._world.apis[machine.cluster].attachments.get(node.name, ())
         if attached and not _is_out_of_service(node):
@@ -222,6 +246,19 @@ class Invariants:
         """Check that nothing is removed by choice whose pods were not read after the cordon."""
         if (process.number, node.name) not in self._read:
             fail("unread", f"{process.function}: {node.name} of {cluster} is removed unseen")
+
+    def _is_emptied(self, cluster: str, node: Node) -> None:
+        """Check that no pod that counts is on a node that is removed as empty, the moment it is.
+
+        kube-scheduler uses no cordoned node: what came before was to be read after the cordon. A
+        pod that leaves stays on a node whose kubelet has stopped until the Node is gone.
+        """
+        if node.annotations.get(keys.REMOVAL_REASON) != "emptiness":
+            return
+        for pod in self._world.apis[cluster].pods_of_node(node.name):
+            stays = pod.is_terminating and node.ready is not True
+            if pod.keeps_its_node and not stays:
+                fail("emptied", f"node {node.name} is removed as empty under {pod.key}")
 
     def _may_delete(self, cluster: str, pod: Pod) -> None:
         api = self._world.apis[cluster]

@@ -2,12 +2,12 @@
 
 import functools
 from collections import Counter
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import LaunchIntent, Lease
+from shared.model.ec2.launches import LaunchIntent, Lease, Slot
 from shared.model.errors import NotFoundError, RetryableError
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody
 from tests.simulation.aws.machines import Machine
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 FENCED: Final = frozenset({"open_intent", "change_intent", "close_intent", "fill_slots"})
 # The calls of provision that are watched: before they are carried out, and their answers.
-LAUNCHING: Final = FENCED | {"release", "create_fleet"}
+LAUNCHING: Final = FENCED | {"acquire", "release", "create_fleet"}
 MESSAGES: Final = frozenset({"wake", "look"})
 ANSWERED: Final = FENCED | MESSAGES | {"acquire", "bound_pods", "pending_pods", "release"}
+# For so long what a holder with a wrong clock wrote may mislead others, in microseconds.
+_MISLED: Final = 600_000_000
 _SKEW: Final = timedelta(seconds=7)
 
 
@@ -38,7 +40,15 @@ def fail(name: str, text: str) -> NoReturn:
 
 
 class LaunchLaws:
-    """Watches the calls of provision."""
+    """Watches the calls of provision.
+
+    Leases and intents say times. A holder whose clock is minutes wrong takes a lease too early, or
+    writes one that is over at once, and goes on from what another may still ask for: a machine may
+    be launched twice then, and limits be exceeded by it. That nothing is left over holds all the
+    same. AWS refuses calls of a process whose clock is wrong by more than five minutes.
+
+    Source: https://repost.aws/knowledge-center/lambda-sdk-signature (2026-11).
+    """
 
     def __init__(self, world: "World") -> None:
         self._world = world
@@ -50,10 +60,15 @@ class LaunchLaws:
         self._said: set[int] = set()
         self._unsaid: set[str] = set()
         self._launched: Counter[tuple[str, str, str]] = Counter()
+        # By cluster: who took the lease last, and until when one with a wrong clock may mislead.
+        self._holders: dict[str, Process] = {}
+        self._misled_until: dict[str, int] = {}
 
     def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
         if site.method in FENCED or site.method == "release":
             self._stale[process.number] = self._is_stale(args[0])
+        elif site.method == "acquire":
+            self._may_take_over(process, args[0], args[2])
         elif site.method == "create_fleet":
             self._asked(process, cluster, args[0])
 
@@ -65,6 +80,9 @@ class LaunchLaws:
                 self._bound[process.number] = {pod.uid: pod.node_name for pod in answer}
             case "acquire":
                 if isinstance(answer, Lease):
+                    self._holders[args[0]] = process
+                    if process.is_wrong:
+                        self._misled_until[args[0]] = self._world.kernel.time + _MISLED
                     self._leases[process.number] = answer
                     # The new holder now serves the processes that an earlier holder refused.
                     self._unheard.pop(args[0], None)
@@ -102,6 +120,8 @@ class LaunchLaws:
         tags = machine.instance.tags
         key = (machine.cluster, tags[keys.TAG_PLAN], tags[keys.TAG_GROUP])
         self._launched[key] += 1
+        if self.is_misled(machine.cluster):
+            return
         if self._world.scene.slow:
             return
         alive = sum(
@@ -117,6 +137,14 @@ class LaunchLaws:
         planned = len(_attempt_in(body).slots) if body else 0
         if alive > planned:
             fail("double", f"{'/'.join(key)}: {alive} machines for {planned} planned nodes")
+
+    def is_misled(self, cluster: str) -> bool:
+        """Return whether a holder with a wrong clock may have misled others, or itself."""
+        return self._world.kernel.time < self._misled_until.get(cluster, 0)
+
+    def was_misled(self, cluster: str) -> bool:
+        """Return whether a cluster ever had a holder with a wrong clock."""
+        return cluster in self._misled_until
 
     def forsaken(self) -> bool:
         """Return whether a leader died that owed another look to a message already deleted.
@@ -151,15 +179,11 @@ class LaunchLaws:
 
     def _asked(self, process: Process, cluster: str, request: Mapping[str, Any]) -> None:
         """Check that EC2 is asked by the holder of the lease only, and that an intent says so."""
-        tags = {
-            tag["Key"]: tag["Value"]
-            for spec in request["TagSpecifications"]
-            for tag in spec["Tags"]
-        }
+        tags = tags_of(request)
         plan, group = tags[keys.TAG_PLAN], int(tags[keys.TAG_GROUP])
         intent = self._world.ledger.intents.get((cluster, plan, group))
         lease = self._leases.get(process.number)
-        if process.napped:
+        if process.is_astray:
             return
         if intent is None or intent.attempt < int(tags[keys.TAG_ATTEMPT]):
             fail("intent", f"{plan}/{group}: EC2 is asked and no open intent says so")
@@ -168,9 +192,31 @@ class LaunchLaws:
         if lease is None or row is None or row.token != lease.token or row.until + _SKEW < now:
             fail("holder", f"{plan}/{group}: EC2 is asked by one whose lease is over")
 
+    def _may_take_over(self, process: Process, cluster: str, now: datetime) -> None:
+        """Check that a lease is only taken from one who is dead, frozen, or wrong about the time.
+
+        Whoever works on pushes it on, though each call takes seconds.
+        """
+        row = self._world.ledger._leases.get(cluster)
+        holder = self._holders.get(cluster)
+        if row is None or row.free or row.until >= now or holder is None:
+            return
+        if holder.is_astray or process.is_astray or row.holder != f"request-{holder.number}":
+            return
+        if self._world.kernel.lives(holder):
+            fail("kept", f"{cluster}: {holder.number} works on and loses its lease")
+
+    def _are_ours(self, slots: Sequence[Slot]) -> None:
+        for slot in slots:
+            machine = self._world.region.machines.get(slot.instance_id)
+            if machine is None or not machine.is_ours:
+                fail("foreign", f"{slot.name} is filled with {slot.instance_id}, which is not ours")
+
     def _fenced(self, process: Process, site: Site, args: tuple[Any, ...], answer: object) -> None:
         if self._stale.pop(process.number, False) and answer is not False:
             fail("fence", f"{site} succeeded under a lease that was lost")
+        if site.method == "fill_slots":
+            self._are_ours(args[1])
         if site.method == "open_intent":
             self._promised_once(args[1])
             self._for_waiting(args[1], self._bound.get(process.number, {}))
@@ -221,6 +267,13 @@ class LaunchLaws:
         for uid in sorted(_pods_of(body)):
             if bound.get(uid) in nodes.keys() - going:
                 fail("served", f"{intent.plan_id}: {uid} runs on {bound[uid]}")
+
+
+def tags_of(request: Mapping[str, Any]) -> dict[str, str]:
+    """Return the tags of what a CreateFleet request launches."""
+    return {
+        tag["Key"]: tag["Value"] for spec in request["TagSpecifications"] for tag in spec["Tags"]
+    }
 
 
 @functools.lru_cache(64)

@@ -42,17 +42,20 @@ def _of_cluster(world: World, name: str) -> Iterator[str]:
     ours = {
         node_value.instance_id: node_value
         for node_value in api.node_values.values()
-        if node_value.provisioner
+        if node_value.provisioner and world.region.machines[node_value.instance_id].is_ours
     }
     alive = {machine.instance.instance_id for machine in world.region.alive(name)}
     kept = {machine.instance.instance_id for machine in world.region.kept(name)}
+    if world.invariants.launches.was_misled(name):
+        # What was launched twice joins by itself: its kubelet's own Node keeps it from sweep.
+        kept -= {node_value.instance_id for node_value in api.node_values.values()}
     for our in sorted(kept - set(ours)):
         yield f"orphan: {name}: {our} is kept without a Node"
     for our in sorted(set(ours) - alive):
         yield f"lost: {name}: {ours[our].name} has no machine"
     yield from _nodes(name, ours.values())
     yield from _rows(world, name)
-    yield from _empty(api)
+    yield from _empty(api, ours.values())
 
 
 def _nodes(name: str, ours: Iterable[Node]) -> Iterator[str]:
@@ -89,8 +92,8 @@ def _rows(world: World, name: str) -> Iterator[str]:
             yield f"timer row: {name}: {kind} of {uid}, which is gone"
 
 
-def _empty(api: ApiServer) -> Iterator[str]:
-    for node in api.node_values.values():
+def _empty(api: ApiServer, ours: Iterable[Node]) -> Iterator[str]:
+    for node in ours:
         owner = api.provisioner_values.get(node.provisioner)
         if owner is None or owner.ttl_after_empty is None:
             continue
@@ -148,7 +151,8 @@ def _useless(world: World, name: str) -> Counter[str]:
     """Return how many machines of the last hour were of no use to a workload, by workload.
 
     EC2 let them be, and either one was promised to pods of the workload, alone or with others, and
-    never ran any, or its kubelet refused one.
+    never ran any, or its kubelet refused one. One that an agent tainted was of no use to all that
+    waited then.
     """
     begun = world.kernel.time - 3600 * 1_000_000
     machines = {
@@ -167,6 +171,8 @@ def _useless(world: World, name: str) -> Counter[str]:
         (value, workload) for value, workload in promised if workload not in machines[value].ran
     }
     found |= {(key, workload) for key, machine in machines.items() for workload in machine.rejected}
+    tainted = world.sides[name].tainted & machines.keys()
+    found |= {(key, workload) for key in tainted for workload in world.apis[name].workloads}
     return Counter(workload for _, workload in found)
 
 

@@ -55,7 +55,6 @@ class KernelCrew(Crew):
 
         def over(thread: Process, outcome: object) -> None:
             running.remove(thread)
-            parent.napped = parent.napped or thread.napped
             if isinstance(outcome, Killed):
                 for process in family:
                     process.killed = True
@@ -69,5 +68,5 @@ class KernelCrew(Crew):
         name = -next(self._numbers)
         salt = parent.salt + 131 * (parent.calls + number + 1)
         thread = Process(parent.function, name, salt, parent.deadline, parent.skew)
-        thread.called = parent.called
+        thread.called, thread.invocation = parent.called, parent.invocation
         return thread

@@ -13,6 +13,8 @@ from greenlet import getcurrent, greenlet
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _MICRO: Final = timedelta(microseconds=1)
+# A clock that is wrong by less is an ordinary one.
+_SECONDS_WRONG: Final = timedelta(seconds=30)
 
 
 class Killed(BaseException):
@@ -35,6 +37,7 @@ class Process:
         napped: Whether it slept longer than a lease lasts: a zombie since.
         began: Microsecond at which it was started.
         called: Methods of the outside that it called, its threads' included.
+        invocation: What it is a thread of; itself for a whole invocation.
     """
 
     def __init__(
@@ -51,6 +54,17 @@ class Process:
         self.began = 0
         self.called: set[str] = set()
         self.runs: greenlet | None = None
+        self.invocation = self
+
+    @property
+    def is_astray(self) -> bool:
+        """Whether it slept for long, or its clock is minutes wrong."""
+        return self.napped or self.is_wrong
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether its clock is minutes wrong."""
+        return abs(self.skew) > _SECONDS_WRONG
 
 
 class Kernel:
@@ -141,6 +155,10 @@ class Kernel:
             self._home.switch()
         if process.killed:
             raise Killed
+
+    def lives(self, process: Process) -> bool:
+        """Return whether an invocation still runs."""
+        return self._living.get(process.number) is process and not process.killed
 
     def here(self, process: Process) -> bool:
         """Return whether a process is what runs here: no other, and no thread, makes its calls."""

@@ -15,6 +15,9 @@ from tests.simulation.schedule.faults import Action, CallFaults, Site
 from tests.simulation.schedule.kernel import Kernel, Killed, Process, micros
 from tests.simulation.schedule.seeded_random import between, draw
 
+# How often an invocation freezes just before EC2 is asked, or does not learn what EC2 launched,
+# beside what is drawn for each site.
+_AT_LAUNCH: Final = ((Action.ZOMBIE_BEFORE, 0.03), (Action.ERROR_AFTER, 0.02))
 # How long calls take until they are carried out, in microseconds: mostly a few milliseconds, now
 # and then a second. Their answers are there at once: that time would pass before the next call.
 _LATENCIES: Final = tuple(
@@ -38,6 +41,10 @@ _RAISED: Final = frozenset(
 )
 
 
+Moves = Callable[[Process, Site, tuple[Any, ...], str], None]
+Freezes = Callable[[Site, tuple[Any, ...], str, int], None]
+
+
 class Witness(Protocol):
     """Receives every call before it is carried out, and its answer."""
 
@@ -48,6 +55,8 @@ class Witness(Protocol):
     ) -> None: ...
 
     def trouble(self, cluster: str, port: str, method: str) -> RetryableError | None: ...
+
+    def delays(self, port: str) -> int: ...
 
     def ended(self, process: Process, outcome: object) -> None: ...
 
@@ -93,6 +102,8 @@ class Recorder:
 
     Attributes:
         every_second: Methods of which every second call is throttled.
+        between: Called just before a call is carried out: the world moves between any two.
+        asleep: Called when an invocation freezes before a call, with the microseconds.
         made: Calls by method, those included that were throttled.
     """
 
@@ -102,6 +113,8 @@ class Recorder:
         self.witness = witness
         self.log: list[str] | None = None
         self.every_second: frozenset[str] = frozenset()
+        self.between: Moves = lambda *_: None
+        self.asleep: Freezes = lambda *_: None
         self.made: Counter[str] = Counter()
 
     def port(self, label: str, target: object, cluster: str = "") -> Any:
@@ -119,7 +132,7 @@ class Recorder:
         """Carry out one call of a process, if it gets so far."""
         self._may_call(process, site)
         method = site.method
-        action = self.faults.of(site, self.kernel.time)
+        action = self._action(process, site)
         if method == "happened" and action in _RAISED:
             # Its failures are counted, never raised.
             return None
@@ -132,8 +145,8 @@ class Recorder:
         if method in self.every_second and self.made[method] % 2 == 0:
             raise ThrottledError(f"{site.port}.{method}: slow down")
         if action is not None:
-            self._before(process, site, action)
-        self.kernel.pause(latency)
+            self._before(process, site, args, cluster, action)
+        self.kernel.pause(latency + self.witness.delays(site.port))
         trouble = self.witness.trouble(cluster, site.port, method)
         if trouble is not None:
             if method == "happened":
@@ -141,6 +154,7 @@ class Recorder:
             if isinstance(trouble, UnavailableError):
                 self.kernel.pause(_TIMEOUT // 4)
             raise trouble
+        self.between(process, site, args, cluster)
         self.witness.before(process, site, args, cluster)
         answer = found(*args, **more)
         self.witness.after(process, site, args, answer, cluster)
@@ -148,7 +162,17 @@ class Recorder:
             self._after(process, site, action)
         return answer
 
-    def _before(self, process: Process, site: Site, action: Action) -> None:
+    def _action(self, process: Process, site: Site) -> Action | None:
+        """Return what goes wrong with a call."""
+        action = self.faults.of(site, self.kernel.time)
+        if action is None and site.method == "create_fleet":
+            launch = Site("lambda", "launch", process.function)
+            action = self.faults.event(launch, self.kernel.time, *_AT_LAUNCH)
+        return action
+
+    def _before(
+        self, process: Process, site: Site, args: tuple[Any, ...], cluster: str, action: Action
+    ) -> None:
         """Let what goes wrong before the call is carried out go wrong."""
         text = f"{site.port}.{site.method}"
         match action:
@@ -164,7 +188,9 @@ class Recorder:
             case Action.CONFLICT:
                 raise ConflictError(f"{text}: conflict")
             case Action.ZOMBIE_BEFORE:
-                self._nap(process)
+                span = self._span(process)
+                self.asleep(site, args, cluster, span)
+                self._nap(process, span)
             case Action.SLOW:
                 self.kernel.pause(_SLOW)
 
@@ -182,15 +208,19 @@ class Recorder:
             case Action.ERROR_AFTER:
                 raise UnavailableError(f"{text}: 500")
             case Action.ZOMBIE_AFTER:
-                self._nap(process)
+                self._nap(process, self._span(process))
 
     def _kill(self, process: Process) -> None:
         process.killed = True
         raise Killed
 
-    def _nap(self, process: Process) -> None:
-        process.napped = True
-        self.kernel.pause(int(1e6 * between(52, 100, self.faults.seed, "nap", process.salt)))
+    def _span(self, process: Process) -> int:
+        """Return for how many microseconds a process freezes."""
+        return int(1e6 * between(52, 100, self.faults.seed, "nap", process.salt))
+
+    def _nap(self, process: Process, span: int) -> None:
+        process.napped = process.invocation.napped = True
+        self.kernel.pause(span)
 
     def _may_call(self, process: Process, site: Site) -> None:
         if not self.kernel.here(process):

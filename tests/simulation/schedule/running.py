@@ -111,6 +111,7 @@ _KINDS: Final = frozenset(
 def _run(world: World, outcome: Outcome) -> None:
     kernel = world.kernel
     busy = _busy(world) if world.faults.exact is None else world.faults.until
+    busy = max(busy, world.weather.bad_until)
     kernel.run_until(busy)
     since: dict[str, int] = {}
     while kernel.time < busy + PATIENCE_SECONDS * 1_000_000:
@@ -145,8 +146,13 @@ def _longest_seconds(world: World) -> int:
 def _excused(world: World) -> bool:
     """Return whether only sweep could have healed what went wrong, and it is switched off."""
     delivery = world.delivery
-    lost = delivery.lost or delivery.early or world.timers.lost
+    lost = delivery.lost or delivery.early or world.timers.lost or _released(world)
     return not world.scene.sweeps and bool(lost or world.invariants.launches.forsaken())
+
+
+def _released(world: World) -> bool:
+    """Return whether a user removed the finalizer of a Node: only sweep finds its machine."""
+    return any(side.released for side in world.sides.values())
 
 
 def _busy(world: World) -> int:

@@ -89,7 +89,7 @@ def draw_scene(seed: int) -> Scene:
     """Return the scene of a seed."""
     replay = chosen(tuple(Replay), seed, "replay")
     patient = replay in (Replay.SAME, Replay.PART)
-    busy = between(180, 330, seed, "busy")
+    busy = between(155, 285, seed, "busy")
     count = 3 if draw(seed, "clusters") < 0.1 else 2
     return Scene(
         seed=seed,

@@ -28,6 +28,7 @@ from tests.simulation.cluster.kept import Bucket
 from tests.simulation.cluster.kubelets import NodeSide
 from tests.simulation.cluster.workloads import JOB
 from tests.simulation.laws.invariants import Invariants
+from tests.simulation.schedule.bystanders import Bystanders
 from tests.simulation.schedule.crew import KernelCrew
 from tests.simulation.schedule.faults import Action, CallFaults, Site
 from tests.simulation.schedule.kernel import Kernel
@@ -146,8 +147,11 @@ class World:
         self.apis: dict[str, ApiServer] = {}
         self.sides: dict[str, NodeSide] = {}
         self.clouds: dict[str, RegionCloud] = {}
-        self.weather = Weather(self.kernel, faults)
+        names = tuple(cluster.name for cluster in scene.clusters)
+        self.weather = Weather(self.kernel, faults, names, self._close)
+        self.region.away = functools.partial(self.weather.is_away, "cloud")
         self.delivery = Delivery(self.kernel, faults, self._call)
+        self.delivery.back_at = functools.partial(self.weather.back_at, "outbox")
         self.timers = Timers(self.kernel, faults, self._call)
         self.outbox = Outbox(self.kernel, self.delivery, self.timers)
         for cluster in scene.clusters:
@@ -159,6 +163,9 @@ class World:
             skew=scene.skew,
             binding_policy=scene.binding,
         )
+        self.bystanders = Bystanders(self)
+        self.recorder.between = self.bystanders.between
+        self.recorder.asleep = self.bystanders.asleep
         for cluster in scene.clusters:
             Forwarder(self.kernel, faults, self.apis[cluster.name], self.delivery.publish)
         if scene.again_seconds < math.inf:
@@ -175,7 +182,10 @@ class World:
             self.delivery,
             self.timers,
             self.region,
+            self.bystanders,
             self.invariants.launches,
+            self.invariants.intents,
+            self.invariants.trials,
             self.invariants,
             *self.apis.values(),
             *self.sides.values(),
@@ -268,6 +278,10 @@ class World:
         event = {"source": "aws.ec2", "detail-type": kind, "detail": detail}
         self.delivery.notice(event, lambda: self.ledger.cluster_of(instance_id) is not None)
 
+    def _close(self, cluster: str, until: int) -> None:
+        api = self.apis[cluster]
+        api.away_until = max(api.away_until, until)
+
     # --- every minute
 
     def _minute(self) -> None:
@@ -276,16 +290,19 @@ class World:
         if self.scene.sweeps:
             self.functions("sweep", {"source": "aws.events"}, lambda outcome: None)
         seed = self.faults.seed
-        for name, api in self.apis.items():
-            site = Site("api", "outage", name)
-            if self.faults.event(site, self.kernel.time, (Action.OUTAGE, 0.02)) is not None:
-                span = 5 + 170 * draw(seed, "outage", name, number) ** 2
-                api.away_until = self.kernel.time + int(span * 1e6)
         for name, cloud in self.clouds.items():
             site = Site("ec2", "refusal", name)
             if self.faults.event(site, self.kernel.time, (Action.REFUSED, 0.05)) is not None:
                 span = between(20, 120, seed, "refused for", name, number)
                 cloud.refuse(number, self.kernel.time + int(span * 1e6))
+            site = Site("ec2", "images", name)
+            chances = ((Action.SILENT, 0.02), (Action.DEREGISTERED, 0.02))
+            action = self.faults.event(site, self.kernel.time, *chances)
+            span = between(10, 150, seed, "images for", name, number)
+            if action is Action.SILENT:
+                cloud.silent_until = self.kernel.time + int(span * 1e6)
+            elif action is Action.DEREGISTERED:
+                cloud.deregister(self.kernel.time + int(span * 1e6))
         self.weather.change(number)
         short = self.faults.event(
             Site("ec2", "capacity", "region"), self.kernel.time, (Action.SHORT, 0.08)
