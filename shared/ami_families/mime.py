@@ -7,8 +7,8 @@ import base64
 import email
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from email.errors import MissingHeaderBodySeparatorDefect
+from dataclasses import dataclass, replace
+from email.errors import CloseBoundaryNotFoundDefect, MissingHeaderBodySeparatorDefect
 from email.message import Message
 from email.policy import compat32
 from typing import Any, Final
@@ -25,7 +25,10 @@ _MARKS: Final = (
     ("#cloud-config", CLOUD_CONFIG),
     ("#cloud-boothook", "text/cloud-boothook"),
     ("#include", "text/x-include-url"),
+    ("## template: jinja", "text/jinja2"),
 )
+# Parts of these types are what they begin with. cloud-init renders a template first.
+_UNTOLD: Final = (SCRIPT, "text/plain")
 _HEADERS: Final = ("mime-version:", "content-type:")
 
 
@@ -87,6 +90,7 @@ def parts_of(custom: str, *, node_config: bool) -> tuple[Part, ...]:
         found = _split(custom.lstrip())
     else:
         found = (Part(content_type=_kind(custom, node_config=node_config), text=custom),)
+    found = tuple(_as_run(part) if part.content_type == SCRIPT else part for part in found)
     for where, part in places(found):
         _CHECKS.get(part.content_type, _anything)(part.text, where)
     return found
@@ -98,12 +102,34 @@ def places(parts: Sequence[Part]) -> Iterator[tuple[str, Part]]:
         yield f"part {number}" if len(parts) > 1 else "", part
 
 
+def _as_run(script: Part) -> Part:
+    """Return a script without what keeps the kernel from running it: empty lines before #!, CRLF.
+
+    cloud-init takes the carriage returns out only where the first line ends in one.
+
+    Source: https://github.com/canonical/cloud-init/blob/04eacd06/cloudinit/util.py (dos2unix) and
+    .../cloudinit/handlers/shell_script.py (2026-11).
+    """
+    return replace(
+        script,
+        text=script.text.replace("\r\n", "\n").lstrip("\n"),
+        content=script.content.replace(b"\r\n", b"\n").lstrip(b"\n"),
+    )
+
+
+def _marked(text: str, default: str = "") -> str:
+    """Return the type of what begins so, as cloud-init finds it.
+
+    Source: https://github.com/canonical/cloud-init/blob/04eacd06/cloudinit/handlers/__init__.py
+    (type_from_starts_with) and .../cloudinit/user_data.py (_process_msg, 2026-11).
+    """
+    begins = text.lstrip().lower()
+    return next((kind for mark, kind in _MARKS if begins.startswith(mark)), default)
+
+
 def _kind(custom: str, *, node_config: bool) -> str:
-    for mark, kind in _MARKS:
-        if custom.lstrip().startswith(mark):
-            return kind
-    if node_config:
-        return NODE_CONFIG
+    if kind := _marked(custom, NODE_CONFIG if node_config else ""):
+        return kind
     remedy = "write a script that begins with #!, #cloud-config, or a MIME multi-part document"
     raise wrong("line 1", custom, remedy)
 
@@ -122,7 +148,7 @@ def _split(custom: str) -> tuple[Part, ...]:
         remedy = "a MIME document needs `Content-Type: multipart/mixed` with its boundary"
         raise wrong("line 1", custom, remedy)
     if message.defects:
-        raise wrong("", custom, f"end the MIME document with --{boundary}--")
+        raise wrong("", custom, _amiss(message.defects[0], boundary))
     found = []
     for number, entry in enumerate(message.get_payload(), 1):
         where = f"part {number}"
@@ -133,8 +159,19 @@ def _split(custom: str) -> tuple[Part, ...]:
         payload = entry.get_payload(decode=True)
         content = payload if isinstance(payload, bytes) else b""
         text = content.decode("utf-8", "replace")
-        found.append(Part(content_type=entry.get_content_type(), text=text, content=content))
+        kind = entry.get_content_type()
+        kind = _marked(text, kind) if kind in _UNTOLD else kind
+        found.append(Part(content_type=kind, text=text, content=content))
     return tuple(found)
+
+
+def _amiss(defect: Exception, boundary: str | None) -> str:
+    """Return what to do about the first defect of a MIME document."""
+    if isinstance(defect, MissingHeaderBodySeparatorDefect):
+        return f"leave an empty line between the headers and the first --{boundary}"
+    if isinstance(defect, CloseBoundaryNotFoundDefect):
+        return f"end the MIME document with --{boundary}--"
+    return f"is no MIME document: {type(defect).__doc__}"
 
 
 def _script(text: str, where: str) -> None:

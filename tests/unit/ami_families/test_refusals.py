@@ -27,6 +27,18 @@ def refused(family: str, custom: str) -> InvalidManifestError:
         ("echo hello\n", "userData, line 1", "echo hello", "begins with #!"),
         ("MIME-Version: 1.0\n\nx", "userData, line 1", "MIME-Version: 1.0", "multipart/mixed"),
         (HEAD + SCRIPT, "userData", "MIME-Version: 1.0", "end the MIME document with --B--"),
+        (
+            f"{HEAD.strip()}\n{SCRIPT}--B--\n",
+            "userData",
+            "MIME-Version: 1.0",
+            "an empty line between the headers and the first --B",
+        ),
+        (
+            f"{HEAD.strip()}\nContent-Transfer-Encoding: base64\n\n{SCRIPT}--B--\n",
+            "userData",
+            "MIME-Version: 1.0",
+            "An invalid content transfer encoding",
+        ),
         (HEAD + "--B\nno header\n--B--\n", "userData, part 1", "no header", "an empty line"),
         (HEAD + NESTED + "--B--\n", "userData, part 1", "Content-Type", "one by one"),
         (
@@ -159,3 +171,17 @@ def test_parts_written_as_base64_are_read() -> None:
     body = base64.b64encode(b"#!/bin/sh\nls\n").decode()
     head = "--B\nContent-Type: text/x-shellscript\nContent-Transfer-Encoding: base64\n\n"
     FAMILIES["AL2"].refuse_wrong(f"{HEAD}{head}{body}\n--B--\n")
+
+
+TEMPLATE = "## template: jinja\n#cloud-config\nruncmd: [echo {{ v1.instance_id }}]\n"
+
+
+@pytest.mark.parametrize("family", ["AL2023", "AL2"])
+@pytest.mark.parametrize(
+    "custom",
+    [TEMPLATE, f"{HEAD}--B\nContent-Type: text/x-shellscript\n\n{TEMPLATE}--B--\n"],
+    ids=["alone", "in a part"],
+)
+def test_a_template_is_left_to_cloud_init(family: str, custom: str) -> None:
+    written = FAMILIES[family].user_data(joining(), custom)
+    assert f"Content-Type: text/jinja2\n\n{TEMPLATE.strip()}\n" in written

@@ -376,3 +376,12 @@ def test_a_boundary_that_nothing_follows_ends_the_document() -> None:
     assert not ended.endswith("--")
     both = [FAMILIES["AL2023"].user_data(joining(), custom) for custom in (MULTI, ended)]
     assert both[0] == both[1]
+
+
+@pytest.mark.parametrize("family", ["AL2023", "AL2"])
+def test_a_script_from_windows_is_run(family: str) -> None:
+    """The kernel finds no interpreter whose name ends in a carriage return, and none in line 2."""
+    custom = "\n#!/bin/sh\r\necho {}\r\n"
+    for word, written in (("one", "#!/bin/sh\necho one\n"), ("é", "base64")):
+        assert written in FAMILIES[family].user_data(joining(), custom.format(word))
+        assert "\r" not in FAMILIES[family].user_data(joining(), custom.format(word))
