@@ -135,7 +135,6 @@ class ProvisionSettings(BindSettings):
         disruption_budget_percent: Of a cluster's nodes consolidation removes at most so many
             percent, but at least one, within the window.
         disruption_window_seconds: Of the budget, and of the rest after a change that failed.
-        drift: Whether nodes that differ from what their Provisioner asks for now are replaced.
     """
 
     batch_idle_seconds: float = Field(default=1.0, ge=0, le=30)
@@ -151,7 +150,6 @@ class ProvisionSettings(BindSettings):
     minimum_age_seconds: float = Field(default=300.0, ge=0)
     disruption_budget_percent: int = Field(default=10, ge=1, le=100)
     disruption_window_seconds: float = Field(default=600.0, ge=1)
-    drift: bool = False
 
     @model_validator(mode="after")
     def _lease_outlives_calls(self) -> Self:
@@ -188,7 +186,6 @@ class SweepSettings(TimerSettings):
         pending_grace_seconds: A pod pending for less than this is not yet overdue.
         registration_seconds: As provision has it: a timer that is late by then is started again.
         disruption_window_seconds: As provision has it: that a node was replaced counts for so long.
-        drift: Whether provision is asked each minute to look for nodes that have drifted.
     """
 
     sweep_function: str = Field(min_length=1)
@@ -196,7 +193,6 @@ class SweepSettings(TimerSettings):
     pending_grace_seconds: float = Field(default=60.0, ge=0)
     registration_seconds: float = Field(default=300.0, gt=0)
     disruption_window_seconds: float = Field(default=600.0, ge=1)
-    drift: bool = False
 
 
 class RefreshCatalogSettings(FunctionSettings):
@@ -259,6 +255,8 @@ class ClusterAttachment(BaseModel):
             attachment of a former release leaves it and the hop limit to the Provisioners.
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
         preference_policy: What becomes of what its pods prefer, where a Provisioner does not say.
+        drift: Whether nodes that differ from what their Provisioner asks for now are replaced,
+            where it does not say. Nodes of NodePools are.
         brakes: What holds it back from the day it is attached; an attachment of a former release
             has no ceiling.
         migrate_role: ARN of the role that changes tags for `dovetail migrate`; empty without one.
@@ -277,6 +275,7 @@ class ClusterAttachment(BaseModel):
     metadata_tokens: Literal["required", "optional"] = "optional"
     metadata_hop_limit: int = Field(default=64, ge=1, le=64)
     preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"
+    drift: bool = False
     brakes: ClusterBrakes = ClusterBrakes()
     migrate_role: str = Field(default="", pattern=r"^(arn:[^:]+:iam::\d{12}:role/|$)")
     forwarder_image: str = ""

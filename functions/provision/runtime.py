@@ -3,6 +3,7 @@
 import functools
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -52,7 +53,6 @@ class Runtime:
             minimum_age=timedelta(seconds=settings.minimum_age_seconds),
             budget_percent=settings.disruption_budget_percent,
             window=timedelta(seconds=settings.disruption_window_seconds),
-            drift=settings.drift,
         )
 
         self._writer = DecisionWriter()
@@ -64,7 +64,7 @@ class Runtime:
             self._policy,
             self._packing,
             new_plan_id,
-            self._disruption,
+            replace(self._disruption, drift=self._wiring.registry.one(cluster).drift),
             self._writer,
             brakes=functools.partial(self._wiring.registry.brakes, cluster),
         )

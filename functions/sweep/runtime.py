@@ -1,6 +1,7 @@
 """What sweep works with: settings, adapters and its service of each cluster."""
 
 import functools
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,7 +26,6 @@ class Runtime:
             orphan_grace=timedelta(seconds=settings.orphan_grace_seconds),
             registration=timedelta(seconds=settings.registration_seconds),
             window=timedelta(seconds=settings.disruption_window_seconds),
-            drift=settings.drift,
         )
 
     def clusters(self) -> tuple[str, ...]:
@@ -48,7 +48,8 @@ class Runtime:
 
     def service(self, cluster: str) -> Sweep:
         """Return the service of one cluster."""
-        return Sweep(self._wiring.ports(cluster), self._policy)
+        drift = self._wiring.registry.one(cluster).drift
+        return Sweep(self._wiring.ports(cluster), replace(self._policy, drift=drift))
 
 
 @functools.cache

@@ -99,6 +99,7 @@ class Cluster(Stack):
             "metadata_tokens": config.metadata_tokens,
             "metadata_hop_limit": config.metadata_hop_limit,
             "preference_policy": config.preference_policy,
+            "drift": cluster in config.drift,
             "brakes": {"max_price_per_hour": dict(config.max_price_per_hour)[cluster]},
             "forwarder_image": forwarder_image(self, config.forwarder_image),
         }

@@ -106,6 +106,8 @@ class Config:
         metadata_tokens: Whether machines must ask for a token at the metadata service (IMDSv2).
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
         preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
+        drift: Of `clusters` those in which nodes that have drifted are replaced also where they are
+            a Provisioner's that does not say, sorted.
         cni_role: Whether the network plugin uses the `node` role or one of its `own`.
         ssm: Whether operators open sessions on nodes by Systems Manager.
         kms_keys: ARNs of customer managed keys that volumes may be encrypted with, sorted.
@@ -135,6 +137,7 @@ class Config:
     metadata_tokens: Literal["required", "optional"] = "required"
     metadata_hop_limit: int = 2
     preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"
+    drift: tuple[str, ...] = ()
     cni_role: Literal["node", "own"] = "node"
     ssm: bool = False
     kms_keys: tuple[str, ...] = ()
@@ -200,6 +203,7 @@ def read_config(get: Callable[[str], Any]) -> Config:
             get, "metadata_hop_limit", default=2, lowest=1, highest=64, unit="hops"
         ),
         preference_policy=_choice(get, "preference_policy", "Weigh", "Respect", "Ignore"),
+        drift=_some(get("drift"), clusters, "drift"),
         cni_role=_choice(get, "cni_role", "node", "own"),
         ssm=_choice(get, "ssm", "off", "on") == "on",
         kms_keys=_keys(get("kms_keys")),
@@ -243,6 +247,14 @@ def _clusters(value: Any) -> tuple[str, ...]:
                 f"clusters: {other!r} and {name!r} would share a stack name: deploy them apart"
             )
     return names
+
+
+def _some(value: Any, clusters: tuple[str, ...], key: str) -> tuple[str, ...]:
+    """Return the clusters that a value names."""
+    for name in (found := _words(value)):
+        if name not in clusters:
+            raise ConfigError(f"{key}: {name!r}: give names of `clusters`, separated by commas")
+    return found
 
 
 def _ceilings(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, float | None], ...]:

@@ -1,9 +1,10 @@
 """Drift: whether a node is still what its Provisioner asks for."""
 
 import dataclasses
+import functools
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from shared.disruption.expiration import NEVER, life_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.nodes import Node
+from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 
@@ -28,6 +30,18 @@ _LENGTH: Final = 16
 _UNSOLD_FOR: Final = timedelta(hours=13)
 
 
+def is_judged(owner: Provisioner, *, otherwise: bool) -> bool:
+    """Return whether it is told which nodes of an owner have drifted: of each NodePool, as a rule.
+
+    Args:
+        otherwise: Whether drift is acted on for Provisioners that do not say.
+    """
+    return Trigger.DRIFT in owner.dialect.acts_on or owner.acts_on(
+        Trigger.DRIFT, otherwise=otherwise
+    )
+
+
+@functools.lru_cache(maxsize=256)
 def shape_hash(provisioner: Provisioner, version: str = HASH_VERSION) -> str:
     """Return a hash of the fields that shape a node; another hash means another kind of node.
 
@@ -88,7 +102,7 @@ def drift_of(
     node: Node,
     owner: Provisioner,
     image_id: str = "",
-    current: Collection[str] = (),
+    current: str = "",
     *,
     unsold: bool = False,
 ) -> str:
@@ -99,8 +113,8 @@ def drift_of(
 
     Args:
         image_id: Its machine's AMI.
-        current: AMIs that a new machine of its type boots from; none for a launch template of the
-            user's own.
+        current: The AMI that new machines of its type boot from; empty for a launch template of
+            the user's own, or where it is not known.
         unsold: Whether EC2 no longer sells what it is.
     """
     if _is_reshaped(node, owner):
@@ -115,7 +129,7 @@ def drift_of(
         return f"requirement {refusing.describe()} no longer allows {found or 'its absence'}"
     if unsold:
         return f"instance type {node.labels.get(keys.INSTANCE_TYPE)} is no longer sold as it is"
-    if image_id and current and image_id not in current:
+    if image_id and current and image_id != current:
         return f"image {image_id} is no longer current"
     return ""
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
+from shared.disruption.drift import is_judged
 from shared.disruption.expiration import NEVER, expires_in, life_of, read_age
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
+from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner, owner_among
 
 
@@ -18,7 +20,7 @@ def wants_look(
 
     Args:
         owners: Provisioners by name.
-        drift: Whether drift is acted on.
+        drift: Whether drift is acted on for Provisioners that do not say.
     """
     return any(
         _wants(node, owner, now, drift=drift)
@@ -32,7 +34,14 @@ def _wants(node: Node, owner: Provisioner, now: datetime, *, drift: bool) -> boo
         return False
     left = replaced_in(node, owner, now)
     due = left is not None and left <= timedelta(0)
-    return due or owner.consolidation or drift or keys.REBALANCE_RECOMMENDED in node.annotations
+    marks = {
+        Trigger.REBALANCE: keys.REBALANCE_RECOMMENDED,
+        Trigger.SCHEDULED_CHANGE: keys.CHANGE_SCHEDULED,
+    }
+    marked = any(
+        key in node.annotations and owner.acts_on(trigger) for trigger, key in marks.items()
+    )
+    return due or owner.consolidation or marked or is_judged(owner, otherwise=drift)
 
 
 def replaced_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:

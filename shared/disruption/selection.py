@@ -1,7 +1,7 @@
 """What a look over all nodes chooses to change: one change at a time, most pressing first."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -21,7 +21,9 @@ from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason
 from shared.model.plan import Plan
+from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner, owner_among
+from shared.model.scheduled_changes import scheduled_change
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 
@@ -29,6 +31,7 @@ from shared.packing.problem import PackingSettings
 class Cause(StrEnum):
     """Why nodes are changed by choice: the removal reason contains the word."""
 
+    MAINTENANCE = "maintenance"  # AWS has scheduled a change of its instance
     REBALANCE = "rebalance"  # EC2 expects to interrupt it
     EXPIRATION = "expiration"
     DRIFT = "drift"
@@ -36,7 +39,7 @@ class Cause(StrEnum):
 
 
 # In this order one node at a time is replaced; consolidation comes last, when nothing else is due.
-_ONE_BY_ONE: Final = (Cause.REBALANCE, Cause.EXPIRATION, Cause.DRIFT)
+_ONE_BY_ONE: Final = (Cause.MAINTENANCE, Cause.REBALANCE, Cause.EXPIRATION, Cause.DRIFT)
 # Nodes that expire by force are replaced together; more of them would make too large a plan.
 _MOST_TOGETHER: Final = 20
 # What budgets call them; those that name no reasons limit the others.
@@ -96,12 +99,14 @@ class Images:
 
     Attributes:
         of_instance: AMI by instance id.
-        current: AMIs that a new machine of the same type and owner would boot from, by instance id;
+        current: The AMI that new machines of the same type and owner boot from, by instance id;
             none where that is not known now.
+        waits: Why a machine with another AMI is left alone for now, by instance id.
     """
 
     of_instance: Mapping[str, str] = field(default_factory=dict, hash=False)
-    current: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
+    current: Mapping[str, str] = field(default_factory=dict, hash=False)
+    waits: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +181,7 @@ def look(
         method=best.method,
         remove=best.remove,
         plan=best.plan,
-        why=f"saves ${best.saving_micros_per_hour / 1_000_000:.4f}/h",
+        why=f"saves {_dollars(best.saving_micros_per_hour)}",
     )
     return Look(change=change, held=held)
 
@@ -256,8 +261,11 @@ def _due(
         if not node.is_ours or owner is None or node.deletion_at is not None:
             continue
         since, text = _wanted(disruption_input, cause, node, owner)
+        waits = disruption_input.images.waits.get(node.instance_id, "")
         if text and _is_kept(node, owner, cause, snapshot.taken_at):
             held[node.name] = f"its annotation {keys.DO_NOT_DISRUPT} forbids it"
+        elif text and cause == Cause.DRIFT and waits:
+            held[node.name] = waits
         elif text:
             found[node.name] = (since, text)
     return found, held
@@ -267,22 +275,35 @@ def _wanted(
     disruption_input: DisruptionInput, cause: Cause, node: Node, owner: Provisioner
 ) -> tuple[datetime, str]:
     """Return since when and why a cause wants a node replaced, no reason where it does not."""
-    now, images = disruption_input.snapshot.taken_at, disruption_input.images
+    now, drift = disruption_input.snapshot.taken_at, disruption_input.settings.drift
     since, text = node.created_at or now, ""
-    if cause == Cause.REBALANCE:
-        if keys.REBALANCE_RECOMMENDED in node.annotations:
+    if cause == Cause.MAINTENANCE:
+        change = scheduled_change(node)
+        if change is not None and owner.acts_on(Trigger.SCHEDULED_CHANGE):
+            since, text = change.starts_at or since, change.text
+    elif cause == Cause.REBALANCE:
+        if keys.REBALANCE_RECOMMENDED in node.annotations and owner.acts_on(Trigger.REBALANCE):
             text = "EC2 recommends to leave it"
     elif cause == Cause.EXPIRATION:
         left = replaced_in(node, owner, now)
         if left is not None and left <= timedelta(0):
             how = "will soon be" if left > -owner.replaced_ahead else "is"
             since, text = now + left, f"it {how} older than {owner.dialect.expiry_field}"
-    elif disruption_input.settings.drift:
-        image = images.of_instance.get(node.instance_id, "")
-        current = images.current.get(node.instance_id, ())
-        unsold = node.uid in disruption_input.unsold
-        text = drift_of(node, owner, image, current, unsold=unsold)
+    elif owner.acts_on(Trigger.DRIFT, otherwise=drift):
+        text = drifted(disruption_input, node, owner)
     return since, text
+
+
+def drifted(disruption_input: DisruptionInput, node: Node, owner: Provisioner) -> str:
+    """Return how a node differs from what its owner asks for now, empty when it does not."""
+    images = disruption_input.images
+    return drift_of(
+        node,
+        owner,
+        images.of_instance.get(node.instance_id, ""),
+        images.current.get(node.instance_id, ""),
+        unsold=node.uid in disruption_input.unsold,
+    )
 
 
 def _is_kept(node: Node, owner: Provisioner, cause: Cause, now: datetime) -> bool:
@@ -366,10 +387,10 @@ def _one_by_one(
         if not go_on():
             break
         replaced = _replaced(disruption_input, cause, group, due[group[0].node.name][1])
-        if replaced is not None:
+        if isinstance(replaced, DisruptionCommand):
             return replaced, held
         if len(group) == 1:
-            held[group[0].node.name] = "its pods would find no place that they may take"
+            held[group[0].node.name] = replaced
     return None, held
 
 
@@ -383,16 +404,24 @@ def _still_draining(snapshot: ClusterSnapshot, cause: Cause) -> int:
 
 def _replaced(
     disruption_input: DisruptionInput, cause: Cause, group: tuple[Candidate, ...], why: str
-) -> DisruptionCommand | None:
+) -> DisruptionCommand | str:
+    """Return how a group is replaced, or why it cannot be now."""
     names = tuple(sorted(candidate.node.name for candidate in group))
     plan = simulate(disruption_input.snapshot, names, disruption_input.packing)
     if plan is None:
-        return None
+        return "its pods would find no place that they may take"
     if cause == Cause.REBALANCE:
         price = sum(candidate.price_micros_per_hour for candidate in group)
         most = price + disruption_input.settings.rebalance_micros_per_hour
+        cost = plan.cost_micros_per_hour
         plan = within_price(plan, most, disruption_input.settings, disruption_input.snapshot)
+        if plan is None and cost > most:
+            return f"its pods would cost {_dollars(cost)} elsewhere, and it costs {_dollars(price)}"
         if plan is None:
-            return None
+            return "too few offerings that cost no more are left for minValues"
     method = Method.REPLACE if plan.nodes else Method.DELETE
     return DisruptionCommand(cause=cause, method=method, remove=names, plan=plan, why=why)
+
+
+def _dollars(micros_per_hour: int) -> str:
+    return f"${micros_per_hour / 1_000_000:.4f}/h"

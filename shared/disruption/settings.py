@@ -33,8 +33,8 @@ class DisruptionSettings:
         at_a_time: Nodes with pods on them that expiration, drift or rebalance replaces at a time.
             Default 1: a node that waits longer loses nothing.
         window: Default 10 minutes: pods that moved are running again, budgets are counted anew.
-        drift: Whether nodes that differ from what their Provisioner asks for are replaced.
-            Default no: a change of a Provisioner then shapes new nodes only.
+        drift: Whether nodes that differ from what their Provisioner asks for are replaced where it
+            does not say. Default no: a change of a Provisioner then shapes new nodes only.
         rebalance_micros_per_hour: What leaving a spot machine that EC2 expects to interrupt may
             cost more than staying. Default 0: the interruption may never come.
     """

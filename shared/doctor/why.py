@@ -10,10 +10,13 @@ from shared.brakes.runaway import MOST_TRIALS, runaways
 from shared.brakes.trials import recent_trials
 from shared.decisions.documents import MissingBaseError
 from shared.decisions.replay import load_decision
+from shared.disruption.drift import drift_of
 from shared.disruption.emptiness import empty_since, stays_empty
 from shared.disruption.expiration import life_of
+from shared.disruption.outdated import stays_outdated
 from shared.disruption.unhealthy_nodes import prospect
 from shared.events.node_events import CONSOLE, cause_of, counted, described, machine_of
+from shared.launching.current_images import current_images
 from shared.model import labels as keys
 from shared.model.dialect import BY_KIND
 from shared.model.ec2.launches import PodRef, Slot, slot_of
@@ -21,6 +24,7 @@ from shared.model.errors import NotFoundError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.model.scheduled_changes import scheduled_change
 from shared.node_lifecycle.node_waits import (
     JOIN,
     device_plugin_trouble,
@@ -35,6 +39,9 @@ from shared.snapshot.gather import gather
 _MOST_EVENTS: Final = 20
 _MINUTE: Final = timedelta(minutes=1)
 _HOUR: Final = timedelta(hours=1)
+_LETS: Final = (
+    "budgets, pods and other changes let it: an Event DisruptionBlocked says what does not"
+)
 _LOOK: Final = "look for 'Unable to register node' in its kubelet's log"
 
 
@@ -60,10 +67,15 @@ class Answer:
 
 
 class Why:
-    """Answers for one cluster; changes nothing."""
+    """Answers for one cluster; changes nothing.
 
-    def __init__(self, ports: ClusterPorts) -> None:
+    Args:
+        drift: Whether drifted nodes are replaced for Provisioners that do not say.
+    """
+
+    def __init__(self, ports: ClusterPorts, *, drift: bool = False) -> None:
         self._ports = ports
+        self._drift = drift
         self._name = ports.cluster.name
 
     def pod(self, namespace: str, name: str) -> Answer:
@@ -306,10 +318,28 @@ class Why:
             yield f"replaces {written[keys.REPLACES]}, and is kept until those are gone"
         if keys.REBALANCE_RECOMMENDED in written:
             yield f"EC2 expects to interrupt it, since {written[keys.REBALANCE_RECOMMENDED]}"
+        if (change := scheduled_change(node)) is not None:
+            yield change.text
+        if owner is not None and (outdated := self._outdated(node, owner)):
+            yield outdated
         if owner is None:
             yield f"its {_kind_of(node)} {node.provisioner} is gone: nothing removes it by choice"
         elif (life := life_of(node, owner)) is not None and node.created_at is not None:
             yield f"expires at {node.created_at + life:%Y-%m-%d %H:%M} UTC"
+
+    def _outdated(self, node: Node, owner: Provisioner) -> str:
+        """Return how a node differs from what its owner asks for, and why it still stands."""
+        types = self._ports.catalog.instance_types()
+        images = current_images(self._ports, [owner], [node], types)
+        booted, current = (
+            found.get(node.instance_id, "") for found in (images.of_instance, images.current)
+        )
+        how = drift_of(node, owner, booted, current)
+        if not how:
+            return ""
+        why = stays_outdated(owner, otherwise=self._drift) or images.waits.get(node.instance_id)
+        why = why or f"it is replaced as soon as {_LETS}"
+        return f"is outdated: {how}; {why}"
 
     def _owner(self, node: Node) -> Provisioner | None:
         provisioners, _ = self._ports.cluster.provisioners()

@@ -21,7 +21,7 @@ from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.node_templates.status import Resolved
 from shared.node_templates.status_writes import write_status
 from shared.planning.provisioner_checks import requirement_warnings
-from shared.ports import ClusterPorts, Condition
+from shared.ports import ClusterPorts, Condition, Severity
 from shared.scheduling.provisioner_offerings import address_warnings
 
 _PAUSED: Final = Hold(
@@ -38,6 +38,7 @@ SHOWN: Final = "shown"
 _HOLD: Final = "hold"
 _USELESS: Final = "unusable"
 _CEILINGS: Final = "ceilings"
+_OUTDATED: Final = "outdated"
 NEARLY_FULL: Final = 80
 _FULL: Final = 100
 _NEAR: Final = "NearCeiling"
@@ -178,6 +179,31 @@ class ProvisionerConditions:
         if full != shown:
             self._show({**self._shown.value, _CEILINGS: full})
 
+    def outdated(self, owners: Sequence[Provisioner], stories: Mapping[str, str]) -> None:
+        """Show on owners which of their nodes are outdated, each time that it becomes otherwise.
+
+        Args:
+            stories: What is told of those that have any, by owner.
+        """
+        shown = shown_outdated(self._shown)
+        for owner in owners:
+            text = stories.get(owner.name, "")
+            if text == shown.get(owner.name, ""):
+                continue
+            self._write(
+                owner.name,
+                active=not text,
+                reason="Drifted" if text else "UpToDate",
+                message=text or "no node is outdated",
+                kind=Condition.NODES_CURRENT,
+                owner=owner.kind,
+            )
+            if text and owner.name not in shown:
+                told = event_on(owner, "Drifted", text, severity=Severity.NORMAL)
+                self._recorder.record([told])
+        if stories != shown:
+            self._show({**self._shown.value, _OUTDATED: dict(stories)})
+
     def runaways(
         self,
         until: Mapping[str, datetime],
@@ -265,6 +291,11 @@ def shown_hold(shown: Memo) -> str:
 def shown_ceilings(shown: Memo) -> dict[str, str]:
     """Return the Provisioners that show a ceiling as nearly full or reached, and as which."""
     return dict(shown.value.get(_CEILINGS, {}))
+
+
+def shown_outdated(shown: Memo) -> dict[str, str]:
+    """Return what owners show of their outdated nodes."""
+    return dict(shown.value.get(_OUTDATED, {}))
 
 
 def shown_unusable(shown: Memo) -> dict[str, datetime]:

@@ -89,8 +89,7 @@ class ImageRollout:
     def choose(self, owner: Provisioner, images: ImageTable) -> tuple[ImageTable, ImageTable]:
         """Return the images for all nodes of a plan but one, and those for that one.
 
-        Both are the same when there is nothing new to try, or nothing is to be tried first. A node
-        with either has not drifted: one may be what is gone back to while the newest is unproven.
+        Both are the same when there is nothing new to try, or nothing is to be tried first.
         """
         if KarpenterWay.IMAGES in owner.as_karpenter:
             return images, images
@@ -98,6 +97,19 @@ class ImageRollout:
         known = _known(self._memo(owner.name))
         choice = choose(images.ids, known, now)
         return images.with_ids(choice.safe), images.with_ids(choice.tried)
+
+    def waits(self, owner: Provisioner, images: ImageTable) -> dict[str, str]:
+        """Return why nodes with the last image that worked keep it for now, by its id.
+
+        Not where the newest is yet to be tried: the first of these nodes is replaced for that.
+        """
+        safe, tried = self.choose(owner, images)
+        now, known = self._ports.clock.now(), _known(self._memo(owner.name))
+        return {
+            safe.ids[kind]: _outcome(newest, known[kind], now)
+            for kind, newest in images.ids.items()
+            if newest != tried.ids[kind] == safe.ids[kind]
+        }
 
     def begin(self, provisioner: str, images: ImageTable, instance_types: Iterable[str]) -> bool:
         """Record a trial of images, before the one node with them is launched.
@@ -194,6 +206,13 @@ class ImageRollout:
         until = self._ports.clock.now() + _KEEP
         changed = replace(memo, value=value)
         return self._ports.ledger.change_memo(self._ports.cluster.name, changed, until)
+
+
+def _outcome(newest: str, known: Known, now: datetime) -> str:
+    if known.bad == newest and now - known.bad_at < _FORGIVEN:
+        again = f"{known.bad_at + _FORGIVEN:%H:%M} UTC"
+        return f"image {newest} did not register a node: it is tried again after {again}"
+    return f"image {newest} is tried on one node first"
 
 
 def _known(memo: Memo) -> dict[str, Known]:

@@ -2,7 +2,10 @@
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html,
-https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html (2026-08).
+https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html (2026-11);
+an event in full, with `startTime` as RFC 5322 has it:
+https://github.com/aws/aws-node-termination-handler/blob/23a7c6f4/pkg/monitor/sqsevent/scheduled-change-event.go
+(2026-11).
 """
 
 import re
@@ -12,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from shared.model.errors import InvalidMessageError
+from shared.model.scheduled_changes import ScheduledChange, read_time
 
 
 class NoticeKind(StrEnum):
@@ -28,14 +32,18 @@ class Notice:
     """One notice about one or more instances.
 
     Attributes:
-        instance_ids: Sorted; empty when what was scheduled is over, was called off, or is about
-            other things than instances, as Dedicated Hosts.
+        instance_ids: Sorted; empty when what was scheduled is about other things than instances,
+            as Dedicated Hosts.
         state: New instance state for STATE_CHANGE, else empty.
+        change: What is scheduled for SCHEDULED_CHANGE.
+        over: Those of the instances for which it is over, or was called off.
     """
 
     kind: NoticeKind
     instance_ids: tuple[str, ...]
     state: str = ""
+    change: ScheduledChange | None = None
+    over: frozenset[str] = frozenset()
 
 
 _INSTANCE: Final = re.compile(r"^(?:arn:[^:]+:ec2:[^:]*:[^:]*:instance/)?(i-[^/:]+)$")
@@ -61,30 +69,37 @@ def decode_notice(event: Mapping[str, Any]) -> Notice:
     if not isinstance(detail, Mapping):
         raise InvalidMessageError("detail: expected an object")
     if kind == NoticeKind.SCHEDULED_CHANGE:
-        return Notice(kind=kind, instance_ids=_affected(detail))
+        return _scheduled(detail)
     instance_id = _instance(detail.get("instance-id"))
     if not instance_id:
         raise InvalidMessageError("detail: names no instance")
     return Notice(kind=kind, instance_ids=(instance_id,), state=str(detail.get("state", "")))
 
 
-def _affected(detail: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the instances that a Health event is about, as far as it still stands.
+def _scheduled(detail: Mapping[str, Any]) -> Notice:
+    """Return the notice in a Health event, which tells the end of a change like its beginning.
 
-    The end of an event is told like its beginning: its machines have nothing to fear any more.
-    An event about the whole account or Region lists nothing.
+    An event about the whole account or Region lists no instances.
     """
     entities = detail.get("affectedEntities", [])
     if not isinstance(entities, list):
         raise InvalidMessageError("detail: affectedEntities is no list")
-    if detail.get("statusCode") == "closed":
-        return ()
-    found = {
-        _instance(entity.get("entityValue"))
+    closed = detail.get("statusCode") == "closed"
+    over = {
+        _instance(entity.get("entityValue")): closed or entity.get("status") == "RESOLVED"
         for entity in entities
-        if isinstance(entity, Mapping) and entity.get("status") != "RESOLVED"
+        if isinstance(entity, Mapping)
     }
-    return tuple(sorted(found - {""}))
+    over.pop("", None)
+    return Notice(
+        kind=NoticeKind.SCHEDULED_CHANGE,
+        instance_ids=tuple(sorted(over)),
+        change=ScheduledChange(
+            code=str(detail.get("eventTypeCode") or ""),
+            starts_at=read_time(str(detail.get("startTime"))),
+        ),
+        over=frozenset(instance_id for instance_id, is_over in over.items() if is_over),
+    )
 
 
 def _instance(value: object) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.node_budgets import DEFAULT_PERCENT, NodeBudget
-from shared.model.policy import PreferencePolicy
+from shared.model.policy import PreferencePolicy, Trigger
 from shared.model.requirements import Requirement
 
 # The consolidationPolicy of v1 that removes empty nodes alone.
@@ -76,6 +76,7 @@ class Dialect:
             or though its pods or budgets hold it.
         expires_after: That age where the owner says nothing; None for never.
         consolidates: Whether nodes are consolidated where the owner says nothing.
+        acts_on: What begins the replacement of its nodes where the owner says nothing.
         budgets: How many nodes may be disrupted at once where the owner says nothing; None for what
             the settings of Dovetail say.
         hop_limit: Most network hops of the instance metadata service where nothing is said.
@@ -107,6 +108,7 @@ class Dialect:
     expires_by_force: bool
     expires_after: timedelta | None
     consolidates: bool
+    acts_on: frozenset[Trigger]
     budgets: tuple[NodeBudget, ...] | None
     hop_limit: int
     each_pod_holds: bool
@@ -148,6 +150,7 @@ V1ALPHA5: Final = Dialect(
     expires_by_force=False,
     expires_after=None,
     consolidates=False,
+    acts_on=frozenset({Trigger.REBALANCE, Trigger.SCHEDULED_CHANGE}),
     budgets=None,
     hop_limit=2,
     each_pod_holds=False,
@@ -181,6 +184,10 @@ V1: Final = Dialect(
     expires_by_force=True,
     expires_after=timedelta(hours=720),
     consolidates=True,
+    # Karpenter records a rebalance recommendation as an Event, and drains for a scheduled change.
+    # Source: actionForMessage (2026-11) of
+    # https://github.com/aws/karpenter-provider-aws/blob/1d927085/pkg/controllers/interruption/utils.go
+    acts_on=frozenset({Trigger.DRIFT, Trigger.SCHEDULED_CHANGE}),
     budgets=(NodeBudget(percent=DEFAULT_PERCENT),),
     hop_limit=1,
     each_pod_holds=True,

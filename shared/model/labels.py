@@ -96,6 +96,8 @@ REMOVAL_REASON: Final = "dovetail.dev/removal-reason"
 REPLACES: Final = "dovetail.dev/replaces"
 # On a node whose spot machine EC2 expects to interrupt: since when.
 REBALANCE_RECOMMENDED: Final = "dovetail.dev/rebalance-recommended"
+# On a node whose instance AWS will reboot, stop or retire: when, and the type of the event.
+CHANGE_SCHEDULED: Final = "dovetail.dev/change-scheduled"
 TAG_CLUSTER: Final = "dovetail.dev/cluster"
 TAG_NODE_POOL: Final = "dovetail.dev/nodepool"
 TAG_PLAN: Final = "dovetail.dev/plan"

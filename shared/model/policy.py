@@ -29,6 +29,22 @@ class KarpenterWay(StrEnum):
     LIFETIME = "lifetime"  # a node lives as long as was said at its launch; a change is drift
 
 
+class Trigger(StrEnum):
+    """What begins the replacement of a node that runs well, if its owner wants that.
+
+    A Provisioner or NodePool says `on` or `off` in an annotation of that name.
+    """
+
+    DRIFT = "drift"  # it is no longer what its owner asks for
+    REBALANCE = "rebalance"  # EC2 expects to interrupt it
+    SCHEDULED_CHANGE = "scheduled-change"  # AWS will reboot, stop or retire its instance
+
+    @property
+    def annotation(self) -> str:
+        """The annotation of a Provisioner or NodePool that says whether it is acted on."""
+        return f"dovetail.dev/{self.value}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPolicy:
     """How launches behave.

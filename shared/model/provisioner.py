@@ -14,7 +14,7 @@ from shared.model.ec2.selectors import Selector
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Taint
 from shared.model.node_budgets import NodeBudget
-from shared.model.policy import KarpenterWay, PreferencePolicy
+from shared.model.policy import KarpenterWay, PreferencePolicy, Trigger
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources
 
@@ -210,6 +210,8 @@ class Provisioner:
         preference_policy: What becomes of pods' preferences on its nodes; None for what the
             cluster's attachment says.
         as_karpenter: What is done for its nodes as Karpenter does it: values of KarpenterWay.
+        triggers: Whether each of these begins the replacement of its nodes, where its annotations
+            say so.
         written: What its documents say of its nodes, where labels, taints or kubelet settings of
             its user data were added; None where none were.
     """
@@ -242,6 +244,7 @@ class Provisioner:
     budgets: tuple[NodeBudget, ...] | None = None
     preference_policy: PreferencePolicy | None = None
     as_karpenter: frozenset[str] = frozenset()
+    triggers: Mapping[Trigger, bool] = field(default_factory=dict, hash=False)
     written: WrittenShape | None = None
 
     @property
@@ -274,6 +277,14 @@ class Provisioner:
             template=replace(self.template, instance_store=self.written.instance_store),
             written=None,
         )
+
+    def acts_on(self, trigger: Trigger, *, otherwise: bool = False) -> bool:
+        """Return whether its nodes are replaced for this.
+
+        Args:
+            otherwise: What counts where neither it nor its dialect says so.
+        """
+        return self.triggers.get(trigger, trigger in self.dialect.acts_on or otherwise)
 
     def owns(self, node: Node) -> bool:
         """Return whether Dovetail launched a node for it, not for one of the other kind."""

@@ -70,7 +70,11 @@ def drain_interrupted(ports: NodePorts, node: Node, interrupted_at: datetime) ->
     return drained
 
 
-def tell_interrupted(ports: NodePorts, node: Node, kind: NoticeKind) -> None:
-    """Record on a Node that AWS takes its machine."""
-    text = f"{kind.value}: drained and replaced"
+def tell_interrupted(ports: NodePorts, node: Node, kind: NoticeKind, why: str = "") -> None:
+    """Record on a Node that AWS takes its machine.
+
+    Args:
+        why: What AWS says besides.
+    """
+    text = f"{kind.value}{f' ({why})' if why else ''}: drained and replaced"
     ports.cluster.record_events([event_on(node, "Interrupted", text)])

@@ -12,6 +12,9 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.errors import ConflictError, NotFoundError, RetryableError
 from shared.model.kubernetes.nodes import Node
+from shared.model.policy import Trigger
+from shared.model.provisioner import Provisioner
+from shared.model.scheduled_changes import DRAINED_AHEAD
 from shared.node_lifecycle.force_deletion import free_node
 from shared.node_lifecycle.interrupted_slots import (
     ASKED_FOR,
@@ -136,13 +139,16 @@ class Interruption:
             return InterruptReport(instance_id=instance_id, node=node.name, action=action)
         if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
             return InterruptReport(instance_id=instance_id, node=node.name, action="ignored")
+        if action := self._announced(notice, node):
+            return InterruptReport(instance_id=instance_id, node=node.name, action=action)
         if notice.kind == NoticeKind.SPOT_INTERRUPTION:
             self._remember(node, Fact.INTERRUPTED)
         going = node.deletion_at is not None
         taken = not going or notice.kind == NoticeKind.SPOT_INTERRUPTION
         if taken:
             if not going:
-                tell_interrupted(self._ports, node, notice.kind)
+                why = notice.change.text if notice.change is not None else ""
+                tell_interrupted(self._ports, node, notice.kind, why)
             self._remove(node, notice.kind)
             # Its pods get new nodes now, before they are evicted.
             self._index.look(self._ports)
@@ -194,11 +200,55 @@ class Interruption:
         with contextlib.suppress(NotFoundError):
             change_node(self._ports, node, NodeChange(set_annotations=stamp))
         self._remember(node, Fact.ABOUT_TO_BE_INTERRUPTED)
-        self._say(
-            node, "RebalanceRecommended", "EC2 expects to interrupt it: replaced first if it pays"
-        )
-        self._ports.outbox.look(self._ports.cluster.name)
+        owner = self._owner(node)
+        if owner is not None and not owner.acts_on(Trigger.REBALANCE):
+            text = f"EC2 expects to interrupt it: {_only_recorded(owner, Trigger.REBALANCE)}"
+        else:
+            text = "EC2 expects to interrupt it: replaced first if it pays"
+            self._ports.outbox.look(self._ports.cluster.name)
+        self._say(node, "RebalanceRecommended", text)
         return "recorded"
+
+    def _announced(self, notice: Notice, node: Node) -> str:
+        """Mark a node that has time until what AWS has scheduled: provision replaces it first.
+
+        Returns:
+            What was done, empty where the node must be drained now.
+        """
+        change = notice.change
+        if change is None or node.deletion_at is not None:
+            return ""
+        if node.instance_id in notice.over:
+            self._mark(node, None)
+            return "ignored"
+        owner = self._owner(node)
+        if owner is not None and not owner.acts_on(Trigger.SCHEDULED_CHANGE):
+            text = f"{change.text}: {_only_recorded(owner, Trigger.SCHEDULED_CHANGE)}"
+        elif change.starts_at is None or change.drains_by(self._ports.clock.now()):
+            return ""
+        else:
+            text = (
+                f"{change.text}: replaced before, and drained at "
+                f"{change.starts_at - DRAINED_AHEAD:%H:%M} UTC at the latest"
+            )
+            self._ports.outbox.look(self._ports.cluster.name)
+        if self._mark(node, change.mark):
+            self._say(node, "ScheduledChange", text)
+        return "recorded"
+
+    def _mark(self, node: Node, mark: str | None) -> bool:
+        """Write on a node what is scheduled; return whether that was not there already."""
+        if node.annotations.get(keys.CHANGE_SCHEDULED) == mark:
+            return False
+        with contextlib.suppress(NotFoundError):
+            change_node(
+                self._ports, node, NodeChange(set_annotations={keys.CHANGE_SCHEDULED: mark})
+            )
+        return True
+
+    def _owner(self, node: Node) -> Provisioner | None:
+        owners, _ = self._ports.cluster.provisioners()
+        return next((owner for owner in owners if owner.owns(node)), None)
 
     def _without_node(self, notice: Notice, instance_id: str) -> str | None:
         """A machine that ends before it is a node: its pods are planned again.
@@ -238,3 +288,8 @@ class Interruption:
 
     def _say(self, node: Node, reason: str, text: str) -> None:
         self._ports.cluster.record_events([event_on(node, reason, text)])
+
+
+def _only_recorded(owner: Provisioner, trigger: Trigger) -> str:
+    said = "off" if trigger in owner.triggers else "not on"
+    return f"only recorded, as {trigger.annotation} of {owner.kind.lower()} {owner.name} is {said}"

@@ -11,7 +11,15 @@ from shared.timers.timers import start_termination
 
 # Reasons of voluntary disruption: a pod's do-not-evict annotation blocks such a removal.
 VOLUNTARY: Final = frozenset(
-    {"emptiness", "expiration", "drift", "consolidation", "rebalance", "replacement"}
+    {
+        "emptiness",
+        "expiration",
+        "drift",
+        "consolidation",
+        "rebalance",
+        "maintenance",
+        "replacement",
+    }
 )
 
 

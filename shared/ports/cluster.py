@@ -76,6 +76,7 @@ class Condition(StrEnum):
 
     ACTIVE = "Active"  # nodes are launched and removed for it
     NODES_USABLE = "NodesUsable"  # no workload is held because its nodes never became usable
+    NODES_CURRENT = "NodesCurrent"  # no node is outdated
     WITHIN_CEILING = "WithinCeiling"  # no launch is held because a ceiling is reached
 
 

@@ -4,20 +4,20 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.brakes.ceilings import affordable, as_machines, under_ceilings
 from shared.decisions.bases import DecisionWriter
-from shared.disruption.drift import long_unsold, new_stamp, unsold_since
+from shared.disruption.drift import is_judged, long_unsold, new_stamp, unsold_since
 from shared.disruption.fingerprint import fingerprint
+from shared.disruption.outdated import outdated_stories
 from shared.disruption.quiet_nodes import pods_seen, restless
 from shared.disruption.selection import (
     DisruptionCommand,
     DisruptionInput,
-    Images,
     Look,
     OngoingChanges,
     as_simulated,
@@ -27,14 +27,15 @@ from shared.disruption.selection import (
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import simulate, with_claims_of, with_drained, without
 from shared.events.node_events import MOST_PODS, event_on
+from shared.events.provisioner_conditions import ProvisionerConditions
 from shared.events.recorder import EventRecorder
-from shared.launching.ami_canary import ImageRollout
+from shared.launching.current_images import current_images
 from shared.launching.shallow_spot_pools import passed_over
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, NotFoundError, PermanentError
+from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import owner_among
+from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.replacement import REPLACED, start_replacement
@@ -44,7 +45,6 @@ from shared.provisioning.evaluation_budget import EvaluationBudget
 from shared.provisioning.planning_session import Turn
 from shared.provisioning.sightings import Sightings, sighted
 from shared.snapshot.gather import Gathered
-from shared.snapshot.images import ImageTable, resolve_images
 from shared.snapshot.volumes import with_volumes
 from shared.timers.heartbeats import running_timers
 from shared.timers.removal_permits import HEARD, permitted, read_permits, take_permits
@@ -89,12 +89,14 @@ class Disrupting:
         packing: PackingSettings,
         registration: timedelta,
         writer: DecisionWriter,
+        conditions: ProvisionerConditions,
     ) -> None:
         self._ports = ports
         self._settings = settings
         self._packing = packing
         self._registration = registration
         self._writer = writer
+        self._conditions = conditions
         self._recorder = EventRecorder(ports)
 
     def run(self, turn: Turn, gathered: Gathered, plan_id: str, until: datetime) -> Disrupted:
@@ -110,9 +112,15 @@ class Disrupting:
         ceiling = turn.brakes.ceiling
         snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), ceiling)
         if not any(node.is_ours for node in snapshot.nodes):
+            self._conditions.outdated(snapshot.provisioners, {})
             return Disrupted()
         self._say_told(snapshot)
         permits = read_permits(self._ports)
+        judged = [
+            owner
+            for owner in snapshot.provisioners
+            if is_judged(owner, otherwise=self._settings.drift)
+        ]
         disruption_input = DisruptionInput(
             snapshot=snapshot,
             budgets=self._ports.cluster.disruption_budgets(),
@@ -121,12 +129,14 @@ class Disrupting:
             packing=dataclasses.replace(self._packing, growth_percent=0, fewer_nodes_permille=0),
             restless=self._restless(snapshot),
             pace=self._pace(snapshot.taken_at, permitted(permits, snapshot.taken_at)),
-            images=self._images(gathered) if self._settings.drift else Images(),
-            unsold=self._unsold(snapshot) if self._settings.drift else frozenset(),
+            images=current_images(
+                self._ports, judged, snapshot.nodes, gathered.snapshot.instance_types
+            ),
+            unsold=self._unsold(snapshot) if judged else frozenset(),
             passed_over=passed_over(self._ports, snapshot.taken_at),
         )
-        if self._settings.drift and not turn.held_back:
-            self._stamp_anew(snapshot)
+        if not turn.held_back:
+            self._stamp_anew(snapshot, judged)
         evaluation_budget = EvaluationBudget(turn, self._ports.clock, until)
         found = self._look(disruption_input, evaluation_budget)
         if evaluation_budget.broken_off:
@@ -134,6 +144,7 @@ class Disrupting:
             self._settings = dataclasses.replace(self._settings, max_simulations=tries)
             return Disrupted(broken_off=True)
         self._say_held(snapshot, found)
+        self._conditions.outdated(snapshot.provisioners, outdated_stories(disruption_input, found))
         if found.change is None:
             return Disrupted()
         change = found.change
@@ -199,9 +210,9 @@ class Disrupting:
         seen = sighted(self._ports.ledger, _UNSOLD, snapshot, see)
         return long_unsold({uid: since for uid, (_, since) in seen.items()}, snapshot.taken_at)
 
-    def _stamp_anew(self, snapshot: ClusterSnapshot) -> None:
+    def _stamp_anew(self, snapshot: ClusterSnapshot, judged: Sequence[Provisioner]) -> None:
         """Write the hash of this release on nodes of another, so that none drifts for that."""
-        owners = {owner.name: owner for owner in snapshot.provisioners}
+        owners = {owner.name: owner for owner in judged}
         stamps = (
             (node, new_stamp(node, owner))
             for node in snapshot.nodes
@@ -219,39 +230,6 @@ class Disrupting:
             for kind, span in spans.items()
         )
         return OngoingChanges(running=running, rested=rested, permitted=permits)
-
-    def _images(self, gathered: Gathered) -> Images:
-        """Return what machines boot from, and what new ones in their place would."""
-        ports = self._ports
-        version = ports.cloud.endpoint().version
-        machines = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
-        tables: dict[str, tuple[ImageTable, ImageTable]] = {}
-        rollout = ImageRollout(ports)
-        for provisioner in gathered.snapshot.provisioners:
-            try:
-                found = resolve_images(
-                    ports.cloud,
-                    provisioner.template,
-                    version,
-                    gathered.snapshot.instance_types,
-                    provisioner.dialect,
-                )
-            except PermanentError:
-                # Its images are not known now: no machine of it has drifted for that.
-                continue
-            tables[provisioner.name] = rollout.choose(provisioner, found)
-        current = {
-            node.instance_id: frozenset(
-                image
-                for table in tables.get(node.provisioner, ())
-                if (image := table.of(node.labels.get(keys.INSTANCE_TYPE, "")))
-            )
-            for node in gathered.snapshot.nodes
-        }
-        return Images(
-            of_instance={machine.instance_id: machine.image_id for machine in machines},
-            current=current,
-        )
 
     def _record(
         self, disruption_input: DisruptionInput, change: DisruptionCommand, plan_id: str

@@ -88,7 +88,12 @@ class Provisioning:
         self._shadow_purchases = ShadowPurchases(ports, settings)
         self._writer = writer or DecisionWriter()
         self._disrupting = Disrupting(
-            ports, disruption or DisruptionSettings(), settings, policy.registration, self._writer
+            ports,
+            disruption or DisruptionSettings(),
+            settings,
+            policy.registration,
+            self._writer,
+            self._conditions,
         )
 
     def run(

@@ -32,7 +32,7 @@ class DoctorRuntime:
 
     def why(self, cluster: str) -> Why:
         """Return what answers about pods and nodes of one cluster."""
-        return Why(self._wiring.ports(cluster))
+        return Why(self._wiring.ports(cluster), drift=self._wiring.registry.one(cluster).drift)
 
 
 def doctor_runtime(variables: Mapping[str, str] | None = None) -> DoctorRuntime:

@@ -8,12 +8,22 @@ from datetime import datetime, timedelta
 from shared.brakes.hold import Hold, held_back, hold_of, rivals_of
 from shared.brakes.removals import note_rivals
 from shared.disruption.evaluation_due import wants_look
-from shared.events.provisioner_conditions import SHOWN, shown_ceilings, shown_hold, shown_unusable
+from shared.events.provisioner_conditions import (
+    SHOWN,
+    shown_ceilings,
+    shown_hold,
+    shown_outdated,
+    shown_unusable,
+)
 from shared.messages.notices import NoticeKind
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, LaunchIntent, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
+from shared.model.policy import Trigger
+from shared.model.provisioner import Provisioner, owner_among
+from shared.model.scheduled_changes import scheduled_change
+from shared.node_lifecycle.interrupted_slots import tell_interrupted
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.replacement import REPLACED
 from shared.node_lifecycle.stale_marks import take_back
@@ -39,7 +49,7 @@ class SweepPolicy:
         template_age: Launch templates older than this and unused are collected.
         timer_age: Rows of timers not heard of for so long, and whose node is gone, are removed.
         window: Of consolidation's budget, which counts for so long that a node was replaced.
-        drift: Whether nodes that have drifted are replaced.
+        drift: Whether drifted nodes are replaced for Provisioners that do not say.
     """
 
     pending_grace: timedelta = timedelta(seconds=60)
@@ -116,11 +126,12 @@ class Sweep:
         if overdue or unfinished or rivals or _is_outdated(shown, hold_of(ports, rivals), now):
             ports.outbox.wake(ports.cluster.name, timedelta(0))
         compares = ports.brakes.shadow and has_purchases(ports, nodes, bound, now)
-        # A ceiling that is nearly full is looked at until it no longer is.
+        # A ceiling that is nearly full is looked at until it no longer is; so are outdated nodes.
         looks = wants_look(nodes, owners, now, drift=self._policy.drift)
-        if compares or looks or shown_ceilings(shown):
-            ports.outbox.look(ports.cluster.name)
         node_by_node = NodeByNode()
+        drains = self._drain_announced(nodes, owners, node_by_node, now)
+        if compares or looks or drains or shown_ceilings(shown) or shown_outdated(shown):
+            ports.outbox.look(ports.cluster.name)
         report = SweepReport(
             overdue_pods=overdue,
             unfinished_launches=unfinished,
@@ -271,6 +282,28 @@ class Sweep:
         if lost:
             self._ports.outbox.look(self._name)
         return len(lost)
+
+    def _drain_announced(
+        self,
+        nodes: tuple[Node, ...],
+        owners: Mapping[str, Provisioner],
+        node_by_node: NodeByNode,
+        now: datetime,
+    ) -> int:
+        """Drain the nodes that were not replaced in the time until what AWS has scheduled."""
+
+        def drain(node: Node) -> int:
+            change, owner = scheduled_change(node), owner_among(node, owners)
+            left = owner is not None and not owner.acts_on(Trigger.SCHEDULED_CHANGE)
+            if change is None or left or not change.drains_by(now):
+                return 0
+            # One that was written to since it was read is looked at again in a minute.
+            if remove(self._ports, node, NoticeKind.SCHEDULED_CHANGE.value):
+                tell_interrupted(self._ports, node, NoticeKind.SCHEDULED_CHANGE, change.text)
+            return 1
+
+        ours = [node for node in nodes if node.is_ours and node.deletion_at is None]
+        return node_by_node.each(drain, ours)
 
     def _unbound(self, nodes: tuple[Node, ...], slots: tuple[Slot, ...]) -> int:
         """Wake bind for nodes that are Ready and not initialized, or that still have a slot."""

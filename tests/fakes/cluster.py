@@ -68,6 +68,7 @@ class FakeCluster(FakeProvisioners):
         self.kube_events: Counter[KubernetesEvent] = Counter()
         self.told_at: dict[KubernetesEvent, datetime] = {}
         self.conditions: dict[str, tuple[bool, str, str]] = {}
+        self.nodes_current: dict[str, tuple[bool, str, str]] = {}
         self.usable: dict[str, tuple[bool, str, str]] = {}
         self.within_ceiling: dict[str, tuple[bool, str, str]] = {}
         self._version = 100
@@ -351,6 +352,7 @@ class FakeCluster(FakeProvisioners):
             known = {
                 Condition.ACTIVE: self.conditions,
                 Condition.NODES_USABLE: self.usable,
+                Condition.NODES_CURRENT: self.nodes_current,
                 Condition.WITHIN_CEILING: self.within_ceiling,
             }
             known[kind][name] = (active, reason, message)

@@ -11,13 +11,15 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.provision import runtime as provision_runtime
 from functions.sweep import runtime as sweep_runtime
+from shared.model import labels as keys
+from shared.model.brakes import Brakes
 from shared.model.errors import NotAttachedError
 from shared.ports import ClusterPorts
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.settings import ProvisionSettings, SweepSettings
 from shared.timers.heartbeats import forwarder_seen
 from shared.timers.timers import start_registration
-from tests.builders import NOT_READY, NOW, node, provisioner
+from tests.builders import NOT_READY, NOW, node, pod, provisioner
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
 from tests.fakes.outbox import FakeOutbox
@@ -43,13 +45,19 @@ SETTINGS = {
 class Registry:
     """Knows one cluster."""
 
+    drift = False
+
     def all(self) -> tuple[Any, ...]:
         return (SimpleNamespace(name="test"),)
 
     def one(self, name: str) -> Any:
         if name != "test":
             raise NotAttachedError(f"cluster {name!r} is not attached")
-        return SimpleNamespace(name=name)
+        return SimpleNamespace(name=name, drift=self.drift)
+
+    def brakes(self, name: str) -> Brakes:
+        self.one(name)
+        return Brakes()
 
 
 @dataclass
@@ -129,6 +137,23 @@ def test_sweep_gives_a_machine_as_long_to_join_as_is_set(wiring: Wiring) -> None
     assert service.run().missing_timers == 0
     world.advance(timedelta(seconds=1))
     assert service.run().missing_timers == 1
+
+
+def test_the_attachment_says_whether_drifted_nodes_of_provisioners_are_replaced(
+    wiring: Wiring,
+) -> None:
+    old = node("old", annotations={keys.PROVISIONER_HASH: "of another time"})
+    for drift in (False, True):
+        wiring.registry.drift = drift
+        wiring.world = world = World(provisioner(), old, pod(node_name="old"))
+        world.cloud.add(machine("i-old"))
+        world.advance(timedelta(hours=1))
+        sweep().service("test").run()
+        assert bool(world.outbox.looks) is drift
+        deadline = world.clock.now() + timedelta(minutes=10)
+        service = provision().service("test")
+        report = service.run("holder", deadline, settle=False, look=True)
+        assert report.nodes_disrupted == int(drift)
 
 
 @pytest.mark.filterwarnings("ignore:No application metrics to publish")

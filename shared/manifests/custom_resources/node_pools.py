@@ -19,6 +19,7 @@ from shared.manifests.custom_resources.node_classes import KIND as CLASS_KIND
 from shared.manifests.custom_resources.node_classes import read_named_class
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.manifests.custom_resources.preferences import read_preference_policy
+from shared.manifests.custom_resources.triggers import check_triggers
 from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
 from shared.model import labels as keys
@@ -61,6 +62,7 @@ def decode_node_pool(
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
     check_ways(metadata)
+    check_triggers(metadata)
     brakes = read_brakes(metadata)
     preferences = read_preference_policy(metadata) or V1.preference_policy
     if document is None:

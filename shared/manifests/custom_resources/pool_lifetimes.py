@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from shared.manifests.custom_resources.brakes import is_paused, is_shadow
 from shared.manifests.custom_resources.node_budgets import read_budgets
+from shared.manifests.custom_resources.triggers import read_triggers
 from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map
 from shared.manifests.nodes import decode_taint
 from shared.manifests.spans import read_span
@@ -62,6 +63,7 @@ def read_lifetime(raw: Raw) -> Provisioner:
         paused=is_paused(annotations),
         shadow=is_shadow(annotations),
         as_karpenter=names_in(annotations.get(keys.AS_KARPENTER, "")),
+        triggers=read_triggers(annotations),
     )
 
 

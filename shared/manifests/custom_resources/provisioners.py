@@ -24,6 +24,7 @@ from shared.manifests.custom_resources.node_templates import (
     template_at_fault,
 )
 from shared.manifests.custom_resources.preferences import read_preference_policy
+from shared.manifests.custom_resources.triggers import check_triggers, read_triggers
 from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
 from shared.model import labels as keys
@@ -51,6 +52,7 @@ def decode_provisioner(
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
     brakes = read_brakes(metadata)
+    check_triggers(metadata)
     preferences, budgets = read_preference_policy(metadata), read_annotated_budgets(metadata)
     template = read_named_template(raw, templates, problems, check)
     if document is None or problems:
@@ -118,6 +120,7 @@ def _provisioner(
     brakes: ProvisionerBrakes,
     template: NodeTemplate | None,
 ) -> Provisioner:
+    annotations = text_map(metadata.get("annotations"))
     limits, warnings = read_limits(spec.limits.resources, "spec.limits.resources")
     return Provisioner(
         name=text(metadata.get("name")),
@@ -138,9 +141,10 @@ def _provisioner(
         consolidation=spec.consolidation.enabled,
         warnings=warnings,
         deleting=metadata.get("deletionTimestamp") is not None,
-        paused=is_paused(text_map(metadata.get("annotations"))),
+        paused=is_paused(annotations),
         shadow=brakes.shadow,
         ceiling=brakes.ceiling,
+        triggers=read_triggers(annotations),
     )
 
 

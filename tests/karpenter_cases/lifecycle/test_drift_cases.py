@@ -34,7 +34,7 @@ def found(node: Node, owner: Any = OWNER, *, drift: bool = True, image: str = ""
     return looked(
         cluster(node, bound=(on(node.name),), provisioners=(owner,)),
         drift=drift,
-        images=Images(of_instance={"i-a": image}, current={"i-a": ("ami-new",)}),
+        images=Images(of_instance={"i-a": image}, current={"i-a": "ami-new"}),
     ).change
 
 
@@ -149,7 +149,7 @@ def test_a_template_that_is_missing_makes_no_node_drift() -> None:
 
 
 def test_a_provisioner_with_its_own_block_does_not_drift_by_itself() -> None:
-    assert drift_of(born_of(OWNER), OWNER, "ami-new", ("ami-new",)) == ""
+    assert drift_of(born_of(OWNER), OWNER, "ami-new", "ami-new") == ""
 
 
 def test_a_provisioner_that_is_gone_is_no_failure() -> None:
@@ -158,12 +158,12 @@ def test_a_provisioner_that_is_gone_is_no_failure() -> None:
 
 
 def test_an_image_that_no_selector_finds_any_more_is_drift() -> None:
-    assert drift_of(born_of(OWNER), OWNER, "ami-gone", ("ami-1", "ami-2")) != ""
+    assert drift_of(born_of(OWNER), OWNER, "ami-gone", "ami-1") != ""
 
 
 def test_of_two_reasons_the_template_is_reported() -> None:
     other = template(ami_family="Bottlerocket")
-    assert drift_of(born_of(OWNER), other, "ami-old", ("ami-new",)) == (
+    assert drift_of(born_of(OWNER), other, "ami-old", "ami-new") == (
         "provisioner default has changed"
     )
 

@@ -105,7 +105,9 @@ def test_a_recommendation_is_followed_when_it_does_not_cost_more() -> None:
     # On demand costs three times as much as the spot machine that would be left.
     spot = node_of("a", annotations=RECOMMENDED, labels=SPOT)
     dear = dataclasses.replace(seen, nodes=(spot,))
-    assert looked(dear).change is None
+    kept = looked(dear)
+    assert kept.change is None
+    assert kept.held == {"a": "its pods would cost $0.0960/h elsewhere, and it costs $0.0320/h"}
     assert looked(dear, rebalance_micros_per_hour=100_000).change is not None
 
 

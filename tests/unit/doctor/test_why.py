@@ -231,6 +231,9 @@ def test_a_node_that_runs_says_what_is_to_become_of_it() -> None:
         "EC2 expects to interrupt it, since 2026-01-01T00:00:00+00:00",
         "expires at 2026-01-31 00:00 UTC",
     )
+    changing = running(**{keys.CHANGE_SCHEDULED: "2026-01-18T02:00:00+00:00 AWS_EC2_X_SCHEDULED"})
+    text = of_node(World(provisioner(), changing)).history[1]
+    assert text == "AWS_EC2_X_SCHEDULED is scheduled for 2026-01-18 02:00 UTC"
     at_once = of_node(World(provisioner(ttl_after_empty=0 * SECOND), empty)).history[1]
     assert at_once.endswith(", and is removed at 00:00:20 UTC unless a pod comes")
     assert of_node(World(provisioner(), empty)).history[1] == "is empty since 00:00:00 UTC"
@@ -394,3 +397,13 @@ def test_an_event_without_a_time_and_one_seen_often_are_printed(
         world.advance(11 * MINUTE)
     assert run(world, "pod/a") == 0
     assert "FailedProvisioning (x2)" in capsys.readouterr().out
+
+
+def test_a_node_that_is_outdated_says_how_and_why_it_stands() -> None:
+    drifted = running(**{keys.PROVISIONER_HASH: "of another time"})
+    world = World(provisioner(), drifted)
+    how = "is outdated: provisioner default has changed; "
+    left = of_node(world).history[-1]
+    assert left == f"{how}dovetail.dev/drift of provisioner default is not on: it is left"
+    acting = Why(world.ports, drift=True).node("n1").history[-1]
+    assert acting.startswith(f"{how}it is replaced as soon as budgets, pods and other changes")

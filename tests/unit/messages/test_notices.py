@@ -1,11 +1,13 @@
 """Notices of AWS about machines."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from shared.messages.notices import Notice, NoticeKind, decode_notice
 from shared.model.errors import InvalidMessageError
+from shared.model.scheduled_changes import ScheduledChange
 
 
 def event(detail_type: str, source: str = "aws.ec2", **detail: Any) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def test_a_scheduled_change_that_was_called_off_touches_no_machine() -> None:
         raw = event("AWS Health Event", "aws.health", statusCode=status, affectedEntities=entities)
         assert decode_notice(raw).instance_ids == ("i-1", "i-2")
     raw = event("AWS Health Event", "aws.health", statusCode="closed", affectedEntities=entities)
-    assert decode_notice(raw) == Notice(kind=NoticeKind.SCHEDULED_CHANGE, instance_ids=())
+    assert decode_notice(raw).over == {"i-1", "i-2"}
 
 
 def test_a_machine_whose_part_of_a_scheduled_change_is_resolved_is_left_alone() -> None:
@@ -53,7 +55,29 @@ def test_a_machine_whose_part_of_a_scheduled_change_is_resolved_is_left_alone() 
         {"entityValue": "i-1", "status": "PENDING"},
     ]
     raw = event("AWS Health Event", "aws.health", affectedEntities=entities)
-    assert decode_notice(raw).instance_ids == ("i-1",)
+    assert decode_notice(raw).over == {"i-2"}
+
+
+@pytest.mark.parametrize(
+    ("at", "reads"),
+    [
+        ("Fri, 18 Dec 2026 02:00:00 GMT", True),
+        ("2026-12-18T02:00:00Z", True),
+        ("Fri, 18 Dec 2026 03:00:00 +0100", True),
+        ("2026-12-18T02:00:00", False),
+        ("soon", False),
+        (None, False),
+    ],
+)
+def test_a_scheduled_change_says_what_and_when(at: str | None, *, reads: bool) -> None:
+    code = "AWS_EC2_INSTANCE_REBOOT_MAINTENANCE_SCHEDULED"
+    change = decode_notice(
+        event("AWS Health Event", "aws.health", eventTypeCode=code, startTime=at)
+    ).change
+    when = datetime(2026, 12, 18, 2, tzinfo=UTC) if reads else None
+    assert change == ScheduledChange(code=code, starts_at=when)
+    assert change.text == f"{code} is scheduled" + " for 2026-12-18 02:00 UTC" * reads
+    assert ScheduledChange(code="").text == "a change of its instance is scheduled"
 
 
 @pytest.mark.parametrize(
@@ -67,8 +91,8 @@ def test_a_machine_whose_part_of_a_scheduled_change_is_resolved_is_left_alone() 
     ],
 )
 def test_a_scheduled_change_of_anything_but_instances_touches_none(about: dict[str, Any]) -> None:
-    raw = event("AWS Health Event", "aws.health", **about)
-    assert decode_notice(raw) == Notice(kind=NoticeKind.SCHEDULED_CHANGE, instance_ids=())
+    found = decode_notice(event("AWS Health Event", "aws.health", **about))
+    assert (found.kind, found.instance_ids) == (NoticeKind.SCHEDULED_CHANGE, ())
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn"])

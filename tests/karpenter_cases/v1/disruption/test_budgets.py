@@ -166,7 +166,7 @@ def test_a_node_that_drifts_leaves_two_of_three() -> None:
     owner = limited({"nodes": "3", "reasons": ["Drifted"]}, labels={"team": "new"})
     old: dict[str, Any] = {"annotations": {keys.PROVISIONER_HASH: "of another time"}}
     nodes = (*some(4, **old), of_pool("going", deletion_at=NOW, **old))
-    found = changed(scene(*nodes, pools=(owner,)), drift=True)
+    found = changed(scene(*nodes, pools=(owner,)))
     assert len(found.remove) == 2
 
 

@@ -1,6 +1,5 @@
 """Nodes of NodePools whose time is over, and those that are being replaced."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,7 +117,6 @@ def test_a_fixed_pools_nodes_are_never_consolidated() -> None:
 def half_empty(*more: Any, **annotations: str) -> World:
     """Return a world whose one large machine holds what a small one could."""
     there = world(named_pool(disruption=NEVER if annotations else SAVING))
-    there.disruption = replace(there.disruption, drift=bool(annotations))
     shape = SHAPES["m5.2xlarge"]
     room = {"capacity": shape.capacity, "allocatable": shape.allocatable}
     labels = {keys.INSTANCE_TYPE: shape.name}

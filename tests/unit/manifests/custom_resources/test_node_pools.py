@@ -8,14 +8,15 @@ import pytest
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign, read_lifetime
+from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.problems import InvalidProvisionerError
 from shared.model import labels as keys
 from shared.model.node_budgets import NodeBudget
-from shared.model.policy import KarpenterWay, PreferencePolicy
+from shared.model.policy import KarpenterWay, PreferencePolicy, Trigger
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from tests.builders import needs
-from tests.unit.manifests.documents import node_class, node_pool, wants
+from tests.unit.manifests.documents import node_class, node_pool, provisioner, wants
 
 TENANCY = needs(keys.INSTANCE_TENANCY, "In", "default")
 CLASSES = by_name([node_class()])
@@ -64,6 +65,24 @@ def test_what_cannot_be_done_as_in_karpenter_is_refused(value: object) -> None:
         decode_node_pool(raw, CLASSES)
     assert "metadata.annotations" in str(refused.value)
     assert "name some of expiration, images, lifetime, with commas between" in str(refused.value)
+
+
+@pytest.mark.parametrize("trigger", list(Trigger))
+def test_what_begins_a_replacement_is_switched_on_and_off(trigger: Trigger) -> None:
+    for value, acts in (("on", True), ("off", False)):
+        annotations = {f"dovetail.dev/{trigger}": value}
+        raw = node_pool()
+        raw["metadata"]["annotations"] = annotations
+        assert decode_node_pool(raw, CLASSES).acts_on(trigger) is acts
+        assert read_lifetime(raw).acts_on(trigger) is acts
+        old = provisioner()
+        old["metadata"]["annotations"] = annotations
+        assert decode_provisioner(old).acts_on(trigger, otherwise=not acts) is acts
+    raw = node_pool()
+    raw["metadata"]["annotations"] = {f"dovetail.dev/{trigger}": "true"}
+    with pytest.raises(InvalidProvisionerError, match='write "on" or "off", or remove it'):
+        decode_node_pool(raw, CLASSES)
+    assert read_lifetime(raw).triggers == {}
 
 
 def test_each_operator_is_read() -> None:

@@ -1,0 +1,46 @@
+"""What machines boot from, beside what new ones in their place would."""
+
+from collections.abc import Iterable, Sequence
+
+from shared.disruption.selection import Images
+from shared.launching.ami_canary import ImageRollout
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.errors import PermanentError
+from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner, owner_among
+from shared.ports import ClusterPorts
+from shared.snapshot.images import ImageTable, resolve_images
+
+
+def current_images(
+    ports: ClusterPorts,
+    owners: Iterable[Provisioner],
+    nodes: Iterable[Node],
+    instance_types: Sequence[InstanceType],
+) -> Images:
+    """Return the images of the nodes of some owners.
+
+    Images that cannot be found now are not known: no node has drifted for that.
+    """
+    version, rollout = ports.cloud.endpoint().version, ImageRollout(ports)
+    found: dict[str, tuple[Provisioner, ImageTable, dict[str, str]]] = {}
+    for owner in owners:
+        try:
+            table = resolve_images(
+                ports.cloud, owner.template, version, instance_types, owner.dialect
+            )
+        except PermanentError:
+            continue
+        found[owner.name] = owner, table, rollout.waits(owner, table)
+    machines = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name}) if found else ()
+    booted = {machine.instance_id: machine.image_id for machine in machines}
+    known = {name: owner for name, (owner, _, _) in found.items()}
+    current, waits = {}, {}
+    for node in nodes:
+        if owner_among(node, known) is None:
+            continue
+        _, table, waiting = found[node.provisioner]
+        current[node.instance_id] = table.of(node.labels.get(keys.INSTANCE_TYPE, "")) or ""
+        waits[node.instance_id] = waiting.get(booted.get(node.instance_id, ""), "")
+    return Images(of_instance=booted, current=current, waits=waits)

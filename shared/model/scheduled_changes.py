@@ -1,0 +1,64 @@
+"""Scheduled changes of instances that AWS announces ahead: reboots, stops, retirement.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instances-status-check_sched.html
+(2026-11).
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.kubernetes.nodes import Node
+
+# Until then a node is replaced first, within budgets; from then it is drained as for an
+# interruption: a drain within PodDisruptionBudgets takes its time.
+DRAINED_AHEAD: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledChange:
+    """What AWS will do to an instance.
+
+    Attributes:
+        code: The type of the event, as `AWS_EC2_INSTANCE_REBOOT_MAINTENANCE_SCHEDULED`.
+        starts_at: None where AWS does not say.
+    """
+
+    code: str
+    starts_at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """It for people."""
+        when = f" for {self.starts_at:%Y-%m-%d %H:%M} UTC" if self.starts_at is not None else ""
+        return f"{self.code or 'a change of its instance'} is scheduled{when}"
+
+    @property
+    def mark(self) -> str:
+        """It as an annotation of a Node has it."""
+        at = self.starts_at.isoformat(timespec="seconds") if self.starts_at is not None else ""
+        return f"{at} {self.code}"
+
+    def drains_by(self, now: datetime) -> bool:
+        """Return whether a node with it that still stands is drained, whatever holds it."""
+        return self.starts_at is None or self.starts_at - now <= DRAINED_AHEAD
+
+
+def scheduled_change(node: Node) -> ScheduledChange | None:
+    """Return what a node is marked with, None where it is not, or not with a time."""
+    at, _, code = node.annotations.get(keys.CHANGE_SCHEDULED, "").partition(" ")
+    starts_at = read_time(at)
+    return None if starts_at is None else ScheduledChange(code=code, starts_at=starts_at)
+
+
+def read_time(written: str) -> datetime | None:
+    """Return a time with its zone, as ISO 8601 or RFC 5322 write it; None for anything else."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            found = read(written)
+        except (TypeError, ValueError):
+            continue
+        return found.astimezone(UTC) if found.tzinfo is not None else None
+    return None
