@@ -1,8 +1,10 @@
 """Consolidation: fewer or cheaper nodes for the same pods."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
 from shared.disruption.allowances import NO_BUDGETS, Allowances
 from shared.disruption.candidates import Candidate, find_candidates
@@ -17,6 +19,9 @@ from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+
+# A node that is used in full, in thousandths.
+_WHOLE: Final = 1000
 
 
 class Method(StrEnum):
@@ -75,11 +80,14 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
 ) -> Outlook:
     """Return the change of nodes that saves most, if any saves enough.
 
-    All empty nodes go first, and alone. Else sets of candidates are tried: each node, and growing
-    groups of those that are cheapest to disrupt and of those that are least used, up to all. The
-    set as a whole must save enough; of the best one every node is kept that adds less to it than
-    the least amount. As each accepted change makes the cluster strictly cheaper, no later change
-    can undo it.
+    All empty nodes go first, and alone. Else sets of candidates are tried: the node of which most
+    is paid for nothing, growing groups of such nodes and of those that are cheapest to disrupt, up
+    to all, and each node. The set as a whole must save enough; of the best one every node is kept
+    that adds less to it than the least amount. As each accepted change makes the cluster strictly
+    cheaper, no later change can undo it.
+
+    No pods are moved to a node that is only too young to be changed if more is paid for nothing
+    there than the change saves: they would move twice, and might make it wait once more.
 
     The same snapshot always gives the same answer.
 
@@ -117,7 +125,11 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
         return Outlook(reason="pods wait for capacity", refused=told)
     if empty:
         return Outlook(best=_emptied(empty), refused=told)
-    search = _Search(snapshot, settings, packing, go_on)
+    at_any_age = replace(settings, minimum_age=timedelta(0))
+    ripe = {candidate.node.name for candidate in found}
+    later, _ = find_candidates(snapshot, budgets, at_any_age, snapshot.taken_at, resting=resting)
+    unripe = {other.node.name: _waste(other) for other in later if other.node.name not in ripe}
+    search = _Search(snapshot, settings, packing, go_on, unripe)
     best = search.best(_groups(used, within))
     if best is not None:
         best = search.smallest(best)
@@ -151,7 +163,12 @@ class _Change:
 
 
 class _Search:
-    """Tries groups of candidates, each at most once, until the tries are used up."""
+    """Tries groups of candidates, each at most once, until the tries are used up.
+
+    Args:
+        unripe: What is paid for nothing for nodes that may be changed later, by name, in
+            micro-dollars per hour.
+    """
 
     def __init__(
         self,
@@ -159,8 +176,10 @@ class _Search:
         settings: DisruptionSettings,
         packing: PackingSettings,
         go_on: Callable[[], bool],
+        unripe: Mapping[str, int],
     ) -> None:
         self._snapshot = with_drained(snapshot)
+        self._unripe = unripe
         self._settings = settings
         self._packing = packing
         self._go_on = go_on
@@ -205,10 +224,13 @@ class _Search:
         return self._known[names]
 
     def _simulated(self, group: tuple[Candidate, ...], names: frozenset[str]) -> _Change | None:
-        plan = simulate(self._snapshot, names, self._packing)
         price = sum(candidate.price_micros_per_hour for candidate in group)
         most = price - self._settings.required_saving(price)
+        plan = simulate(self._closed(price), names, self._packing)
         if plan is None or most < 0:
+            return None
+        entered = (self._unripe.get(placement.node, 0) for placement in plan.placements)
+        if max(entered, default=0) > price - plan.cost_micros_per_hour:
             return None
         if not plan.nodes:
             change = Consolidation(
@@ -229,6 +251,17 @@ class _Search:
         )
         hoped = price - plan.cost_micros_per_hour
         return _Change(group=group, change=change, hoped_micros_per_hour=hoped)
+
+    def _closed(self, price: int) -> ClusterSnapshot:
+        """Return the scene without the room of unripe nodes that outweigh any saving of a price."""
+        shut = {name for name, waste in self._unripe.items() if waste > price}
+        if not shut:
+            return self._snapshot
+        nodes = (
+            replace(node, unschedulable=True) if node.name in shut else node
+            for node in self._snapshot.nodes
+        )
+        return replace(self._snapshot, nodes=tuple(nodes))
 
     def _spot_is_wide_enough(self, group: Sequence[Candidate], plan: Plan) -> bool:
         """Spot for spot only for fewer nodes, or where many cheaper types could serve.
@@ -253,22 +286,23 @@ def _loses_less_than(best: _Change, fewer: _Change, worth: int) -> bool:
 def _groups(
     found: Sequence[Candidate], within: Callable[[Iterable[Candidate]], tuple[Candidate, ...]]
 ) -> Iterator[tuple[Candidate, ...]]:
-    """Yield the groups to try: growing ones of two orders, then each node alone.
+    """Yield the groups to try: the most wasteful node, growing ones of two orders, each node alone.
 
-    The large groups come first, so that they are tried even when the tries run out.
+    The large groups come early, so that they are tried even when the tries run out.
 
     Args:
         within: Leaves of a row of candidates those that may be disrupted together.
     """
-    by_use = sorted(found, key=lambda entry: (_used_share(entry), entry.node.name))
-    rows = (within(found), within(by_use))
+    by_waste = sorted(found, key=lambda entry: (-_waste(entry), entry.node.name))
+    rows = (within(found), within(by_waste))
+    yield rows[1][:1]
     most = len(rows[0])
     sizes = sorted({min(size, most) for size in _growing(most)}, reverse=True)
     for size in sizes:
         if size > 1:
             for row in rows:
                 yield row[:size]
-    for candidate in by_use:
+    for candidate in by_waste:
         if within((candidate,)):
             yield (candidate,)
 
@@ -282,6 +316,11 @@ def _growing(last: int) -> Iterator[int]:
     yield last
 
 
+def _waste(candidate: Candidate) -> int:
+    """Return what is paid for the room that its pods leave, in micro-dollars per hour."""
+    return candidate.price_micros_per_hour * max(0, _WHOLE - _used_share(candidate)) // _WHOLE
+
+
 def _used_share(candidate: Candidate) -> int:
     """Return the fuller of cpu and memory, in thousandths of what pods can have."""
     shares = [0]
@@ -289,7 +328,7 @@ def _used_share(candidate: Candidate) -> int:
         allocatable = candidate.node.allocatable[name]
         if allocatable > 0:
             used = sum(pod.scheduling.requests[name] for pod in candidate.pods)
-            shares.append(1000 * used // allocatable)
+            shares.append(_WHOLE * used // allocatable)
     return max(shares)
 
 

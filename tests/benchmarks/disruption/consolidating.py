@@ -112,6 +112,7 @@ def _node(name: str, shape: InstanceType, zone: str) -> Node:
         **shape.labels,
         keys.PROVISIONER_NAME: "default",
         keys.ZONE: zone,
+        keys.INITIALIZED: "true",
         keys.CAPACITY_TYPE: "on-demand",
         keys.HOSTNAME: name,
     }
