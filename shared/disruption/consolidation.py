@@ -10,7 +10,7 @@ from shared.disruption.allowances import NO_BUDGETS, Allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.option_prices import within_price
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import simulate, with_drained
+from shared.disruption.simulation import simulate, with_closed, with_drained
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -41,12 +41,14 @@ class Consolidation:
         plan: Where their pods would go: new nodes to launch first, and rooms on others. Every
             option of every new node keeps the saving.
         saving_micros_per_hour: At least this much less is paid afterwards.
+        closed: Names of nodes that were no room for their pods, for these would move twice.
     """
 
     method: Method
     remove: tuple[str, ...]
     plan: Plan
     saving_micros_per_hour: int
+    closed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +228,9 @@ class _Search:
     def _simulated(self, group: tuple[Candidate, ...], names: frozenset[str]) -> _Change | None:
         price = sum(candidate.price_micros_per_hour for candidate in group)
         most = price - self._settings.required_saving(price)
-        plan = simulate(self._closed(price), names, self._packing)
+        # Any saving of so much outweighs nothing there.
+        closed = frozenset(name for name, waste in self._unripe.items() if waste > price)
+        plan = simulate(with_closed(self._snapshot, closed), names, self._packing)
         if plan is None or most < 0:
             return None
         entered = (self._unripe.get(placement.node, 0) for placement in plan.placements)
@@ -238,6 +242,7 @@ class _Search:
                 remove=tuple(sorted(names)),
                 plan=plan,
                 saving_micros_per_hour=price,
+                closed=closed,
             )
             return _Change(group=group, change=change, hoped_micros_per_hour=price)
         kept = within_price(plan, most, self._settings, self._snapshot)
@@ -248,20 +253,10 @@ class _Search:
             remove=tuple(sorted(names)),
             plan=kept,
             saving_micros_per_hour=price - sum(node.dearest_micros_per_hour for node in kept.nodes),
+            closed=closed,
         )
         hoped = price - plan.cost_micros_per_hour
         return _Change(group=group, change=change, hoped_micros_per_hour=hoped)
-
-    def _closed(self, price: int) -> ClusterSnapshot:
-        """Return the scene without the room of unripe nodes that outweigh any saving of a price."""
-        shut = {name for name, waste in self._unripe.items() if waste > price}
-        if not shut:
-            return self._snapshot
-        nodes = (
-            replace(node, unschedulable=True) if node.name in shut else node
-            for node in self._snapshot.nodes
-        )
-        return replace(self._snapshot, nodes=tuple(nodes))
 
     def _spot_is_wide_enough(self, group: Sequence[Candidate], plan: Plan) -> bool:
         """Spot for spot only for fewer nodes, or where many cheaper types could serve.

@@ -54,8 +54,7 @@ def _why_it_stands(seen: DisruptionInput, found: Look, node: Node, owner: Provis
     chosen = found.change is not None and node.name in found.change.remove
     if going or chosen:
         return "it is being replaced"
-    held = found.held.get(node.name) or seen.images.waits.get(node.instance_id)
-    return left or held or "it waits for its turn"
+    return left or found.held.get(node.name, "it waits for its turn")
 
 
 def _story(reasons: dict[str, list[str]], of: int) -> str:

@@ -1,4 +1,4 @@
-"""What a look over all nodes chooses to change: one change at a time, most pressing first."""
+"""What a look over all nodes chooses to change: one change, most pressing first."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -14,7 +14,14 @@ from shared.disruption.drift import drift_of
 from shared.disruption.evaluation_due import ignores_holds, is_forced, replaced_in
 from shared.disruption.option_prices import within_price
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import by_price, simulate, with_drained
+from shared.disruption.simulation import (
+    UNDER_WAY,
+    by_price,
+    simulate,
+    with_closed,
+    with_drained,
+    with_leaving,
+)
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -69,6 +76,7 @@ class DisruptionCommand:
         remove: Names, sorted.
         plan: New nodes to launch first, and rooms on others.
         why: For people.
+        closed: Names of nodes that were no room for their pods.
     """
 
     cause: Cause
@@ -76,6 +84,7 @@ class DisruptionCommand:
     remove: tuple[str, ...]
     plan: Plan
     why: str
+    closed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +149,8 @@ def look(
 ) -> Look:
     """Return what to change now, if anything.
 
-    Until the nodes of an earlier change are being deleted, nothing new is begun; then the room that
-    their pods need is left to them. The same scene always gives the same answer.
+    The room that the pods of earlier changes need is left to them, from when these are begun. The
+    same scene always gives the same answer.
 
     Args:
         consolidating: False when consolidation found nothing in the very same scene before.
@@ -149,8 +158,6 @@ def look(
     """
     nodes, pace = disruption_input.snapshot.nodes, disruption_input.pace
     going = {node.uid for node in nodes if node.deletion_at is not None}
-    if any(node.uid in pace.running and node.uid not in going for node in nodes):
-        return Look(reason="a change is under way")
     held: dict[str, str] = {}
     for cause in _ONE_BY_ONE:
         change, refused = _one_by_one(as_simulated(disruption_input, cause), cause, go_on)
@@ -182,6 +189,7 @@ def look(
         remove=best.remove,
         plan=best.plan,
         why=f"saves {_dollars(best.saving_micros_per_hour)}",
+        closed=best.closed,
     )
     return Look(change=change, held=held)
 
@@ -214,37 +222,26 @@ def blocked_in(snapshot: ClusterSnapshot) -> dict[Provisioner, list[DisruptionRe
 
 def closed(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return the snapshot in which replacement nodes take only the pods they were bought for."""
-    return dataclasses.replace(
-        snapshot,
-        nodes=tuple(
-            dataclasses.replace(node, unschedulable=True)
-            if keys.REPLACES in node.annotations
-            else node
-            for node in snapshot.nodes
-        ),
+    return with_closed(
+        snapshot, {node.name for node in snapshot.nodes if keys.REPLACES in node.annotations}
     )
 
 
 def as_simulated(disruption_input: DisruptionInput, cause: Cause) -> DisruptionInput:
     """Return the scene as changes of a cause are simulated in it.
 
-    Nodes that were bought to replace others are closed. Consolidation, which is about money, does
+    Nodes whose change is under way are as good as being deleted. Nodes that were bought to replace
+    others are closed. Consolidation, which is about money, does
     not count on pools that EC2 passes over, and moves no pods to nodes whose pods have just
     changed; whatever must go takes what there is.
     """
-    seen, packing = closed(disruption_input.snapshot), disruption_input.packing
+    seen = closed(with_leaving(disruption_input.snapshot, disruption_input.pace.running))
+    packing = disruption_input.packing
     if cause == Cause.CONSOLIDATION:
         packing = by_price(packing)
-        seen = dataclasses.replace(
-            seen,
-            unavailable=seen.unavailable | disruption_input.passed_over,
-            nodes=tuple(
-                dataclasses.replace(node, unschedulable=True)
-                if node.uid in disruption_input.restless
-                else node
-                for node in seen.nodes
-            ),
-        )
+        restless = {node.name for node in seen.nodes if node.uid in disruption_input.restless}
+        unavailable = seen.unavailable | disruption_input.passed_over
+        seen = dataclasses.replace(with_closed(seen, restless), unavailable=unavailable)
     return dataclasses.replace(disruption_input, snapshot=seen, packing=packing)
 
 
@@ -261,10 +258,9 @@ def _due(
         if not node.is_ours or owner is None or node.deletion_at is not None:
             continue
         since, text = _wanted(disruption_input, cause, node, owner)
-        waits = disruption_input.images.waits.get(node.instance_id, "")
         if text and _is_kept(node, owner, cause, snapshot.taken_at):
             held[node.name] = f"its annotation {keys.DO_NOT_DISRUPT} forbids it"
-        elif text and cause == Cause.DRIFT and waits:
+        elif text and cause == Cause.DRIFT and (waits := _waits(disruption_input, node, owner)):
             held[node.name] = waits
         elif text:
             found[node.name] = (since, text)
@@ -304,6 +300,13 @@ def drifted(disruption_input: DisruptionInput, node: Node, owner: Provisioner) -
         images.current.get(node.instance_id, ""),
         unsold=node.uid in disruption_input.unsold,
     )
+
+
+def _waits(disruption_input: DisruptionInput, node: Node, owner: Provisioner) -> str:
+    """Return why a drifted node keeps its image for now, if that is all in which it differs."""
+    waits = disruption_input.images.waits.get(node.instance_id, "")
+    bare = dataclasses.replace(disruption_input, images=Images())
+    return "" if waits and drifted(bare, node, owner) else waits
 
 
 def _is_kept(node: Node, owner: Provisioner, cause: Cause, now: datetime) -> bool:
@@ -395,10 +398,12 @@ def _one_by_one(
 
 
 def _still_draining(snapshot: ClusterSnapshot, cause: Cause) -> int:
+    """Return how many nodes are drained for a cause, or are about to be for any."""
     return sum(
         1
         for node in snapshot.nodes
-        if node.deletion_at is not None and node.annotations.get(keys.REMOVAL_REASON) == cause
+        if node.deletion_at is not None
+        and node.annotations.get(keys.REMOVAL_REASON) in (cause, UNDER_WAY)
     )
 
 

@@ -15,6 +15,8 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 
+# The removal reason, in a simulation, of a node whose change is under way.
+UNDER_WAY: Final = "replacement"
 # A new node may cost up to so much more than the cheapest, in percent: what it replaces bounds it.
 _OPTION_CEILING: Final = 900
 
@@ -73,6 +75,34 @@ def _simulated(node: Node, slot: Slot | None, *, leaves: bool) -> Node:
     )
 
 
+def with_closed(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapshot:
+    """Return the snapshot in which some nodes are no room for other pods than their own."""
+    if not names:
+        return snapshot
+    nodes = (
+        dataclasses.replace(node, unschedulable=True) if node.name in names else node
+        for node in snapshot.nodes
+    )
+    return dataclasses.replace(snapshot, nodes=tuple(nodes))
+
+
+def with_leaving(snapshot: ClusterSnapshot, uids: Collection[str]) -> ClusterSnapshot:
+    """Return the snapshot in which nodes whose change is under way are being deleted."""
+    return dataclasses.replace(
+        snapshot,
+        nodes=tuple(
+            dataclasses.replace(
+                node,
+                deletion_at=snapshot.taken_at,
+                annotations={**node.annotations, keys.REMOVAL_REASON: UNDER_WAY},
+            )
+            if node.uid in uids and node.deletion_at is None
+            else node
+            for node in snapshot.nodes
+        ),
+    )
+
+
 def with_drained(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return the snapshot in which pods of nodes that are being deleted are where they find room.
 
@@ -80,7 +110,8 @@ def with_drained(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     the node that has it must find them another. A drain may last for ever, as under a
     PodDisruptionBudget: so a pod that no node has room for now stays where it is, holds up no
     change, and nothing is bought for it. A node that was bought to replace others has room for
-    their pods alone, which fill it first. Pods whose volumes are not resolved stay, too.
+    their pods alone, which fill it first, also while it starts. Pods whose volumes are not resolved
+    stay, too.
     """
     going = {node.name for node in snapshot.nodes if node.is_ours and node.deletion_at is not None}
     if not going:
@@ -102,14 +133,18 @@ def _settled(
     snapshot: ClusterSnapshot, leaving: Collection[str], free: Collection[str]
 ) -> ClusterSnapshot:
     """Return the snapshot in which pods of nodes that leave are on free nodes that hold them."""
+    bought = {
+        node.instance_id
+        for node in snapshot.nodes
+        if node.name in free and keys.REPLACES in node.annotations
+    }
     closed = dataclasses.replace(
         snapshot,
         nodes=tuple(
-            dataclasses.replace(node, unschedulable=node.name not in free)
-            if node.unschedulable == (node.name in free)
-            else node
+            _opened(node) if node.name in free else dataclasses.replace(node, unschedulable=True)
             for node in snapshot.nodes
         ),
+        slots=tuple(slot for slot in snapshot.slots if slot.instance_id not in bought),
         provisioners=(),
         instance_types=(),
         # The same answer when the change is planned and when it is checked again.
@@ -128,6 +163,14 @@ def _settled(
             for pod in snapshot.bound
         ),
     )
+
+
+def _opened(node: Node) -> Node:
+    """Return a node as it is once it takes pods: one that was bought for some may yet start."""
+    if keys.REPLACES not in node.annotations or node.is_initialized:
+        return dataclasses.replace(node, unschedulable=False) if node.unschedulable else node
+    taints = tuple(taint for taint in node.taints if not keys.is_ephemeral(taint.key))
+    return dataclasses.replace(node, unschedulable=False, ready=True, taints=taints)
 
 
 def by_price(packing: PackingSettings) -> PackingSettings:
@@ -162,8 +205,9 @@ def fits_without(
 ) -> bool:
     """Return whether the pods of some nodes find places on the others, with nothing bought.
 
-    The room that pods of nodes that are being deleted need is left to these. Volumes are left out:
-    where they are was asked when the change was planned.
+    The room that pods of nodes that are being deleted need is left to these, as are nodes that were
+    bought to replace others. Volumes are left out: where they are was asked when the change was
+    planned.
     """
     bound = tuple(
         dataclasses.replace(pod, scheduling=dataclasses.replace(pod.scheduling, claims=()))
@@ -171,7 +215,15 @@ def fits_without(
         else pod
         for pod in snapshot.bound
     )
-    closed = dataclasses.replace(snapshot, bound=bound, provisioners=(), instance_types=())
+    for_others = {
+        node.name
+        for node in snapshot.nodes
+        if keys.REPLACES in node.annotations
+        and not set(names).intersection(node.annotations[keys.REPLACES].split(","))
+    }
+    closed = dataclasses.replace(
+        with_closed(snapshot, for_others), bound=bound, provisioners=(), instance_types=()
+    )
     return not decide(without(with_drained(closed), names), settings).unschedulable
 
 

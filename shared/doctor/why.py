@@ -337,7 +337,8 @@ class Why:
         how = drift_of(node, owner, booted, current)
         if not how:
             return ""
-        why = stays_outdated(owner, otherwise=self._drift) or images.waits.get(node.instance_id)
+        waits = "" if drift_of(node, owner) else images.waits.get(node.instance_id, "")
+        why = stays_outdated(owner, otherwise=self._drift) or waits
         why = why or f"it is replaced as soon as {_LETS}"
         return f"is outdated: {how}; {why}"
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from shared.disruption.evaluation_due import ignores_holds
 from shared.disruption.expiration import expires_in
-from shared.disruption.simulation import fits_without
+from shared.disruption.simulation import fits_without, with_leaving
 from shared.model import labels as keys
 from shared.model.errors import (
     AutoscalerError,
@@ -35,7 +35,7 @@ from shared.node_lifecycle.voluntary_removal import (
 from shared.packing.problem import PackingSettings
 from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.snapshot.gather import namespaces_for
-from shared.timers.heartbeats import drop_timer, note_timer
+from shared.timers.heartbeats import changes_under_way, drop_timer, note_timer
 from shared.timers.timers import timer_name
 
 # In the ledger: a change of the node ended, well or not, and when.
@@ -224,13 +224,14 @@ class Replacement(Timer):
 
     def _fits(self, leaving: Sequence[Node]) -> frozenset[str] | None:
         """Return the uids of the pods on nodes that leave, None if some have no place elsewhere."""
-        cluster = self._ports.cluster
+        cluster, now = self._ports.cluster, self._ports.clock.now()
         # Nodes before pods: on a node that comes in between, no room is counted that pods have.
         nodes = cluster.nodes()
         bound = cluster.bound_pods()
+        names = frozenset(node.name for node in leaving)
         snapshot = ClusterSnapshot(
             cluster=cluster.name,
-            taken_at=self._ports.clock.now(),
+            taken_at=now,
             pending=(),
             bound=bound,
             nodes=nodes,
@@ -242,7 +243,9 @@ class Replacement(Timer):
             namespaces=namespaces_for(cluster, bound),
             instance_types=(),
         )
-        names = frozenset(node.name for node in leaving)
+        changing = changes_under_way(self._ports.ledger, cluster.name, now)
+        others = changing - {node.uid for node in leaving}
+        snapshot = with_leaving(snapshot, others)
         if not fits_without(snapshot, sorted(names), PackingSettings()):
             return None
         return frozenset(pod.uid for pod in snapshot.bound if pod.node_name in names)

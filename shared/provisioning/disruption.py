@@ -25,7 +25,13 @@ from shared.disruption.selection import (
     look,
 )
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import simulate, with_claims_of, with_drained, without
+from shared.disruption.simulation import (
+    simulate,
+    with_claims_of,
+    with_closed,
+    with_drained,
+    without,
+)
 from shared.events.node_events import MOST_PODS, event_on
 from shared.events.provisioner_conditions import ProvisionerConditions
 from shared.events.recorder import EventRecorder
@@ -40,14 +46,14 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.replacement import REPLACED, start_replacement
 from shared.packing.problem import PackingSettings
-from shared.ports import ClusterPorts, KubernetesEvent, NodeChange, Severity, TimerKind
+from shared.ports import ClusterPorts, KubernetesEvent, NodeChange, Severity
 from shared.provisioning.evaluation_budget import EvaluationBudget
 from shared.provisioning.planning_session import Turn
 from shared.provisioning.sightings import Sightings, sighted
 from shared.snapshot.gather import Gathered
 from shared.snapshot.volumes import with_volumes
-from shared.timers.heartbeats import running_timers
-from shared.timers.removal_permits import HEARD, permitted, read_permits, take_permits
+from shared.timers.heartbeats import changes_under_way, running_timers
+from shared.timers.removal_permits import permitted, read_permits, take_permits
 
 # What consolidation saw when it last found nothing to do, and for how long that is not tried again.
 _FRUITLESS: Final = "fruitless-look"
@@ -179,6 +185,8 @@ class Disrupting:
         if kept:
             turn.launches.launch(gathered, plan_id, kept, replaces=",".join(change.remove))
             turn.make_nodes(gathered, turn.slots(gathered.snapshot, launched=True))
+        # Another change may be independent of it.
+        self._ports.outbox.look(self._ports.cluster.name)
         return Disrupted(cause=change.cause.value, nodes=len(remove), launched=bool(kept))
 
     def _look(self, disruption_input: DisruptionInput, evaluation_budget: EvaluationBudget) -> Look:
@@ -223,12 +231,13 @@ class Disrupting:
                 change_node(self._ports, node, NodeChange(set_annotations=stamp))
 
     def _pace(self, now: datetime, permits: frozenset[str]) -> OngoingChanges:
-        spans = {TimerKind.REPLACEMENT: HEARD, REPLACED: self._settings.window}
-        known = running_timers(self._ports.ledger, self._ports.cluster.name)
-        running, rested = (
-            frozenset(uid for (uid, of), last in known.items() if of == kind and now - last <= span)
-            for kind, span in spans.items()
+        ledger, name = self._ports.ledger, self._ports.cluster.name
+        rested = frozenset(
+            uid
+            for (uid, kind), last in running_timers(ledger, name).items()
+            if kind == REPLACED and now - last <= self._settings.window
         )
+        running = changes_under_way(ledger, name, now)
         return OngoingChanges(running=running, rested=rested, permitted=permits)
 
     def _record(
@@ -236,7 +245,7 @@ class Disrupting:
     ) -> None:
         """Write down what was simulated, so that it can be decided again, and what came of it."""
         seen = as_simulated(disruption_input, change.cause)
-        snapshot = with_drained(seen.snapshot)
+        snapshot = with_closed(with_drained(seen.snapshot), change.closed)
         plan = simulate(snapshot, change.remove, seen.packing) or change.plan
         why: Mapping[str, Any] = {
             "cause": change.cause.value,

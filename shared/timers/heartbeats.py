@@ -5,10 +5,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.model.memo import Memo
-from shared.ports import NodeLedger
+from shared.ports import NodeLedger, TimerKind
 
 _TIMER: Final = "timer#"
 _FORWARDER: Final = "forwarder"
+# The timer of a replacement is heard of more often than this.
+_HEARD: Final = timedelta(minutes=3)
 _KEEP_TIMER: Final = timedelta(days=400)
 _KEEP_FORWARDER: Final = timedelta(days=30)
 
@@ -25,6 +27,15 @@ def running_timers(ledger: NodeLedger, cluster: str) -> Mapping[tuple[str, str],
         (memo.value["uid"], memo.value["kind"]): datetime.fromisoformat(memo.value["at"])
         for memo in ledger.memos(cluster, _TIMER)
     }
+
+
+def changes_under_way(ledger: NodeLedger, cluster: str, now: datetime) -> frozenset[str]:
+    """Return the uids of nodes that are being replaced, from when that was begun."""
+    return frozenset(
+        uid
+        for (uid, kind), last in running_timers(ledger, cluster).items()
+        if kind == TimerKind.REPLACEMENT and now - last <= _HEARD
+    )
 
 
 def timer_seen(ledger: NodeLedger, cluster: str, node_uid: str, kind: str) -> datetime | None:

@@ -14,14 +14,12 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
 from shared.model.node_budgets import DisruptionReason
 from shared.model.provisioner import Provisioner
-from shared.ports import NodePorts, TimerKind
-from shared.timers.heartbeats import running_timers
+from shared.ports import NodePorts
+from shared.timers.heartbeats import changes_under_way
 
 _NAME: Final = "removals"
 # Longer than an invocation takes from its permit to the deletion, which is then counted itself.
 _LASTS: Final = timedelta(minutes=2)
-# A replacement is heard of more often than this.
-HEARD: Final = timedelta(minutes=3)
 _ATTEMPTS: Final = 3
 
 
@@ -60,11 +58,7 @@ def may_remove(
     for _ in range(_ATTEMPTS):
         now, permits = ports.clock.now(), read_permits(ports)
         taken = permitted(permits, now)
-        replaced = {
-            uid
-            for (uid, kind), last in running_timers(ports.ledger, ports.cluster.name).items()
-            if kind == TimerKind.REPLACEMENT and now - last <= HEARD
-        }
+        replaced = changes_under_way(ports.ledger, ports.cluster.name, now)
         nodes = ports.cluster.nodes()
         left = disruptions_left(owner, nodes, reason, now, taken | replaced, asking=node.uid)
         if left is not None and left <= 0:

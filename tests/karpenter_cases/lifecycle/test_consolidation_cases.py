@@ -90,9 +90,9 @@ def test_an_on_demand_node_stays_when_every_other_costs_more() -> None:
     assert looked(cluster(node_of("a"), bound=(on("a"),))).change is None
 
 
-def test_while_a_change_is_under_way_the_next_one_waits() -> None:
+def test_while_a_change_is_under_way_one_that_needs_its_room_waits() -> None:
     waiting = OngoingChanges(running=frozenset({"uid-a"}))
-    assert looked(twins(), pace=waiting).reason == "a change is under way"
+    assert looked(twins(), pace=waiting).change is None
 
 
 def test_a_node_whose_pods_fit_elsewhere_is_deleted() -> None:

@@ -9,12 +9,21 @@ from shared.disruption.consolidation import Method
 from shared.disruption.evaluation_due import wants_look
 from shared.disruption.fingerprint import fingerprint
 from shared.disruption.interruption import with_interrupted
-from shared.disruption.selection import Cause, DisruptionInput, OngoingChanges, look
+from shared.disruption.selection import (
+    Cause,
+    DisruptionCommand,
+    DisruptionInput,
+    OngoingChanges,
+    look,
+)
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import fits_without
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.node_budgets import NodeBudget
 from tests.builders import (
     CATALOG,
     GIB,
@@ -67,14 +76,60 @@ def test_while_another_is_drained_for_the_same_reason_it_waits() -> None:
     assert empty.change.method == Method.EMPTY
 
 
-def test_while_a_change_is_under_way_no_other_is_begun() -> None:
+def test_while_a_node_is_replaced_others_wait_unless_budgets_count_them() -> None:
     seen = cluster(node_of("a"), node_of("b"), bound=(on("a"), on("b")))
-    assert (
-        looked(seen, OngoingChanges(running=frozenset({"uid-a"}))).reason == "a change is under way"
+    pace = OngoingChanges(running=frozenset({"uid-a"}))
+    assert looked(seen, pace).held == {"b": "another node is drained first"}
+    two = dataclasses.replace(AGED, budgets=(NodeBudget(nodes=2),))
+    counted = looked(dataclasses.replace(seen, provisioners=(two,)), pace).change
+    assert counted is not None
+    assert counted.remove == ("b",)
+    one = dataclasses.replace(AGED, budgets=(NodeBudget(nodes=1),))
+    assert looked(dataclasses.replace(seen, provisioners=(one,)), pace).change is None
+
+
+def saving(
+    *nodes: Node, bound: tuple[Pod, ...], running: str = "uid-a"
+) -> DisruptionCommand | None:
+    seen = clusters.cluster(*nodes, bound=bound)
+    return looked(seen, OngoingChanges(running=frozenset({running}))).change
+
+
+def test_a_change_that_is_independent_of_one_under_way_is_begun() -> None:
+    large = node_of("c", "m5.2xlarge")
+    found = saving(node_of("a"), large, bound=(on("a", cpu=1500), on("c")))
+    assert found is not None
+    assert (found.remove, found.method) == (("c",), Method.REPLACE)
+
+
+def test_the_room_that_pods_of_a_change_under_way_need_is_left_to_them() -> None:
+    # On the third node is room for the pod of one of the two.
+    room = node_of("room", annotations={keys.DO_NOT_CONSOLIDATE: "true"})
+    pods = (on("a", cpu=700), on("b", cpu=700), on("room", cpu=900))
+    nodes = (node_of("a"), node_of("b"), room)
+    alone = saving(*nodes, bound=pods, running="uid-gone")
+    assert alone is not None
+    assert alone.method == Method.DELETE
+    assert saving(*nodes, bound=pods) is None
+    # The node that was bought for it has room for it, also while it starts: then the other goes.
+    fresh = node_of(
+        "fresh",
+        annotations={keys.REPLACES: "a"},
+        labels={keys.INITIALIZED: ""},
+        taints=(Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE),),
+        ready=None,
     )
-    # Of one that is being deleted the pods alone count.
-    going = cluster(node_of("a", deletion_at=NOW), node_of("b"), bound=(on("a"), on("b")))
-    assert looked(going, OngoingChanges(running=frozenset({"uid-a"}))).change is not None
+    other = saving(*nodes, fresh, bound=pods)
+    assert other is not None
+    assert (other.remove, other.method) == (("b",), Method.DELETE)
+
+
+def test_pods_of_a_node_find_no_place_on_what_was_bought_for_others() -> None:
+    fresh = node_of("fresh", annotations={keys.REPLACES: "b"})
+    seen = cluster(node_of("a"), fresh, bound=(on("a"),))
+    assert not fits_without(seen, ["a"], PACKING)
+    own = dataclasses.replace(fresh, annotations={keys.REPLACES: "a,b"})
+    assert fits_without(dataclasses.replace(seen, nodes=(seen.nodes[0], own)), ["a"], PACKING)
 
 
 def test_a_node_whose_change_failed_is_not_disrupted_for_a_while() -> None:

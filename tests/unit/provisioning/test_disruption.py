@@ -19,7 +19,7 @@ from shared.ports import TimerKind
 from shared.snapshot.images import resolve_images
 from shared.timers.removal_permits import permitted, read_permits
 from tests import builders as make
-from tests.builders import CATALOG, ZONES, node, node_of, pod, provisioner
+from tests.builders import CATALOG, SHAPES, ZONES, needs, node, node_of, pod, provisioner
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
     expired,
@@ -39,6 +39,44 @@ def test_while_it_lasts_and_a_while_after_nothing_else_is_begun() -> None:
         assert world.provision(look=True).nodes_disrupted == 0
     assert len(world.outbox.timers_of(TimerKind.REPLACEMENT)) == 1
     assert len(world.alive) == 1
+
+
+def too_large(world: World, name: str) -> None:
+    """Add a node that is too large for its pod, of an owner that may change one at a time."""
+    own = {keys.PROVISIONER_NAME: name, "team": name}
+    owner = provisioner(
+        name, labels={"team": name}, consolidation=True, budgets=(NodeBudget(nodes=1),)
+    )
+    world.cluster.add(
+        owner,
+        node_of(f"on-{name}", "m5.2xlarge", labels=own),
+        pod(f"of-{name}", node_name=f"on-{name}", node_selector=needs("team", "In", name)),
+    )
+
+
+def test_several_independent_changes_are_under_way_at_a_time() -> None:
+    world = World()
+    world.advance(HOUR)
+    for count, name in enumerate(("one", "two"), 1):
+        too_large(world, name)
+        world.outbox.looks.clear()
+        assert world.provision(look=True).nodes_disrupted == 1
+        assert len(world.outbox.timers_of(TimerKind.REPLACEMENT)) == count
+        # The next one is looked for at once.
+        assert len(world.outbox.looks) == 1
+    assert world.provision(look=True).nodes_disrupted == 0
+    assert len(world.alive) == 2
+    # Each goes once its own new node is ready.
+    (fresh,) = (
+        node for node in world.cluster.nodes() if node.annotations.get(keys.REPLACES) == "on-two"
+    )
+    shape = SHAPES[fresh.labels[keys.INSTANCE_TYPE]]
+    world.kubelet_joins(fresh.name, capacity=shape.capacity, allocatable=shape.allocatable)
+    world.bind(fresh.name)
+    for timer in world.outbox.timers_of(TimerKind.REPLACEMENT):
+        step(world, dict(timer.payload))
+    going = {node.name for node in world.cluster.nodes() if node.deletion_at is not None}
+    assert going == {"on-two"}
 
 
 def test_nothing_is_looked_for_while_pods_wait() -> None:

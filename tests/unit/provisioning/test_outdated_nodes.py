@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shared.doctor.why import Why
 from shared.launching.ami_canary import IMAGES, ImageRollout
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
@@ -139,9 +140,20 @@ def test_a_new_image_is_tried_though_no_pod_asks_for_a_node() -> None:
     assert "n1: image ami-1 is no longer current (it is being replaced)" in text
     there.advance(MINUTE)
     there.provision(look=True)
-    assert "n2: image ami-1 is no longer current (image ami-2 is tried on one node first)" in told(
-        there
-    )
+    waits = "image ami-2 is tried on one node first"
+    assert f"n2: image ami-1 is no longer current ({waits})" in told(there)
+    assert waits in Why(there.ports).node("n2").history[-2]
+
+
+def test_a_node_that_differs_in_more_than_its_image_does_not_wait_for_that() -> None:
+    there = images("n1", "n2", good="ami-1")
+    there.provision(look=True)
+    node = there.cluster.node_values["n2"]
+    there.cluster.add(replace(node, annotations={**node.annotations, **OLD}))
+    there.provision(look=True)
+    assert f"n2: {CHANGED} (the disruption budgets of default allow none)" in told(there)
+    why = Why(there.ports).node("n2").history[-2]
+    assert why.startswith(f"is outdated: {CHANGED}; it is replaced as soon as ")
 
 
 def test_an_image_that_did_not_register_replaces_no_node_for_six_hours() -> None:

@@ -222,4 +222,6 @@ def test_what_moving_a_pod_counts() -> None:
 def test_a_resting_node_is_left_to_its_own_change() -> None:
     seen = scene(of_pool("a"), of_pool("b"), bound=(used(),))
     resting = OngoingChanges(running=frozenset({"uid-a"}))
-    assert looked(seen, resting).change is None
+    found = looked(seen, resting).change
+    assert found is not None
+    assert found.remove == ("b",)
