@@ -48,6 +48,8 @@ _NOTICES: Final = {
 class _Attached:
     """A stand-in of one attached cluster."""
 
+    drift = False
+
     def __init__(self, name: str) -> None:
         self.name = name
 

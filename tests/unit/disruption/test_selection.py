@@ -174,6 +174,15 @@ def test_a_recommendation_is_followed_at_no_price_where_others_have_room() -> No
     assert found.method == Method.DELETE
 
 
+def test_a_recommendation_is_not_followed_where_too_few_values_are_left_for_no_higher_price() -> (
+    None
+):
+    taken = node_of("a", annotations=RECOMMENDED)
+    owner = provisioner(least_values={keys.INSTANCE_TYPE: 2})
+    found = looked(cluster(taken, bound=(on("a"),), provisioners=(owner,)))
+    assert found.held == {"a": "too few offerings that cost no more are left for minValues"}
+
+
 def test_no_option_of_a_rebalanced_node_costs_more_than_the_setting_allows() -> None:
     types = (*CATALOG, instance_type("r5.large", memory=16 * GIB, price=126_000))
     taken = node_of("a", annotations=RECOMMENDED, labels=SPOT)
