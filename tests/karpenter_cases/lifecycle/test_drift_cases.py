@@ -179,7 +179,7 @@ def test_a_machine_that_is_as_it_should_be_has_not_drifted() -> None:
 
 def test_a_custom_launch_template_has_no_resolved_image() -> None:
     owner = template(launch_template="mine")
-    assert drift_of(born_of(owner), owner, "ami-any", ()) == ""
+    assert drift_of(born_of(owner), owner, "ami-any", "") == ""
 
 
 def test_security_groups_that_are_the_same_are_no_drift() -> None:

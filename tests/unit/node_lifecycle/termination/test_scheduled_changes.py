@@ -178,10 +178,10 @@ def test_a_node_pool_records_a_recommendation_unless_it_asks_for_more(
 
 
 def test_a_provisioner_acts_on_a_recommendation_unless_it_says_otherwise() -> None:
-    for triggers in ({}, {Trigger.REBALANCE: False}):
+    for triggers, acts in (({}, True), ({Trigger.REBALANCE: False}, False)):
         there = owned(triggers=triggers)
-        assert recommend(there).endswith("if it pays") is not triggers
-        assert bool(there.provision(look=True).nodes_disrupted) is not triggers
+        assert recommend(there).endswith("if it pays") is acts
+        assert bool(there.provision(look=True).nodes_disrupted) is acts
 
 
 def test_only_what_its_owner_acts_on_asks_for_a_look() -> None:
