@@ -19,6 +19,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts
 from shared.snapshot.deployment import DOLLARS, deploy_command
+from shared.snapshot.node_facts import NodeFacts, cluster_instances, node_facts
 from shared.timers.heartbeats import forwarder_seen
 
 # The forwarder speaks every five minutes; three misses are no accident.
@@ -34,15 +35,21 @@ class _World:
     """Ledger, machines and nodes of one cluster at one time.
 
     Attributes:
+        facts: The nodes as EC2 describes their instances.
         instances: Those with Dovetail's tags.
         besides: Running ones without these tags that Dovetail's slots or Nodes name.
     """
 
     now: datetime
     slots: tuple[Slot, ...]
-    nodes: tuple[Node, ...]
+    facts: NodeFacts
     instances: tuple[Instance, ...]
     besides: tuple[Instance, ...]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, as EC2 describes their instances."""
+        return self.facts.nodes
 
     @property
     def alive(self) -> dict[str, Instance]:
@@ -86,6 +93,7 @@ class Doctoring:
             *self._orphans(world),
             *self._dead_slots(world),
             *self._lost_nodes(world),
+            *self._contradictions(world),
             *self._undeletable(world),
             *self._untagged(world),
             *self._launches(world.now),
@@ -119,8 +127,8 @@ class Doctoring:
 
     def _read(self) -> _World:
         ports = self._ports
-        slots, nodes = ports.ledger.slots(self._name), ports.cluster.nodes()
-        instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: self._name})
+        intents, slots = ports.ledger.open_intents(self._name), ports.ledger.slots(self._name)
+        nodes, instances = ports.cluster.nodes(), cluster_instances(ports)
         named = {slot.instance_id for slot in slots}
         named |= {node.instance_id for node in nodes if node.is_ours and node.instance_id}
         missing = sorted(
@@ -131,7 +139,7 @@ class Doctoring:
         return _World(
             now=ports.clock.now(),
             slots=slots,
-            nodes=nodes,
+            facts=node_facts(ports, nodes, instances, slots, intents),
             instances=instances,
             besides=tuple(instance for instance in shown if instance.is_alive),
         )
@@ -238,6 +246,31 @@ class Doctoring:
             and node.deletion_at is None
             and node.instance_id not in running
             and world.is_old(node.created_at)
+        ]
+
+    def _contradictions(self, world: _World) -> list[Finding]:
+        """Return Nodes that say something else than EC2; sweep puts them right each minute."""
+        # Of these the missing tags are told.
+        known = {beside.instance_id for beside in world.besides}
+        besides = {node.name for node in world.nodes if node.instance_id in known}
+        return [
+            Finding(
+                kind="node-contradicts-ec2",
+                subject=found.node.name,
+                text=f"{found.text}; sweep puts it right: find out what runs on "
+                f"{found.node.instance_id}, whose kubelet may write this",
+                command=f"kubectl delete node {found.node.name}",
+            )
+            for found in world.facts.contradictions
+        ] + [
+            Finding(
+                kind="node-not-ours",
+                subject=name,
+                text=f"has Dovetail's annotation, but {reason}: not counted and never terminated",
+                command=f"kubectl annotate node {name} {keys.SLOT}-",
+            )
+            for name, reason in world.facts.strangers.items()
+            if name not in besides
         ]
 
     def _undeletable(self, world: _World) -> list[Finding]:

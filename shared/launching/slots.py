@@ -120,7 +120,6 @@ def _slot(
     now: datetime,
 ) -> Slot:
     offering = instance.offering
-    place = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type.value}
     return Slot(
         cluster=attempt.cluster,
         plan_id=attempt.plan_id,
@@ -133,7 +132,7 @@ def _slot(
         capacity=option.capacity,
         allocatable=option.allocatable,
         daemon_requests=promised.daemon_requests,
-        labels={**attempt.labels, **place, keys.INSTANCE_TYPE: offering.instance_type},
+        labels={**attempt.labels, **offering.labels},
         pods=promised.pods,
         replaces=attempt.replaces,
         stamp=attempt.stamp,
@@ -191,26 +190,19 @@ def slot_of_machine(
         now: When it was launched, where EC2 does not say.
     """
     group = instance.tags.get(keys.TAG_GROUP, "")
-    provisioner = instance.tags.get(keys.PROVISIONER_NAME, "")
-    of_pool = keys.TAG_NODE_POOL in instance.tags
-    place = {
-        keys.NODE_POOL if of_pool else keys.PROVISIONER_NAME: provisioner,
-        keys.ZONE: instance.offering.zone,
-        keys.CAPACITY_TYPE: instance.offering.capacity_type.value,
-        keys.INSTANCE_TYPE: instance.offering.instance_type,
-    }
+    facts = {**instance.owner_labels, **instance.offering.labels}
     return Slot(
         cluster=cluster,
         plan_id=instance.tags.get(keys.TAG_PLAN, "") or "unknown",
         group=int(group) if group.isdecimal() else 0,
         number=0,
-        provisioner=provisioner,
+        provisioner=instance.tags.get(keys.PROVISIONER_NAME, ""),
         instance_id=instance.instance_id,
         offering=instance.offering,
         price_micros_per_hour=price_of(instance.offering, of_type),
         capacity=of_type.capacity if of_type is not None else Resources(),
         allocatable=of_type.allocatable if of_type is not None else Resources(),
-        labels={**(node.labels if node is not None else {}), **place},
+        labels={**(node.labels if node is not None else {}), **facts},
         node_name=node.name if node is not None else "",
         launched_at=instance.launched_at or now,
     )

@@ -133,7 +133,7 @@ class Handover:
             keys.PROVISIONER_NAME: pool,
             keys.TAG_NODE_POOL: pool,
             keys.TAG_CLUSTER: self.cluster,
-            keys.TAG_PLAN: f"take-over-{self.node.instance_id}",
+            keys.TAG_PLAN: f"{keys.TAKE_OVER_PLAN}{self.node.instance_id}",
             keys.TAG_GROUP: "0",
             keys.TAG_ATTEMPT: "1",
         }

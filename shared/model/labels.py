@@ -101,6 +101,8 @@ CHANGE_SCHEDULED: Final = "dovetail.dev/change-scheduled"
 TAG_CLUSTER: Final = "dovetail.dev/cluster"
 TAG_NODE_POOL: Final = "dovetail.dev/nodepool"
 TAG_PLAN: Final = "dovetail.dev/plan"
+# Begins the plan of an instance that was taken over from Karpenter.
+TAKE_OVER_PLAN: Final = "take-over-"
 TAG_GROUP: Final = "dovetail.dev/group"
 TAG_ATTEMPT: Final = "dovetail.dev/attempt"
 # On a node that was taken over from Karpenter: its NodeClaim, so that it can be handed back.

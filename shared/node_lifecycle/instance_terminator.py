@@ -56,7 +56,8 @@ class Seen:
 
     Attributes:
         state: Empty when EC2 does not know it.
-        ours: Whether its tags prove that it was bought for this cluster.
+        ours: Whether its tags prove that it was bought for this cluster, and its name that it is
+            the instance of the Node that is removed.
         refused: Why EC2 does not end it, empty when it does.
     """
 
@@ -149,7 +150,8 @@ class Ending:
             if seen is None or not seen.state or (not seen.has_ended and _is_old(seen, now))
         ]
         found = {item: seen for item, seen in known.items() if seen is not None}
-        found |= self._described(due, now)
+        nodes = {item: row.get("node", {}).get("name", "") for item, row in wanted.items()}
+        found |= self._described({item: nodes[item] for item in due}, now)
         to_end = [
             item
             for item, seen in found.items()
@@ -178,13 +180,16 @@ class Ending:
         )
         return found
 
-    def _described(self, ids: Sequence[str], now: datetime) -> dict[str, Seen]:
+    def _described(self, nodes: Mapping[str, str], now: datetime) -> dict[str, Seen]:
+        """Return what EC2 says about machines, given their Nodes' names; empty for no Node."""
         shown = (
-            {instance.instance_id: instance for instance in self._ports.cloud.instances(ids)}
-            if ids
+            {entry.instance_id: entry for entry in self._ports.cloud.instances(list(nodes))}
+            if nodes
             else {}
         )
-        return {value: _answer(shown.get(value), self._name, now) for value in ids}
+        return {
+            item: _answer(shown.get(item), self._name, node, now) for item, node in nodes.items()
+        }
 
     def _ended(self, ids: Sequence[str], found: Mapping[str, Seen]) -> dict[str, Seen]:
         """End machines; one that EC2 refuses to end must not keep the others alive.
@@ -233,10 +238,11 @@ def _machine(row: Mapping[str, Any]) -> Machine:
     )
 
 
-def _answer(instance: Instance | None, cluster: str, now: datetime) -> Seen:
+def _answer(instance: Instance | None, cluster: str, node: str, now: datetime) -> Seen:
     if instance is None:
         return Seen(state="", ours=True, at=now)
-    return Seen(state=instance.state, ours=instance.tags.get(keys.TAG_CLUSTER) == cluster, at=now)
+    ours = instance.tags.get(keys.TAG_CLUSTER) == cluster and (not node or instance.is_of(node))
+    return Seen(state=instance.state, ours=ours, at=now)
 
 
 def _is_old(seen: Seen, now: datetime) -> bool:

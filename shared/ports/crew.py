@@ -1,7 +1,7 @@
 """Work that many things need alike."""
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -16,3 +16,8 @@ class Crew:
     def each(self, work: Callable[[T], R], things: Sequence[T]) -> list[R]:
         """Return what the work returns for each thing, in their order; raise its first error."""
         return [work(thing) for thing in things]
+
+    def both(self, first: Callable[[], T], second: Callable[[], R]) -> tuple[T, R]:
+        """Return what both return; raise the error of the first, else of the second."""
+        work = cast("tuple[Callable[[], T | R], ...]", (first, second))
+        return cast("tuple[T, R]", tuple(self.each(lambda one: one(), work)))

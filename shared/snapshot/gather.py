@@ -24,6 +24,7 @@ from shared.ports.cluster import EachPage, nothing
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.images import no_image, resolve_images
 from shared.snapshot.launch_body import LaunchBody
+from shared.snapshot.node_facts import cluster_instances, node_facts
 from shared.snapshot.observed_allocatable import LEARNED, observed
 from shared.snapshot.standing_daemons import with_standing
 from shared.snapshot.volumes import with_volumes
@@ -87,7 +88,13 @@ def gather(
         keep()
         sites[provisioner.name] = site_of(ports, provisioner)
     nodes = cluster.nodes(keep) if anything else ()
-    bound = cluster.bound_pods(keep) if anything else ()
+    if anything:
+        bound, instances = ports.crew.both(
+            partial(cluster.bound_pods, keep), partial(cluster_instances, ports)
+        )
+        nodes = node_facts(ports, nodes, instances, slots, intents).nodes
+    else:
+        bound = ()
     served = {pod.uid for pod in bound}
     pending = without_void_nominations(
         (pod for pod in pending if pod.uid not in served), (node.name for node in nodes)

@@ -30,7 +30,9 @@ from shared.node_lifecycle.stale_marks import take_back
 from shared.ports import ClusterPorts
 from shared.provisioning.shadow_purchases import has_purchases
 from shared.scheduling.existing_nodes import nominated
+from shared.snapshot.node_facts import cluster_instances, node_facts
 from shared.sweep.node_by_node import NodeByNode
+from shared.sweep.node_repair import repair_nodes
 from shared.sweep.pool_status import write_pool_statuses
 from shared.sweep.timer_recovery import start_missing_timers
 from shared.sweep.unhealthy_nodes import tell_unhealthy
@@ -66,6 +68,7 @@ class SweepReport:
     """Findings by kind, for logs and metrics.
 
     Attributes:
+        contradicted_nodes: Nodes that say something else than EC2 about their instance.
         refused_nodes: Nodes for which something was refused that had to be done.
         held_back: 1 when a brake forbids to act on what was found.
         pods_waiting: That nothing is planned for yet; what is seen, not a finding.
@@ -73,6 +76,7 @@ class SweepReport:
     """
 
     overdue_pods: int = 0
+    contradicted_nodes: int = 0
     unfinished_launches: int = 0
     orphaned_instances: int = 0
     nodes_without_instance: int = 0
@@ -111,7 +115,9 @@ class Sweep:
         intents = ports.ledger.open_intents(ports.cluster.name)
         slots = ports.ledger.slots(ports.cluster.name)
         nodes = ports.cluster.nodes()
-        instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+        instances = cluster_instances(ports)
+        facts = node_facts(ports, nodes, instances, slots, intents)
+        nodes = facts.nodes
         provisioners, unusable = ports.cluster.provisioners()
         owners = {provisioner.name: provisioner for provisioner in provisioners}
         bound = ports.cluster.bound_pods()
@@ -133,6 +139,7 @@ class Sweep:
         if compares or looks or drains or shown_ceilings(shown) or shown_outdated(shown):
             ports.outbox.look(ports.cluster.name)
         report = SweepReport(
+            contradicted_nodes=0 if held else repair_nodes(ports, facts, node_by_node),
             overdue_pods=overdue,
             unfinished_launches=unfinished,
             orphaned_instances=0 if held else self._orphans(nodes, slots, instances, intents, now),

@@ -1,11 +1,12 @@
 """A whole world in memory for one cluster: every port is a fake, and time is told to move."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from infra.local.cluster_simulator.kubelet.registration import forbidden_labels
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
@@ -148,6 +149,27 @@ class World:
         }
         self.cluster.add(replace(node, resource_version="", **fields))
         return self.cluster.node_values[name]
+
+    def kubelet_writes(
+        self,
+        name: str,
+        labels: Mapping[str, str | None],
+        annotations: Mapping[str, str | None] | None = None,
+        finalizers: tuple[str, ...] | None = None,
+    ) -> Node:
+        """Let the kubelet of a machine that was taken over write to its own Node; None removes.
+
+        All that NodeRestriction lets it: any annotation and finalizer, no taint, and no label of
+        Kubernetes that is not a kubelet's.
+        Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/plugin/pkg/admission/noderestriction/admission.go
+        (admitNode; 2026-11).
+        """
+        assert not forbidden_labels(labels)
+        node = self.cluster.node_values[name]
+        change = NodeChange(
+            set_labels=labels, set_annotations=annotations or {}, finalizers=finalizers
+        )
+        return self.cluster.change_node(node, change)
 
     def device_plugin_starts(self, name: str, devices: Resources) -> bool:
         """Let a DaemonSet's pod show devices, if it tolerates the taints of its node.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from shared.model import labels as keys
 from shared.model.resources import Resources
 
 
@@ -88,3 +89,12 @@ class OfferingKey:
     instance_type: str
     zone: str
     capacity_type: CapacityType
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels that every Node of such a machine has."""
+        return {
+            keys.INSTANCE_TYPE: self.instance_type,
+            keys.ZONE: self.zone,
+            keys.CAPACITY_TYPE: self.capacity_type.value,
+        }

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.taints import Effect, Taint
@@ -278,6 +279,22 @@ class Instance:
     def is_running(self) -> bool:
         """Whether EC2 has started it."""
         return self.state == "running"
+
+    @property
+    def owner_labels(self) -> dict[str, str]:
+        """The label that names its Provisioner or NodePool; nothing without a tag that does."""
+        of_pool = keys.TAG_NODE_POOL in self.tags
+        name = self.tags.get(keys.PROVISIONER_NAME, "")
+        return {keys.NODE_POOL if of_pool else keys.PROVISIONER_NAME: name} if name else {}
+
+    def is_of(self, node_name: str) -> bool:
+        """Return whether a Node of this name may be its own; any may while EC2 gives no name.
+
+        A kubelet is authenticated by the private DNS name or the id of its instance.
+        Source: https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+        (2026-11).
+        """
+        return node_name in (self.private_dns_name or node_name, self.instance_id)
 
     @property
     def provider_id(self) -> str:

@@ -7,7 +7,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from tests.builders import CATALOG, instance, node, pod
+from tests.builders import CATALOG, instance, node, offering, pod
 from tests.karpenter_cases.lifecycle.births import bought
 from tests.unit.manifests.documents import node_class, node_pool, wants
 from tests.unit.worlds import World
@@ -69,5 +69,6 @@ def stand(there: World, name: str = "n1", **changes: Any) -> Node:
     labels |= {keys.NODE_POOL: "default", keys.INITIALIZED: "true", **changes.pop("labels", {})}
     annotations = {keys.SLOT: f"slot-{name}", **changes.pop("annotations", {})}
     there.cluster.add(node(name, labels=labels, annotations=annotations, **changes))
-    there.cloud.add(instance(f"i-{name}"))
+    kind = offering(labels[keys.INSTANCE_TYPE])
+    there.cloud.add(instance(f"i-{name}", offering=kind))
     return there.cluster.node_values[name]

@@ -34,7 +34,10 @@ from shared.node_templates import taints
 from shared.ports import NodeManifest
 from shared.ports.cluster import EachPage
 from shared.provisioning import provision
+from shared.snapshot import gather
 from shared.snapshot.launch_body import LaunchAttempt
+from shared.snapshot.node_facts import NodeFacts
+from shared.sweep import sweep
 from shared.sweep.sweep import Sweep
 from tests.fakes.ledger import FakeLedger
 from tests.simulation.campaigns.swapping import swapped
@@ -355,6 +358,18 @@ def _orphans_left() -> contextlib.AbstractContextManager[object, bool | None]:
     return swapped(Sweep, _orphans=lambda *_: 0)
 
 
+def _believed() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A Node is what it says it is, and nothing puts it right."""
+
+    def believed(ports: object, nodes: Sequence[Node], *_: object) -> NodeFacts:
+        return NodeFacts(nodes=tuple(nodes))
+
+    stack = contextlib.ExitStack()
+    for module in (gather, sweep):
+        stack.enter_context(swapped(module, node_facts=believed))
+    return stack
+
+
 MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("intent written after the call", _intent_after_call),
     Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
@@ -388,6 +403,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("pods of an emptied node not read again", _emptied_unread),
     Mutation("no message for a postponed launch", _postponed_in_silence),
     Mutation("orphans left alone", _orphans_left),
+    Mutation("what kubelets write believed", _believed),
 )
 
 

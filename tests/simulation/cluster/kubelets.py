@@ -4,7 +4,7 @@ import contextlib
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from infra.local.cluster_simulator.kubelet.user_data import read_user_data
 from shared.model import labels as keys
@@ -31,7 +31,7 @@ from tests.simulation.cluster.workloads import (
 from tests.simulation.laws.launches import fail
 from tests.simulation.schedule.faults import Action, CallFaults, Site
 from tests.simulation.schedule.kernel import Kernel
-from tests.simulation.schedule.seeded_random import between, draw
+from tests.simulation.schedule.seeded_random import between, chosen, draw
 
 _UNREACHABLE: Final = Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EXECUTE)
 _OF_READINESS: Final = frozenset({keys.NODE_NOT_READY_TAINT, keys.NODE_UNREACHABLE_TAINT})
@@ -65,7 +65,8 @@ class NodeSide:
         tainted: Ids of the machines that an agent taints.
         always_smaller: Whether every machine has less room than was said of its type.
         never_joins: Whether no kubelet ever comes.
-        sweeps: Whether sweep runs: only it sees that the pods of a node leave and none ends.
+        sweeps: Whether sweep runs: only it sees that the pods of a node leave and none ends, and
+            puts right what a machine that was taken over writes on its Node.
         notices: Called with each state a machine takes and each warning.
         released: Nodes whose finalizer a user removed, with the Node.
     """
@@ -294,6 +295,11 @@ class NodeSide:
             fail("register", str(refused))
         self._registered.add(machine.instance.instance_id)
         self._report(machine)
+        site, name = Site("machine", "writes", self.api.name), machine.instance.instance_id
+        lies = self.faults.event(site, self.kernel.time, (Action.LIES, 0.08))
+        if lies is Action.LIES and self.sweeps:
+            wait = between(1, 90, self.faults.seed, "lies", name)
+            self.kernel.after(wait, lambda: self._lie(machine))
         site = Site("kubelet", "stop", self.api.name)
         fate = self.faults.event(site, self.kernel.time, (Action.DEAD, 0.03), (Action.MUTE, 0.04))
         if fate is not None:
@@ -301,6 +307,19 @@ class NodeSide:
             self.kernel.after(
                 begin, lambda: self.stop_kubelet(machine, for_ever=fate is Action.DEAD)
             )
+
+    def _lie(self, machine: Machine) -> None:
+        """Let a machine that was taken over write on its own Node all that it may."""
+        node, name = self._node(machine), machine.instance.instance_id
+        if node is None or node.deletion_at is not None or machine.leaves:
+            return
+        lies: tuple[dict[str, Any], ...] = (
+            {"labels": {**node.labels, keys.INSTANCE_TYPE: "x1.none"}},
+            {"labels": {**node.labels, keys.INSTANCE_TYPE: max(self.types)}},
+            {"labels": {k: v for k, v in node.labels.items() if k not in keys.OWNER_LABELS}},
+            {"annotations": {k: v for k, v in node.annotations.items() if k != keys.SLOT}},
+        )
+        self.api.put_node(replace(node, **chosen(lies, self.faults.seed, "lie", name)))
 
     def _report(self, machine: Machine) -> None:
         """Let a registered kubelet write its status into the Node of its name, of any creator."""

@@ -219,8 +219,10 @@ class Invariants:
 
     def _may_change(self, node: Node, change: NodeChange) -> None:
         machine = self._world.region.machines.get(node.instance_id)
-        # A Node that a launched machine's kubelet made first is adopted with one write.
-        adopted = machine is not None and keys.SLOT in change.set_annotations
+        # A Node that a launched machine's kubelet made first is adopted with one write, and one
+        # whose kubelet removed what makes it Dovetail's is put right.
+        marks = change.set_annotations.keys() | change.set_labels.keys()
+        adopted = machine is not None and marks & {keys.SLOT, *keys.OWNER_LABELS}
         if not (node.provisioner or adopted):
             fail("foreign", f"node {node.name} is not ours")
         if change.finalizers is None or keys.TERMINATION_FINALIZER in change.finalizers:
@@ -331,14 +333,15 @@ class Invariants:
             or node.instance_id in self._world.sides[cluster].smaller
         ):
             return
-        room = self._world.types[machine.instance.offering.instance_type].allocatable
+        offering = machine.instance.offering
+        room = self._world.types[offering.instance_type].allocatable
         pods = [pod for pod in api.pods_of_node(name) if not pod.is_terminal]
         cpu, memory, _ = used_on(pods)
         if cpu > room[CPU] or memory > room[MEMORY]:
             who = ", ".join(pod.key for pod in pods)
             fail("room", f"{site}: {cpu} millicores, {memory} bytes on {name}: {who}")
         for pod in pods:
-            if not pod.scheduling.node_selector.allow_labels(node.labels):
+            if not pod.scheduling.node_selector.allow_labels({**node.labels, **offering.labels}):
                 fail("labels", f"{pod.key} on {name}")
 
 

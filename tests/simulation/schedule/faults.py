@@ -57,6 +57,7 @@ class Action(StrEnum):
     OTHER_VERSION = "is of another version"
     FOREIGN = "is of another cluster"
     DRIFTED = "has drifted"
+    LIES = "writes on its Node what is not so"
     THROTTLED_BY_OTHERS = "is throttled: others spend the account's tokens"
 
 

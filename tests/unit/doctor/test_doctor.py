@@ -182,6 +182,19 @@ def test_machine_without_its_tags_is_reported_and_its_node_is_not_lost() -> None
     assert len(world.ledger.slots(NAME)) == 1
 
 
+def test_nodes_that_say_something_else_than_ec2_are_reported() -> None:
+    world = healthy()
+    ours = next(found for found in world.cluster.nodes() if found.is_ours)
+    world.cluster.add(node("liar", provider_id=ours.provider_id))
+    world.kubelet_writes(ours.name, {keys.INSTANCE_TYPE: "m5.24xlarge", keys.ZONE: None})
+    lying, told = Doctoring(world.ports).look()
+    assert (told.kind, told.subject) == ("node-not-ours", "liar")
+    assert f"{ours.instance_id} is the instance of node {ours.name}" in told.text
+    assert (lying.kind, lying.subject) == ("node-contradicts-ec2", ours.name)
+    assert f"{keys.INSTANCE_TYPE} m5.24xlarge (EC2: m5.large)" in lying.text
+    assert f"{keys.ZONE} missing (EC2: us-east-1a)" in lying.text
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_launch_that_stays_open_is_found_and_woken(*, lost: bool) -> None:
     world = two_nodes()

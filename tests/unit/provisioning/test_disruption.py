@@ -200,6 +200,7 @@ def two_architectures(**images: str) -> World:
         world.cloud.add(
             make.instance(
                 world.cluster.node_values[name].instance_id,
+                offering=make.offering(instance_type),
                 image_id=images.get(name) or current.of(instance_type) or "",
             )
         )

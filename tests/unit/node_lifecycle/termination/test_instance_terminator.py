@@ -9,7 +9,7 @@ from shared.model import labels as keys
 from shared.model.errors import PermanentError, ThrottledError, UnauthorizedError
 from shared.model.memo import Memo
 from shared.node_lifecycle.instance_terminator import ANSWERS, Ending
-from tests.builders import TAGS, instance
+from tests.builders import TAGS, instance, node
 from tests.unit.worlds import NAME, SECOND, Crash, Failures, World, instead
 
 
@@ -203,6 +203,14 @@ def test_one_that_is_not_known_or_not_ours_is_not_ended() -> None:
     assert look(world) == "running"
     assert look(world, 5) == ""
     assert calls(world)[1] == 0
+
+
+@pytest.mark.parametrize(("name", "ended"), [("n1", True), ("n2", False), ("i-0", True)])
+def test_a_machine_is_ended_for_its_own_node_alone(*, name: str, ended: bool) -> None:
+    world = world_of(1, private_dns_name="n1")
+    seen, _ = Ending(world.ports).look("i-0", end=True, node=node(name))
+    assert seen is not None
+    assert (seen.ours, world.alive == []) == (ended, ended)
 
 
 def test_what_is_forgotten_is_no_longer_asked_for() -> None:

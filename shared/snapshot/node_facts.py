@@ -1,0 +1,198 @@
+"""What EC2 says of a node's instance stands above what its kubelet may write on the Node.
+
+The NodeRestriction admission plugin lets a kubelet change every annotation and finalizer of its own
+Node, and all labels but those of `kubernetes.io` and `k8s.io` that are not a kubelet's. So instance
+type, zone, capacity type, Provisioner and the marks of Dovetail's nodes may be anything. What EC2
+says of the instance, and its tags, change only with rights in the account.
+
+A kubelet cannot write to the Node of another name, but it may make its own with any providerID.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
+and https://github.com/kubernetes/kubernetes/blob/v1.35.4/plugin/pkg/admission/noderestriction/admission.go
+(admitNode, getForbiddenLabels; 2026-11).
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import Instance, LaunchIntent, Slot
+from shared.model.kubernetes.nodes import Node
+from shared.ports import NodeChange, NodePorts
+
+# Karpenter's label of a machine in a capacity reservation, which EC2 describes as on-demand.
+_RESERVED: Final = "reserved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """A Node of Dovetail that says something else than EC2.
+
+    Attributes:
+        node: As it is.
+        change: Puts it right.
+    """
+
+    node: Node
+    change: NodeChange
+
+    @property
+    def text(self) -> str:
+        """What is put right, for people."""
+        said = [
+            f"{key} {self.node.labels.get(key, '') or 'missing'} (EC2: {value or 'none'})"
+            for key, value in sorted(self.change.set_labels.items())
+        ]
+        said += [f"annotation {key}" for key in sorted(self.change.set_annotations)]
+        if self.change.finalizers is not None:
+            said.append(f"finalizer {keys.TERMINATION_FINALIZER}")
+        return ", ".join(said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """The nodes of a cluster as EC2 describes their instances.
+
+    Attributes:
+        nodes: All, in their order. One that contradicts EC2 has what EC2 says and is cordoned, as
+            kube-scheduler sees its labels; a stranger is not Dovetail's.
+        contradictions: In the same order.
+        strangers: Why a Node that claims to be Dovetail's is not, by its name.
+    """
+
+    nodes: tuple[Node, ...]
+    contradictions: tuple[Contradiction, ...] = ()
+    strangers: Mapping[str, str] = field(default_factory=dict)
+
+
+def cluster_instances(ports: NodePorts) -> tuple[Instance, ...]:
+    """Return the instances with the cluster's tags that are not terminated, sorted by id."""
+    return ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+
+
+def node_facts(
+    ports: NodePorts,
+    nodes: Sequence[Node],
+    instances: Iterable[Instance],
+    slots: Iterable[Slot],
+    intents: Iterable[LaunchIntent],
+) -> NodeFacts:
+    """Return the nodes as EC2 describes their instances.
+
+    An instance whose Node is still to be made or adopted is left to that, as is one that changes
+    hands with Karpenter. Of Nodes that claim an instance without the cluster's tags EC2 is asked
+    once more: lists lag behind.
+
+    Args:
+        instances: Those with the cluster's tags.
+        slots: Read before the nodes.
+        intents: Read before the instances.
+    """
+    tagged = {instance.instance_id: instance for instance in instances}
+    paired = {slot.instance_id: bool(slot.node_name) for slot in slots}
+    launching = {intent.plan_id for intent in intents}
+    unproved = sorted(
+        {node.instance_id for node in nodes if node.provisioner and node.instance_id}
+        - tagged.keys()
+        - paired.keys()
+    )
+    shown = ports.cloud.instances(unproved) if unproved else ()
+    others = {instance.instance_id: instance for instance in shown}
+    found: list[Node] = []
+    contradictions: list[Contradiction] = []
+    strangers: dict[str, str] = {}
+    for node in nodes:
+        instance = tagged.get(node.instance_id)
+        other = others.get(node.instance_id)
+        reason = _why_stranger(ports.cluster.name, node, instance or other)
+        if reason:
+            if node.provisioner:
+                strangers[node.name] = reason
+            found.append(_disowned(node, provider_id="" if instance else node.provider_id))
+            continue
+        settled = paired.get(node.instance_id, True)
+        if instance is None or not settled or _changes_hands(node, instance, launching):
+            found.append(node)
+            continue
+        change = _correction(node, instance)
+        if change is None:
+            found.append(node)
+            continue
+        contradictions.append(Contradiction(node=node, change=change))
+        found.append(_corrected(node, change))
+    return NodeFacts(nodes=tuple(found), contradictions=tuple(contradictions), strangers=strangers)
+
+
+def _why_stranger(cluster: str, node: Node, instance: Instance | None) -> str:
+    """Return why a Node is not of the instance it names, or that is not the cluster's."""
+    if instance is None:
+        return ""
+    if instance.tags.get(keys.TAG_CLUSTER) != cluster:
+        said = instance.tags.get(keys.TAG_CLUSTER, "")
+        return f"the tag {keys.TAG_CLUSTER} of {instance.instance_id} is {said!r}, not {cluster!r}"
+    if not instance.is_of(node.name):
+        return f"{instance.instance_id} is the instance of node {instance.private_dns_name}"
+    return ""
+
+
+def _disowned(node: Node, *, provider_id: str) -> Node:
+    """Return a Node that is not Dovetail's."""
+    left = {key: value for key, value in node.annotations.items() if key != keys.SLOT}
+    return dataclasses.replace(node, annotations=left, provider_id=provider_id)
+
+
+def _changes_hands(node: Node, instance: Instance, launching: set[str]) -> bool:
+    plan = instance.tags.get(keys.TAG_PLAN, "")
+    if plan in launching:
+        return True
+    taken = plan.startswith(keys.TAKE_OVER_PLAN)
+    return taken and keys.NODE_CLAIM in node.annotations and keys.SLOT not in node.annotations
+
+
+def _correction(node: Node, instance: Instance) -> NodeChange | None:
+    """Return the change after which a Node says what EC2 says; None where it does."""
+    owner = instance.owner_labels
+    wanted: dict[str, str | None] = {**instance.offering.labels, **owner}
+    if owner:
+        wanted |= dict.fromkeys(keys.OWNER_LABELS - owner.keys())
+    if node.labels.get(keys.CAPACITY_TYPE) == _RESERVED:
+        del wanted[keys.CAPACITY_TYPE]
+    labels = {key: value for key, value in wanted.items() if node.labels.get(key) != value}
+    annotations = _annotations(node, instance) if owner else {}
+    lacks = owner and node.deletion_at is None and keys.TERMINATION_FINALIZER not in node.finalizers
+    finalizers = (*node.finalizers, keys.TERMINATION_FINALIZER) if lacks else None
+    if not labels and not annotations and finalizers is None:
+        return None
+    return NodeChange(set_labels=labels, set_annotations=annotations, finalizers=finalizers)
+
+
+def _annotations(node: Node, instance: Instance) -> dict[str, str | None]:
+    """Return the annotations by which Dovetail knows a node, as far as they are not so."""
+    plan, group = (instance.tags.get(key, "") for key in (keys.TAG_PLAN, keys.TAG_GROUP))
+    launch = f"{plan}/{group}/" if plan else ""
+    slot = node.annotations.get(keys.SLOT)
+    wanted: dict[str, str | None] = {}
+    if slot is None or not slot.startswith(launch):
+        wanted[keys.SLOT] = f"{launch or 'unknown/0/'}0"
+    if instance.image_id and node.annotations.get(keys.IMAGE_ID) != instance.image_id:
+        wanted[keys.IMAGE_ID] = instance.image_id
+    return wanted
+
+
+def _corrected(node: Node, change: NodeChange) -> Node:
+    """Return a node after a change, cordoned."""
+    return dataclasses.replace(
+        node,
+        labels=_with(node.labels, change.set_labels),
+        annotations=_with(node.annotations, change.set_annotations),
+        finalizers=node.finalizers if change.finalizers is None else change.finalizers,
+        unschedulable=True,
+    )
+
+
+def _with(texts: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Return labels or annotations after a change; None removes a key."""
+    changed = {**texts, **changes}
+    return {key: value for key, value in changed.items() if value is not None}

@@ -1,0 +1,48 @@
+"""Puts Nodes right that say something else than EC2; tells of these and of false claims."""
+
+import contextlib
+
+from shared.events.node_events import event_on
+from shared.events.recorder import EventRecorder
+from shared.model.errors import ConflictError, NotFoundError
+from shared.model.kubernetes.nodes import Node
+from shared.ports import NodePorts
+from shared.snapshot.node_facts import NodeFacts
+from shared.sweep.node_by_node import NodeByNode
+
+
+def repair_nodes(ports: NodePorts, facts: NodeFacts, node_by_node: NodeByNode) -> int:
+    """Put Nodes right, with an Event on each and on strangers; return how many there are."""
+    changes = {found.node.name: found.change for found in facts.contradictions}
+
+    def repair(node: Node) -> int:
+        # One that its kubelet writes to all the time contradicts EC2 in a minute, too.
+        with contextlib.suppress(ConflictError, NotFoundError):
+            ports.cluster.change_node(node, changes[node.name])
+        return 1
+
+    node_by_node.each(repair, [found.node for found in facts.contradictions])
+    EventRecorder(ports).record(
+        [
+            *(
+                event_on(
+                    found.node,
+                    "NodeCorrected",
+                    f"contradicts EC2 and is put right: {found.text}; its kubelet may write this: "
+                    "find out what runs on the instance",
+                )
+                for found in facts.contradictions
+            ),
+            *(
+                event_on(
+                    node,
+                    "NotOurMachine",
+                    f"has Dovetail's annotation, but {facts.strangers[node.name]}: it is not "
+                    "counted, and Dovetail does nothing to it",
+                )
+                for node in facts.nodes
+                if node.name in facts.strangers
+            ),
+        ]
+    )
+    return len(facts.contradictions) + len(facts.strangers)
