@@ -59,6 +59,7 @@ _LISTED: Final[Mapping[str, Mapping[str, int]]] = {
     "hpc7g": {"4xlarge": 118, "8xlarge": 118, "16xlarge": 118},
     "i3en": {"large": 5, "xlarge": 12, "2xlarge": 28},
     "i4i": {
+        "large": 0,
         "xlarge": 6,
         "2xlarge": 26,
         "4xlarge": 52,

@@ -24,6 +24,8 @@ _GPU_RESOURCES: Final = {
 # What kubelets call accelerators, of all vendors.
 ACCELERATORS: Final = (*_GPU_RESOURCES.values(), _NEURON, _NEURON_CORE)
 # Category, then for high-memory types the memory, then the generation: m5, g4dn, u-6tb1.
+# What the whole machine has, where EC2 gives one number: not "Up to 25 Gigabit", not "Moderate".
+_GIGABITS: Final = re.compile(r"(\d+(?:\.\d+)?) Gigabit")
 _FAMILY: Final = re.compile(r"^(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)")
 
 
@@ -203,9 +205,19 @@ def _count(device: Fact) -> int:
 
 
 def _bandwidth_mbps(fact: Fact) -> int:
-    cards: Iterable[Fact] = fact["NetworkInfo"].get("NetworkCards", ())
+    """Return the baseline of all network cards together, at most what the machine has.
+
+    Of some types each card repeats the figure of the machine, as of c6in.32xlarge: two cards of
+    200 Gbit/s, and `NetworkPerformance` is "200 Gigabit".
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_NetworkInfo.html and
+    https://docs.aws.amazon.com/ec2/latest/instancetypes/co.html (2026-11).
+    """
+    network = fact["NetworkInfo"]
+    cards: Iterable[Fact] = network.get("NetworkCards", ())
     gbps = sum(float(card.get("BaselineBandwidthInGbps", 0)) for card in cards)
-    return round(gbps * 1000)
+    whole = _GIGABITS.fullmatch(network.get("NetworkPerformance", ""))
+    return round(min(gbps, float(whole[1]) if whole else gbps) * 1000)
 
 
 def _text(value: object) -> str:

@@ -78,6 +78,7 @@ def test_pods_get_the_interfaces_that_a_machine_has_beyond_its_own(
         ("a1.medium", 2, 10),
         ("g5.xlarge", 4, 4),
         ("g4dn.xlarge", 3, 39),
+        ("i4i.large", 3, 0),
         ("i4i.xlarge", 4, 6),
         ("z1d.large", 3, 13),
         ("u-3tb1.56xlarge", 8, 6),

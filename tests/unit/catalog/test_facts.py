@@ -60,6 +60,27 @@ def test_a_property_that_a_type_lacks_is_no_label() -> None:
     assert keys.INSTANCE_GPU_NAME not in labels
 
 
+@pytest.mark.parametrize(
+    ("cards", "performance", "shown"),
+    [
+        # As EC2 describes c6in.32xlarge, p5.48xlarge, i7ie.48xlarge and m5.large.
+        ([200.0, 200.0], "200 Gigabit", "200000"),
+        ([100.0] * 32, "3200 Gigabit", "3200000"),
+        ([100.0, 100.0], "100 Gigabit (per card)", "200000"),
+        ([0.75], "Up to 10 Gigabit", "750"),
+        ([0.75], "Moderate", "750"),
+        ([12.5], "12.5 Gigabit", "12500"),
+    ],
+)
+def test_a_machine_has_no_more_bandwidth_than_ec2_says_of_the_whole(
+    cards: list[float], performance: str, shown: str
+) -> None:
+    rows = [{"BaselineBandwidthInGbps": gbps} for gbps in cards]
+    network = fact()["NetworkInfo"] | {"NetworkCards": rows, "NetworkPerformance": performance}
+    found = labels_of("m5.large", NetworkInfo=network)
+    assert found[keys.INSTANCE_NETWORK_BANDWIDTH] == shown
+
+
 def test_a_processor_shows_who_made_it_and_its_clock_speed() -> None:
     processor = {
         "SupportedArchitectures": ["x86_64"],
