@@ -13,7 +13,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 
 # Reasons of AWS, as written on a node that is drained for them.
-INTERRUPTIONS: Final = frozenset({"spot-interruption", "state-change", "scheduled-change"})
+INTERRUPTIONS: Final = frozenset(NoticeKind) - {NoticeKind.REBALANCE_RECOMMENDATION}
 
 
 def as_drained(snapshot: ClusterSnapshot, taken: Container[str]) -> ClusterSnapshot:

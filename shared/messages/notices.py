@@ -1,6 +1,7 @@
 """What AWS says about machines: interruption warnings and state changes.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitor-interruptible-cr.html,
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html,
 https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html (2026-11);
 an event in full, with `startTime` as RFC 5322 has it:
@@ -22,9 +23,15 @@ class NoticeKind(StrEnum):
     """Why AWS wrote."""
 
     SPOT_INTERRUPTION = "spot-interruption"
+    RESERVATION_INTERRUPTION = "capacity-reservation-interruption"
     REBALANCE_RECOMMENDATION = "rebalance-recommendation"
     STATE_CHANGE = "state-change"
     SCHEDULED_CHANGE = "scheduled-change"
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether EC2 takes the machine two minutes later."""
+        return self in (NoticeKind.SPOT_INTERRUPTION, NoticeKind.RESERVATION_INTERRUPTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,10 @@ class Notice:
 _INSTANCE: Final = re.compile(r"^(?:arn:[^:]+:ec2:[^:]*:[^:]*:instance/)?(i-[^/:]+)$")
 _KINDS: Final = {
     ("aws.ec2", "EC2 Spot Instance Interruption Warning"): NoticeKind.SPOT_INTERRUPTION,
+    (
+        "aws.ec2",
+        "EC2 Capacity Reservation Instance Interruption Warning",
+    ): NoticeKind.RESERVATION_INTERRUPTION,
     ("aws.ec2", "EC2 Instance Rebalance Recommendation"): NoticeKind.REBALANCE_RECOMMENDATION,
     ("aws.ec2", "EC2 Instance State-change Notification"): NoticeKind.STATE_CHANGE,
     ("aws.health", "AWS Health Event"): NoticeKind.SCHEDULED_CHANGE,

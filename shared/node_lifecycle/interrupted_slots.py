@@ -14,13 +14,15 @@ from typing import Final
 
 from shared.events.node_events import event_on
 from shared.messages.notices import NoticeKind
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.resources import Resources
 from shared.node_lifecycle.node_deletion import remove
 from shared.ports import NodePorts
 
-# A spot machine ends two minutes after its warning: from then pods are no longer asked, so that
+# A machine ends two minutes after its warning: from then pods are no longer asked, so that
 # they can still end in order.
 ASKED_FOR: Final = timedelta(seconds=90)
 
@@ -63,8 +65,9 @@ def drain_interrupted(ports: NodePorts, node: Node, interrupted_at: datetime) ->
     Returns:
         False when the Node changed meanwhile: read it again.
     """
-    reason, asked_until = NoticeKind.SPOT_INTERRUPTION, interrupted_at + ASKED_FOR
-    drained = remove(ports, node, reason.value, asked_until)
+    spot = node.labels.get(keys.CAPACITY_TYPE) == CapacityType.SPOT
+    reason = NoticeKind.SPOT_INTERRUPTION if spot else NoticeKind.RESERVATION_INTERRUPTION
+    drained = remove(ports, node, reason.value, interrupted_at + ASKED_FOR)
     if drained:
         tell_interrupted(ports, node, reason)
     return drained

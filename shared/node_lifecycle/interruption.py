@@ -141,10 +141,10 @@ class Interruption:
             return InterruptReport(instance_id=instance_id, node=node.name, action="ignored")
         if action := self._announced(notice, node):
             return InterruptReport(instance_id=instance_id, node=node.name, action=action)
-        if notice.kind == NoticeKind.SPOT_INTERRUPTION:
+        if notice.kind.is_warning:
             self._remember(node, Fact.INTERRUPTED)
         going = node.deletion_at is not None
-        taken = not going or notice.kind == NoticeKind.SPOT_INTERRUPTION
+        taken = not going or notice.kind.is_warning
         if taken:
             if not going:
                 why = notice.change.text if notice.change is not None else ""
@@ -180,7 +180,7 @@ class Interruption:
     def _remove(self, node: Node, kind: NoticeKind) -> None:
         """Remove a node, or let its drain know by when it must be over."""
         deadline = None
-        if kind == NoticeKind.SPOT_INTERRUPTION:
+        if kind.is_warning:
             deadline = self._ports.clock.now() + ASKED_FOR
         for _ in range(_ATTEMPTS):
             if remove(self._ports, node, kind.value, deadline):
@@ -256,7 +256,7 @@ class Interruption:
         Returns:
             None when its Node was made meanwhile, or may have been.
         """
-        if notice.kind not in (NoticeKind.STATE_CHANGE, NoticeKind.SPOT_INTERRUPTION):
+        if notice.kind != NoticeKind.STATE_CHANGE and not notice.kind.is_warning:
             return "ignored"
         if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
             return "ignored"
@@ -272,8 +272,9 @@ class Interruption:
         if slot.node_name:
             made = self._index.find(self._ports, instance_id, slot.node_name)
             return "ignored" if made is None or not made.is_ours else None
-        if notice.kind == NoticeKind.SPOT_INTERRUPTION and slot.interrupted_at is None:
-            note(self._ports, Fact.INTERRUPTED, [slot.offering])
+        if notice.kind.is_warning and slot.interrupted_at is None:
+            if notice.kind == NoticeKind.SPOT_INTERRUPTION:
+                note(self._ports, Fact.INTERRUPTED, [slot.offering])
             if not mark_interrupted(self._ports, slot):
                 return None
         # Of one that died provision reads why, and frees its pods.

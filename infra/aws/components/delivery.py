@@ -87,6 +87,7 @@ class Delivery(Construct):
     def _interruption_rules(self) -> None:
         ec2 = {
             "SpotInterruption": "EC2 Spot Instance Interruption Warning",
+            "ReservationInterruption": "EC2 Capacity Reservation Instance Interruption Warning",
             "Rebalance": "EC2 Instance Rebalance Recommendation",
         }
         for name, detail_type in ec2.items():

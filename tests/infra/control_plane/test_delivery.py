@@ -9,6 +9,7 @@ from tests.infra.templates import Resource, Template
 
 NOTICES = {
     "EC2 Spot Instance Interruption Warning",
+    "EC2 Capacity Reservation Instance Interruption Warning",
     "EC2 Instance Rebalance Recommendation",
     "EC2 Instance State-change Notification",
     "AWS Health Event",
@@ -54,7 +55,7 @@ def test_every_message_is_delivered_as_the_design_says(control_plane: Template) 
 def test_every_rule_has_a_target_with_a_dead_letter_queue(control_plane: Template) -> None:
     rules = control_plane.of("AWS::Events::Rule")
 
-    assert len(rules) == 13
+    assert len(rules) == 14
     for rule in rules:
         (target,) = rule.raw["Properties"]["Targets"]
         queue = target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]

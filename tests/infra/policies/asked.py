@@ -188,6 +188,7 @@ def asked_by_services(control_plane: Template) -> Iterator[Ask]:
         "NodeDeleted": "termination",
         "Heartbeat": "sweep",
         "SpotInterruption": "interrupt",
+        "ReservationInterruption": "interrupt",
         "Rebalance": "interrupt",
         "StateChange": "interrupt",
         "ScheduledChange": "interrupt",

@@ -18,10 +18,14 @@ def event(detail_type: str, source: str = "aws.ec2", **detail: Any) -> dict[str,
     ("detail_type", "kind"),
     [
         ("EC2 Spot Instance Interruption Warning", NoticeKind.SPOT_INTERRUPTION),
+        (
+            "EC2 Capacity Reservation Instance Interruption Warning",
+            NoticeKind.RESERVATION_INTERRUPTION,
+        ),
         ("EC2 Instance Rebalance Recommendation", NoticeKind.REBALANCE_RECOMMENDATION),
     ],
 )
-def test_a_spot_notice_names_its_instance(detail_type: str, kind: NoticeKind) -> None:
+def test_a_warning_names_its_instance(detail_type: str, kind: NoticeKind) -> None:
     found = decode_notice(event(detail_type, **{"instance-id": "i-1"}))
     assert found == Notice(kind=kind, instance_ids=("i-1",))
 

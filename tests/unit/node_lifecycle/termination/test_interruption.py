@@ -52,6 +52,19 @@ def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
     assert [kube_event.reason for kube_event in world.cluster.kube_events] == ["Interrupted"]
 
 
+def test_a_machine_of_a_capacity_reservation_is_drained_before_it_is_taken_back() -> None:
+    world = World(provisioner(), node(), pod(node_name="n1"))
+    world.cloud.add(instance())
+    assert interrupt(world, NoticeKind.RESERVATION_INTERRUPTION) == "drained"
+    assert world.node.annotations[keys.REMOVAL_REASON] == "capacity-reservation-interruption"
+    assert world.node.annotations[keys.DRAIN_DEADLINE] == (NOW + 90 * SECOND).isoformat()
+    assert world.messages("Interrupted") == [
+        "capacity-reservation-interruption: drained and replaced"
+    ]
+    # EC2 still sells such machines outside of the reservation.
+    assert world.ledger.unavailable_offerings(world.clock.now()) == frozenset()
+
+
 @pytest.mark.parametrize(
     ("kind", "state", "action"),
     [
@@ -104,6 +117,7 @@ def test_a_node_that_is_gone_at_the_second_look_is_fine() -> None:
     ("kind", "state", "action"),
     [
         (NoticeKind.SPOT_INTERRUPTION, "", "planned again"),
+        (NoticeKind.RESERVATION_INTERRUPTION, "", "planned again"),
         (NoticeKind.STATE_CHANGE, "shutting-down", "planned again"),
         (NoticeKind.STATE_CHANGE, "pending", "ignored"),
         (NoticeKind.SCHEDULED_CHANGE, "", "ignored"),
@@ -119,7 +133,8 @@ def test_a_machine_that_ends_before_it_is_a_node_frees_its_pods(
     # Of a machine that died provision reads why, and frees its pods; of one that dies we do.
     known, ending = world.ledger.slots(NAME)
     assert known == waiting[0]
-    assert (ending.pods == ()) == (kind == NoticeKind.SPOT_INTERRUPTION)
+    assert (ending.pods == ()) == kind.is_warning
+    assert bool(world.ledger.refusals) == (kind == NoticeKind.SPOT_INTERRUPTION)
     assert len(world.outbox.wakes) == (1 if action == "planned again" else 0)
 
 
