@@ -58,9 +58,13 @@ class Bill:
         return (
             Line(
                 name="compute: sweep",
-                dollars=self._compute("sweep", sweeps, assumed("sweep_seconds"))
-                + self._compute("sweep", beats, assumed("heartbeat_seconds")),
-                how=f"{sweeps:,.0f} looks and {beats:,.0f} heartbeats",
+                dollars=self._compute("sweep", sweeps, assumed("sweep_seconds")),
+                how=f"{sweeps:,.0f} looks",
+            ),
+            Line(
+                name="compute: heartbeat",
+                dollars=self._compute("heartbeat", beats, assumed("heartbeat_seconds")),
+                how=f"{beats:,.0f} heartbeats",
             ),
             Line(
                 name="compute: refresh_catalog",

@@ -20,8 +20,10 @@ from shared.runtime.observability import (
 @sets_invalid_events_aside
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Serve one `node-ready` event; every node of it is looked at anew."""
-    message = decode(event)
-    service = load_runtime().service(message.cluster)
+    message, runtime = decode(event), load_runtime()
+    if not runtime.admits(message):
+        return
+    service = runtime.service(message.cluster)
 
     def serve(node: str) -> None:
         report = service.run(node)

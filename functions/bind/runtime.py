@@ -2,6 +2,7 @@
 
 import functools
 
+from shared.messages.wake import Message
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.node_lifecycle.binding import Binding
 from shared.runtime.system import environment
@@ -15,6 +16,10 @@ class Runtime:
     def __init__(self, settings: BindSettings) -> None:
         self._wiring = Wiring(settings, Right.INSIDE)
         self._policy = LaunchPolicy(binding=BindingPolicy(settings.binding_policy))
+
+    def admits(self, message: Message) -> bool:
+        """Return whether to serve a message, see `Wiring.admits`."""
+        return self._wiring.admits(message)
 
     def service(self, cluster: str) -> Binding:
         """Return the service of one cluster."""

@@ -20,8 +20,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         state = service.step(event)
         logger.info("emptiness step", cluster=state["cluster"], node=state["node"], state=state)
         return state
-    message = decode(event)
-    service = load_runtime().service(message.cluster)
+    message, runtime = decode(event), load_runtime()
+    if not runtime.admits(message):
+        return {}
+    service = runtime.service(message.cluster)
 
     def serve(node: str) -> None:
         outcome = service.begin(node)

@@ -2,6 +2,7 @@
 
 import functools
 
+from shared.messages.wake import Message
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.runtime.system import environment
 from shared.runtime.wiring import Right, Wiring
@@ -13,6 +14,10 @@ class Runtime:
 
     def __init__(self, settings: TimerSettings) -> None:
         self._wiring = Wiring(settings, Right.INSIDE)
+
+    def admits(self, message: Message) -> bool:
+        """Return whether to serve a message, see `Wiring.admits`."""
+        return self._wiring.admits(message)
 
     def service(self, cluster: str) -> Emptiness:
         """Return the service of one cluster."""

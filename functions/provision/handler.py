@@ -59,8 +59,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _serve_event(runtime: Runtime, event: dict[str, Any], context: LambdaContext) -> None:
     message = decode(event)
+    fast = message.kind == Kind.POD_PENDING
+    # The queue has the same message.
+    if fast and not runtime.admits(message):
+        return
     try:
-        _serve(runtime, wake_of(message), context, fast=message.kind == Kind.POD_PENDING)
+        _serve(runtime, wake_of(message), context, fast=fast)
     except PermanentError as error:
         logger.exception("cannot plan", cluster=message.cluster, error=str(error))
         record = InvalidRecord(record_id="", text=json.dumps(event), reason=str(error))

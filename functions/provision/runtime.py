@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.decisions.bases import DecisionWriter
 from shared.disruption.settings import DisruptionSettings
+from shared.messages.wake import Message
 from shared.model.errors import AutoscalerError
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.packing.problem import PackingSettings
@@ -56,6 +57,10 @@ class Runtime:
         )
 
         self._writer = DecisionWriter()
+
+    def admits(self, message: Message) -> bool:
+        """Return whether to serve a message of the fast lane, see `Wiring.admits`."""
+        return self._wiring.admits(message)
 
     def service(self, cluster: str) -> Provisioning:
         """Return the service of one cluster."""

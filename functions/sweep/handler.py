@@ -5,7 +5,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.sweep.runtime import Runtime, load_runtime
-from shared.messages.wake import SCHEDULE, Kind, decode
+from shared.messages.wake import SCHEDULE, decode
 from shared.model.errors import AutoscalerError, NotAttachedError, NotInstalledError
 from shared.runtime.collecting import collects_afterwards
 from shared.runtime.observability import (
@@ -23,7 +23,7 @@ from shared.runtime.reports import report_sweep
 @metrics.log_metrics
 @sets_invalid_events_aside
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Serve the schedule, the sweep of one cluster, or the heartbeat of one forwarder.
+    """Serve the schedule, or the sweep of one cluster.
 
     The schedule sweeps nothing itself: each cluster has an invocation of its own, so that what one
     of them answers, or does not, costs no other anything.
@@ -32,12 +32,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     if event.get("source") == SCHEDULE:
         _sweep_all(runtime, context)
         return
-    message = decode(event)
-    if message.kind == Kind.SWEEP:
-        _sweep(runtime, message.cluster, context)
-    else:
-        runtime.note_heartbeat(message.cluster, message.wake.at)
-        tell(message.cluster, {"Heartbeats": 1})
+    _sweep(runtime, decode(event).cluster, context)
 
 
 def _sweep_all(runtime: Runtime, context: LambdaContext) -> None:

@@ -2,18 +2,13 @@
 
 import functools
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import timedelta
 
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.system import environment
 from shared.runtime.wiring import Right
 from shared.settings import SweepSettings
 from shared.sweep.sweep import Sweep, SweepPolicy
-from shared.timers.heartbeats import note_forwarder
-
-# The bus gives a message up after an hour.
-_OLDEST_HEARTBEAT: Final = timedelta(hours=1)
 
 
 class Runtime:
@@ -31,16 +26,6 @@ class Runtime:
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
         return tuple(cluster_attachment.name for cluster_attachment in self._wiring.registry.all())
-
-    def note_heartbeat(self, cluster: str, at: datetime) -> None:
-        """Record a heartbeat of a cluster's forwarder; a time in the future is cut to now.
-
-        Raises:
-            NotAttachedError: If no such cluster is attached.
-        """
-        self._wiring.registry.one(cluster)
-        now = self._wiring.clock.now()
-        note_forwarder(self._wiring.ledger, cluster, max(min(at, now), now - _OLDEST_HEARTBEAT))
 
     def sweep_alone(self, cluster: str) -> None:
         """Call sweep for one cluster, without waiting for its answer."""

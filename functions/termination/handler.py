@@ -37,8 +37,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             },
         )
         return state
-    message = decode(event)
-    service = load_runtime().service(message.cluster)
+    message, runtime = decode(event), load_runtime()
+    if not runtime.admits(message):
+        return {}
+    service = runtime.service(message.cluster)
 
     def serve(node: str) -> None:
         outcome = service.begin(node)

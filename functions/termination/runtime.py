@@ -3,6 +3,7 @@
 import functools
 from datetime import timedelta
 
+from shared.messages.wake import Message
 from shared.node_lifecycle.termination import Termination
 from shared.runtime.system import environment
 from shared.runtime.wiring import Right, Wiring
@@ -16,6 +17,10 @@ class Runtime:
         self._wiring = Wiring(settings, Right.TERMINATE)
         seconds = settings.drain_deadline_seconds
         self._deadline = timedelta(seconds=seconds) if seconds else None
+
+    def admits(self, message: Message) -> bool:
+        """Return whether to serve a message, see `Wiring.admits`."""
+        return self._wiring.admits(message)
 
     def service(self, cluster: str) -> Termination:
         """Return the service of one cluster."""

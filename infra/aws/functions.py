@@ -64,6 +64,8 @@ class FunctionPlan:
         async_failures_kept: ... and whether it ends in the dead letters, for people to look at;
             not where the queue brings the same.
         right: Which role of each cluster it assumes; None when it calls no cluster.
+        finds_clusters: Whether it reads which clusters are attached; every function with a right
+            does.
         starts: State machines it starts.
         wakes: Whether it sends to the wake queue.
         woken: Whether the wake queue calls it.
@@ -90,6 +92,7 @@ class FunctionPlan:
     async_max_age_seconds: int = 3600
     async_failures_kept: bool = True
     right: Right | None = None
+    finds_clusters: bool = False
     starts: tuple[Timer, ...] = ()
     wakes: bool = False
     woken: bool = False
@@ -204,6 +207,17 @@ FUNCTIONS: Final = (
         invokes=("bind", "sweep"),
         takes_copies=True,
         leaves_copies=True,
+    ),
+    FunctionPlan(
+        name="heartbeat",
+        purpose="Writes down when each forwarder was last heard of",
+        settings=FunctionSettings,
+        # The next one comes in five minutes.
+        async_retries=0,
+        async_max_age_seconds=300,
+        finds_clusters=True,
+        # A forwarder that sends too many takes no more than this.
+        concurrency=5,
     ),
     FunctionPlan(
         name="refresh_catalog",

@@ -265,9 +265,15 @@ METRICS: Final = (
     ),
     MetricPlan(
         name="Heartbeats",
-        service="sweep",
+        service="heartbeat",
         topic=Topic.FINDINGS,
         action="forwarder silence: look at the Deployment dovetail-forwarder of that cluster",
+    ),
+    MetricPlan(
+        name="MessagesDropped",
+        service="heartbeat",
+        topic=Topic.FINDINGS,
+        action="the cluster's forwarder, or who has its role, sends too many: look at the pod",
     ),
     MetricPlan(
         name="SweepRounds",

@@ -136,24 +136,29 @@ def queue_statements(
 
 def cluster_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStatement]:
     """Allow the attached clusters to be found and their role of one kind to be assumed."""
-    if plan.right is None:
+    if plan.right is None and not plan.finds_clusters:
         return []
     path = PARAMETERS.removeprefix("/")
-    return [
+    statements = [
         iam.PolicyStatement(
             sid="FindClusters",
-            actions=["ssm:GetParameter", "ssm:GetParametersByPath"],
+            # By its name the parameter with the brakes of a cluster that is called.
+            actions=[*(["ssm:GetParameter"] if plan.right else []), "ssm:GetParametersByPath"],
             resources=[
-                stack.format_arn(service="ssm", resource="parameter", resource_name=path),
-                stack.format_arn(service="ssm", resource="parameter", resource_name=f"{path}/*"),
+                stack.format_arn(service="ssm", resource="parameter", resource_name=name)
+                for name in (path, *([f"{path}/*"] if plan.right else []))
             ],
-        ),
-        iam.PolicyStatement(
-            sid="AssumeClusterRole",
-            actions=["sts:AssumeRole"],
-            resources=[cluster_roles_pattern(stack, plan.right)],
-        ),
+        )
     ]
+    if plan.right is not None:
+        statements.append(
+            iam.PolicyStatement(
+                sid="AssumeClusterRole",
+                actions=["sts:AssumeRole"],
+                resources=[cluster_roles_pattern(stack, plan.right)],
+            )
+        )
+    return statements
 
 
 def start_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStatement]:

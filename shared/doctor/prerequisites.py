@@ -28,7 +28,7 @@ _FREE_ADDRESSES: Final = 32
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (2026-11).
 # What the functions reserve together, and the 100 that Lambda leaves to others.
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html (2026-11).
-LEAST_CONCURRENCY: Final = 476
+LEAST_CONCURRENCY: Final = 481
 _ASKED_CONCURRENCY: Final = 1000
 _DEPLOYMENTS: Final = {
     RivalKind.CLUSTER_AUTOSCALER: "cluster-autoscaler",

@@ -72,9 +72,13 @@ def tell(cluster: str, values: Mapping[str, float]) -> None:
         print_metrics(cluster, kept)
 
 
-def print_metrics(cluster: str, values: Mapping[str, float]) -> None:
-    """Print one line with metrics of one cluster, as they are given."""
-    own = EphemeralMetrics(namespace=NAMESPACE)
+def print_metrics(cluster: str, values: Mapping[str, float], *, service: str | None = None) -> None:
+    """Print one line with metrics of one cluster, as they are given.
+
+    Args:
+        service: Of the dimension, where that is not the function's.
+    """
+    own = EphemeralMetrics(namespace=NAMESPACE, service=service)
     own.add_dimension(name=CLUSTER_DIMENSION, value=cluster)
     for name, value in sorted(values.items()):
         own.add_metric(name=name, unit=UNITS.get(name, "Count"), value=value)

@@ -20,9 +20,11 @@ from shared.aws.session import Session
 from shared.kube.api import KubeApi
 from shared.kube.connection import connect_endpoint
 from shared.kube.nodes import KubeNodes
+from shared.messages.message_rate import MessageRate
+from shared.messages.wake import Message
 from shared.model.errors import AutoscalerError, UnavailableError
 from shared.ports import ClusterEndpoint, NodePorts, TimerKind
-from shared.runtime.observability import count, logger
+from shared.runtime.observability import count, logger, print_metrics
 from shared.runtime.system import SystemClock, function_name, region
 from shared.runtime.threads import Threads
 from shared.settings import (
@@ -101,6 +103,7 @@ class Wiring:
             name=function_name(),
         )
         self._connections = Connections(self._connect)
+        self._rate = MessageRate()
 
     @functools.cached_property
     def registry(self) -> ClusterRegistry:
@@ -146,6 +149,21 @@ class Wiring:
             functions=functions,
             clock=self.clock,
         )
+
+    def admits(self, message: Message) -> bool:
+        """Return whether to serve a message of a forwarder, which may send too many.
+
+        Raises:
+            NotAttachedError: If no such cluster is attached.
+        """
+        dropped = self._rate.dropped_before(message.cluster, message.kind, self.clock.now())
+        if dropped is None:
+            return False
+        self.registry.one(message.cluster)
+        if dropped:
+            # One metric for all functions that forwarders wake, and so one alarm.
+            print_metrics(message.cluster, {"MessagesDropped": dropped}, service="heartbeat")
+        return True
 
     def ports(self, cluster: str) -> NodePorts:
         """Return the ports of one cluster, connected under the role of the process's right.

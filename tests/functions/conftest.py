@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from shared.messages.wake import Message
 from shared.model.errors import NotAttachedError, UnavailableError
 from shared.ports import ClusterPorts
 from shared.provisioning.provision import Provisioning
@@ -42,6 +43,7 @@ class Runtime:
         self.heartbeats: list[tuple[str, datetime]] = []
         self.swept_alone: list[str] = []
         self.sends = True
+        self.floods = False
 
     def service(self, cluster: str) -> Any:
         return self._make(self.world(cluster).ports)
@@ -57,8 +59,11 @@ class Runtime:
     def cluster_of(self, instance_id: str) -> str | None:
         return next((n for n, w in self.worlds.items() if w.ledger.cluster_of(instance_id)), None)
 
-    def note_heartbeat(self, cluster: str, at: datetime) -> None:
-        self.world(cluster)
+    def admits(self, message: Message) -> bool:
+        self.world(message.cluster)
+        return not self.floods
+
+    def note(self, cluster: str, at: datetime) -> None:
         self.heartbeats.append((cluster, at))
 
     def deadline(self, context: Context) -> datetime:

@@ -10,7 +10,9 @@ import pytest
 from functions.bind.handler import handler as bind
 from functions.emptiness.handler import handler as emptiness
 from functions.expiration.handler import handler as expiration
+from functions.heartbeat.handler import handler as heartbeat
 from functions.interrupt.handler import handler as interrupt
+from functions.provision.handler import handler as provision
 from functions.refresh_catalog.handler import handler as refresh_catalog
 from functions.registration.handler import handler as registration
 from functions.replacement.handler import handler as replacement
@@ -141,8 +143,8 @@ def test_the_schedule_gives_each_cluster_a_sweep_of_its_own(
 
 @pytest.mark.parametrize(
     ("asked", "rounds"),
-    [({"source": "aws.events"}, 1), (event(Kind.SWEEP), 0), (event(Kind.HEARTBEAT), 0)],
-    ids=["schedule", "one cluster", "heartbeat"],
+    [({"source": "aws.events"}, 1), (event(Kind.SWEEP), 0)],
+    ids=["schedule", "one cluster"],
 )
 def test_only_the_schedule_counts_as_a_round_of_sweep(
     use: Use, capsys: pytest.CaptureFixture[str], asked: dict[str, Any], rounds: int
@@ -187,10 +189,10 @@ def test_a_cluster_without_the_definition_of_provisioners_is_no_failure_of_sweep
     assert "apply the cluster manifests" in caplog.text
 
 
-def test_sweep_writes_heartbeats_down(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+def test_heartbeats_are_written_down(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
     runtime = Runtime(lambda _: None, test=World())
-    use("sweep", runtime)
-    sweep(event(Kind.HEARTBEAT), CONTEXT)
+    use("heartbeat", runtime)
+    heartbeat(event(Kind.HEARTBEAT), CONTEXT)
     assert runtime.heartbeats == [("test", NOW)]
     assert '"Heartbeats":[1.0]' in capsys.readouterr().out.replace(" ", "")
 
@@ -201,7 +203,7 @@ def test_sweep_writes_heartbeats_down(use: Use, capsys: pytest.CaptureFixture[st
         ("bind", bind, Kind.NODE_READY),
         ("emptiness", emptiness, Kind.NODE_EMPTY),
         ("termination", termination, Kind.NODE_DELETED),
-        ("sweep", sweep, Kind.HEARTBEAT),
+        ("heartbeat", heartbeat, Kind.HEARTBEAT),
         ("sweep", sweep, Kind.SWEEP),
     ],
 )
@@ -218,6 +220,31 @@ def test_events_of_a_cluster_that_is_not_attached_are_set_aside_and_nothing_is_c
     assert handler(event(kind, "n1"), CONTEXT) is None
     ((_, reason),) = dead
     assert reason == "cluster 'test' is not attached"
+    assert runtime.heartbeats == []
+    assert '"Cluster"' not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "handler", "kind"),
+    [
+        ("bind", bind, Kind.NODE_READY),
+        ("emptiness", emptiness, Kind.NODE_EMPTY),
+        ("termination", termination, Kind.NODE_DELETED),
+        ("heartbeat", heartbeat, Kind.HEARTBEAT),
+        ("provision", provision, Kind.POD_PENDING),
+    ],
+)
+def test_a_message_beyond_the_rate_of_a_cluster_is_dropped_before_anything_is_read(
+    name: str,
+    handler: Callable[..., Any],
+    kind: Kind,
+    use: Use,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runtime = Runtime(failing(AssertionError("nothing is read")), test=World())
+    runtime.floods = True
+    use(name, runtime)
+    handler(event(kind, "n1"), CONTEXT)
     assert runtime.heartbeats == []
     assert '"Cluster"' not in capsys.readouterr().out
 

@@ -1,5 +1,6 @@
 """What runtimes do themselves: the cluster a message is accepted for, and dead letters."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,14 +10,18 @@ from typing import Any, cast
 import pytest
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.heartbeat import runtime as heartbeat_runtime
 from functions.provision import runtime as provision_runtime
 from functions.sweep import runtime as sweep_runtime
+from shared.messages.wake import Kind, Message, wake
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.errors import NotAttachedError
 from shared.ports import ClusterPorts
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
-from shared.settings import ProvisionSettings, SweepSettings
+from shared.runtime import wiring as wiring_module
+from shared.runtime.wiring import Right
+from shared.settings import FunctionSettings, ProvisionSettings, SweepSettings
 from shared.timers.heartbeats import forwarder_seen
 from shared.timers.timers import start_registration
 from tests.builders import NOT_READY, NOW, node, pod, provisioner
@@ -28,11 +33,14 @@ from tests.unit.sweep.settled import machine
 from tests.unit.worlds import World
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:x"
-SETTINGS = {
+SENT = {
     "table": "ledger",
     "bucket": "archive",
     "queue_url": "https://sqs/wakes",
     "dead_letter_url": "https://sqs/dead",
+}
+SETTINGS = {
+    **SENT,
     "bind_function": "bind",
     "provision_function": "provision",
     **{
@@ -80,6 +88,7 @@ def wiring(monkeypatch: pytest.MonkeyPatch) -> Wiring:
     made = Wiring()
     for module in (provision_runtime, sweep_runtime):
         monkeypatch.setattr(module, "ProvisioningWiring", lambda *_: made)
+    monkeypatch.setattr(heartbeat_runtime, "Wiring", lambda *_: made)
     return made
 
 
@@ -105,14 +114,40 @@ def provision() -> provision_runtime.Runtime:
 )
 def test_a_heartbeat_is_never_later_than_now(wiring: Wiring, at: datetime, noted: datetime) -> None:
     assert wiring.clock.now() == NOW
-    sweep().note_heartbeat("test", at)
+    heartbeat_runtime.Runtime(FunctionSettings.model_validate(SENT)).note("test", at)
     assert forwarder_seen(wiring.ledger, "test") == noted
 
 
-def test_a_heartbeat_of_a_cluster_that_is_not_attached_leaves_nothing(wiring: Wiring) -> None:
+def said(cluster: str) -> Message:
+    return wake(Kind.HEARTBEAT, cluster, NOW)
+
+
+def test_a_heartbeat_of_a_cluster_that_is_not_attached_leaves_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    process = process_of_one_cluster()
     with pytest.raises(NotAttachedError):
-        sweep().note_heartbeat("forged", NOW)
-    assert forwarder_seen(wiring.ledger, "forged") is None
+        process.admits(said("forged"))
+    assert capsys.readouterr().out == ""
+
+
+def test_what_was_dropped_of_a_cluster_is_counted_with_the_next_message_that_is_served(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    process = process_of_one_cluster()
+    assert [process.admits(said("test")) for _ in range(5)] == [True, True, True, False, False]
+    assert capsys.readouterr().out == ""
+    process.clock.advance(timedelta(seconds=10))
+    assert process.admits(said("test"))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert (json.loads(line)["Cluster"], json.loads(line)["MessagesDropped"]) == ("test", [2])
+
+
+def process_of_one_cluster() -> Any:
+    """Return the wiring of a process that knows one attached cluster."""
+    made: Any = wiring_module.Wiring(FunctionSettings.model_validate(SENT), Right.INSIDE)
+    made.registry, made.clock = Registry(), FakeClock()
+    return made
 
 
 def test_sweep_and_provision_are_called_for_single_clusters(wiring: Wiring) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from functions.bind.handler import handler as bind
 from functions.emptiness.handler import handler as emptiness
+from functions.heartbeat.handler import handler as heartbeat
 from functions.interrupt.handler import handler as interrupt
 from functions.provision.handler import handler as provision
 from functions.sweep.handler import handler as sweep
@@ -93,7 +94,12 @@ FUNCTIONS: Final = {
     "sweep": Function(
         handler=sweep,
         runtime=runtime_of(lambda ports: Sweep(ports, SweepPolicy())),
-        events=(said(Kind.HEARTBEAT), said(Kind.SWEEP)),
+        events=(said(Kind.SWEEP),),
+    ),
+    "heartbeat": Function(
+        handler=heartbeat,
+        runtime=runtime_of(lambda _: None),
+        events=(said(Kind.HEARTBEAT),),
     ),
     "interrupt": Function(
         handler=interrupt,

@@ -177,7 +177,7 @@ class Alarms(Construct):
     def watch_sweep(self) -> None:
         """Add an alarm for a sweep that does not run: it acts on everything that events missed.
 
-        Heartbeats also invoke the function, so its invocations do not show it.
+        Each cluster's sweep also invokes the function, so its invocations do not show it.
         """
         self._alarms.add_when_silent(
             "SweepMissing",

@@ -31,6 +31,15 @@ class ClusterAlarms(Construct):
             periods=3,
         )
         self._watch(
+            "ForwarderFloods",
+            "its forwarder sends more messages than functions serve",
+            name="MessagesDropped",
+            page="forwarder-floods",
+            threshold=100,
+            periods=3,
+            datapoints_to_alarm=2,
+        )
+        self._watch(
             "ClusterUnreadable",
             "sweep cannot read the cluster",
             name="SweepFailures",

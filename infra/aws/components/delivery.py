@@ -42,7 +42,7 @@ class Delivery(Construct):
         self._to_function("NodeDeleted", "termination", _ours("node-deleted"), bus=self.bus)
         self._to_function(
             "Heartbeat",
-            "sweep",
+            "heartbeat",
             _ours("heartbeat"),
             bus=self.bus,
             rule_name=HEARTBEAT_RULE,

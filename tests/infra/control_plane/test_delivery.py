@@ -45,7 +45,7 @@ def test_every_message_is_delivered_as_the_design_says(control_plane: Template) 
         ("node-empty", "Emptiness"),
         ("node-ready", "Bind"),
         ("node-deleted", "Termination"),
-        ("heartbeat", "Sweep"),
+        ("heartbeat", "Heartbeat"),
     }
     sent_by_functions = {Kind.LOOK, Kind.RESUME, Kind.SWEEP}
     assert {kind for kind, _ in _routes(control_plane)} == set(Kind) - sent_by_functions

@@ -53,10 +53,13 @@ INVOKES: Final[Mapping[str, Sequence[str]]] = {
     "registration": ("bind",),
     "sweep": ("bind", "sweep"),
 }
+# Those that act in no cluster.
+ALONE: Final = ("heartbeat", "refresh_catalog")
 # Invoked asynchronously: Lambda sends failed events to the dead-letter queue.
 ASYNCHRONOUS: Final = (
     "bind",
     "emptiness",
+    "heartbeat",
     "interrupt",
     "refresh_catalog",
     "sweep",
@@ -105,7 +108,7 @@ def tagged_for(cluster: str) -> dict[str, str]:
 def asked_by_functions(control_plane: Template, clusters: Sequence[str]) -> Iterator[Ask]:
     """Yield what the functions ask under their own roles, and what calls them."""
     arns = _Arns(control_plane)
-    for function in (*RIGHTS, "refresh_catalog"):
+    for function in (*RIGHTS, *ALONE):
         role = role_of(function)
         log = arns.of("AWS::Logs::LogGroup", _camel(function))
         yield _ask(role, "logs:CreateLogStream", log)
@@ -115,24 +118,30 @@ def asked_by_functions(control_plane: Template, clusters: Sequence[str]) -> Iter
             yield _ask(role, "sqs:GetQueueAttributes", arns.dead_letters)
             yield _ask(role, "sqs:GetQueueUrl", arns.dead_letters)
         if function != "refresh_catalog":
+            yield from _of_the_ledger(function, arns)
+        if function in RIGHTS:
             yield from _of_any_cluster(function, arns, clusters)
     yield from _of_provision(arns)
     yield from _of_copies(role_of("sweep"), arns, "s3:GetObject", "s3:PutObject")
     yield from _of_refresh_catalog(arns)
-    for function in (*RIGHTS, "refresh_catalog"):
+    for function in (*RIGHTS, *ALONE):
         yield _ask("lambda.amazonaws.com", "sts:AssumeRole", role_of(function))
 
 
-def _of_any_cluster(function: str, arns: "_Arns", clusters: Sequence[str]) -> Iterator[Ask]:
+def _of_the_ledger(function: str, arns: "_Arns") -> Iterator[Ask]:
     role = role_of(function)
-    right = RIGHTS[function]
     parameters = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/dovetail/clusters"
     for action in _ROWS:
         yield _ask(role, f"dynamodb:{action}", arns.table)
     yield _ask(role, "ssm:GetParametersByPath", parameters)
+
+
+def _of_any_cluster(function: str, arns: "_Arns", clusters: Sequence[str]) -> Iterator[Ask]:
+    role = role_of(function)
     for cluster in clusters:
-        yield _ask(role, "ssm:GetParameter", f"{parameters}/{cluster}")
-        yield _ask(role, "sts:AssumeRole", cluster_role(cluster, right))
+        parameter = f"parameter/dovetail/clusters/{cluster}"
+        yield _ask(role, "ssm:GetParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:{parameter}")
+        yield _ask(role, "sts:AssumeRole", cluster_role(cluster, RIGHTS[function]))
     for machine in STARTS[function]:
         arn = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:Dovetail{machine}"
         yield _ask(role, "states:StartExecution", arn)
@@ -186,7 +195,7 @@ def asked_by_services(control_plane: Template) -> Iterator[Ask]:
         "NodeEmpty": "emptiness",
         "NodeReady": "bind",
         "NodeDeleted": "termination",
-        "Heartbeat": "sweep",
+        "Heartbeat": "heartbeat",
         "SpotInterruption": "interrupt",
         "ReservationInterruption": "interrupt",
         "Rebalance": "interrupt",

@@ -41,6 +41,11 @@ UNSEEN: Final[Mapping[tuple[str, str], str]] = {
     ("expiration", "dynamodb:ConditionCheckItem"): _LEDGER,
     ("expiration", "dynamodb:GetItem"): _LEDGER,
     ("expiration", "states:StartExecution"): "unused nodes go to termination, long waits go on",
+    ("heartbeat", "dynamodb:ConditionCheckItem"): _LEDGER,
+    ("heartbeat", "dynamodb:DeleteItem"): _LEDGER,
+    ("heartbeat", "dynamodb:GetItem"): _LEDGER,
+    ("heartbeat", "dynamodb:Query"): _LEDGER,
+    ("heartbeat", "sqs:SendMessage"): _ASIDE,
     ("inside", "ec2:DescribeInstances"): "registration, of a machine that has not joined",
     ("interrupt", "dynamodb:ConditionCheckItem"): _LEDGER,
     ("interrupt", "dynamodb:DeleteItem"): "a machine that ends before it is a node",
@@ -97,7 +102,7 @@ def _whose(grant: Grant) -> str:
     for right in ("inside", "launch", "terminate"):
         if grant.principal == asked.cluster_role("demo", right):
             return right
-    for function in (*asked.RIGHTS, "refresh_catalog"):
+    for function in (*asked.RIGHTS, *asked.ALONE):
         if grant.principal == asked.role_of(function):
             return function
     return ""

@@ -29,6 +29,7 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "registration": Limits(60, 2),
     "replacement": Limits(60, 2),
     "termination": Limits(60, 2),
+    "heartbeat": Limits(60, 0),
     "interrupt": Limits(60, 2),
     "sweep": Limits(60, 0),
 }
@@ -41,7 +42,7 @@ _TARGETS: Final[Mapping[str, str]] = {
     Kind.NODE_EMPTY: "emptiness",
     Kind.NODE_READY: "bind",
     Kind.NODE_DELETED: "termination",
-    Kind.HEARTBEAT: "sweep",
+    Kind.HEARTBEAT: "heartbeat",
 }
 _ON_THE_WAY: Final = (
     (Action.LOST, 0.015),

@@ -30,7 +30,7 @@ from tests.simulation.schedule.recorder import Recorder
 from tests.simulation.schedule.seeded_random import between, whole
 
 _SETTINGS: Final[Mapping[str, type[FunctionSettings]]] = {
-    plan.name: plan.settings for plan in FUNCTIONS if plan.right is not None
+    plan.name: plan.settings for plan in FUNCTIONS if plan.uses_ledger
 }
 _RUNTIMES: Final = {
     name: importlib.import_module(f"functions.{name}.runtime") for name in _SETTINGS

@@ -83,8 +83,7 @@ def _in_cluster() -> dict[str, frozenset[tuple[str, str]]]:
 
 def _allowed(plan: FunctionPlan) -> Iterator[tuple[str, str]]:
     """Yield the calls of a function that its plan and its role allow: port and method."""
-    assert plan.right is not None
-    group = _GROUPS[f"dovetail-{plan.right.value}"]
+    group = frozenset() if plan.right is None else _GROUPS[f"dovetail-{plan.right.value}"]
     for method, asked in _IN_CLUSTER.items():
         if asked in group:
             yield "cluster", method
@@ -98,7 +97,7 @@ def _allowed(plan: FunctionPlan) -> Iterator[tuple[str, str]]:
 
 
 _GROUPS: Final = _in_cluster()
-_PLANS: Final = {plan.name: plan for plan in FUNCTIONS if plan.right is not None}
+_PLANS: Final = {plan.name: plan for plan in FUNCTIONS if plan.uses_ledger}
 _ALLOWED: Final = {name: frozenset(_allowed(plan)) for name, plan in _PLANS.items()}
 _STARTED: Final = {
     name: frozenset(timer.value for timer in plan.starts) for name, plan in _PLANS.items()

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from shared.messages.message_rate import MessageRate
+from shared.messages.wake import Message
 from shared.model.brakes import Brakes
 from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
 from shared.model.errors import NotFoundError
@@ -74,6 +76,7 @@ class Wiring:
 
     def __init__(self, world: "World") -> None:
         self._brakes = world.brakes
+        self._rate = MessageRate()
         self.clock = ProcessClock(world.kernel)
         names = [cluster.name for cluster in world.scene.clusters]
         self.registry = Registry(names, lambda name: self.ports(name).brakes)
@@ -94,6 +97,10 @@ class Wiring:
             )
             for cluster in world.scene.clusters
         }
+
+    def admits(self, message: Message) -> bool:
+        now = self.clock.now()
+        return self._rate.dropped_before(message.cluster, message.kind, now) is not None
 
     def ports(self, cluster: str) -> ClusterPorts:
         if cluster not in self._ports:

@@ -178,7 +178,7 @@ def test_account_in_which_few_functions_may_run_at_once_is_reported() -> None:
     assert (found.kind, found.subject) == ("quota", "Lambda concurrency")
     assert found.text.startswith("10 functions may run at once")
     assert found.command.endswith("--quota-code L-B99A9384 --desired-value 1000")
-    assert look(FakeAccount(concurrency=476)) == ()
+    assert look(FakeAccount(concurrency=481)) == ()
 
 
 def test_untrusted_certificate_is_reported_with_the_command_that_shows_its_authority() -> None:
