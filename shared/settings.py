@@ -251,6 +251,8 @@ class ClusterAttachment(BaseModel):
         node_profiles: Instance profile by the role it carries, of roles that its nodes may have; an
             attachment of a former release has that of the same name as its role alone.
         launch_resources: ARNs its launches may use though they carry no tag of the cluster.
+        own_images: Which images of the account its launches may use: `tagged` for the cluster, or
+            `all`.
         metadata_tokens: Whether its machines must ask the metadata service with a token; an
             attachment of a former release leaves it and the hop limit to the Provisioners.
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
@@ -272,6 +274,7 @@ class ClusterAttachment(BaseModel):
     instance_profile: str = Field(min_length=1)
     node_profiles: Mapping[str, str] = Field(default_factory=dict)
     launch_resources: tuple[str, ...] = ()
+    own_images: Literal["tagged", "all"] = "tagged"
     metadata_tokens: Literal["required", "optional"] = "optional"
     metadata_hop_limit: int = Field(default=64, ge=1, le=64)
     preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"

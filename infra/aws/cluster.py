@@ -96,6 +96,7 @@ class Cluster(Stack):
             "instance_profile": nodes.profile_name,
             "node_profiles": {nodes.role_name: nodes.profile_name, **self._profiles(own_roles)},
             "launch_resources": [arn for name, arn in config.launch_resources if name == cluster],
+            "own_images": config.own_images,
             "metadata_tokens": config.metadata_tokens,
             "metadata_hop_limit": config.metadata_hop_limit,
             "preference_policy": config.preference_policy,

@@ -5,8 +5,9 @@ tags can be used or ended. EC2 asks for the tags on every resource a call makes.
 
 A launch uses subnets, security groups, snapshots, key pairs, network interfaces, placement groups
 and capacity reservations only if they carry a tag of the cluster (`kubernetes.io/cluster/<name>`
-with any value, or `karpenter.sh/discovery=<name>`) or are listed. The reference below has the
-condition key `aws:ResourceTag` for each of these types, `ec2:Owner` for snapshots, and
+with any value, or `karpenter.sh/discovery=<name>`) or are listed; of the account's own images those
+with such a tag, or all. The reference below has the condition key `aws:ResourceTag` for each of
+these types and for images, `ec2:Owner` for images and snapshots, and
 `ec2:MetadataHttpTokens` and `ec2:MetadataHttpPutResponseHopLimit` for instances of RunInstances.
 Snapshots have no account in their ARN. New network interfaces and volumes have request tags.
 
@@ -96,8 +97,9 @@ def launch_statements(
             sid="LaunchFromTrustedImages",
             actions=["ec2:RunInstances"],
             resources=images,
-            conditions={"StringEquals": {"ec2:Owner": [*_trusted(config), Aws.ACCOUNT_ID]}},
+            conditions={"StringEquals": {"ec2:Owner": _trusted(config)}},
         ),
+        *_own_image_statements(cluster, images, config),
         *_use_statements(stack, cluster, config),
         iam.PolicyStatement(
             sid="MakeTemplates",
@@ -151,6 +153,32 @@ def launch_statements(
         ),
         _find_endpoint(stack, cluster),
         *_key_statements(config.kms_keys),
+    ]
+
+
+def _own_image_statements(
+    cluster: str, images: Sequence[str], config: Config
+) -> list[iam.PolicyStatement]:
+    """Return which of the account's own images may be launched: one is the disks of a machine.
+
+    AWS Backup keeps instances as images. Each condition has the owner: anybody may tag their own.
+    """
+    own = {"ec2:Owner": Aws.ACCOUNT_ID}
+    if config.own_images == "all":
+        conditions = {"LaunchFromOwnImages": {"StringEquals": own}}
+    else:
+        tag = f"aws:ResourceTag/kubernetes.io/cluster/{cluster}"
+        conditions = {
+            "LaunchFromTaggedImages": {"StringEquals": own, "StringLike": {tag: "*"}},
+            "LaunchFromDiscoveredImages": {
+                "StringEquals": {**own, f"aws:ResourceTag/{DISCOVERY_TAG}": cluster}
+            },
+        }
+    return [
+        iam.PolicyStatement(
+            sid=sid, actions=["ec2:RunInstances"], resources=list(images), conditions=condition
+        )
+        for sid, condition in conditions.items()
     ]
 
 

@@ -99,6 +99,7 @@ class Config:
         forwarder_image: The forwarder's image, where one exists; empty to build it with Docker.
         alarm_topic: ARN of the SNS topic alarms are sent to; empty for none.
         image_owners: Accounts, besides Amazon and this one, whose AMIs may be launched.
+        own_images: Which AMIs of this account may be: `tagged` for the cluster, or `all`.
         launch_resources: (cluster, ARN) of subnets, security groups, snapshots and so on that the
             cluster's launches may use though they carry no tag of the cluster, sorted.
         image_parameters: (cluster, ARN) of SSM parameters of the user's own that its EC2NodeClasses
@@ -132,6 +133,7 @@ class Config:
     forwarder_image: str = ""
     alarm_topic: str = ""
     image_owners: tuple[str, ...] = ()
+    own_images: Literal["tagged", "all"] = "tagged"
     launch_resources: tuple[tuple[str, str], ...] = ()
     image_parameters: tuple[tuple[str, str], ...] = ()
     metadata_tokens: Literal["required", "optional"] = "required"
@@ -192,6 +194,7 @@ def read_config(get: Callable[[str], Any]) -> Config:
         ),
         alarm_topic=_matching(get("alarm_topic"), _TOPIC, "alarm_topic", "the ARN of an SNS topic"),
         image_owners=_owners(get("image_owners")),
+        own_images=_choice(get, "own_images", "tagged", "all"),
         launch_resources=_by_cluster(
             get, "launch_resources", clusters, _LAUNCH_RESOURCE.match, *_LAUNCH_RESOURCES
         ),

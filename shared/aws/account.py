@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from shared.aws.ec2.parsing import term_filters
+from shared.aws.ec2.parsing import image_request, term_filters
 from shared.aws.errors import translated
 from shared.aws.linked_roles import missing_linked_roles
 from shared.aws.session import Session
@@ -19,6 +19,8 @@ _QUOTAS: Final = {"on-demand": "L-1216C47A", "spot": "L-34B43A08"}
 # How EC2 calls id and ARN of a subnet and of a security group.
 _SUBNET: Final = ("SubnetId", "SubnetArn")
 _GROUP: Final = ("GroupId", "SecurityGroupArn")
+# EC2 gives no ARN of an image; none is listed by it.
+_IMAGE: Final = ("ImageId", "")
 _AGENT: Final = "eks-pod-identity-agent"
 _STANDARD: Final = frozenset("acdhimrtz")
 # Families whose first letter is standard and whose quota is another.
@@ -55,6 +57,7 @@ class AwsAccount:
             inside_role=found.inside_role,
             node_role=roles[0]["Arn"] if roles else "",
             launch_resources=found.launch_resources,
+            uses_own_images=found.own_images == "all",
             metadata_hop_limit=found.metadata_hop_limit,
             max_price_per_hour=found.brakes.max_price_per_hour,
         )
@@ -113,7 +116,10 @@ class AwsAccount:
         return int(answer["AccountLimit"]["ConcurrentExecutions"])
 
     def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:
-        """Return the subnets and security groups a template's selectors find, sorted by id."""
+        """Return what a template's selectors find, sorted by id.
+
+        Of images those of the account by ids, names and tags; a parameter is not read.
+        """
         found = []
         for selector, operation, key, of_id, row_id, arn in (
             (template.subnet_selector, "describe_subnets", "Subnets", "subnet-id", *_SUBNET),
@@ -128,6 +134,11 @@ class AwsAccount:
             for term in selector:
                 rows = self._pages(operation, key, Filters=term_filters(term, of_id))
                 found += [_selected(row, row_id, arn) for row in rows]
+        for term in template.ami_selector:
+            if not term.parameters:
+                request = {**image_request(term), "Owners": ["self"]}
+                rows = self._pages("describe_images", "Images", **request)
+                found += [_selected(row, *_IMAGE) for row in rows]
         once = {entry.name: entry for entry in found}
         return tuple(once[name] for name in sorted(once))
 

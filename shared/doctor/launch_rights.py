@@ -13,6 +13,7 @@ from shared.snapshot.deployment import deploy_command
 CNI_POLICY: Final = "AmazonEKS_CNI_Policy"
 _PLUGIN: Final = ("kube-system", "aws-node")
 _DISCOVERY: Final = "karpenter.sh/discovery"
+_IMAGE: Final = "ami-"
 # What a policy of the node role lets its holder do, beyond this one node.
 # Source: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 # (2026-11).
@@ -31,11 +32,14 @@ def unusable(
     account: Account,
     attachment: Attachment | None,
 ) -> Iterator[Finding]:
-    """Yield each subnet and group that a selector finds and that launches may not use."""
+    """Yield each subnet, group and own image that a selector finds and launches may not use."""
     listed = attachment.launch_resources if attachment else ()
+    every_image = attachment is not None and attachment.uses_own_images
     found: dict[str, tuple[Selected, list[str]]] = {}
     for provisioner in provisioners:
         for selected in account.selected(_selecting(cluster, provisioner.template)):
+            if every_image and selected.name.startswith(_IMAGE):
+                continue
             if not _is_usable(cluster, selected, listed):
                 found.setdefault(selected.name, (selected, []))[1].append(provisioner.name)
     for name, (_, owners) in sorted(found.items()):

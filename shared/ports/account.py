@@ -46,6 +46,7 @@ class Attachment:
     Attributes:
         inside_role: Empty in an attachment of a former release.
         launch_resources: ARNs that launches may use without a tag of the cluster.
+        uses_own_images: Whether they may use every image of the account.
         metadata_hop_limit: Most network hops of an answer of the metadata service.
         max_price_per_hour: Its ceiling in dollars, None for none.
     """
@@ -55,13 +56,14 @@ class Attachment:
     node_role: str
     inside_role: str = ""
     launch_resources: tuple[str, ...] = ()
+    uses_own_images: bool = False
     metadata_hop_limit: int = 2
     max_price_per_hour: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selected:
-    """A subnet or security group that a selector finds.
+    """A subnet, a security group, or an image of the account, that a selector finds.
 
     Attributes:
         name: Its id.

@@ -87,7 +87,11 @@ class FakeAccount:
 
     def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:
         """Return what selectors name by id."""
-        named = (template.subnet_selector, template.security_group_selector)
+        named = (
+            template.subnet_selector,
+            template.security_group_selector,
+            template.ami_selector,
+        )
         ids = [part for selector in named for term in selector for part in term.ids]
         return tuple(self.found[value] for value in sorted(self._answer(ids)))
 

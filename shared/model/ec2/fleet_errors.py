@@ -19,6 +19,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html (202
 both codes in one answer: https://github.com/aws/karpenter-provider-aws/issues/3051 (2022-12).
 """
 
+import re
 from collections.abc import Collection
 from enum import StrEnum
 from typing import Final
@@ -89,10 +90,19 @@ _ENDED_BY_OTHERS: Final = frozenset(
 )
 _SPOT_ENDED: Final = frozenset({"Server.SpotInstanceShutdown", "Server.SpotInstanceTermination"})
 
+# What a launch uses, where EC2 says that the role may not use it.
+# Source: https://repost.aws/knowledge-center/ec2-not-auth-launch (2026-11).
+_UNAUTHORIZED: Final = "UnauthorizedOperation"
+_USED: Final = re.compile(
+    r"on resource: arn:[^:\s]+:ec2:[^:\s]*:\d*:(capacity-reservation|image|key-pair|"
+    r"placement-group|security-group|snapshot|subnet)/([\w-]+)",
+    re.ASCII,
+)
+
 # What to do about a refusal, by the beginning of its code; the first that fits counts.
 _REMEDIES: Final = (
     (
-        "UnauthorizedOperation",
+        _UNAUTHORIZED,
         "read what is denied with `aws sts decode-authorization-message`, and allow it",
     ),
     (
@@ -204,4 +214,14 @@ def described(error: FleetError) -> str:
     """
     text = error.message.removeprefix(f"{error.code}: ").strip().rstrip(".")
     said = f"{error.code}: {text}" if text else error.code
-    return f"{said}; {remedy_of(error.code)}"
+    return f"{said}; {_without_tag(error) or remedy_of(error.code)}"
+
+
+def _without_tag(error: FleetError) -> str:
+    """Return what to do about a resource that the launch role may not use; empty for none."""
+    found = _USED.search(error.message) if error.code == _UNAUTHORIZED else None
+    if found is None:
+        return ""
+    kind, name = found.groups()
+    all_images = ", or deploy with own_images=all" if kind == "image" else ""
+    return f"give {name} the tag karpenter.sh/discovery with the cluster's name{all_images}"

@@ -89,6 +89,7 @@ def test_every_choice_is_read() -> None:
         log_retention_days="7",
         alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
         image_owners="210987654321",
+        own_images="all",
         launch_resources=f"prod:{SNAPSHOT},prod:{KEY_PAIR}",
         image_parameters=f"prod:{PARAMETER}",
         metadata_tokens="optional",
@@ -116,6 +117,7 @@ def test_every_choice_is_read() -> None:
         log_retention_days=7,
         alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
         image_owners=("210987654321",),
+        own_images="all",
         launch_resources=(("prod", KEY_PAIR), ("prod", SNAPSHOT)),
         image_parameters=(("prod", PARAMETER),),
         metadata_tokens="optional",
@@ -146,6 +148,7 @@ def test_every_choice_is_read() -> None:
         ({"batch_window": "1.5"}, "batch_window: '1.5': give whole seconds"),
         ({"log_retention_days": 31}, "log_retention_days: 31: give one of 1, 3, 5"),
         ({"alarm_topic": "ring"}, "alarm_topic: 'ring': give the ARN of an SNS topic"),
+        ({"own_images": "none"}, "own_images: 'none': give tagged or all"),
         ({"image_owners": "me"}, "image_owners: 'me': give 12-digit account numbers"),
         ({"launch_resources": f"prod:{SNAPSHOT}"}, "launch_resources: 'prod:arn:aws:ec2:eu-we"),
         (

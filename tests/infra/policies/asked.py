@@ -232,14 +232,15 @@ def asked_to_launch(cluster: str) -> Iterator[Ask]:
     yield _ask(role, "ec2:CreateFleet", f"{_EC2}instance/*", made)
     yield _ask(role, "ec2:RunInstances", f"{_EC2}instance/*", launched_with(cluster))
     snapshot = f"arn:aws:ec2:{REGION}::snapshot/snap-0a"
+    own = (
+        {f"aws:ResourceTag/kubernetes.io/cluster/{cluster}": "shared"},
+        {"aws:ResourceTag/karpenter.sh/discovery": cluster},
+    )
     for action in ("ec2:CreateFleet", "ec2:RunInstances"):
         yield _ask(role, action, f"{_EC2}launch-template/lt-0a", owned)
         for made_too in ("network-interface", "volume"):
             yield _ask(role, action, f"{_EC2}{made_too}/*", made)
-        for tag in (
-            {f"aws:ResourceTag/kubernetes.io/cluster/{cluster}": "shared"},
-            {"aws:ResourceTag/karpenter.sh/discovery": cluster},
-        ):
+        for tag in own:
             for used in (
                 "capacity-reservation/cr-0a",
                 "key-pair/operators",
@@ -254,8 +255,9 @@ def asked_to_launch(cluster: str) -> Iterator[Ask]:
         yield _ask(role, action, f"{_EC2}spot-instances-request/*")
     image = f"arn:aws:ec2:{REGION}::image/ami-0a"
     yield _ask(role, "ec2:CreateFleet", image)
-    for owner in ("amazon", ACCOUNT):
-        yield _ask(role, "ec2:RunInstances", image, {"ec2:Owner": owner})
+    yield _ask(role, "ec2:RunInstances", image, {"ec2:Owner": "amazon"})
+    for tag in own:
+        yield _ask(role, "ec2:RunInstances", image, {"ec2:Owner": ACCOUNT, **tag})
     yield _ask(role, "ec2:CreateFleet", f"{_EC2}fleet/*", made)
     for kind in ("fleet", "instance", "network-interface", "spot-instances-request", "volume"):
         for call in ("CreateFleet", "RunInstances"):

@@ -49,6 +49,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Grants:
         launch_resources=f"prod:{LISTED}",
         image_parameters=f"prod:{PARAMETER}",
         image_owners="999999999999",
+        own_images="all",
         metadata_tokens="optional",
         metadata_hop_limit="1",
     )
@@ -119,6 +120,28 @@ def test_snapshots_of_trusted_owners_are_used_without_a_tag_and_own_ones_are_not
         assert chosen.allows(ask(action, snapshot, {"ec2:Owner": owner}))
     for stranger in (asked.ACCOUNT, "888888888888", "aws-marketplace"):
         assert not chosen.allows(ask(action, snapshot, {"ec2:Owner": stranger}))
+
+
+IMAGE = f"arn:aws:ec2:{asked.REGION}::image/ami-0backup"
+
+
+@pytest.mark.parametrize("tags", [*OWN, *FOREIGN], ids=str)
+def test_an_image_of_the_account_is_launched_if_it_carries_a_tag_of_the_cluster(
+    usual: Grants, tags: Mapping[str, str]
+) -> None:
+    context = {"ec2:Owner": asked.ACCOUNT, **tags}
+    assert usual.allows(ask("ec2:RunInstances", IMAGE, context)) == (tags in OWN)
+    # Anybody may give such a tag to an image of their own and share it.
+    shared = {**context, "ec2:Owner": "888888888888"}
+    assert not usual.allows(ask("ec2:RunInstances", IMAGE, shared))
+
+
+def test_every_image_of_the_account_may_be_a_choice_and_trusted_owners_need_no_tag(
+    chosen: Grants,
+) -> None:
+    for owner in ("amazon", "999999999999", asked.ACCOUNT):
+        assert chosen.allows(ask("ec2:RunInstances", IMAGE, {"ec2:Owner": owner}))
+    assert not chosen.allows(ask("ec2:RunInstances", IMAGE, {"ec2:Owner": "888888888888"}))
 
 
 @pytest.mark.parametrize("kind", ["network-interface", "volume"])

@@ -252,10 +252,12 @@ FOUND = {
     UNTAGGED: {"Name": "payments"},
     "subnet-0other": {"karpenter.sh/discovery": "prod", "kubernetes.io/cluster/prod": "owned"},
     "sg-0a": {},
+    "ami-0own": {"karpenter.sh/discovery": "demo"},
+    "ami-0b": {},
 }
 
 
-def test_each_forbidden_subnet_and_group_is_reported_with_the_tag_to_add() -> None:
+def test_each_forbidden_subnet_group_and_image_is_reported_with_the_tag_to_add() -> None:
     listed = dataclasses.replace(ATTACHMENT, launch_resources=("arn:subnet-0listed",))
     account = FakeAccount(
         attached=listed,
@@ -267,6 +269,7 @@ def test_each_forbidden_subnet_and_group_is_reported_with_the_tag_to_add() -> No
     template = NodeTemplate(
         subnet_selector=selector_of({"aws-ids": subnets}),
         security_group_selector=selector_of({"aws-ids": "sg-0a"}),
+        ami_selector=selector_of({"aws-ids": "ami-0b,ami-0own"}),
     )
     inside = FakeSurroundings(
         declared=(provisioner("one", template=template), provisioner("two", template=template))
@@ -275,11 +278,14 @@ def test_each_forbidden_subnet_and_group_is_reported_with_the_tag_to_add() -> No
     told = look(account, inside)
 
     assert {finding.kind for finding in told} == {"launch-right"}
-    assert [finding.subject for finding in told] == ["sg-0a", "subnet-0other", UNTAGGED]
+    assert [finding.subject for finding in told] == ["ami-0b", "sg-0a", "subnet-0other", UNTAGGED]
     assert "selected by Provisioner one, two" in told[0].text
-    assert told[2].command == (
+    assert told[3].command == (
         f"aws ec2 create-tags --resources {UNTAGGED} --tags Key=karpenter.sh/discovery,Value=demo"
     )
+    every = dataclasses.replace(listed, uses_own_images=True)
+    left = look(dataclasses.replace(account, attached=every), inside)
+    assert [finding.subject for finding in left] == ["sg-0a", "subnet-0other", UNTAGGED]
     assert {
         finding.subject for finding in look(dataclasses.replace(account, attached=None), inside)
     } >= {

@@ -98,3 +98,25 @@ def test_a_refusal_says_code_text_and_what_to_do() -> None:
     died = error("Client.InternalError", "Client.InternalError: Client error on launch")
     assert described(died).startswith("Client.InternalError: Client error on launch; mostly an")
     assert described(error("Blocked")) == "Blocked; the account is blocked: ask AWS Support"
+
+
+TAG = "the tag karpenter.sh/discovery with the cluster's name"
+
+
+@pytest.mark.parametrize(
+    ("resource", "remedy"),
+    [
+        (":image/ami-0a", f"give ami-0a {TAG}, or deploy with own_images=all"),
+        ("123456789012:subnet/subnet-0a", f"give subnet-0a {TAG}"),
+        ("123456789012:instance/*", "read what is denied with"),
+    ],
+)
+def test_what_a_launch_may_not_use_is_named_with_the_tag_to_add(resource: str, remedy: str) -> None:
+    text = (
+        "You are not authorized to perform this operation. User: arn:aws:sts::123456789012:assumed-"
+        "role/Dovetail-prod-us-east-1-launch/a is not authorized to perform: ec2:RunInstances on "
+        f"resource: arn:aws:ec2:us-east-1:{resource} because no identity-based policy allows the "
+        "ec2:RunInstances action. Encoded authorization failure message: abc"
+    )
+    told = described(error("UnauthorizedOperation", text))
+    assert told.partition("; ")[2].startswith(remedy)
