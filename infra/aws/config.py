@@ -28,7 +28,14 @@ _IMAGE_PARAMETER: Final = re.compile(
     r"^arn:[^:]+:ssm:[a-z0-9-]+:\d{12}:parameter/[\w.-]+(/[\w.-]+)*$", re.ASCII
 )
 
-_OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
+# Why nothing can be bought in the Regions of a partition, by how their names begin.
+_OTHER_PARTITIONS: Final = {
+    "cn-": "its price list is in yuan",
+    "eusc-": "its price list is in euros",
+    "us-gov-": "it has no price list, and the one of `aws` takes no credentials of its accounts",
+    "us-iso": "its price list was never tried",
+    "eu-isoe-": "its price list was never tried",
+}
 
 # Dollars with cents, as far as shared.settings.ClusterBrakes takes them.
 _DOLLARS: Final = re.compile(r"^\d{1,6}(\.\d{1,2})?$", re.ASCII)
@@ -156,19 +163,21 @@ class Config:
 def require_partition(region: str) -> None:
     """Refuse a Region outside the partition `aws`; an empty name is not known and passes.
 
-    In China and GovCloud the price list has other endpoints, other currencies or none for the
-    account's credentials, so there would be no catalogue and nothing could be bought.
-    Source: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/price-list-api.html
-    (2026-11).
+    Prices, ceilings and savings are counted in US dollars. The price list of China has an endpoint
+    in cn-northwest-1, that of the European Sovereign Cloud in eusc-de-east-1; GovCloud has none.
+    Source: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html,
+    https://docs.amazonaws.cn/en_us/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
+    and the endpoints of service `pricing` in botocore 1.44 (2026-11).
 
     Raises:
         ConfigError: If the Region is in another partition.
     """
-    if region.startswith(_OTHER_PARTITIONS):
-        raise ConfigError(
-            f"Region {region}: only Regions of the partition `aws` are supported: prices of the "
-            "others cannot be read"
-        )
+    for beginning, reason in _OTHER_PARTITIONS.items():
+        if region.startswith(beginning):
+            raise ConfigError(
+                f"Region {region}: only Regions of the partition `aws` are supported, where prices "
+                f"are in US dollars: {reason}"
+            )
 
 
 def read_config(get: Callable[[str], Any]) -> Config:

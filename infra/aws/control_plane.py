@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import Annotations, CfnOutput, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.aws import rights
-from infra.aws.bundling import function_code
+from infra.aws.bundling import NO_BYTECODE, function_code, target_interpreter
 from infra.aws.components.alarms import Alarms
 from infra.aws.components.archive import Archive
 from infra.aws.components.delivery import Delivery
@@ -42,6 +42,8 @@ class ControlPlane(Stack):
             **options,
         )
         self._config = config
+        if config.bundle == "full" and not target_interpreter():
+            Annotations.of(self).add_warning_v2("dovetail:bytecode", NO_BYTECODE)
         keep = config.removal == "retain"
         provision = next(plan for plan in FUNCTIONS if plan.name == "provision")
         self._queues = Queues(

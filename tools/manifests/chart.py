@@ -19,7 +19,9 @@ SOURCE: Final = ROOT / "infra" / "cluster"
 CHART: Final = ROOT / ".build" / "chart"
 IMAGE: Final = "registry.invalid/dovetail/forwarder"
 # The expression for a value in a template; `required` stops an install that lacks it.
-CLUSTER_VALUE: Final = '{{ required "give --set cluster=<name as attached>" .Values.cluster }}'
+CLUSTER_VALUE: Final = (
+    '{{ required "give --set-string cluster=<name as attached>" .Values.cluster }}'
+)
 IMAGE_VALUE: Final = (
     '{{ required "give --set image=<registry>/dovetail/forwarder:<tag>" .Values.image }}'
 )

@@ -272,8 +272,18 @@ def test_regions_of_the_partition_aws_pass(region: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "region", ["cn-north-1", "cn-northwest-1", "us-gov-west-1", "us-iso-east-1", "us-isob-east-1"]
+    ("region", "reason"),
+    [
+        ("cn-north-1", "in yuan"),
+        ("cn-northwest-1", "in yuan"),
+        ("eusc-de-east-1", "in euros"),
+        ("us-gov-west-1", "it has no price list"),
+        ("us-iso-east-1", "never tried"),
+        ("us-isob-east-1", "never tried"),
+        ("eu-isoe-west-1", "never tried"),
+    ],
 )
-def test_regions_of_other_partitions_are_refused(region: str) -> None:
-    with pytest.raises(ConfigError, match=f"Region {region}: only Regions of the partition `aws`"):
+def test_regions_of_other_partitions_are_refused(region: str, reason: str) -> None:
+    text = f"Region {region}: only Regions of the partition `aws` are supported, .*{reason}"
+    with pytest.raises(ConfigError, match=text):
         require_partition(region)

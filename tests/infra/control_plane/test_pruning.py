@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from infra.aws import bundling
-from infra.aws.bundling import PRUNED, SERVICES, BundlingError, LockedInstall
+from infra.aws.app import build_app
+from infra.aws.bundling import (
+    PRUNED,
+    SERVICES,
+    BundlingError,
+    LockedInstall,
+    target_interpreter,
+)
+from infra.aws.names import CONTROL_PLANE_STACK
 
 ROOT = Path(__file__).resolve().parents[3]
 BLOCKED = sorted(value.replace("/", ".") for value in PRUNED if value.startswith("kubernetes/"))
@@ -89,3 +97,18 @@ def test_without_an_interpreter_there_is_no_bytecode(
     assert LockedInstall(source).try_bundle(str(source / "out"))
 
     assert list((source / "out").rglob("*.pyc")) == []
+
+
+def test_a_deployment_without_the_runtime_s_python_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infra.aws.control_plane.target_interpreter", lambda: "")
+    # No bundle is made for no stack.
+    app = build_app({"clusters": [], "bundle": "full", "aws:cdk:bundling-stacks": []})
+    told = app.node.find_child(CONTROL_PLANE_STACK).node.metadata
+    (text,) = (str(entry.data) for entry in told if entry.type == "aws:cdk:warning")
+    assert text.startswith("no Python 3.13 is found")
+
+
+def test_an_interpreter_on_the_path_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DOVETAIL_BUNDLE_PYTHON", raising=False)
+    monkeypatch.setattr("shutil.which", lambda name, **_: f"/usr/bin/{name}")
+    assert target_interpreter() == "/usr/bin/python3.13"
