@@ -2,6 +2,11 @@
 
 Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html (2026-08): at
 most 10 entries a call, 256 KB in total.
+
+A call has messages of one kind. IAM judges a call by the kinds of all its entries, and whether a
+key with several values fits depends on how a policy asks: one value fits, however it does.
+Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+(2026-11).
 """
 
 import json
@@ -95,6 +100,8 @@ class Outgoing:
     def take(self, now: datetime, *, at_once: bool = False) -> tuple[Message, ...]:
         """Return the messages of the next call, none when it is not yet time.
 
+        They are of one kind; kinds take turns, so that one that is refused keeps no other waiting.
+
         Args:
             now: The current time.
             at_once: Do not wait for more, nor for the end of a delay: the process is ending.
@@ -102,17 +109,19 @@ class Outgoing:
         due = self.next_at()
         if due is None or (due > now and not at_once):
             return ()
+        kind = next(iter(self._waiting))
         messages: list[Message] = []
         size = 0
-        for kind in sorted(self._waiting):
-            while kind in self._waiting and len(messages) < MAX_ENTRIES:
-                message = self._next(kind, now)
-                size += len(json.dumps(encode(message)))
-                if messages and size > MAX_BYTES:
-                    self._return(message)
-                    return tuple(messages)
-                self._last_sent[kind] = now
-                messages.append(message)
+        while kind in self._waiting and len(messages) < MAX_ENTRIES:
+            message = self._next(kind, now)
+            size += len(json.dumps(encode(message)))
+            if messages and size > MAX_BYTES:
+                self._return(message)
+                break
+            self._last_sent[kind] = now
+            messages.append(message)
+        if kind in self._waiting:
+            self._waiting[kind] = self._waiting.pop(kind)
         return tuple(messages)
 
     def settle(self, messages: Sequence[Message], refused: Iterable[int], now: datetime) -> None:

@@ -90,17 +90,48 @@ def test_an_object_without_a_name_cannot_be_named() -> None:
 def test_many_objects_are_split_over_messages_and_calls() -> None:
     out = outgoing()
     out.add(about(*(f"p{n:05d}" for n in range(2500))), T0)
-    out.add(about("n1", kind=Kind.NODE_READY), T0)
     first = out.take(at(1))
-    assert first[0].kind == Kind.NODE_READY
-    assert [len(name) for name in names(first)] == [1, *[200] * (len(first) - 1)]
+    assert [len(name) for name in names(first)] == [200] * len(first)
     # Only the first of a kind leads: one wake of the fast lane is enough.
-    assert [message.wake.leading for message in first] == [True, True, *[False] * (len(first) - 2)]
+    assert [message.wake.leading for message in first] == [True, *[False] * (len(first) - 1)]
     second = out.take(at(1))
-    assert sum(len(name) for name in names([*first, *second])) == 2501
+    assert sum(len(name) for name in names([*first, *second])) == 2500
     assert len(first) <= 10
     for call in (first, second):
         assert sum(len(json.dumps(encode(message))) for message in call) < 256_000
+
+
+def test_a_call_has_messages_of_one_kind_and_kinds_take_turns() -> None:
+    out = outgoing()
+    out.add(about(*(f"p{n:05d}" for n in range(2500))), T0)
+    out.add(about("n1", kind=Kind.NODE_READY), T0)
+    out.add([Announcement(Kind.HEARTBEAT, None)], at(0.05))
+    calls = [{message.kind for message in out.take(at(1))} for _ in range(5)]
+    assert calls == [
+        {Kind.POD_PENDING},
+        {Kind.NODE_READY},
+        {Kind.HEARTBEAT},
+        {Kind.POD_PENDING},
+        set(),
+    ]
+
+
+def test_a_kind_that_is_always_refused_keeps_no_other_waiting() -> None:
+    out = outgoing()
+    out.add(about("a"), T0)
+    now = at(1)
+    heard: list[Kind] = []
+    for _ in range(7):
+        messages = out.take(now)
+        (kind,) = {message.kind for message in messages}
+        if kind == Kind.POD_PENDING:
+            out.fail(messages, UnauthorizedError("not this kind"), now)
+        else:
+            heard.append(kind)
+            out.settle(messages, (), now)
+        now = out.next_at() or now
+        out.add(about("n", kind=Kind.NODE_READY), now)
+    assert heard == [Kind.NODE_READY] * 3
 
 
 def test_a_call_stays_under_the_size_limit_with_the_longest_names() -> None:
@@ -118,8 +149,7 @@ def test_a_call_stays_under_the_size_limit_with_the_longest_names() -> None:
 
 def test_refused_messages_are_retried_after_a_growing_delay() -> None:
     out = outgoing()
-    out.add(about("a"), T0)
-    out.add(about("n", kind=Kind.NODE_READY), T0)
+    out.add(about(*(f"p{n}" for n in range(201))), T0)
     messages = out.take(at(1))
     out.settle(messages, [1], at(1))
     assert (out.sent, out.failures) == (1, 1)
