@@ -12,6 +12,8 @@ WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "AskForImages": "AMIs are named by Provisioners; RunInstances checks their owner",
     "AskForSpot": "requests are made by the call; the machine they are for must be tagged",
     "AskForTaggedFleets": "fleets are made by the call; its tags must name the cluster",
+    "AskIntoDiscovered": "Provisioners' selectors find them; their tag must name the cluster",
+    "AskIntoTagged": "Provisioners' selectors find them; their tag must name the cluster",
     "AssumeClusterRole": "clusters are attached later; each role trusts only our functions",
     "Copies": "two objects for each attached cluster and version, all under one prefix",
     "Decisions": "one object per decision, all under one prefix",

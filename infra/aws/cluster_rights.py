@@ -3,13 +3,17 @@
 Machines, fleets and launch templates are tagged when they are made, and only what carries the
 tags can be used or ended. EC2 asks for the tags on every resource a call makes.
 
-A launch uses subnets, security groups, snapshots, key pairs, network interfaces, placement groups
-and capacity reservations only if they carry a tag of the cluster (`kubernetes.io/cluster/<name>`
-with any value, or `karpenter.sh/discovery=<name>`) or are listed; of the account's own images those
-with such a tag, or all. The reference below has the condition key `aws:ResourceTag` for each of
-these types and for images, `ec2:Owner` for images and snapshots, and
-`ec2:MetadataHttpTokens` and `ec2:MetadataHttpPutResponseHopLimit` for instances of RunInstances.
-Snapshots have no account in their ARN. New network interfaces and volumes have request tags.
+A launch uses subnets, security groups, snapshots, key pairs, placement groups and capacity
+reservations only if they carry a tag of the cluster (`kubernetes.io/cluster/<name>` with any value,
+or `karpenter.sh/discovery=<name>`) or are listed; of the account's own images those with such a
+tag, or all. The reference below has the condition key `aws:ResourceTag` for each of these types and
+for images, `ec2:Owner` for images and snapshots, and `ec2:MetadataHttpTokens` and
+`ec2:MetadataHttpPutResponseHopLimit` for instances of RunInstances. Network interfaces and volumes
+have request tags alone, so a network interface that is there already can only be listed. Images
+and snapshots have no account in their ARN.
+
+CreateFleet is checked for fewer types than the RunInstances that EC2 makes of it; each statement
+has the types that its action knows (`make aws-judges` asks AWS's reference).
 
 Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
 (2026-11).
@@ -44,15 +48,25 @@ OWNER_TAGS = (
 TAGGED = ("fleet", "instance", "network-interface", "spot-instances-request", "volume")
 _LAUNCH = ["ec2:CreateFleet", "ec2:RunInstances"]
 DISCOVERY_TAG = "karpenter.sh/discovery"
-# What a launch uses and does not make. Instances, fleets, interfaces and volumes are made.
-USED = (
-    "capacity-reservation",
-    "key-pair",
-    "network-interface",
-    "placement-group",
-    "security-group",
-    "subnet",
+# What a launch uses and does not make: what the check of a call knows of it, and how the ids of the
+# statements about it begin.
+USES = (
+    ("ec2:CreateFleet", "AskInto", ("capacity-reservation", "placement-group", "subnet")),
+    (
+        "ec2:RunInstances",
+        "LaunchInto",
+        (
+            "capacity-reservation",
+            "key-pair",
+            "placement-group",
+            "security-group",
+            "snapshot",
+            "subnet",
+        ),
+    ),
 )
+# Its check knows no tags of what is there already.
+LISTED_ONLY = "network-interface"
 
 
 def launch_statements(
@@ -64,7 +78,7 @@ def launch_statements(
 ) -> list[iam.PolicyStatement]:
     """Return what the launch role may do; ending machines is not among it."""
     of_cluster = _request_tags(cluster)
-    images = [_ec2(stack, "image", account="")]
+    images = [_ec2(stack, "image")]
     return [
         # The fleet's own check knows no metadata options; each machine it launches is checked.
         iam.PolicyStatement(
@@ -82,7 +96,7 @@ def launch_statements(
         iam.PolicyStatement(
             sid="AskForTaggedFleets",
             actions=["ec2:CreateFleet"],
-            resources=[_ec2(stack, "fleet"), _ec2(stack, "instance")],
+            resources=[_ec2(stack, kind) for kind in ("fleet", "instance", "volume")],
             conditions={"StringEquals": of_cluster},
         ),
         iam.PolicyStatement(
@@ -91,7 +105,7 @@ def launch_statements(
             resources=[_ec2(stack, "launch-template")],
             conditions={"StringEquals": _resource_tags(cluster)},
         ),
-        # The fleet's own check knows no owner; each machine it launches is checked as well.
+        # Whose an image is, the check of each machine asks.
         iam.PolicyStatement(sid="AskForImages", actions=["ec2:CreateFleet"], resources=images),
         iam.PolicyStatement(
             sid="LaunchFromTrustedImages",
@@ -184,44 +198,53 @@ def _own_image_statements(
 
 def _use_statements(stack: Stack, cluster: str, config: Config) -> list[iam.PolicyStatement]:
     """Return what a launch may use, by tag of the resource, by tag of the request, or by name."""
-    snapshots = _ec2(stack, "snapshot", account="")
-    used = [*(_ec2(stack, kind) for kind in USED), snapshots]
+    # Keys of one statement must all hold, so each tag has a statement of its own.
+    ways = {
+        "Tagged": {"StringLike": {f"aws:ResourceTag/kubernetes.io/cluster/{cluster}": "*"}},
+        "Discovered": {"StringEquals": {f"aws:ResourceTag/{DISCOVERY_TAG}": cluster}},
+    }
     statements = [
-        # Keys of one statement must all hold, so each tag has a statement of its own.
         iam.PolicyStatement(
-            sid="LaunchIntoTagged",
-            actions=_LAUNCH,
-            resources=used,
-            conditions={"StringLike": {f"aws:ResourceTag/kubernetes.io/cluster/{cluster}": "*"}},
-        ),
-        iam.PolicyStatement(
-            sid="LaunchIntoDiscovered",
-            actions=_LAUNCH,
-            resources=used,
-            conditions={"StringEquals": {f"aws:ResourceTag/{DISCOVERY_TAG}": cluster}},
-        ),
+            sid=f"{begins}{way}",
+            actions=[action],
+            resources=[_ec2(stack, kind) for kind in kinds],
+            conditions=conditions,
+        )
+        for action, begins, kinds in USES
+        for way, conditions in ways.items()
+    ]
+    listed = [arn for name, arn in config.launch_resources if name == cluster]
+    for action, begins, kinds in USES:
+        known = (*kinds, LISTED_ONLY) if action == "ec2:RunInstances" else kinds
+        if resources := [arn for arn in listed if _kind(arn) in known]:
+            statements.append(
+                iam.PolicyStatement(sid=f"{begins}Listed", actions=[action], resources=resources)
+            )
+    return [
+        *statements,
         iam.PolicyStatement(
             sid="LaunchFromTrustedSnapshots",
-            actions=_LAUNCH,
-            resources=[snapshots],
+            actions=["ec2:RunInstances"],
+            resources=[_ec2(stack, "snapshot")],
             conditions={"StringEquals": {"ec2:Owner": _trusted(config)}},
         ),
         iam.PolicyStatement(
             sid="MakeInterfacesAndVolumes",
-            actions=_LAUNCH,
+            actions=["ec2:RunInstances"],
             resources=[_ec2(stack, "network-interface"), _ec2(stack, "volume")],
             conditions={"StringEquals": _request_tags(cluster)},
         ),
         iam.PolicyStatement(
-            sid="AskForSpot", actions=_LAUNCH, resources=[_ec2(stack, "spot-instances-request")]
+            sid="AskForSpot",
+            actions=["ec2:RunInstances"],
+            resources=[_ec2(stack, "spot-instances-request")],
         ),
     ]
-    listed = [arn for name, arn in config.launch_resources if name == cluster]
-    if listed:
-        statements.append(
-            iam.PolicyStatement(sid="LaunchIntoListed", actions=_LAUNCH, resources=listed)
-        )
-    return statements
+
+
+def _kind(arn: str) -> str:
+    """Return the resource type of an ARN of EC2."""
+    return arn.rpartition(":")[2].partition("/")[0]
 
 
 def _trusted(config: Config) -> list[str]:
@@ -350,7 +373,8 @@ def _resource_tags(cluster: str) -> dict[str, str]:
     }
 
 
-def _ec2(stack: Stack, kind: str, *, account: str | None = None) -> str:
+def _ec2(stack: Stack, kind: str) -> str:
+    account = "" if kind in ("image", "snapshot") else None
     return stack.format_arn(service="ec2", account=account, resource=kind, resource_name="*")
 
 

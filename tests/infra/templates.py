@@ -58,6 +58,7 @@ class Template:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.stack = path.name.removesuffix(".template.json")
         self.raw: dict[str, Any] = json.loads(path.read_text())
         self._names = {
             logical_id: self._name(logical_id, resource)
@@ -134,7 +135,10 @@ class Template:
         if kind == "AWS::S3::Bucket":
             return f"arn:aws:s3:::{name.lower()}"
         service = kind.split("::")[1].lower()
-        return f"arn:aws:{service}:eu-west-1:123456789012:{_ARN_PARTS.get(kind, '')}{name}"
+        # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-logs-loggroup.html
+        # (Return values, 2026-11): with all streams of it.
+        streams = ":*" if kind == "AWS::Logs::LogGroup" else ""
+        return f"arn:aws:{service}:eu-west-1:123456789012:{_ARN_PARTS.get(kind, '')}{name}{streams}"
 
     def _name(self, logical_id: str, resource: Mapping[str, Any]) -> str:
         properties = resource.get("Properties", {})
@@ -146,7 +150,8 @@ class Template:
                 "InstanceProfile",
             }:
                 return str(self.resolve(properties[key]))
-        return logical_id
+        # So CloudFormation names a role, with letters by chance behind.
+        return f"{self.stack}-{logical_id}" if resource["Type"] == "AWS::IAM::Role" else logical_id
 
 
 def listed(value: Any) -> list[Any]:

@@ -46,11 +46,17 @@ class ForwarderIdentity(Construct):
                     sid="Tell",
                     actions=["events:PutEvents"],
                     resources=[bus_arn(stack)],
+                    # A call has the source and the kind of each of its entries: keys of several
+                    # values, which hold when absent. Source:
+                    # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoneventbridge.html
+                    # and https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+                    # (2026-11).
                     conditions={
-                        "StringEquals": {
+                        "ForAllValues:StringEquals": {
                             "events:source": f"dovetail.{cluster}",
                             "events:detail-type": list(FORWARDED),
-                        }
+                        },
+                        "Null": {"events:source": "false", "events:detail-type": "false"},
                     },
                 )
             ],

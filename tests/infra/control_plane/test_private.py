@@ -138,10 +138,9 @@ def test_traces_are_sent_from_here_and_to_nowhere_else(
         resource.properties["TracingConfiguration"] == {"Enabled": True} for resource in machines
     )
     for machine in machines:
-        role = machine.raw["Properties"]["RoleArn"]["Fn::GetAtt"][0]
         for action in (*TRACES, "xray:GetSamplingRules", "xray:GetSamplingTargets"):
             asking = Ask(
-                principal=f"arn:aws:iam::{asked.ACCOUNT}:role/{role}",
+                principal=machine.properties["RoleArn"],
                 action=action,
                 resource="*",
                 context=HERE,

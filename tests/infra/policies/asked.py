@@ -12,7 +12,7 @@ from typing import Final
 from infra.aws.functions import Timer
 from infra.aws.names import FORWARDED
 from shared.settings import LINKED_ROLES
-from tests.infra.policies.evaluation import Ask
+from tests.infra.policies.evaluation import Ask, Value
 from tests.infra.templates import Template
 
 ACCOUNT: Final = "123456789012"
@@ -110,7 +110,8 @@ def asked_by_functions(control_plane: Template, clusters: Sequence[str]) -> Iter
     arns = _Arns(control_plane)
     for function in (*RIGHTS, *ALONE):
         role = role_of(function)
-        log = arns.of("AWS::Logs::LogGroup", _camel(function))
+        group = arns.of("AWS::Logs::LogGroup", _camel(function)).removesuffix("*")
+        log = f"{group}log-stream:2026/11/29/[$LATEST]0123456789abcdef"
         yield _ask(role, "logs:CreateLogStream", log)
         yield _ask(role, "logs:PutLogEvents", log)
         yield _ask(role, "sqs:SendMessage", arns.dead_letters)
@@ -216,9 +217,7 @@ def asked_by_services(control_plane: Template) -> Iterator[Ask]:
                 yield _ask(service, f"sqs:{action}", arns.wake, source)
     for timer in Timer:
         step = timer.value
-        machine = (
-            f"arn:aws:iam::{ACCOUNT}:role/{arns.id('AWS::IAM::Role', f'{_camel(step)}MachineRole')}"
-        )
+        machine = arns.of("AWS::IAM::Role", f"{_camel(step)}MachineRole")
         arn = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:{timer.machine_name}"
         source = {"aws:SourceAccount": ACCOUNT, "aws:SourceArn": arn}
         yield _ask("states.amazonaws.com", "sts:AssumeRole", machine, source)
@@ -236,23 +235,18 @@ def asked_to_launch(cluster: str) -> Iterator[Ask]:
         {f"aws:ResourceTag/kubernetes.io/cluster/{cluster}": "shared"},
         {"aws:ResourceTag/karpenter.sh/discovery": cluster},
     )
-    for action in ("ec2:CreateFleet", "ec2:RunInstances"):
+    in_fleet = ("capacity-reservation/cr-0a", "placement-group/close", "subnet/subnet-0a")
+    in_machine = (*in_fleet, "key-pair/operators", "security-group/sg-0a")
+    for action, used in (("ec2:CreateFleet", in_fleet), ("ec2:RunInstances", in_machine)):
         yield _ask(role, action, f"{_EC2}launch-template/lt-0a", owned)
-        for made_too in ("network-interface", "volume"):
-            yield _ask(role, action, f"{_EC2}{made_too}/*", made)
+        yield _ask(role, action, f"{_EC2}volume/*", made)
         for tag in own:
-            for used in (
-                "capacity-reservation/cr-0a",
-                "key-pair/operators",
-                "network-interface/eni-0a",
-                "placement-group/close",
-                "security-group/sg-0a",
-                "subnet/subnet-0a",
-            ):
-                yield _ask(role, action, f"{_EC2}{used}", tag)
-            yield _ask(role, action, snapshot, tag)
-        yield _ask(role, action, snapshot, {"ec2:Owner": "amazon"})
-        yield _ask(role, action, f"{_EC2}spot-instances-request/*")
+            for resource in used:
+                yield _ask(role, action, f"{_EC2}{resource}", tag)
+    yield _ask(role, "ec2:RunInstances", f"{_EC2}network-interface/*", made)
+    yield _ask(role, "ec2:RunInstances", f"{_EC2}spot-instances-request/*")
+    for context in (*own, {"ec2:Owner": "amazon"}):
+        yield _ask(role, "ec2:RunInstances", snapshot, context)
     image = f"arn:aws:ec2:{REGION}::image/ami-0a"
     yield _ask(role, "ec2:CreateFleet", image)
     yield _ask(role, "ec2:RunInstances", image, {"ec2:Owner": "amazon"})
@@ -298,10 +292,11 @@ def asked_inside(cluster: str) -> Iterator[Ask]:
 def asked_by_forwarder(cluster: str, template: Template) -> Iterator[Ask]:
     """Yield what the forwarder of a cluster asks, and who gives it its role."""
     arns = _Arns(template)
-    role = f"arn:aws:iam::{ACCOUNT}:role/{arns.id('AWS::IAM::Role', 'ForwarderRole')}"
+    role = arns.of("AWS::IAM::Role", "ForwarderRole")
     bus = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/dovetail"
-    for kind in FORWARDED:
-        said = {"events:source": f"dovetail.{cluster}", "events:detail-type": kind}
+    # A call has entries of one kind; all kinds in one are judged by the same statement.
+    for kinds in (*((kind,) for kind in FORWARDED), FORWARDED):
+        said = {"events:source": (f"dovetail.{cluster}",), "events:detail-type": kinds}
         yield _ask(role, "events:PutEvents", bus, said)
     pod = {
         "aws:SourceAccount": ACCOUNT,
@@ -326,7 +321,7 @@ def cluster_arn(cluster: str) -> str:
 
 
 def _ask(
-    principal: str, action: str, resource: str, context: Mapping[str, str] | None = None
+    principal: str, action: str, resource: str, context: Mapping[str, Value] | None = None
 ) -> Ask:
     # Every call of an SDK goes over TLS.
     with_transport = {"aws:SecureTransport": "true", **(context or {})}

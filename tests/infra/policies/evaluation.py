@@ -5,7 +5,9 @@ suite of this project can take.
 
 Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
 and https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
-(2026-08).
+(2026-08), and for keys of several values
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+(2026-11).
 """
 
 import re
@@ -16,6 +18,8 @@ from typing import Any, Final, TypeAlias
 from tests.infra.templates import listed
 
 Statement: TypeAlias = Mapping[str, Any]
+# Of a condition key in a request: a tuple where the key may have several.
+Value: TypeAlias = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +30,14 @@ class Ask:
         principal: ARN of a role, or the name of a service.
         action: As in `ec2:RunInstances`.
         resource: ARN, `*` for actions that know no resource.
-        context: Condition keys and their values; keys are compared without case.
+        context: Condition keys and their values; keys are compared without case. A key that the
+            service authorization reference lists as `ArrayOf...` has a tuple, also of one value.
     """
 
     principal: str
     action: str
     resource: str
-    context: Mapping[str, str] = field(default_factory=dict, hash=False)
+    context: Mapping[str, Value] = field(default_factory=dict, hash=False)
 
 
 def _glob(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
@@ -61,8 +66,14 @@ _OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "Bool": lambda wanted, given: wanted.lower() == given.lower(),
 }
 
+_QUANTIFIERS: Final[Mapping[str, Callable[[Iterable[bool]], bool]]] = {
+    "": all,
+    "ForAllValues": all,
+    "ForAnyValue": any,
+}
 
-def _condition_holds(condition: Mapping[str, Any], context: Mapping[str, str]) -> bool:
+
+def _condition_holds(condition: Mapping[str, Any], context: Mapping[str, Value]) -> bool:
     """Return whether every key of every operator holds.
 
     Raises:
@@ -76,21 +87,23 @@ def _condition_holds(condition: Mapping[str, Any], context: Mapping[str, str]) -
     )
 
 
-def _key_holds(operator: str, wanted: Any, value: str | None) -> bool:
-    """Return whether a key holds; a key of several values has them separated by spaces.
+def _key_holds(operator: str, wanted: Any, value: Value | None) -> bool:
+    """Return whether a key holds.
 
-    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
-    (2026-11): ForAllValues holds for a key that is absent.
+    ForAllValues holds for a key that is absent, ForAnyValue does not. The guide demands one of the
+    two for a key of several values; without, no value of it holds here, which refuses most.
     """
     if operator == "Null":
         return (value is None) is (str(wanted) == "true")
     quantifier, _, plain = operator.rpartition(":")
-    if value is None:
-        return bool(quantifier) or plain.endswith("IfExists")
-    assert quantifier in ("", "ForAllValues")
     compare = _OPERATORS[plain.removesuffix("IfExists")]
-    values = value.split(" ") if quantifier else [value]
-    return all(any(compare(str(entry), part) for entry in listed(wanted)) for part in values)
+    if value is None:
+        return quantifier == "ForAllValues" or plain.endswith("IfExists")
+    if isinstance(value, tuple) and not quantifier:
+        return False
+    parts = value if isinstance(value, tuple) else (value,)
+    holds = _QUANTIFIERS[quantifier]
+    return holds(any(compare(str(entry), part) for entry in listed(wanted)) for part in parts)
 
 
 def _principal_matches(principal: Any, asking: str) -> bool:
@@ -117,7 +130,7 @@ def applies(statement: Statement, ask: Ask) -> bool:
     )
 
 
-def _context(ask: Ask) -> Mapping[str, str]:
+def _context(ask: Ask) -> Mapping[str, Value]:
     """Return the keys of an ask, with those that every ask of a role has."""
     own = {"aws:PrincipalArn": ask.principal} if ask.principal.startswith("arn:") else {}
     return {**own, **ask.context}

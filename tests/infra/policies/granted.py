@@ -74,7 +74,7 @@ class Grants:
 
 def _collect(cluster: str, template: Template) -> Iterator[Grant]:
     for role in template.of("AWS::IAM::Role"):
-        arn = f"arn:aws:iam::123456789012:role/{_role_name(role)}"
+        arn = str(template.resolve({"Fn::GetAtt": [role.logical_id, "Arn"]}))
         owner = _owner(role, cluster)
         for number, entry in enumerate(template.statements(role.logical_id)):
             yield Grant(owner=owner, number=number, principal=arn, statement=entry)
@@ -106,10 +106,6 @@ def _permission(permission: Resource) -> Grant:
             "Condition": {"ArnLike": {"aws:SourceArn": given["SourceArn"]}},
         },
     )
-
-
-def _role_name(role: Resource) -> str:
-    return str(role.properties.get("RoleName", role.logical_id))
 
 
 def _owner(role: Resource, cluster: str) -> str:

@@ -64,8 +64,8 @@ def _row(grant: Grant) -> str:
 
 def _conditions(statement: Mapping[str, Any]) -> list[str]:
     found = [
-        f"{key} = {' or '.join(map(str, listed(value)))}"
-        for keys in statement.get("Condition", {}).values()
+        _condition(operator, key, value)
+        for operator, keys in statement.get("Condition", {}).items()
         for key, value in keys.items()
     ]
     if "Principal" in statement and statement["Principal"] != "*":
@@ -74,6 +74,13 @@ def _conditions(statement: Mapping[str, Any]) -> list[str]:
         ]
         found.append(f"asked by {' or '.join(map(str, who))}")
     return found or ["–"]
+
+
+def _condition(operator: str, key: str, value: Any) -> str:
+    if operator == "Null":
+        return f"{key} is {'absent' if str(value) == 'true' else 'there'}"
+    each = "each " if operator.startswith("ForAllValues:") else ""
+    return f"{each}{key} = {' or '.join(map(str, listed(value)))}"
 
 
 def _lines(values: list[Any]) -> str:

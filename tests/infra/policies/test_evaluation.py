@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.infra.policies.evaluation import Ask, applies, arn_matches, is_allowed
+from tests.infra.policies.evaluation import Ask, Value, applies, arn_matches, is_allowed
 
 ROLE = "arn:aws:iam::123456789012:role/some"
 THING = "arn:aws:sqs:eu-west-1:123456789012:thing"
 
 
-def _ask(action: str = "sqs:SendMessage", resource: str = THING, **context: str) -> Ask:
+def _ask(action: str = "sqs:SendMessage", resource: str = THING, **context: Value) -> Ask:
     return Ask(
         principal=ROLE,
         action=action,
@@ -78,6 +78,31 @@ def test_arns_are_compared_part_by_part(pattern: str, arn: str, *, matches: bool
 )
 def test_every_key_of_every_operator_must_hold(
     condition: dict[str, Any], context: dict[str, str], *, holds: bool
+) -> None:
+    assert applies(_statement(Condition=condition), _ask(**context)) is holds
+
+
+ALL, ANY = "ForAllValues:StringEquals", "ForAnyValue:StringEquals"
+
+
+@pytest.mark.parametrize(
+    ("condition", "context", "holds"),
+    [
+        ({ALL: {"k:a": ["x", "y"]}}, {"k__a": ("x",)}, True),
+        ({ALL: {"k:a": ["x", "y"]}}, {"k__a": ("x", "y", "x")}, True),
+        ({ALL: {"k:a": ["x", "y"]}}, {"k__a": ("x", "z")}, False),
+        ({ALL: {"k:a": "x"}}, {}, True),
+        ({ALL: {"k:a": "x"}, "Null": {"k:a": "false"}}, {}, False),
+        ({ALL: {"k:a": "x"}, "Null": {"k:a": "false"}}, {"k__a": ("x",)}, True),
+        ({ANY: {"k:a": ["x", "y"]}}, {"k__a": ("z", "y")}, True),
+        ({ANY: {"k:a": ["x", "y"]}}, {"k__a": ("z",)}, False),
+        ({ANY: {"k:a": "x"}}, {}, False),
+        # The guide demands a set operator for a key of several values, also where it has one.
+        ({"StringEquals": {"k:a": "x"}}, {"k__a": ("x",)}, False),
+    ],
+)
+def test_a_key_of_several_values_needs_a_set_operator(
+    condition: dict[str, Any], context: dict[str, Value], *, holds: bool
 ) -> None:
     assert applies(_statement(Condition=condition), _ask(**context)) is holds
 

@@ -12,16 +12,22 @@ from tests.infra.templates import Template, cluster_stack, synthesized
 EC2 = f"arn:aws:ec2:{asked.REGION}:{asked.ACCOUNT}:"
 LISTED = f"{EC2}subnet/subnet-0listed"
 PARAMETER = f"arn:aws:ssm:{asked.REGION}:{asked.ACCOUNT}:parameter/golden/al2023"
+INTERFACE = f"{EC2}network-interface/eni-0a"
 ACTIONS = ("ec2:CreateFleet", "ec2:RunInstances")
-USED = (
+IN_FLEET = (
     f"{EC2}subnet/subnet-0a",
-    f"{EC2}security-group/sg-0a",
-    f"arn:aws:ec2:{asked.REGION}::snapshot/snap-0a",
-    f"{EC2}key-pair/operators",
-    f"{EC2}network-interface/eni-0a",
     f"{EC2}placement-group/close",
     f"{EC2}capacity-reservation/cr-0a",
 )
+IN_MACHINE = (
+    f"{EC2}security-group/sg-0a",
+    f"arn:aws:ec2:{asked.REGION}::snapshot/snap-0a",
+    f"{EC2}key-pair/operators",
+)
+USED = [
+    *[("ec2:CreateFleet", resource) for resource in IN_FLEET],
+    *[("ec2:RunInstances", resource) for resource in (*IN_FLEET, *IN_MACHINE)],
+]
 OWN = (
     {"aws:ResourceTag/kubernetes.io/cluster/prod": "shared"},
     {"aws:ResourceTag/kubernetes.io/cluster/prod": "owned"},
@@ -46,7 +52,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Grants:
         "bounds",
         clusters="prod,staging",
         max_price_per_hour="prod:none,staging:none",
-        launch_resources=f"prod:{LISTED}",
+        launch_resources=f"prod:{LISTED},prod:{INTERFACE}",
         image_parameters=f"prod:{PARAMETER}",
         image_owners="999999999999",
         own_images="all",
@@ -69,8 +75,7 @@ def ask(action: str, resource: str, context: Mapping[str, str], cluster: str = "
 
 
 @pytest.mark.parametrize("tags", OWN, ids=str)
-@pytest.mark.parametrize("resource", USED)
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(("action", "resource"), USED)
 def test_a_launch_uses_what_carries_a_tag_of_the_cluster(
     usual: Grants, action: str, resource: str, tags: Mapping[str, str]
 ) -> None:
@@ -78,8 +83,7 @@ def test_a_launch_uses_what_carries_a_tag_of_the_cluster(
 
 
 @pytest.mark.parametrize("tags", FOREIGN, ids=str)
-@pytest.mark.parametrize("resource", USED)
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(("action", "resource"), USED)
 def test_a_launch_uses_nothing_that_carries_no_tag_of_the_cluster(
     usual: Grants, action: str, resource: str, tags: Mapping[str, str]
 ) -> None:
@@ -93,6 +97,16 @@ def test_what_is_listed_for_a_cluster_is_used_by_this_cluster_alone(
     assert chosen.allows(ask(action, LISTED, {}))
     assert not chosen.allows(ask(action, LISTED.replace("0listed", "0other"), {}))
     assert not chosen.allows(ask(action, LISTED, {}, "staging"))
+
+
+def test_an_interface_that_is_there_is_used_only_where_it_is_listed(
+    chosen: Grants, usual: Grants
+) -> None:
+    """EC2's check of a launch knows no tags of an interface."""
+    for tags in OWN:
+        assert not usual.allows(ask("ec2:RunInstances", INTERFACE, tags))
+    assert chosen.allows(ask("ec2:RunInstances", INTERFACE, {}))
+    assert not chosen.allows(ask("ec2:CreateFleet", INTERFACE, {}))
 
 
 def test_an_image_is_found_by_a_parameter_that_is_listed_for_the_cluster_alone(
@@ -110,10 +124,10 @@ def test_an_image_is_found_by_a_parameter_that_is_listed_for_the_cluster_alone(
     assert not usual.allows(ask(asks, PARAMETER, {}))
 
 
-@pytest.mark.parametrize("action", ACTIONS)
 def test_snapshots_of_trusted_owners_are_used_without_a_tag_and_own_ones_are_not(
-    chosen: Grants, action: str
+    chosen: Grants,
 ) -> None:
+    action = "ec2:RunInstances"
     snapshot = f"arn:aws:ec2:{asked.REGION}::snapshot/snap-0database"
 
     for owner in ("amazon", "999999999999"):
@@ -144,8 +158,14 @@ def test_every_image_of_the_account_may_be_a_choice_and_trusted_owners_need_no_t
     assert not chosen.allows(ask("ec2:RunInstances", IMAGE, {"ec2:Owner": "888888888888"}))
 
 
-@pytest.mark.parametrize("kind", ["network-interface", "volume"])
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(
+    ("action", "kind"),
+    [
+        ("ec2:RunInstances", "network-interface"),
+        ("ec2:RunInstances", "volume"),
+        ("ec2:CreateFleet", "volume"),
+    ],
+)
 def test_interfaces_and_volumes_are_made_with_the_tags_of_the_cluster_only(
     usual: Grants, action: str, kind: str
 ) -> None:

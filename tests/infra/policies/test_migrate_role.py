@@ -11,7 +11,7 @@ from shared.model import labels as keys
 from shared.model.kubernetes.node_claims import TAG_EKS_CLUSTER
 from shared.settings import ClusterAttachment
 from tests.infra.policies import asked
-from tests.infra.policies.evaluation import Ask, is_allowed
+from tests.infra.policies.evaluation import Ask, Value, is_allowed
 from tests.infra.templates import Template, cluster_stack, synthesized
 
 ADMIN = f"arn:aws:iam::{asked.ACCOUNT}:role/Admin"
@@ -41,9 +41,9 @@ def roles(template: Template) -> list[str]:
     ]
 
 
-def allows(template: Template, action: str, tag_keys: str | None, **more: str) -> bool:
+def allows(template: Template, action: str, *tag_keys: str, **more: str) -> bool:
     (role,) = roles(template)
-    named = {} if tag_keys is None else {"aws:TagKeys": tag_keys}
+    named: dict[str, Value] = {"aws:TagKeys": tag_keys} if tag_keys else {}
     context = {**OURS, **named, **{k.replace("__", "/"): v for k, v in more.items()}}
     ask = Ask(principal=role, action=action, resource=INSTANCE, context=context)
     return is_allowed(ask, template.statements(role))
@@ -77,15 +77,15 @@ def test_it_changes_the_tags_of_both_owners_and_no_others(lent: Mapping[str, Tem
     prod = lent["prod"]
     assert sorted(OWNER_TAGS) == sorted({*OUR_TAGS, *THEIR_TAGS})
     assert EKS_CLUSTER_TAG == TAG_EKS_CLUSTER
-    assert allows(prod, "ec2:CreateTags", " ".join([*OWNER_TAGS, EKS_CLUSTER_TAG]))
-    assert allows(prod, "ec2:DeleteTags", " ".join(OWNER_TAGS))
+    assert allows(prod, "ec2:CreateTags", *OWNER_TAGS, EKS_CLUSTER_TAG)
+    assert allows(prod, "ec2:DeleteTags", *OWNER_TAGS)
     for action in ("ec2:CreateTags", "ec2:DeleteTags"):
         assert not allows(prod, action, "Name")
-        assert not allows(prod, action, f"{keys.NODE_POOL} kubernetes.io/cluster/prod")
+        assert not allows(prod, action, keys.NODE_POOL, "kubernetes.io/cluster/prod")
     assert not allows(prod, "ec2:DeleteTags", EKS_CLUSTER_TAG)
     # Such a call would delete all tags.
-    assert not allows(prod, "ec2:DeleteTags", None)
-    assert not allows(prod, "ec2:TerminateInstances", None)
+    assert not allows(prod, "ec2:DeleteTags")
+    assert not allows(prod, "ec2:TerminateInstances")
 
 
 def test_it_reaches_no_instance_of_another_cluster_and_gives_none_away(

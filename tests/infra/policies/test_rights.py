@@ -278,7 +278,11 @@ def test_the_forwarder_may_send_to_one_bus_and_nothing_else(
     assert listed(statement["Action"]) == ["events:PutEvents"]
     assert statement["Resource"] == "arn:aws:events:eu-west-1:123456789012:event-bus/dovetail"
     assert statement["Condition"] == {
-        "StringEquals": {"events:source": "dovetail.demo", "events:detail-type": list(FORWARDED)}
+        "ForAllValues:StringEquals": {
+            "events:source": "dovetail.demo",
+            "events:detail-type": list(FORWARDED),
+        },
+        "Null": {"events:source": "false", "events:detail-type": "false"},
     }
     assert trust["Action"] == ["sts:AssumeRole", "sts:TagSession"]
     assert trust["Principal"] == {"Service": "pods.eks.amazonaws.com"}
