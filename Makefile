@@ -15,10 +15,11 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 
 .PHONY: access all-hostile all-local all-opinion all-others all-page all-schedules all-types \
-    all-unit bench bundle cases catalog chart check clean contract corpus coverage crds days demo \
-    deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others page \
-    page-browser page-test peers real real-judges real-smoke release reports sbom scale schedules \
-    setup setup-tests smoke-inflate smoke-others supply test types types-cdk unit verify verify-commit
+    all-unit aws-judges bench bundle cases catalog chart check clean contract corpus coverage crds \
+    days demo deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others \
+    page page-browser page-test peers real real-judges real-smoke release reports sbom scale \
+    schedules setup setup-tests smoke-inflate smoke-others supply test types types-cdk unit verify \
+    verify-commit
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -81,7 +82,8 @@ test: setup-tests  ## Everything a commit must pass (9 minutes at most)
 	&& echo "all tests passed in $$(( $$(date +%s) - began )) s"
 
 # What a suite of make test leaves out, and the repetition of all that it repeats.
-LANDING := all-unit all-schedules all-hostile all-opinion all-local all-types all-page all-others
+LANDING := all-unit all-schedules all-hostile all-opinion all-local all-types all-page all-others \
+    aws-judges
 
 verify-commit: setup-tests  ## What make test leaves out, once for each landing (30 minutes)
 	@began=$$(date +%s); EXTENT=whole $(MAKE) --jobs 1 $(LANDING) \
@@ -226,6 +228,12 @@ real-judges: node $(VENV)/.dev  ## What kubelet, kubectl, cloud-init, bash, API 
 	@$(BIN)/python -m tests.real --only-build
 	@$(BIN)/pytest tests/real/test_user_data.py tests/real/test_offers.py tests/real/test_commands.py \
 	    tests/real/test_definitions.py tests/real/test_admitted_pods.py -rs
+
+RELEASE ?=
+JUDGE ?=
+
+aws-judges: node $(VENV)/.dev  ## What AWS's tables, its rule engine and others say of what is deployed, as a table (RELEASE=1 for all, JUDGE=)
+	@$(BIN)/python -m tests.infra.judges $(if $(RELEASE),--release) $(JUDGE)
 
 deploy-local: node $(VENV)/.dev  ## The full template into the embedded AWS, every resource looked up, and away
 	@$(BIN)/python -m tools.deploy_local

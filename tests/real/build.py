@@ -151,8 +151,10 @@ def _run(command: list[str], folder: Path, environment: Mapping[str, str], what:
 # -- modules that are read ----------------------------------------------------------------------
 
 
-def module_texts(path: str, version: str, folder: str) -> tuple[str, dict[str, str]]:
-    """Return version and YAML files of a folder of a Go module, downloaded if need be.
+def module_texts(
+    path: str, version: str, folder: str, *, ending: str = ".yaml", checksum: str = ""
+) -> tuple[str, dict[str, str]]:
+    """Return version and texts of files in a folder of a Go module, downloaded if need be.
 
     They are read and not built, so that a Go which is too old for the module will do.
 
@@ -160,9 +162,11 @@ def module_texts(path: str, version: str, folder: str) -> tuple[str, dict[str, s
         path: Of the module.
         version: As `v1.14.1`, or `latest`.
         folder: Within the module.
+        ending: Of the files' names.
+        checksum: As go.sum has it; empty to take whatever comes.
 
     Raises:
-        Problem: There is no Go, or the module cannot be had.
+        Problem: There is no Go, the module cannot be had, or it is not the one of the checksum.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     command = [_go(), "mod", "download", "-json", f"{path}@{version}"]
@@ -173,13 +177,15 @@ def module_texts(path: str, version: str, folder: str) -> tuple[str, dict[str, s
     found = json.loads(told.stdout or "{}")
     if "Zip" not in found:
         raise Problem(f"{path}@{version}: {found.get('Error') or told.stderr.strip()[-300:]}")
+    if checksum not in ("", found["Sum"]):
+        raise Problem(f"{path}@{version}: is {found['Sum']} and not {checksum}")
     with zipfile.ZipFile(found["Zip"]) as archive:
         begins = f"{path}@{found['Version']}/{folder}/"
         names = [name for name in archive.namelist() if name.startswith(begins)]
         return found["Version"], {
             name.removeprefix(begins): archive.read(name).decode()
             for name in sorted(names)
-            if name.endswith(".yaml")
+            if name.endswith(ending)
         }
 
 
