@@ -47,7 +47,7 @@ def read_all(names: Iterable[str], notes: list[str]) -> list[Document]:
             continue
         before = len(found)
         source = "stdin" if name == STDIN else name
-        with _opened(name) as file:
+        with opened(name) as file:
             found.extend(map(kept.of, stream_documents(source, file)))
         if len(found) == before:
             raise InputError(f"{source}: is empty; expected Kubernetes manifests")
@@ -60,13 +60,17 @@ def read_bytes(name: str) -> bytes:
     Raises:
         InputError: If it cannot be read.
     """
-    with _opened(name) as file:
+    with opened(name) as file:
         return file.read(_MAX_BYTES + 1)
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    """Yield a file; errors of opening it, and of reading it while it is open, say which it is."""
+def opened(name: str) -> Iterator[BinaryIO]:
+    """Yield a file; `-` is standard input.
+
+    Raises:
+        InputError: If it cannot be opened, or read while it is open; says which it is.
+    """
     try:
         if name == STDIN:
             if sys.stdin is None:
@@ -131,7 +135,7 @@ def _of_folder(folder: Path, notes: list[str], kept: "KeptFields") -> list[Docum
     found: list[Document] = []
     for name in map(str, files):
         before = len(found)
-        with _opened(name) as file:
+        with opened(name) as file:
             found.extend(
                 kept.of(document)
                 for document in stream_documents(name, file)

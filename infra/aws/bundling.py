@@ -94,6 +94,10 @@ class LockedInstall:
         interpreter = target_interpreter()
         if interpreter:
             _compile(interpreter, Path(output_dir))
+        # The CDK lets every user of the machine write into it, as a container may be another: what
+        # is in it at the upload is the functions' code. Source: https://github.com/aws/aws-cdk/
+        # blob/main/packages/aws-cdk-lib/core/lib/asset-staging.ts (`bundle`), 2026-11-29.
+        Path(output_dir).chmod(0o755)
         return True
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from functions.cli.local_world import HELP
 from functions.cli.parser import unwritable
+from functions.cli.privately import write_privately
 from infra.local.breaking.command import mount as mount_breaking
 from infra.local.demo.problem import Problem, guarded
 from infra.local.surroundings import stand_alone
@@ -300,9 +301,7 @@ def _own_file(path: Path) -> Path:
 def _write_exports(path: Path, lines: Sequence[str]) -> str:
     """Write the exports; return the file's content."""
     text = "".join(f"{line}\n" for line in (_EXPORTS_BY, *lines))
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_text(text, encoding="utf-8")
+    write_privately(path, text)
     return text
 
 

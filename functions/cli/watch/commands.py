@@ -146,6 +146,7 @@ async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
     import asyncio  # noqa: PLC0415
     from contextlib import AsyncExitStack  # noqa: PLC0415
 
+    from functions.cli.privately import write_privately  # noqa: PLC0415
     from functions.cli.watch import page_files  # noqa: PLC0415
     from functions.cli.watch.broadcast import Broadcast, running  # noqa: PLC0415
     from functions.cli.watch.recording import Recording, read_recording  # noqa: PLC0415
@@ -166,18 +167,10 @@ async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
         address = await server.start()
         stack.push_async_callback(server.stop)
         if arguments.address_file:
-            _write_privately(Path(arguments.address_file), address)
+            write_privately(Path(arguments.address_file), f"{address}\n")
         sys.stdout.write(f"The page: {address}\nCtrl-C ends it.\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
-
-
-def _write_privately(path: Path, address: str) -> None:
-    """Write the address in one step to a file that its owner alone can read."""
-    partial = path.with_name(f"{path.name}.partial")
-    partial.touch(mode=0o600)
-    partial.write_text(f"{address}\n", encoding="utf-8")
-    partial.replace(path)
 
 
 class _Sources:

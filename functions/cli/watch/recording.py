@@ -8,15 +8,19 @@ import asyncio
 import gzip
 import json
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, BinaryIO, Final
 
-from functions.cli.inputs import InputError
+from functions.cli.inputs import InputError, opened
 
 FORMAT: Final = "dovetail-recording"
 VERSION: Final = 1
+# Of a recording once it is decompressed, and of one line of it: the whole of 100,000 pods is less.
 _MOST_BYTES: Final = 512 * 2**20
+_MOST_LINE_BYTES: Final = 64 * 2**20
+_MOST_VALUES: Final = 4_000_000  # of a line; one takes some 60 bytes
+_REMEDY: Final = "expected a file of `dovetail watch --record`"
 
 Message = Mapping[str, Any]
 
@@ -68,32 +72,35 @@ class Recording:
 
     def __init__(
         self,
-        lines: Iterable[Mapping[str, Any]],
+        lines: Iterable[bytes],
         speed: float = 1.0,
         sleep: Callable[[float], Any] = asyncio.sleep,
     ) -> None:
-        self._messages = []
-        self._decisions: dict[str, Message] = {}
+        self._messages: list[tuple[float, bytes]] = []
+        self._decisions: dict[str, bytes] = {}
         for line in lines:
-            if "decision" in line:
-                self._decisions[line["decision"]["id"]] = line["decision"]
+            value = json.loads(line)
+            if "decision" in value:
+                self._decisions[value["decision"]["id"]] = line
             else:
-                self._messages.append((float(line["t"]), line["message"]))
+                self._messages.append((float(value["t"]), line))
         self._speed = speed
         self._sleep = sleep
 
     async def messages(self) -> AsyncIterator[Message]:
         """Yield each message at its time."""
         played = 0.0
-        for at, message in self._messages:
+        for at, line in self._messages:
             if at > played:
                 await self._sleep((at - played) / self._speed)
                 played = at
-            yield {**message, "recorded": True}
+            yield {**json.loads(line)["message"], "recorded": True}
 
     async def decision(self, plan_id: str) -> Message | None:
         """Return all about one decision, None when it is not in the recording."""
-        return self._decisions.get(plan_id)
+        line = self._decisions.get(plan_id)
+        found: Message | None = None if line is None else json.loads(line)["decision"]
+        return found
 
     async def document(self, plan_id: str) -> bytes | None:
         """Return None: a recording holds what is shown of decisions, not their snapshots."""
@@ -101,28 +108,55 @@ class Recording:
         return None
 
 
-def read_recording(path: str) -> list[dict[str, Any]]:
-    """Return the lines of a recording after the first.
+def read_recording(path: str) -> list[bytes]:
+    """Return the lines of a recording after the first, each as it is written.
+
+    A line takes many times its length once it is parsed, so no two are parsed at a time.
 
     Raises:
-        InputError: If the file cannot be read or is no recording.
+        InputError: If the file cannot be read, is no recording, or is beyond the bounds.
     """
-    remedy = "expected a file of `dovetail watch --record`"
-    try:
-        if Path(path).stat().st_size > _MOST_BYTES:
-            raise InputError(f"{path}: is larger than {_MOST_BYTES >> 20} MiB; {remedy}")
-        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
-            lines = [json.loads(line) for line in file if line.strip()]
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; expected a readable file") from error
-    except (ValueError, RecursionError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: is not JSON line by line; {remedy}") from error
-    if not lines or lines[0] != {"format": FORMAT, "version": VERSION}:
-        raise InputError(f"{path}: its first line names no {FORMAT} {VERSION}; {remedy}")
-    for number, line in enumerate(lines[1:], 2):
-        if not isinstance(line, dict) or not _is_line(line):
-            raise InputError(f"{path}: line {number} has no time with a message; {remedy}")
-    return lines[1:]
+    if Path(path).exists() and not Path(path).is_file():
+        raise InputError(f"{path}: is no regular file; {_REMEDY}")
+    kept: list[bytes] = []
+    with opened(path) as file:
+        try:
+            for number, line in enumerate(_lines(path, file), 1):
+                value = json.loads(line)
+                if number == 1 and value != {"format": FORMAT, "version": VERSION}:
+                    break
+                if number > 1 and (not isinstance(value, dict) or not _is_line(value)):
+                    told = f"line {number} has no time with a message"
+                    raise InputError(f"{path}: {told}; {_REMEDY}")
+                kept.append(line)
+        except (gzip.BadGzipFile, ValueError, RecursionError, EOFError, zlib.error) as error:
+            raise InputError(f"{path}: is not JSON line by line; {_REMEDY}") from error
+    if not kept:
+        raise InputError(f"{path}: its first line names no {FORMAT} {VERSION}; {_REMEDY}")
+    return kept[1:]
+
+
+def _lines(path: str, file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines that say something, decompressed; what is beyond the bounds is not read.
+
+    Raises:
+        InputError: At the first that is beyond them.
+    """
+    text = gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
+    size = number = 0
+    while line := text.readline(_MOST_LINE_BYTES + 1):
+        size += len(line)
+        number += 1
+        if size > _MOST_BYTES:
+            raise InputError(f"{path}: is larger than {_MOST_BYTES} bytes; {_REMEDY}")
+        if len(line) > _MOST_LINE_BYTES:
+            told = f"line {number} is longer than {_MOST_LINE_BYTES} bytes"
+            raise InputError(f"{path}: {told}; {_REMEDY}")
+        if sum(map(line.count, (b"[", b"{", b","))) > _MOST_VALUES:
+            told = f"line {number} has more than {_MOST_VALUES} values"
+            raise InputError(f"{path}: {told}; {_REMEDY}")
+        if line.strip():
+            yield line
 
 
 def _is_line(line: Mapping[str, Any]) -> bool:

@@ -107,11 +107,16 @@ class PageServer:
         return self._file(path or "index.html")
 
     def _file(self, name: str) -> web.StreamResponse:
-        path = (self._built / name).resolve()
-        media = _TYPES.get(path.suffix)
-        if media is None or not path.is_relative_to(self._built) or not path.is_file():
-            return _plain(404, "there is no such file")
-        return web.Response(body=path.read_bytes(), headers={**HEADERS, "Content-Type": media})
+        try:
+            path = (self._built / name).resolve()
+            media = _TYPES.get(path.suffix)
+            if media is not None and path.is_relative_to(self._built):
+                headers = {**HEADERS, "Content-Type": media}
+                return web.Response(body=path.read_bytes(), headers=headers)
+        except (OSError, ValueError):
+            # It is not there, or no file can have that name.
+            pass
+        return _plain(404, "there is no such file")
 
     async def _decision(self, name: str) -> web.StreamResponse:
         plan_id = name.removesuffix(".json.gz")

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from functions.cli.privately import write_privately
+
 _NAME: Final = "dovetail"
 
 
@@ -28,5 +30,4 @@ def write_kubeconfig(
         "current-context": _NAME,
     }
     # JSON is YAML; kubectl takes it.
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    path.chmod(0o600)
+    write_privately(path, json.dumps(document, indent=2) + "\n")

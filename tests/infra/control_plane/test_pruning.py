@@ -83,6 +83,15 @@ def test_bytecode_depends_on_the_source_only(source: Path, monkeypatch: pytest.M
     assert str(source).encode() not in b"".join(written[0])
 
 
+def test_nobody_else_can_write_into_the_bundle(source: Path) -> None:
+    # The CDK lets everybody write into it, for a container that bundles as another user.
+    out = source / "out"
+    out.mkdir()
+    out.chmod(0o777)
+    assert LockedInstall(source).try_bundle(str(out))
+    assert out.stat().st_mode & 0o777 == 0o755
+
+
 def test_an_interpreter_that_fails_is_named(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOVETAIL_BUNDLE_PYTHON", "/bin/false")
     with pytest.raises(BundlingError, match="/bin/false: the bytecode could not be written"):

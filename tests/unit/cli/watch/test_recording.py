@@ -3,13 +3,14 @@
 import asyncio
 import gzip
 import io
-import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from functions.cli.inputs import InputError
+from functions.cli.watch import recording
 from functions.cli.watch.recording import Recorder, Recording, read_recording
 
 HEAD = '{"format":"dovetail-recording","version":1}'
@@ -48,8 +49,8 @@ def test_messages_are_played_at_their_times_faster_if_asked(tmp_path: Path) -> N
 
 def test_a_decision_is_kept_once_and_found_again() -> None:
     text = recorded({"decisions": [{"id": "p1"}]}, {"decisions": [{"id": "p1"}, {"id": "p2"}]})
-    lines = [json.loads(line) for line in text.splitlines()[1:]]
-    assert sum("decision" in line for line in lines) == 1
+    lines = text.encode().splitlines()[1:]
+    assert sum(b'"decision":' in line for line in lines) == 1
     recording = Recording(lines)
     assert asyncio.run(recording.decision("p1")) == {"id": "p1", "cost": 5}
     assert asyncio.run(recording.decision("p2")) is None
@@ -93,6 +94,47 @@ def test_a_compressed_file_that_is_broken_is_refused(tmp_path: Path, content: by
     path.write_bytes(content)
     with pytest.raises(InputError, match="expected a"):
         read_recording(str(path))
+
+
+@pytest.mark.parametrize("name", ["r.jsonl", "r.jsonl.gz"])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"t":0,"message":{"a":"' + b"x" * 100 + b'"}}', "line 2 is longer than 99 bytes"),
+        (b'{"t":0,"message":{}}\n' * 20, "is larger than 300 bytes"),
+        (b'{"t":0,"message":{"a":[0,0,0,0,0,0]}}', "line 2 has more than 8 values"),
+    ],
+)
+def test_a_recording_is_read_within_bounds_after_it_is_decompressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: bytes, said: str
+) -> None:
+    for bound, most in (("_MOST_BYTES", 300), ("_MOST_LINE_BYTES", 99), ("_MOST_VALUES", 8)):
+        monkeypatch.setattr(recording, bound, most)
+    content = HEAD.encode() + b"\n" + line
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(InputError, match=said):
+        read_recording(str(path))
+
+
+def test_a_line_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
+    # 200 MiB of one line are 200 KB of gzip.
+    path = tmp_path / "r.jsonl.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(200):
+            file.write(b"x" * 2**20)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="line 1 is longer than 67108864 bytes"):
+        read_recording(str(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200 * 2**20
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    for path in ("/dev/zero", str(tmp_path)):
+        with pytest.raises(InputError, match=f"{path}: is no regular file; expected a file"):
+            read_recording(path)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -81,7 +81,14 @@ def test_without_the_token_nothing_is_told(built: Path, path: str) -> None:
     assert text == "open the whole address that `dovetail watch` printed\n"
 
 
-@pytest.mark.parametrize("path", ["secret", "assets/../secret", "..%2f..%2fetc/passwd", "none.js"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("secret", "assets/../secret", "..%2f..%2fetc/passwd", "none.js"),
+        # What no file can be named.
+        *("a%00.js", f"{'a' * 5000}.js", f"{'a/' * 2500}a.js"),
+    ],
+)
 def test_only_files_of_the_page_are_served(built: Path, path: str) -> None:
     assert answered(built, path)[0] == 404
 
