@@ -97,7 +97,8 @@ class KubeCluster(KubeNodes, KubeStorage):
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""
         raws = self._list(DAEMONSETS_PATH)
-        return decode_daemonsets(raws, self._list(RUNTIMES_PATH) if wants_runtimes(raws) else ())
+        runtimes = self._list(RUNTIMES_PATH) if wants_runtimes(raws) else ()
+        return decode_daemonsets(raws, runtimes, self._decoder.scheduling)
 
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
         """Return the same, with what their user data says of nodes."""

@@ -2,10 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map, texts
 from shared.manifests.problems import key_fault, value_fault
-from shared.manifests.sizes import too_many
+from shared.manifests.sizes import (
+    MOST_EXPRESSIONS,
+    MOST_RULES,
+    PREFERRED,
+    REQUIRED,
+    expressions_of,
+    too_many,
+)
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import (
     AffinityTerm,
@@ -16,8 +24,9 @@ from shared.model.kubernetes.pods import (
 )
 from shared.model.requirements import Operator, Requirement, Requirements
 
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_ANY: Final = LabelSelector()
+# Keys of which a term counts however many others there are: those that nodes surely have.
+_TOPOLOGY: Final = keys.WELL_KNOWN | {keys.HOSTNAME, keys.ZONE_ID}
 _FIELDS = (
     "node affinity: matchFields names a single node: only kube-scheduler can place it; "
     "use matchExpressions"
@@ -93,6 +102,45 @@ def pod_terms(
         for entry in mappings(section.get(PREFERRED))
     ]
     return (*required, *sorted(preferred, key=lambda entry: -(entry.weight or 0)))
+
+
+def kept_apart(
+    affinity: Raw, namespace: str, pod_labels: Mapping[str, str], problems: list[str]
+) -> tuple[AffinityTerm, ...]:
+    """Return the required terms of `podAntiAffinity` of a pod that may have too many of them.
+
+    As many are read as a pod may have. Those after them become one for each topology key, which
+    counts any pod of the namespaces they name: where such a pod runs, no pod is taken to have a
+    place that kube-scheduler would refuse it. Of keys that are not well known, at most as many
+    are kept, too.
+    """
+    read: list[AffinityTerm] = []
+    expressions = 0
+    # By topology key: namespaces, and whether it is all of them.
+    rest: dict[str, tuple[set[str], bool]] = {}
+    for entry in mappings(mapping(affinity.get("podAntiAffinity")).get(REQUIRED)):
+        if len(read) < MOST_RULES and expressions <= MOST_EXPRESSIONS:
+            expressions += expressions_of(entry)
+            if expressions <= MOST_EXPRESSIONS:
+                read.append(_pod_term(entry, None, namespace, pod_labels, problems))
+                continue
+        key = keys.normalize(text(entry.get("topologyKey")))
+        if key in rest or key in _TOPOLOGY or len(rest) < MOST_RULES:
+            named, wide = rest.get(key, (set(), False))
+            named.update(texts(entry.get("namespaces")) or (namespace,))
+            rest[key] = (named, wide or entry.get("namespaceSelector") is not None)
+    return (
+        *read,
+        *(
+            AffinityTerm(
+                key=key,
+                selector=_ANY,
+                namespaces=tuple(sorted(named)),
+                namespace_selector=_ANY if wide else None,
+            )
+            for key, (named, wide) in rest.items()
+        ),
+    )
 
 
 def spreads(

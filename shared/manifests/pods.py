@@ -175,22 +175,34 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
             "spec.resourceClaims: claimed devices are not planned for; ask for an extended "
             "resource, such as nvidia.com/gpu"
         )
+    host_ports = _host_ports(spec)
     asked = Scheduling(
         requests=requests,
-        node_selector=Requirements.from_labels(text_map(spec.get("nodeSelector"))),
-        required_terms=terms.required_terms(affinity, problems),
-        preferred_nodes=terms.preferred_nodes(affinity, problems),
-        tolerations=_tolerations(spec, problems),
-        spreads=terms.spreads(spec, labels, problems),
-        affinity=terms.pod_terms(affinity, "podAffinity", namespace, labels, problems),
-        anti_affinity=terms.pod_terms(affinity, "podAntiAffinity", namespace, labels, problems),
-        host_ports=_host_ports(spec),
+        host_ports=host_ports,
         claims=_claims(text(metadata.get("name")), spec),
         resource_claims=bool(spec.get("resourceClaims")),
         scheduler_name=text(spec.get("schedulerName")) or DEFAULT_SCHEDULER,
         priority=integer(spec.get("priority")) or 0,
     )
-    return replace(asked, refusals=tuple(dict.fromkeys((*problems, *excesses(asked)))))
+    beyond = tuple(excesses(spec, host_ports, requests.items))
+    if beyond:
+        asked = replace(
+            asked,
+            anti_affinity=terms.kept_apart(affinity, namespace, labels, problems),
+            beyond=beyond,
+        )
+    else:
+        asked = replace(
+            asked,
+            node_selector=Requirements.from_labels(text_map(spec.get("nodeSelector"))),
+            required_terms=terms.required_terms(affinity, problems),
+            preferred_nodes=terms.preferred_nodes(affinity, problems),
+            tolerations=_tolerations(spec, problems),
+            spreads=terms.spreads(spec, labels, problems),
+            affinity=terms.pod_terms(affinity, "podAffinity", namespace, labels, problems),
+            anti_affinity=terms.pod_terms(affinity, "podAntiAffinity", namespace, labels, problems),
+        )
+    return replace(asked, refusals=tuple(dict.fromkeys((*problems, *beyond))))
 
 
 def _relevant(metadata: Raw, spec: Raw, status: Raw) -> dict[str, Any]:

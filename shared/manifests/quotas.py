@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from shared.manifests.affinity import PREFERRED, REQUIRED
 from shared.manifests.fields import Raw, containers_of, integer, mapping, mappings, text, texts
 from shared.manifests.pod_requests import pod_amounts, pod_requests
 from shared.manifests.resource_names import HUGE_PAGES, is_extended
+from shared.manifests.sizes import PREFERRED, REQUIRED
 from shared.manifests.volumes.claims import class_of
 from shared.model.quantity import milli_units
 from shared.model.resources import EPHEMERAL_STORAGE, Resources, format_amount

@@ -1,13 +1,15 @@
 """How much one pod may ask for: what a plan can weigh in a bounded time.
 
 The API server bounds a pod by its bytes alone. kube-scheduler bounds nothing; a pod above these
-numbers is left to it, and no node is launched for it.
+numbers is left to it, and no node is launched for it. Numbers are counted before anything is read:
+of a pod that is above them only as much is read as is needed where it runs.
 """
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterator, Sized
 from typing import Final
 
-from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Scheduling, SpreadPolicy
+from shared.manifests.fields import Raw, mapping, mappings
+from shared.model.kubernetes.pods import SpreadPolicy
 
 MOST_TERMS: Final = 256
 MOST_PREFERENCES: Final = 100
@@ -16,30 +18,69 @@ MOST_EXPRESSIONS: Final = 2_000
 MOST_TOLERATIONS: Final = 1_000
 MOST_HOST_PORTS: Final = 100
 MOST_RESOURCES: Final = 100
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_OF_PODS: Final = ("podAffinity", "podAntiAffinity")
+_EXPRESSIONS: Final = (
+    *("matchExpressions", "matchFields", "matchLabels"),
+    *("matchLabelKeys", "mismatchLabelKeys"),
+)
 
 
-def excesses(asked: Scheduling) -> Iterator[str]:
-    """Yield, for people, what a pod has too many of."""
-    weights = [term.weight for term in (*asked.affinity, *asked.anti_affinity)]
-    required = sum(weight is None for weight in weights)
-    hard = sum(spread.policy == SpreadPolicy.DO_NOT_SCHEDULE for spread in asked.spreads)
-    soft = len(asked.spreads) - hard
-    counted = (
-        ("OR-ed terms of required node affinity", len(asked.required_terms), MOST_TERMS),
-        (
-            "preferences",
-            len(weights) - required + len(asked.preferred_nodes) + soft,
-            MOST_PREFERENCES,
-        ),
-        ("required affinities to pods and topology spreads", required + hard, MOST_RULES),
-        ("expressions in affinities, selectors and spreads", _expressions(asked), MOST_EXPRESSIONS),
-        ("tolerations", len(asked.tolerations), MOST_TOLERATIONS),
-        ("host ports", len(asked.host_ports), MOST_HOST_PORTS),
-        ("resources", len(asked.requests.items), MOST_RESOURCES),
+def excesses(spec: Raw, host_ports: Sized, resources: Sized) -> Iterator[str]:
+    """Yield, for people, what a pod has too many of.
+
+    Args:
+        spec: Of the pod.
+        host_ports: That it takes.
+        resources: That it requests.
+    """
+    affinity = mapping(spec.get("affinity"))
+    of_nodes = mapping(affinity.get("nodeAffinity"))
+    terms = mappings(mapping(of_nodes.get(REQUIRED)).get("nodeSelectorTerms"))
+    liked = mappings(of_nodes.get(PREFERRED))
+    sections = [mapping(affinity.get(kind)) for kind in _OF_PODS]
+    required = [term for section in sections for term in mappings(section.get(REQUIRED))]
+    preferred = [term for section in sections for term in mappings(section.get(PREFERRED))]
+    spreads = mappings(spec.get("topologySpreadConstraints"))
+    soft = sum(
+        spread.get("whenUnsatisfiable") == SpreadPolicy.SCHEDULE_ANYWAY for spread in spreads
     )
+    counted = [
+        ("OR-ed terms of required node affinity", len(terms), MOST_TERMS),
+        ("preferences", len(liked) + len(preferred) + soft, MOST_PREFERENCES),
+        (
+            "required affinities to pods and topology spreads",
+            len(required) + len(spreads) - soft,
+            MOST_RULES,
+        ),
+        ("tolerations", len(mappings(spec.get("tolerations"))), MOST_TOLERATIONS),
+        ("host ports", len(host_ports), MOST_HOST_PORTS),
+        ("resources", len(resources), MOST_RESOURCES),
+    ]
+    if all(count <= most for _, count, most in counted):
+        # Of more terms than these it is not asked how long they are.
+        liked = [mapping(entry.get("preference")) for entry in liked]
+        preferred = [mapping(entry.get("podAffinityTerm")) for entry in preferred]
+        expressions = len(mapping(spec.get("nodeSelector"))) + sum(
+            map(expressions_of, (*terms, *liked, *required, *preferred, *spreads))
+        )
+        what = "expressions in affinities, selectors and spreads"
+        counted.append((what, expressions, MOST_EXPRESSIONS))
     for what, count, most in counted:
         if count > most:
             yield f"{count} {what}: no node is launched for a pod with more than {most}"
+
+
+def expressions_of(term: Raw) -> int:
+    """Return how many labels and expressions a term or a spread of a pod names."""
+    found = 0
+    for value in (term, term.get("labelSelector"), term.get("namespaceSelector")):
+        selector = mapping(value)
+        for field in _EXPRESSIONS:
+            some = selector.get(field)
+            found += len(some) if isinstance(some, (list, dict)) else 0
+    return found
 
 
 def too_many(expressions: Sized) -> str:
@@ -51,26 +92,3 @@ def too_many(expressions: Sized) -> str:
     if count <= MOST_EXPRESSIONS:
         return ""
     return f"{count} expressions: no node is launched for a pod with more than {MOST_EXPRESSIONS}"
-
-
-def _expressions(asked: Scheduling) -> int:
-    nodes = (
-        asked.node_selector,
-        *asked.required_terms,
-        *(preferred_node.requirements for preferred_node in asked.preferred_nodes),
-    )
-    return sum(len(node.items) for node in nodes) + sum(
-        len(selector.match_labels) + len(selector.requirements.items)
-        for selector in _selectors(asked)
-    )
-
-
-def _selectors(asked: Scheduling) -> Iterator[LabelSelector]:
-    terms: Iterable[AffinityTerm] = (*asked.affinity, *asked.anti_affinity)
-    for term in terms:
-        yield from (
-            label_selector
-            for label_selector in (term.selector, term.namespace_selector)
-            if label_selector is not None
-        )
-    yield from (spread.selector for spread in asked.spreads if spread.selector is not None)

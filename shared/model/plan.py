@@ -71,6 +71,8 @@ class Plan:
             machines; not where the proof was stopped, or where free room takes part.
         remark: Why a simpler plan than the best was taken, or nodes above the cap; empty usually.
         preferences: How far it keeps what pods prefer.
+        wider: Namespaces whose pods on nodes have more rules than a plan weighs one by one: each
+            keeps all pods away that any of them names.
     """
 
     nodes: tuple[PlannedNode, ...] = ()
@@ -82,6 +84,7 @@ class Plan:
     bound_is_close: bool = field(default=False, metadata=UNRECORDED)
     remark: str = ""
     preferences: KeptPreferences = KeptPreferences()
+    wider: tuple[str, ...] = ()
 
     @property
     def gap_percent(self) -> float:

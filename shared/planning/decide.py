@@ -166,6 +166,7 @@ def _to_plan(
         cost_micros_per_hour=sum(node.price_micros_per_hour for node in nodes),
         remark=plan_state.remark,
         preferences=weighed.preferences,
+        wider=plan_state.wider,
     )
 
 

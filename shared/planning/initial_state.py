@@ -1,5 +1,6 @@
 """The initial state: what a decision starts from, made of a snapshot."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -13,6 +14,7 @@ from shared.planning.offerings.offering_table import OfferingTable, Seller, offe
 from shared.planning.offerings.pending_group import PendingGroup, PreferenceChoice, Wish
 from shared.planning.offerings.picks import Picks
 from shared.planning.offerings.target_node import TargetNode
+from shared.planning.standing_rules import standing_rules
 from shared.planning.state import PlanState, sold_out
 from shared.planning.work import Work, estimates
 from shared.scheduling.compatibility import accepted_terms
@@ -27,7 +29,7 @@ from shared.scheduling.existing_nodes import (
 )
 from shared.scheduling.limits import remaining
 from shared.scheduling.pod_classes import PodClass, group, selected_keys
-from shared.scheduling.provisioner_offerings import in_order
+from shared.scheduling.provisioner_offerings import PLACE_KEYS, in_order
 from shared.scheduling.topology.compile import TopologyRules
 from shared.scheduling.topology.counts import Place, Profile, TopologyCounts, add, expect
 from shared.scheduling.topology.daemonset_pods import (
@@ -69,11 +71,14 @@ def initial_state(
     rules = [pod.scheduling for pod in standing]
     rules += [daemon_set.scheduling for daemon_set in snapshot.daemonsets]
     classes = work.classes = group(waiting, rules)
-    work.expect(estimates(classes, len(existing)))
-    topology_counts = TopologyCounts()
-    book = _rulebook(snapshot, topology_counts, classes, standing, _hosts(existing, others))
-    daemonsets = counted_daemonsets(snapshot.daemonsets, book)
+    seen = _Seen([*(pod_class.scheduling for pod_class in classes), *rules])
+    nodes, named = len(existing) + len(others), len(snapshot.namespaces)
+    work.expect(estimates(classes, nodes, seen.differing(standing), named))
     table, cut, brought = _table(snapshot, classes, work)
+    topology_counts = TopologyCounts(_topology_keys(table, existing, others))
+    book = _rulebook(snapshot, topology_counts, classes, _hosts(existing, others), standing)
+    wider = _stand(snapshot, topology_counts, book, classes, standing, work)
+    daemonsets = counted_daemonsets(snapshot.daemonsets, book)
     limits = remaining(snapshot)
     launchables = OfferingIndex(table, existing, sold_out(table, limits))
     taints = [*table.by_taints(), *(room.taints for room in existing)]
@@ -89,13 +94,7 @@ def initial_state(
     )
     spots = [TargetNode(room.name, room.labels, room) for room in existing]
     aside = [(node, _place_of(node)) for node in others]
-    _count(
-        topology_counts,
-        book,
-        [*(pod_class.scheduling for pod_class in classes), *rules],
-        spots,
-        aside,
-    )
+    _count(topology_counts, book, seen, spots, aside)
     _expect_companions(daemonsets, spots, aside)
     topology_counts.mark()
     pod_groups = tuple(
@@ -123,6 +122,7 @@ def initial_state(
         cut=cut,
         brought=brought,
         suited=suited,
+        wider=wider,
     )
 
 
@@ -144,18 +144,49 @@ def _place_of(node: CountedNode) -> Place:
     return Place(node.name, node.labels, node.taints, unsettled=node.unsettled, maybe=maybe)
 
 
+class _Seen:
+    """What rules see of pods: their namespace, and the labels that any rule looks at.
+
+    Args:
+        rules: What all pods ask for that may count others.
+    """
+
+    def __init__(self, rules: Iterable[Scheduling]) -> None:
+        self._visible = frozenset(selected_keys({id(rule): rule for rule in rules}.values()))
+        self._labels: dict[int, frozenset[tuple[str, str]]] = {}
+
+    def of(self, pod: Pod) -> tuple[str, frozenset[tuple[str, str]]]:
+        """Return what rules see of a pod; pods of one workload share their labels."""
+        identity = id(pod.labels)
+        if identity not in self._labels:
+            self._labels[identity] = frozenset(
+                [label for label in pod.labels.items() if label[0] in self._visible]
+            )
+        return pod.namespace, self._labels[identity]
+
+    def differing(self, pods: Iterable[Pod]) -> int:
+        """Return how many of some pods differ in that, none when there are no rules."""
+        return len({self.of(pod) for pod in pods}) if self._visible else 0
+
+
+def _topology_keys(
+    table: OfferingTable, existing: Iterable[ExistingNode], others: Iterable[CountedNode]
+) -> frozenset[str]:
+    """Return the keys of the labels that nodes have which are there or could be bought."""
+    labels = [*(room.labels for room in existing), *(node.labels for node in others)]
+    labels += [possible for node in others for possible in node.possible]
+    return frozenset({keys.HOSTNAME, *PLACE_KEYS, *table.own_keys}.union(*labels))
+
+
 def _rulebook(
     snapshot: ClusterSnapshot,
     topology_counts: TopologyCounts,
     classes: Iterable[PodClass],
-    standing: Iterable[Pod],
     hosts: frozenset[str],
+    standing: Iterable[Pod],
 ) -> TopologyRules:
-    """Return the rule book, all rules of pods that wait or stand registered."""
+    """Return the rule book, all rules of pods that wait registered."""
     listed = tuple(classes)
-    on_nodes = {
-        (pod.namespace, id(pod.scheduling)): pod for pod in standing if pod.scheduling.anti_affinity
-    }
     seen = {pod_class.namespace for pod_class in listed} | {pod.namespace for pod in standing}
     seen |= {daemon_set.namespace for daemon_set in snapshot.daemonsets}
     namespaces = namespace_labels(snapshot.namespaces, seen)
@@ -165,11 +196,38 @@ def _rulebook(
         if (pod_class.namespace, id(pod_class.scheduling)) not in registered:
             registered.add((pod_class.namespace, id(pod_class.scheduling)))
             book.register(pod_class.namespace, pod_class.scheduling)
-    for pod in on_nodes.values():
-        book.owned(pod.namespace, pod.scheduling)
-    for daemon in snapshot.daemonsets:
-        book.owned(daemon.namespace, daemon.scheduling)
     return book
+
+
+def _stand(
+    snapshot: ClusterSnapshot,
+    topology_counts: TopologyCounts,
+    book: TopologyRules,
+    classes: Sequence[PodClass],
+    standing: Iterable[Pod],
+    work: Work,
+) -> tuple[str, ...]:
+    """Register the rules of pods that stand or come with nodes; return namespaces widened."""
+    on_nodes = Counter(
+        (pod.namespace, id(pod.scheduling)) for pod in standing if pod.scheduling.anti_affinity
+    )
+    asked = {id(pod.scheduling): pod.scheduling for pod in standing}
+    owners = [(namespace, asked[number], pods) for (namespace, number), pods in on_nodes.items()]
+    daemons = [
+        (daemon_set.namespace, daemon_set.scheduling, 1)
+        for daemon_set in snapshot.daemonsets
+        if daemon_set.scheduling.anti_affinity
+    ]
+    rules = standing_rules(
+        (*owners, *daemons), classes, topology_counts, len(snapshot.namespaces), work.of_standing
+    )
+    work.stand(rules.steps)
+    book.widen(rules.wider)
+    for namespace, scheduling, _ in owners:
+        book.owned(namespace, scheduling, standing=True)
+    for namespace, scheduling, _ in daemons:
+        topology_counts.grow(book.owned(namespace, scheduling, standing=True))
+    return tuple(sorted(rules.wider))
 
 
 def _table(
@@ -237,23 +295,25 @@ def _soft(taints: Iterable[Sequence[Taint]]) -> bool:
 def _count(
     topology_counts: TopologyCounts,
     book: TopologyRules,
-    rules: Iterable[Scheduling],
+    seen: _Seen,
     spots: Sequence[TargetNode],
     others: Sequence[tuple[CountedNode, Place]],
 ) -> None:
     """Count who stands where already."""
     if not topology_counts:
         return
-    visible = selected_keys({id(rule): rule for rule in rules}.values())
     profiles: dict[tuple[object, ...], Profile] = {}
 
     def profile(pod: Pod) -> Profile:
-        shown = tuple([pod.labels.get(key) for key in visible])
         owner = id(pod.scheduling) if pod.scheduling.anti_affinity else 0
-        identity = (pod.namespace, shown, owner, pod.is_terminating)
+        identity = (*seen.of(pod), owner, pod.is_terminating)
         if identity not in profiles:
             profiles[identity] = book.profile(
-                pod.namespace, pod.labels, pod.scheduling, terminating=pod.is_terminating
+                pod.namespace,
+                pod.labels,
+                pod.scheduling,
+                standing=True,
+                terminating=pod.is_terminating,
             )
         return profiles[identity]
 

@@ -34,6 +34,7 @@ class PlanState:
         cut: Pending groups, by index, for whose labels no pick was left.
         brought: Picks of labels that pending groups asked for first, by index.
         suited: By pending group, the launchable offerings that are for its pods, as a bit mask.
+        wider: Namespaces whose pods on nodes have more rules than are weighed one by one.
         order: Pods in binding order.
         loose: Nodes to be bought that got fewer pods than they were packed for.
         late: Whether a node opened after pods were admitted may have changed what counts for them.
@@ -54,6 +55,7 @@ class PlanState:
     cut: frozenset[int]
     brought: Mapping[int, int]
     suited: tuple[int, ...]
+    wider: tuple[str, ...] = ()
     order: list[tuple[PendingGroup, PodRef, TargetNode]] = field(default_factory=list)
     loose: list[TargetNode] = field(default_factory=list)
     late: bool = False

@@ -21,5 +21,11 @@ class DaemonSet:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     scheduling: Scheduling
+    uid: str = ""
     generation: str = ""
     problem: str = ""
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, the way people name a DaemonSet."""
+        return f"{self.namespace}/{self.name}"

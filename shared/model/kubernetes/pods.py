@@ -106,6 +106,8 @@ class Scheduling:
             `requests`.
         host_ports: (ip, protocol, port), sorted.
         claims: Names of its PersistentVolumeClaims, sorted.
+        beyond: What it has more of than a plan weighs, for people: of its rules only required
+            anti-affinity is kept, the terms beyond the bound widened.
         refusals: Features of the pod that cannot be honoured, each a reason for people.
     """
 
@@ -125,6 +127,7 @@ class Scheduling:
     resource_claims: bool = False
     scheduler_name: str = DEFAULT_SCHEDULER
     priority: int = 0
+    beyond: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
 
 

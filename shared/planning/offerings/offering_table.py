@@ -19,7 +19,6 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, Resources
 from shared.model.snapshot import ProvisionerSite
 from shared.packing.problem import Shape
-from shared.planning.offerings.recent import Recent
 from shared.scheduling.compatibility import Port
 from shared.scheduling.provisioner_offerings import (
     PLACE_KEYS,
@@ -27,6 +26,7 @@ from shared.scheduling.provisioner_offerings import (
     offers,
     place_labels,
 )
+from shared.scheduling.recent import Recent
 
 _Value = TypeVar("_Value", bound=Hashable)
 _BITS: Final = bytes.maketrans(b"01", b"\x00\x01")
@@ -70,6 +70,7 @@ class OfferingTable:
         offers: In the order that their provisioners are tried.
         listed: The launchable offerings, in order.
         all: Bit mask of all of them.
+        own_keys: Keys of their labels, without zone and capacity type.
     """
 
     def __init__(self, offers: Sequence[ProvisionerOffering]) -> None:
@@ -86,7 +87,7 @@ class OfferingTable:
         )
         self.all = (1 << len(self.listed)) - 1
         self._amounts = [dict(offer.available.items) for offer in self.offers]
-        self._own_keys = frozenset(key for offer in self.offers for key in offer.labels)
+        self.own_keys = frozenset(key for offer in self.offers for key in offer.labels)
         self._numbers: dict[tuple[int, str, str], int] | None = None
         self._variants: dict[int, tuple[object, ...]] = {}
         self._shapes: Recent[
@@ -179,7 +180,7 @@ class OfferingTable:
                 values = [self.label(launchable, key) for launchable in self.listed]
                 found = self._found["label", key] = _by_value(values)
             return found
-        if key not in self._own_keys:
+        if key not in self.own_keys:
             # Pods may ask for any key: nothing is kept for those that no offer has.
             return {None: self.all} if self.all else {}
         return self.where(("label", key), lambda index: self.offers[index].labels.get(key))

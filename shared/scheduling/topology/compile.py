@@ -40,6 +40,8 @@ class TopologyRules:
         self._namespaces = namespaces
         self._standing = standing
         self._selected: dict[LabelSelector, frozenset[str]] = {}
+        self._owned: dict[tuple[str, int, bool], tuple[Scheduling, tuple[DomainCounter, ...]]] = {}
+        self._wider: Mapping[str, Mapping[str, AffinityTerm]] = {}
         self._of_rules: set[DomainCounter] = set()
         self._of_preferences: set[DomainCounter] = set()
 
@@ -54,13 +56,12 @@ class TopologyRules:
             self._of_rules.update(self._together(namespace, required))
         for term in scheduling.ties:
             self._of_rules.update(self._together(namespace, (term,)))
-        for term in scheduling.anti_affinity:
-            if term.weight is None:
-                self._of_rules.add(self._apart(namespace, term))
+        for term in self._topology_counts.required_apart(scheduling):
+            self._of_rules.add(self._apart(namespace, term))
         for preference in stated(scheduling):
             if preference[0] != PreferenceKind.NODES:
                 self._of_preferences.add(self.counter(namespace, scheduling, preference))
-        self.owned(namespace, scheduling)
+        self._topology_counts.grow(self.owned(namespace, scheduling))
 
     def keep_to(self, namespace: str, scheduling: Scheduling, wanted: Iterable[Preference]) -> None:
         """Take it that these preferences of a pod may be rules in this decision."""
@@ -83,13 +84,32 @@ class TopologyRules:
         """Return the counters of preferences that are no rule of any pod in this decision."""
         return frozenset(self._of_preferences - self._of_rules)
 
-    def owned(self, namespace: str, scheduling: Scheduling) -> tuple[DomainCounter, ...]:
-        """Return the counters of owners of a pod's required anti-affinity terms."""
-        return tuple(
-            self._topology_counts.owners(term.key, self._selection(namespace, (term,)))
-            for term in scheduling.anti_affinity
-            if term.weight is None
-        )
+    def widen(self, wider: Mapping[str, Mapping[str, AffinityTerm]]) -> None:
+        """Have pods on nodes of some namespaces keep others away by these terms, by key."""
+        self._wider = wider
+
+    def owned(
+        self, namespace: str, scheduling: Scheduling, *, standing: bool = False
+    ) -> tuple[DomainCounter, ...]:
+        """Return the counters of owners of a pod's required anti-affinity terms.
+
+        Args:
+            standing: Whether it is on a node, or comes with one: where the terms of its namespace
+                are widened, it keeps others away by those.
+        """
+        wider = self._wider.get(namespace, {}) if standing else {}
+        if not scheduling.anti_affinity:
+            return ()
+        # It is kept with what it was made of, so that nothing else gets its identity.
+        identity = (namespace, id(scheduling), bool(wider))
+        if identity not in self._owned:
+            terms = self._topology_counts.required_apart(scheduling)
+            owned = tuple(
+                self._topology_counts.owners(term.key, self._selection(namespace, (term,)))
+                for term in dict.fromkeys(wider.get(term.key, term) for term in terms)
+            )
+            self._owned[identity] = (scheduling, owned)
+        return self._owned[identity][1]
 
     def profile(
         self,
@@ -97,10 +117,15 @@ class TopologyRules:
         labels: Mapping[str, str],
         scheduling: Scheduling,
         *,
+        standing: bool = False,
         terminating: bool = False,
     ) -> Profile:
-        """Return what such a pod adds to the topology counts, those that are not used included."""
-        owned = self.owned(namespace, scheduling) if scheduling.anti_affinity else ()
+        """Return what such a pod adds to the topology counts, those that are not used included.
+
+        Args:
+            standing: As in `owned`.
+        """
+        owned = self.owned(namespace, scheduling, standing=standing)
         return self._topology_counts.profile(namespace, labels, owned, terminating=terminating)
 
     def kind(
@@ -124,7 +149,10 @@ class TopologyRules:
             dict.fromkeys(
                 self._apart(namespace, term)
                 for index, term in enumerate(scheduling.anti_affinity)
-                if term.weight is None or (PreferenceKind.ANTI_AFFINITY, index) in preference_kinds
+                if self._topology_counts.keeps_away(term)
+                and (
+                    term.weight is None or (PreferenceKind.ANTI_AFFINITY, index) in preference_kinds
+                )
             )
         )
         shunned = self._topology_counts.shunning(namespace, labels)
@@ -132,7 +160,8 @@ class TopologyRules:
         judging = [spread.counter for spread in spreads]
         judging += [counter for affinity in affinities for counter in affinity.counters]
         judging += [*avoids, *shunned]
-        concerned = {add.key for add in (*judging, *profile)}
+        over = {add.key for add in (*judging, *profile)}
+        concerned = set(filter(self._topology_counts.is_known, over))
         return ConstraintKind(
             profile=profile,
             spreads=spreads,

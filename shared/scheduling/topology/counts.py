@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shared.model import labels as keys
+from shared.model.kubernetes.pods import AffinityTerm, Scheduling
 from shared.model.kubernetes.taints import Taint, Toleration, first_untolerated
 from shared.model.requirements import Requirements
 from shared.scheduling.topology.selector import Selection
@@ -176,13 +177,33 @@ class TopologyCounts:
     """All counters, and the places they look at.
 
     Counters are made first, then places are opened, then pods added.
+
+    Args:
+        known: Keys of labels that any node has or will have; None for any. A term of
+            anti-affinity over another one keeps nobody away, and no node is in a domain of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: frozenset[str] | None = None) -> None:
+        self._known = known
         self._counted = _Counters()
         self._owners = _Counters()
+        self._growing: set[DomainCounter] = set()
+        self._joined: dict[tuple[DomainCounter, ...], DomainCounter] = {}
         self._unused: frozenset[DomainCounter] = frozenset()
         self._before: dict[DomainCounter, tuple[dict[str, int], dict[str, int]]] = {}
+
+    def is_known(self, key: str) -> bool:
+        """Return whether any node has, or will have, a label with this key."""
+        return self._known is None or key in self._known
+
+    def keeps_away(self, term: AffinityTerm) -> bool:
+        """Return whether anti-affinity may keep any pod from any node."""
+        return term.selector is not None and self.is_known(term.key)
+
+    def required_apart(self, scheduling: Scheduling) -> tuple[AffinityTerm, ...]:
+        """Return the required terms of anti-affinity that may keep any pod away, each once."""
+        required = [term for term in scheduling.anti_affinity if term.weight is None]
+        return tuple(dict.fromkeys(filter(self.keeps_away, required)))
 
     def counted(
         self, key: str, selection: Selection, scope: Scope | None = None, *, living: bool = False
@@ -194,9 +215,43 @@ class TopologyCounts:
         """Return the one counter of pods with a required anti-affinity to these pods."""
         return self._owners.of(key, selection, None, living=False)
 
+    def grow(self, owned: Iterable[DomainCounter]) -> None:
+        """Take it that pods with these anti-affinities are placed in this decision."""
+        self._growing.update(owned)
+
     def shunning(self, namespace: str, labels: Mapping[str, str]) -> tuple[DomainCounter, ...]:
-        """Return the counters of owners whose anti-affinity counts such a pod."""
-        return self._owners.counting(namespace, labels)
+        """Return the counters of owners whose anti-affinity counts such a pod.
+
+        Those of pods on nodes alone, which stay as they are, are one counter for each key: however
+        many terms keep such a pod away, it is asked once where it may not be. To be asked when all
+        pods on nodes are counted.
+        """
+        found = self._owners.counting(namespace, labels)
+        fixed: dict[str, list[DomainCounter]] = {}
+        for counter in found:
+            if counter not in self._growing:
+                fixed.setdefault(counter.key, []).append(counter)
+        return (
+            *(counter for counter in found if counter in self._growing),
+            *(self._join(tuple(alike)) for alike in fixed.values()),
+        )
+
+    def _join(self, alike: tuple[DomainCounter, ...]) -> DomainCounter:
+        """Return one counter in place of some over the same key that stay as they are."""
+        first = alike[0]
+        if len(alike) == 1:
+            return first
+        if alike not in self._joined:
+            joined = DomainCounter(first.key, first.selection, None, living=False)
+            for counter in alike:
+                for total, part in (
+                    (joined.counts, counter.counts),
+                    (joined.ghosts, counter.ghosts),
+                ):
+                    for domain, pods in part.items():
+                        total[domain] = total.get(domain, 0) + pods
+            self._joined[alike] = joined
+        return self._joined[alike]
 
     def profile(
         self,
@@ -271,7 +326,8 @@ class TopologyCounts:
     def keys(self) -> tuple[str, ...]:
         """Return the topology keys of all rules but the host's, sorted."""
         counters = (*self.used(tuple(self._counted)), *self._owners)
-        return tuple(sorted({counter.key for counter in counters} - {keys.HOSTNAME}))
+        over = {counter.key for counter in counters} - {keys.HOSTNAME}
+        return tuple(sorted(filter(self.is_known, over)))
 
     def eligible_domains(self) -> int:
         """Return how many domains the spreads look at, hosts left out, all spreads together."""

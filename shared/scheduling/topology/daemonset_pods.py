@@ -18,7 +18,12 @@ def counted_daemonsets(daemonsets: Iterable[DaemonSet], book: TopologyRules) -> 
     All rules must be registered in the rule book.
     """
     profiles = (
-        (daemon_set, book.profile(daemon_set.namespace, daemon_set.labels, daemon_set.scheduling))
+        (
+            daemon_set,
+            book.profile(
+                daemon_set.namespace, daemon_set.labels, daemon_set.scheduling, standing=True
+            ),
+        )
         for daemon_set in daemonsets
     )
     return tuple(pair for pair in profiles if pair[1])

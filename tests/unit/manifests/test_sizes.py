@@ -7,9 +7,11 @@ import pytest
 from shared.manifests import sizes
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.pods import decode_pod
+from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Scheduling
 from tests.benchmarks.planning.bounded import expressions, raw_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ANY = LabelSelector()
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -82,6 +84,50 @@ def test_a_pod_above_a_bound_is_refused_with_its_number(made: Any, most: int, wo
     assert decode_pod(made(most)).scheduling.refusals == ()
     (refusal,) = decode_pod(made(most + 1)).scheduling.refusals
     assert refusal == f"{most + 1} {words}: no node is launched for a pod with more than {most}"
+
+
+def standing(terms: list[dict[str, Any]]) -> Scheduling:
+    """Return what is read of a pod on a node with these required anti-affinity terms."""
+    raw = raw_pod("a", {"podAntiAffinity": {REQUIRED: terms}, "podAffinity": {}}, nodeName="n")
+    return decode_pod(raw).scheduling
+
+
+def keeping_away(key: str, **more: Any) -> dict[str, Any]:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "x"}}, **more}
+
+
+def test_a_bound_pod_above_a_bound_keeps_its_first_terms_and_a_wider_one_for_each_key() -> None:
+    terms = [apart(number) for number in range(sizes.MOST_RULES)]
+    more = [
+        keeping_away("zone"),
+        keeping_away("zone", namespaces=["c", "b"]),
+        keeping_away("rack", namespaces=["b"], namespaceSelector={"matchLabels": {"team": "x"}}),
+    ]
+    found = standing([*terms, *more])
+    assert found.anti_affinity[: len(terms)] == standing(terms).anti_affinity
+    assert found.anti_affinity[len(terms) :] == (
+        AffinityTerm(key="zone", selector=ANY, namespaces=("b", "c", "tenant")),
+        AffinityTerm(key="rack", selector=ANY, namespaces=("b",), namespace_selector=ANY),
+    )
+    (told,) = found.refusals
+    assert found.beyond == (told,)
+    assert told.startswith(f"{len(terms) + 3} required affinities to pods")
+
+
+def test_terms_with_more_expressions_than_a_bound_are_widened() -> None:
+    many = {"matchLabels": {f"k{number}": "v" for number in range(sizes.MOST_EXPRESSIONS)}}
+    terms = [keeping_away("zone"), keeping_away("zone", labelSelector=many)]
+    kept, wide = standing(terms).anti_affinity
+    assert kept == standing(terms[:1]).anti_affinity[0]
+    assert wide == AffinityTerm(key="zone", selector=ANY, namespaces=("tenant",))
+
+
+def test_of_keys_that_are_not_well_known_a_bound_number_is_kept() -> None:
+    keys_named = [f"example.com/k{number}" for number in range(3 * sizes.MOST_RULES)]
+    terms = [keeping_away(key) for key in (*keys_named, "kubernetes.io/hostname")]
+    found = standing(terms).anti_affinity
+    assert len(found) == 2 * sizes.MOST_RULES + 1
+    assert found[-1].key == "kubernetes.io/hostname"
 
 
 @pytest.mark.parametrize("section", ["nodeAffinity", "podAntiAffinity"])

@@ -8,6 +8,7 @@ import pytest
 
 from shared.decisions.record import to_plain
 from shared.decisions.restoring import restore
+from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.resources import Resources
@@ -213,6 +214,20 @@ def test_first_pod_with_a_rule_pays_for_it() -> None:
     assert steps[0] > steps[1] > steps[2] == 0
     named = estimates((*classes(pod(anti_affinity=(make.affinity(),))), plain), 10)
     assert named[0] == steps[1], "a rule with a label is found by it"
+
+
+def test_rules_cost_what_stands_there_nodes_and_namespaces_among_them() -> None:
+    def more(rule: dict[str, Any], **there: int) -> int:
+        members = classes(pod(**rule))
+        return estimates(members, **{"nodes": 0, **there})[0] - estimates(members, 0)[0]
+
+    wide = make.affinity(selector=make.selector())
+    assert more({"anti_affinity": (wide,)}, standing=700) == 700
+    assert more({"anti_affinity": (make.affinity(),)}, standing=700) == 0
+    red = make.affinity(namespace_selector=make.selector(team="red"))
+    assert more({"anti_affinity": (red, replace(red, key=keys.ZONE))}, namespaces=700) == 700
+    assert more({"spreads": (make.spread(keys.HOSTNAME), make.spread(keys.ZONE))}, nodes=800) == 200
+    assert more({"affinity": (make.affinity(),)}, nodes=700, namespaces=700) == 0
 
 
 def test_a_preference_costs_what_it_has_alternatives_for() -> None:

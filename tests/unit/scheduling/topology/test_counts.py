@@ -42,3 +42,26 @@ def test_a_place_whose_labels_are_settled_later_counts_once_for_each_spread() ->
     topology_counts.settle(place, {keys.CAPACITY_TYPE: "spot"})
     assert by_zone.eligible == {"us-east-1a": 1}
     assert by_way.eligible == {"spot": 1}
+
+
+def test_owners_on_nodes_are_one_counter_for_each_key_and_others_stay_apart() -> None:
+    topology_counts = TopologyCounts()
+    selections = [Selection(((frozenset({"shop", f"n{n}"}), selector(app="web")),)) for n in "abc"]
+    first, second, growing = (topology_counts.owners(keys.ZONE, some) for some in selections)
+    alone = topology_counts.owners(keys.HOSTNAME, selections[0])
+    topology_counts.grow((growing,))
+    near, far = (Place(name, {keys.ZONE: name}) for name in ("near", "far"))
+    add((first, second), near)
+    expect((second,), (far,))
+    shunning = topology_counts.shunning("shop", {"app": "web"})
+    assert [counter for counter in shunning if counter in (growing, alone)] == [growing, alone]
+    (joined,) = set(shunning) - {growing, alone}
+    assert (joined.key, joined.counts, joined.ghosts) == (keys.ZONE, {"near": 2}, {"far": 1})
+    assert topology_counts.shunning("shop", {"app": "web", "b": "c"}) == shunning
+
+
+def test_keys_that_no_node_has_are_no_topology() -> None:
+    topology_counts = TopologyCounts(frozenset({keys.ZONE}))
+    for key in (keys.ZONE, "example.com/rack"):
+        topology_counts.counted(key, Selection(()))
+    assert topology_counts.keys() == (keys.ZONE,)

@@ -1,6 +1,6 @@
 """Answers that are kept by what they depend on."""
 
-from shared.planning.offerings.recent import Recent
+from shared.scheduling.recent import Recent
 
 
 def asked(recent: Recent[object, object], *questions: object) -> list[object]:
