@@ -1,7 +1,7 @@
 """Which pods a topology rule counts."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from shared.model.kubernetes.pods import LabelSelector
@@ -20,6 +20,14 @@ class Selection:
     """The pods that all of some (namespaces, selector) pairs count; namespaces None means all."""
 
     parts: tuple[tuple[frozenset[str] | None, LabelSelector], ...]
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A pod's terms of affinity have one selection, by which a counter for each is found.
+        object.__setattr__(self, "_hash", hash(self.parts))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def counts(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Return whether a pod of that namespace with these labels is counted."""

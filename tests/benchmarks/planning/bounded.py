@@ -196,6 +196,25 @@ def _many_enemies(pod: int) -> dict[str, Any]:
     return raw_pod(f"enemies-{pod}", {"podAntiAffinity": {_REQUIRED: terms}})
 
 
+def _many_friends(pod: int) -> dict[str, Any]:
+    """Return a pod that must be near many others, none of which is there."""
+    terms = [
+        {"topologyKey": _HOST, "labelSelector": expressions("name", "In", f"x{pod}-{n}")}
+        for n in range(sizes.MOST_RULES)
+    ]
+    return raw_pod(f"friends-{pod}", {"podAffinity": {_REQUIRED: terms}})
+
+
+def _many_keys(pod: int) -> dict[str, Any]:
+    """Return a pod with rules over labels that no node has."""
+    terms = [
+        {"topologyKey": f"example.com/t{pod}-{n}", "labelSelector": {"matchLabels": {"name": "x"}}}
+        for n in range(sizes.MOST_RULES // 2)
+    ]
+    section = {_REQUIRED: terms}
+    return raw_pod(f"keys-{pod}", {"podAffinity": section, "podAntiAffinity": section})
+
+
 def _many_spreads(pod: int) -> dict[str, Any]:
     rules = [
         {
@@ -228,6 +247,8 @@ KINDS: Final[dict[str, Callable[[int], dict[str, Any]]]] = {
     "preferred nodes": _many_wishes,
     "preferred pods": lambda pod: company(1, sizes.MOST_PREFERENCES, pod)[0],
     "anti-affinities": _many_enemies,
+    "affinities": _many_friends,
+    "topology keys": _many_keys,
     "spreads": _many_spreads,
     "host ports": _many_ports,
     "resources": _many_resources,
