@@ -18,8 +18,8 @@ MAKEFLAGS += --no-print-directory
     all-unit aws-judges bench bundle cases catalog chart check clean contract corpus coverage crds \
     days demo deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others \
     page page-browser page-test peers real real-judges real-smoke release reports sbom scale \
-    schedules setup setup-tests smoke-inflate smoke-others supply test types types-cdk unit verify \
-    verify-commit
+    schedules setup setup-tests smoke-inflate smoke-others supply tenants test types types-cdk unit \
+    verify verify-commit
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -179,6 +179,9 @@ flaky: setup-tests  ## contract, local, infra, e2e, functions with 20 seeds; goe
 
 bench: $(VENV)/.dev  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
 	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md
+
+tenants: $(VENV)/.dev  ## What a hostile tenant costs the others of its cluster; prints tables (3 minutes)
+	@$(BIN)/python -m tests.benchmarks.planning.tenants
 
 days: $(VENV)/.dev  ## What a cluster costs over a day under settings of small batches; prints a table (15 minutes)
 	@$(BIN)/python -m tests.benchmarks.planning.days

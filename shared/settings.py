@@ -41,6 +41,8 @@ class FunctionSettings(BaseModel):
         api_timeout_seconds: Time-out of one call to AWS or a cluster; shorter than the lease.
         autoscaler_namespaces: Namespaces, separated by commas, where a lease of another autoscaler
             is believed: a client that may write leases there can stop Dovetail's launches.
+        daemonset_namespaces: Namespaces, separated by commas, whose DaemonSets nodes have room for,
+            however much they take; those of others only in proportion.
         fleet_burst: Requests the CreateFleet token bucket holds (users measured 5).
         fleet_per_second: Its refill, requests per second (users measured 2).
     """
@@ -56,6 +58,9 @@ class FunctionSettings(BaseModel):
     api_timeout_seconds: float = Field(default=15.0, gt=0, le=50)
     autoscaler_namespaces: str = Field(
         default="kube-system,karpenter", pattern=rf"^{_NAMESPACE}(,{_NAMESPACE})*$"
+    )
+    daemonset_namespaces: str = Field(
+        default="kube-system", pattern=rf"^{_NAMESPACE}(,{_NAMESPACE})*$"
     )
     fleet_burst: int = Field(default=5, ge=1, le=1000)
     fleet_per_second: float = Field(default=2.0, gt=0, le=1000)

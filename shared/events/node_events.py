@@ -11,6 +11,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef, Slot
+from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import UNHEALTHY_AFTER, Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
@@ -25,22 +26,23 @@ CONSOLE: Final = "aws ec2 get-console-output --latest --output text --instance-i
 
 
 def event_on(
-    subject: Node | Pod | PodRef | Provisioner,
+    subject: Node | Pod | PodRef | Provisioner | DaemonSet,
     reason: str,
     text: str,
     *,
     severity: Severity = Severity.WARNING,
 ) -> KubernetesEvent:
-    """Return an Event about a Node, a Pod, a Provisioner or a NodePool."""
+    """Return an Event about a Node, a Pod, a Provisioner, a NodePool or a DaemonSet."""
     kind = "Pod" if isinstance(subject, PodRef) else type(subject).__name__
     return KubernetesEvent(
         kind=subject.kind.value if isinstance(subject, Provisioner) else kind,
-        namespace=subject.namespace if isinstance(subject, Pod | PodRef) else "",
+        namespace=subject.namespace if isinstance(subject, Pod | PodRef | DaemonSet) else "",
         name=subject.name,
         uid=subject.uid,
         severity=severity,
         reason=reason,
         message=text,
+        api_version="apps/v1" if isinstance(subject, DaemonSet) else "",
     )
 
 

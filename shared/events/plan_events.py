@@ -7,19 +7,26 @@ from shared.brakes.ceilings import OverCeiling
 from shared.events.node_events import counted, event_on
 from shared.events.recorded import note_recorded, recently_recorded
 from shared.events.recorder import EventRecorder
-from shared.events.workload_events import each_workload
+from shared.events.workload_events import MOST_OF_WORKLOAD, each_workload
 from shared.model.digest import digest
 from shared.model.ec2.launches import PlannedNode
+from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.cheaper_provisioners import cheaper_provisioner, same_weight
-from shared.ports import ClusterPorts, Severity
+from shared.ports import ClusterPorts, KubernetesEvent, Severity
+from shared.snapshot.gather import Gathered, each_namespace
 
 _CHEAPER: Final = "CheaperProvisioner"
 _DOLLAR: Final = 1_000_000
+RULES_WIDENED: Final = "RulesWidened"
+WIDER: Final = (
+    "its pods on nodes have more required anti-affinity than one plan weighs: each keeps away all "
+    "pods of the namespaces that any of them names; use fewer terms, the same in all pods"
+)
 
 
 class PlanEvents:
@@ -39,6 +46,34 @@ class PlanEvents:
         ]
         found = [(pending.get(ref.uid) or ref, text) for ref, text in told]
         self._recorder.record(each_workload(found, "FailedProvisioning"))
+
+    def left_out(self, gathered: Gathered) -> None:
+        """Record on DaemonSets, and on pods on nodes, that they do not count, or not whole."""
+        each = each_namespace(gathered.left_out).values()
+        self._recorder.record(
+            event_on(
+                subject,
+                "DaemonSetLeftOut" if isinstance(subject, DaemonSet) else RULES_WIDENED,
+                reason,
+            )
+            for some in each
+            for subject, reason in some[:MOST_OF_WORKLOAD]
+        )
+
+    def wider(self, plan: Plan) -> None:
+        """Record on namespaces that the rules of their pods on nodes are not weighed one by one."""
+        self._recorder.record(
+            KubernetesEvent(
+                kind="Namespace",
+                namespace="",
+                name=name,
+                uid="",
+                severity=Severity.WARNING,
+                reason=RULES_WIDENED,
+                message=WIDER,
+            )
+            for name in plan.wider
+        )
 
     def shadow(self, nodes: Sequence[PlannedNode], provisioners: Mapping[str, Provisioner]) -> None:
         """Record on Provisioners what would have been launched."""

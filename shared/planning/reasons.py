@@ -7,6 +7,7 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import InstanceType
+from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.taints import Toleration
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
@@ -23,6 +24,7 @@ from shared.planning.provisioner_checks import (
 )
 from shared.planning.spelling import nearest_label
 from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
+from shared.scheduling.daemon_overhead import DaemonOverhead
 from shared.scheduling.limits import remaining
 from shared.scheduling.node_constraints import NodeConstraints, could_buy, signature_of
 from shared.scheduling.pod_classes import PodClass
@@ -33,10 +35,12 @@ from shared.scheduling.provisioner_offerings import (
     in_order,
     offers,
     place_labels,
+    place_values,
 )
 
 # Values named in a reason before the rest is only counted.
 _SHOWN: Final = 5
+_DAEMONSETS: Final = 3
 _MIB: Final = 2**20
 _OF_THE_CLOUD: Final = (
     f" (the cloud controller adds {keys.ZONE_ID} to nodes that exist: ask for {keys.ZONE})"
@@ -142,11 +146,12 @@ class Explainer:
                 _too_large(requests, largest, missing)
                 + _of_memory(requests, missing, accepting)
                 + self._of_disks(provisioner, requests, missing, accepting)
+                + self._of_daemonsets(requests, accepting)
                 + excluded
             )
         if pod_class.scheduling.host_ports:
             able = [offer for offer in accepting if requests.fits(offer.available)]
-            if taken := _taken_ports(pod_class, able):
+            if taken := self._taken_ports(pod_class, able):
                 return taken
         sold_out = self._not_on_sale(provisioner, site, pod_class, requests)
         return sold_out or self._inflexible(provisioner, site, pod_class, requests)
@@ -221,6 +226,40 @@ class Explainer:
                     f"; the NVMe disks of {known.name} have enough: set "
                     f"{provisioner.dialect.template_kind}.spec.instanceStorePolicy: RAID0"
                 )
+        return ""
+
+    def _of_daemonsets(self, requests: Resources, accepting: Iterable[ProvisionerOffering]) -> str:
+        """Return which DaemonSets take what a pod lacks, where one would have it without them."""
+        for offer in accepting:
+            if not requests.fits(offer.available + offer.daemon_requests):
+                continue
+            short = requests.exceeding(offer.available)[0]
+            taking = [one for one in self._running(offer) if one.scheduling.requests[short]]
+            taking.sort(key=lambda one: (-one.scheduling.requests[short], one.key))
+            told = [
+                f"DaemonSet {one.key} takes "
+                f"{short} {readable_amount(short, one.scheduling.requests[short], up=True)}"
+                for one in taking[:_DAEMONSETS]
+            ]
+            more = [f"{len(taking) - _DAEMONSETS} more"] if len(taking) > _DAEMONSETS else []
+            return f"; on {offer.instance_type.name} {', '.join((*told, *more))}" if told else ""
+        return ""
+
+    def _running(self, offer: ProvisionerOffering) -> tuple[DaemonSet, ...]:
+        """Return the DaemonSets that nodes of an offer run."""
+        overhead = DaemonOverhead(self._snapshot.daemonsets, offer.provisioner.taints)
+        return overhead.running(offer.labels, place_values(offer.offerings))
+
+    def _taken_ports(self, pod_class: PodClass, able: Sequence[ProvisionerOffering]) -> str:
+        """Return which host port a DaemonSet has on every machine that is large enough, else ""."""
+        for port in pod_class.scheduling.host_ports:
+            if all(any(conflict(port, other) for other in offer.ports) for offer in able):
+                taking = min(
+                    one.key
+                    for one in self._running(able[0])
+                    if any(conflict(port, other) for other in one.scheduling.host_ports)
+                )
+                return f"host port {port[2]}/{port[1]} is taken by DaemonSet {taking} on every node"
         return ""
 
     def _rooms(self) -> tuple[tuple[InstanceType, Resources], ...]:
@@ -318,14 +357,6 @@ def _volume(pod_class: PodClass) -> str:
         for alternatives in pod_class.scheduling.volume_terms
     )
     return f"volume: it can be used only where {allowed}"
-
-
-def _taken_ports(pod_class: PodClass, able: Sequence[ProvisionerOffering]) -> str:
-    """Return which host port a DaemonSet has on every machine that is large enough, else ""."""
-    for port in pod_class.scheduling.host_ports:
-        if all(any(conflict(port, other) for other in offer.ports) for offer in able):
-            return f"host port {port[2]}/{port[1]} is taken by a DaemonSet on every node"
-    return ""
 
 
 def _standing(offer: ProvisionerOffering) -> list[dict[str, str]]:

@@ -106,6 +106,7 @@ class ClusterPorts(NodePorts):
         node_profiles: Instance profile by the role it carries, of roles that nodes may have.
         metadata: What the attachment allows of the instance metadata service.
         preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
+        daemonset_namespaces: Those whose DaemonSets nodes have room for, however much they take.
         rivals: Sees other autoscalers.
     """
 
@@ -118,6 +119,7 @@ class ClusterPorts(NodePorts):
     node_profiles: Mapping[str, str] = field(default_factory=dict, hash=False)
     metadata: MetadataBound = UNBOUND
     preference_policy: PreferencePolicy = PreferencePolicy.WEIGH
+    daemonset_namespaces: frozenset[str] = frozenset({"kube-system"})
     rivals: Rivals = field(default_factory=NoRivals)
 
     def profile_of(self, template: NodeTemplate) -> str:

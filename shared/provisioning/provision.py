@@ -202,6 +202,7 @@ class Provisioning:
         """
         plan_id = self._new_id()
         gathered = gather(self._ports, plan_id, whole=look, keep=turn.keep)
+        self._events.left_out(gathered)
         report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
         taken = self._hand_over_interrupted(gathered.snapshot)
         if taken and not look:
@@ -267,6 +268,7 @@ class Provisioning:
         plan: Plan,
         report: ProvisionReport,
     ) -> tuple[ProvisionReport, bool]:
+        self._events.wider(plan)
         if turn.held_back:
             self._only_tell(gathered.snapshot, plan)
             turn.make_nodes(gathered)

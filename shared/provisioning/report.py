@@ -3,6 +3,7 @@
 import dataclasses
 from dataclasses import dataclass
 
+from shared.events.plan_events import WIDER
 from shared.model.plan import Plan
 
 
@@ -75,4 +76,5 @@ class ProvisionReport:
             cost_micros_per_hour=self.cost_micros_per_hour + plan.cost_micros_per_hour,
             lower_bound_micros_per_hour=self.lower_bound_micros_per_hour
             + plan.lower_bound_micros_per_hour,
+            notes=(*self.notes, *(f"namespace {name}: {WIDER}" for name in plan.wider)),
         )

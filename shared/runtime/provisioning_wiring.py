@@ -94,6 +94,7 @@ class ProvisioningWiring(Wiring):
                 tokens_required=attachment.metadata_tokens == "required",
             ),
             preference_policy=PreferencePolicy(attachment.preference_policy),
+            daemonset_namespaces=frozenset(self.settings.daemonset_namespaces.split(",")),
             crew=Threads(),
             rivals=KubeRivals(api, self.clock.now, self.settings.autoscaler_namespaces.split(",")),
         )

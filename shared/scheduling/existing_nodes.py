@@ -15,7 +15,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.scheduling.compatibility import Port, labels_accepted, taint_refusal
-from shared.scheduling.daemon_overhead import daemon_ports, daemon_requests
+from shared.scheduling.daemon_overhead import DaemonOverhead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +228,7 @@ def _room_of_node(
         shown = dict(allocatable.items)
         allocatable = Resources.from_mapping({**dict(slot.allocatable.items), **shown})
     due = _due(snapshot.daemonsets, standing)
+    daemons, ports = DaemonOverhead(due, taints).on(node.labels)
     used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
     volumes, attached = _volumes((*standing, *promised))
     return ExistingNode(
@@ -236,8 +237,8 @@ def _room_of_node(
         labels=node.labels,
         taints=taints,
         pods=(*standing, *promised),
-        available=allocatable - used - daemon_requests(due, node.labels, taints) - attached,
-        ports=(*_ports((*standing, *promised)), *daemon_ports(due, node.labels, taints)),
+        available=allocatable - used - daemons - attached,
+        ports=(*_ports((*standing, *promised)), *ports),
         volumes=volumes,
     )
 
@@ -254,6 +255,7 @@ def _room_of_slot(
     labels = {keys.HOSTNAME: slot.name, **of_type, **slot.labels}
     taints = provisioner.taints if provisioner is not None else ()
     volumes, attached = _volumes(promised)
+    _, ports = DaemonOverhead(snapshot.daemonsets, taints).on(labels)
     return ExistingNode(
         name=slot.name,
         slot=slot.name,
@@ -261,7 +263,7 @@ def _room_of_slot(
         taints=taints,
         pods=promised,
         available=slot.allocatable - used - slot.daemon_requests - attached,
-        ports=(*_ports(promised), *daemon_ports(snapshot.daemonsets, labels, taints)),
+        ports=(*_ports(promised), *ports),
         volumes=volumes,
     )
 

@@ -1,6 +1,6 @@
 """What each Provisioner could buy, and which demands each way of buying it satisfies."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final
@@ -22,7 +22,7 @@ from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import PODS, Resources
 from shared.model.snapshot import ProvisionerSite
 from shared.scheduling.compatibility import Port
-from shared.scheduling.daemon_overhead import daemon_keys, daemon_ports, daemon_requests
+from shared.scheduling.daemon_overhead import DaemonOverhead, daemon_keys
 
 PLACE_KEYS: Final = frozenset({keys.ZONE, keys.CAPACITY_TYPE})
 _Place = tuple[str, CapacityType]
@@ -106,8 +106,7 @@ def offers(
         if not free_requirement.absent
     }
     asked = daemon_keys(daemonsets)
-    with_ports = any(daemon_set.scheduling.host_ports for daemon_set in daemonsets)
-    taints = provisioner.taints
+    overhead = DaemonOverhead(daemonsets, provisioner.taints)
     shared: dict[tuple[object, ...], tuple[Resources, Resources, tuple[Port, ...]]] = {}
     found = []
     for chosen in picks:
@@ -118,11 +117,7 @@ def offers(
             labels = {**machine.labels, **fixed}
             question = (machine.name, told)
             if question not in shared:
-                places = _places(offerings)
-                taken = daemon_requests(daemonsets, labels, taints, undecided=places)
-                ports = (
-                    daemon_ports(daemonsets, labels, taints, undecided=places) if with_ports else ()
-                )
+                taken, ports = overhead.on(labels, place_values(offerings))
                 shared[question] = (taken, machine.allocatable - taken, ports)
             taken, available, ports = shared[question]
             found.append(
@@ -147,17 +142,14 @@ def _machines(
     unavailable: frozenset[OfferingKey] | None,
 ) -> list[tuple[InstanceType, tuple[Offering, ...]]]:
     """Return the types a provisioner may buy, as it configures them, with what is to be had."""
-    fixed = node_labels(provisioner)
-    of_type, of_place = _split(provisioner.requirements)
+    _, of_place = _split(provisioner.requirements)
     places = _allowed_places(of_place, site.zones)
     out: dict[str, set[_Place]] = {}
     for key in () if unavailable is None else unavailable | site.refused:
         out.setdefault(key.instance_type, set()).add((key.zone, key.capacity_type))
     found = []
-    for instance_type in instance_types:
+    for instance_type in types_allowed(provisioner, instance_types):
         if instance_type.name in site.without_image:
-            continue
-        if not _template_allows(of_type, {**instance_type.labels, **fixed}):
             continue
         to_be_had = places.difference(out.get(instance_type.name, ()))
         offerings = tuple(
@@ -172,6 +164,17 @@ def _machines(
     return found
 
 
+def types_allowed(
+    provisioner: Provisioner, instance_types: Iterable[InstanceType]
+) -> Iterator[InstanceType]:
+    """Yield the instance types that the requirements of a provisioner allow, in the order given."""
+    of_type, _ = _split(provisioner.requirements)
+    fixed = node_labels(provisioner)
+    for instance_type in instance_types:
+        if _template_allows(of_type, {**instance_type.labels, **fixed}):
+            yield instance_type
+
+
 def address_warnings(
     provisioner: Provisioner, instance_types: Iterable[InstanceType]
 ) -> tuple[str, ...]:
@@ -179,13 +182,10 @@ def address_warnings(
     most = provisioner.kubelet.max_pods
     if most is None:
         return ()
-    of_type, _ = _split(provisioner.requirements)
-    fixed = node_labels(provisioner)
     fewer = {
         instance_type.name: instance_type.capacity[PODS]
-        for instance_type in instance_types
+        for instance_type in types_allowed(provisioner, instance_types)
         if instance_type.capacity[PODS] < most
-        and _template_allows(of_type, {**instance_type.labels, **fixed})
     }
     if not fewer:
         return ()
@@ -235,7 +235,7 @@ def place_labels(offering: Offering) -> dict[str, str]:
     return {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type.value}
 
 
-def _places(offerings: Iterable[Offering]) -> dict[str, frozenset[str]]:
+def place_values(offerings: Iterable[Offering]) -> dict[str, frozenset[str]]:
     """Return the values that the place labels of a node may take, by key."""
     places = [place_labels(offering) for offering in offerings]
     return {key: frozenset(place[key] for place in places) for key in PLACE_KEYS}

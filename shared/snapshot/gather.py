@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from shared.brakes.refusals import KnownRefusals, RefusalBook
 from shared.model.dialect import Dialect
@@ -15,12 +15,14 @@ from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.ec2.quotas import beyond
 from shared.model.ec2.selectors import describe_selector, tagged
 from shared.model.errors import AutoscalerError, PermanentError
+from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.pods import Pod, without_void_nominations
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.ports import ClusterPorts, NodeCluster, Site
 from shared.ports.cluster import EachPage, nothing
+from shared.scheduling.provided_daemonsets import provided_daemonsets
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.images import no_image, resolve_images
 from shared.snapshot.launch_body import LaunchBody
@@ -28,6 +30,11 @@ from shared.snapshot.node_facts import cluster_instances, node_facts
 from shared.snapshot.observed_allocatable import LEARNED, observed
 from shared.snapshot.standing_daemons import with_standing
 from shared.snapshot.volumes import with_volumes
+
+_NOTED: Final = 3
+_BEYOND: Final = (
+    "its required anti-affinity beyond that keeps all pods of the namespaces it names from its node"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +44,8 @@ class Gathered:
     Attributes:
         found_sites: By provisioner name.
         invalid: Provisioners that cannot be used.
-        notes: What was left out of the snapshot, one line each.
+        left_out: DaemonSets that are not in the snapshot, and pods on nodes whose rules are not in
+            it as they are, each with the reason.
         bodies: Of the unfinished launches.
         refusals: What EC2 refused to this cluster lately.
     """
@@ -45,9 +53,33 @@ class Gathered:
     snapshot: ClusterSnapshot
     found_sites: Mapping[str, Site] = field(hash=False)
     invalid: tuple[InvalidProvisioner, ...]
-    notes: tuple[str, ...] = ()
+    left_out: tuple[tuple[DaemonSet | Pod, str], ...] = ()
     bodies: tuple[LaunchBody, ...] = ()
     refusals: KnownRefusals = field(default_factory=KnownRefusals)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, for logs: a line each, the first of a namespace and how many more."""
+        found = []
+        for (kind, namespace), some in each_namespace(self.left_out).items():
+            for subject, reason in some[:_NOTED]:
+                does = " is left out" if isinstance(subject, DaemonSet) else ""
+                found.append(f"{kind} {subject.key}{does}: {reason}")
+            if len(some) > _NOTED:
+                more = len(some) - _NOTED
+                found.append(f"{kind}: {more} more in namespace {namespace}, for such reasons")
+        return tuple(found)
+
+
+def each_namespace(
+    left_out: Iterable[tuple[DaemonSet | Pod, str]],
+) -> dict[tuple[str, str], list[tuple[DaemonSet | Pod, str]]]:
+    """Return what was left out, with the reasons, by kind and namespace."""
+    found: dict[tuple[str, str], list[tuple[DaemonSet | Pod, str]]] = {}
+    for subject, reason in left_out:
+        kind = type(subject).__name__
+        found.setdefault((kind, subject.namespace), []).append((subject, reason))
+    return found
 
 
 class Images(NamedTuple):
@@ -100,10 +132,12 @@ def gather(
         (pod for pod in pending if pod.uid not in served), (node.name for node in nodes)
     )
     daemonsets = cluster.daemonsets() if anything else ()
+    made = with_standing([daemon_set for daemon_set in daemonsets if not daemon_set.problem], bound)
     bodies = list(_bodies(ports, intents, keep))
     keep()
     refusals = RefusalBook(ports).read()
     types = ports.catalog.instance_types() if anything else ()
+    provided = provided_daemonsets(made, provisioners, types, ports.daemonset_namespaces)
     learned = ports.ledger.memos(cluster.name, LEARNED) if anything else ()
     keep()
     unavailable = _unavailable(ports, types, taken_at) if anything else frozenset()
@@ -123,9 +157,7 @@ def gather(
             for provisioner in provisioners
             if provisioner.name in sites
         ),
-        daemonsets=with_standing(
-            [daemon_set for daemon_set in daemonsets if not daemon_set.problem], bound
-        ),
+        daemonsets=provided.daemonsets,
         slots=slots,
         intents=intents,
         promised=frozenset(
@@ -146,14 +178,20 @@ def gather(
         snapshot=snapshot,
         found_sites=sites,
         invalid=invalid,
-        notes=tuple(
-            f"DaemonSet {daemon_set.namespace}/{daemon_set.name} is left out: {daemon_set.problem}"
-            for daemon_set in daemonsets
-            if daemon_set.problem
+        left_out=(
+            *((daemon_set, daemon_set.problem) for daemon_set in daemonsets if daemon_set.problem),
+            *provided.left_out,
+            *((pod, "; ".join((*pod.scheduling.beyond, _BEYOND))) for pod in bound if _is_cut(pod)),
         ),
         bodies=tuple(bodies),
         refusals=refusals,
     )
+
+
+def _is_cut(pod: Pod) -> bool:
+    """Return whether a pod on a node keeps others away by more terms than are read of it."""
+    asked = pod.scheduling
+    return bool(asked.beyond) and any(term.weight is None for term in asked.anti_affinity)
 
 
 def _unavailable(

@@ -15,7 +15,7 @@ from typing import Final
 from tests.benchmarks import cold_import
 from tests.benchmarks.cold_start import cold_rows
 from tests.benchmarks.packing import plans, price_table, procedures, streams
-from tests.benchmarks.planning import bounded
+from tests.benchmarks.planning import bounded, tenants
 from tests.benchmarks.planning.rows import decision_rows
 from tests.benchmarks.report import Row, machine, markdown, summary, table
 from tests.benchmarks.timing import reference_milliseconds
@@ -105,6 +105,10 @@ def _beside() -> list[str]:
         "## The work of one plan",
         "",
         *bounded.table(),
+        "",
+        "## A tenant beside others",
+        "",
+        *tenants.table(),
         "",
         "## Cold imports",
         "",

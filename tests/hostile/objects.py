@@ -120,6 +120,17 @@ def _pods() -> list[dict[str, Any]]:
     return [waiting, running]
 
 
+def crowd(name: str, terms: int) -> dict[str, Any]:
+    """Return a pod on a node with so many terms of anti-affinity over labels that none has."""
+    apart = [{**_TERM, "topologyKey": f"example.com/{name}-{n}"} for n in range(terms)]
+    spec = {
+        "containers": [{"name": "c"}],
+        "nodeName": "n1",
+        "affinity": {"podAntiAffinity": {_REQUIRED: apart}},
+    }
+    return {"kind": "Pod", "metadata": _owned(name), "spec": spec, "status": {"phase": "Running"}}
+
+
 def node_document(name: str = "n1", cpu: str = "2") -> dict[str, Any]:
     """Return a Ready Dovetail node."""
     return {
@@ -236,7 +247,20 @@ DOCUMENTS: Final[dict[str, list[dict[str, Any]]]] = {
                     },
                 },
             },
-        }
+        },
+        {
+            "metadata": {**_metadata("huge"), "namespace": NAMESPACE},
+            "spec": {
+                "selector": {"matchLabels": {"app": "huge"}},
+                "template": {
+                    "metadata": {"labels": {"app": "huge"}},
+                    "spec": {
+                        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1000"}}}],
+                        "affinity": {"podAntiAffinity": {_REQUIRED: [_TERM]}},
+                    },
+                },
+            },
+        },
     ],
     "RuntimeClass": [
         {

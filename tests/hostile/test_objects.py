@@ -18,6 +18,7 @@ from shared.kube.other_autoscalers import KubeRivals
 from shared.manifests.fields import Raw
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
+from shared.manifests.sizes import MOST_RULES
 from shared.model import labels as keys
 from shared.model.policy import LaunchPolicy
 from shared.node_lifecycle.binding import Binding
@@ -25,7 +26,7 @@ from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.termination import Termination
 from tests.hostile.corpus import BATCH_SIZE, batches, mutated, try_batch, values
 from tests.hostile.judging import FLAG, INSTANCE
-from tests.hostile.objects import DOCUMENTS, NAMESPACE, plain_pod
+from tests.hostile.objects import DOCUMENTS, NAMESPACE, crowd, plain_pod
 from tests.hostile.wire import Wire
 from tests.real.user_data import boot_of
 from tests.unit.worlds import World
@@ -45,6 +46,8 @@ CALM: Final = {
     },
     "Pod": plain_pod("calm-pod"),
 }
+# Below and above what a pod may have.
+CROWDS: Final = (crowd("few", 50), crowd("many", 400))
 Objects = list[tuple[str, Any]]
 
 
@@ -64,6 +67,7 @@ def wire_of(hostile: Objects) -> Wire:
     shelves = {kind: list(found) for kind, found in DOCUMENTS.items()}
     for kind, calm in CALM.items():
         shelves[kind].append(calm)
+    shelves["Pod"] += CROWDS
     for kind, found in hostile:
         shelves[kind].append(found)
     return Wire(shelves)
@@ -106,9 +110,12 @@ def test_a_hostile_object_hides_no_other_and_keeps_no_pod_from_being_planned_for
 def check_reads(cluster: KubeCluster) -> None:
     """Assert that each list holds what is right in it."""
     assert {pending_pod.name for pending_pod in cluster.pending_pods()} >= {"calm-pod", "waiting"}
-    assert {bound_pod.name for bound_pod in cluster.bound_pods()} >= {"running"}
+    bound = {bound_pod.name: bound_pod for bound_pod in cluster.bound_pods()}
+    assert bound.keys() >= {"running", "few", "many"}
+    assert len(bound["few"].scheduling.anti_affinity) == 50
+    assert len(bound["many"].scheduling.anti_affinity) == 2 * MOST_RULES
     assert {node.name for node in cluster.nodes()} >= {"n1"}
-    assert {daemon_set.name for daemon_set in cluster.daemonsets()} >= {"agent"}
+    assert {daemon_set.name for daemon_set in cluster.daemonsets()} >= {"agent", "huge"}
     assert {disruption_budget.name for disruption_budget in cluster.disruption_budgets()} >= {"web"}
     assert {provisioner.name for provisioner in cluster.provisioners()[0]} >= {"calm"}
     assert {claim.name for claim in cluster.claims([NAMESPACE])} >= {"data"}

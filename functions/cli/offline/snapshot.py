@@ -36,6 +36,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.explanation import counted, of_other_scheduler
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
+from shared.scheduling.provided_daemonsets import provided_daemonsets
 from shared.scheduling.provisioner_offerings import never_with_image
 from shared.snapshot.standing_daemons import with_standing
 
@@ -83,6 +84,7 @@ _CLUSTER_WIDE: Final = frozenset(
         "StorageClass",
     }
 )
+_NOTED: Final = 3  # DaemonSets that are left out
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 
 
@@ -131,7 +133,13 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
         for p in provisioners
     )
     bound = [pod for pod in pods if pod.node_name]
-    daemonsets = with_standing(daemonsets, bound)
+    provided = provided_daemonsets(
+        with_standing(daemonsets, bound), provisioners, catalog.instance_types
+    )
+    notes += [f"DaemonSet {one.key} is left out: {why}" for one, why in provided.left_out[:_NOTED]]
+    if len(provided.left_out) > _NOTED:
+        notes.append(f"DaemonSets left out besides: {len(provided.left_out) - _NOTED}")
+    daemonsets = provided.daemonsets
     bound += _missing_daemons(nodes, daemonsets, bound)
     snapshot = ClusterSnapshot(
         cluster=CLUSTER,

@@ -13,6 +13,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
+from shared.scheduling.provided_daemonsets import provided_daemonsets
 from shared.scheduling.provisioner_offerings import never_with_image
 
 NO_OWNER: Final = "the cluster has no Provisioner or NodePool to plan with"
@@ -80,7 +81,11 @@ def rebuilt(
             )
             for owner in provisioners
         ),
-        daemonsets=tuple(daemon_set for daemon_set in daemonsets if not daemon_set.problem),
+        daemonsets=provided_daemonsets(
+            [daemon_set for daemon_set in daemonsets if not daemon_set.problem],
+            provisioners,
+            tuple(instance_types),
+        ).daemonsets,
         slots=(),
         intents=(),
         instance_types=tuple(instance_types),

@@ -221,11 +221,25 @@ def test_topology_rules_over_zone_ids_are_answered_by_nodes_that_exist(rule: Any
     )
 
 
+def test_daemonsets_that_take_the_room_are_named() -> None:
+    taking = [make.daemonset(name, cpu=cpu) for name, cpu in (("b", 900), ("a", 900), ("c", 1900))]
+    text = reason(pod(cpu=7000), daemonsets=tuple(taking))
+    told = (
+        "on m5.2xlarge DaemonSet kube-system/c takes cpu 1900m, DaemonSet kube-system/a takes cpu "
+        "900m, DaemonSet kube-system/b takes cpu 900m"
+    )
+    assert text.endswith(f"; {told}")
+    more = reason(pod(cpu=7000), daemonsets=(*taking, make.daemonset("d", cpu=100)))
+    assert more.endswith(f"; {told}, 1 more")
+    # Without any of them it would not fit either.
+    assert "DaemonSet" not in reason(pod(cpu=9000), daemonsets=tuple(taking))
+
+
 def test_a_host_port_of_a_daemonset_is_named() -> None:
     port = ("0.0.0.0", "TCP", 9100)
     agent = make.daemonset(host_ports=(port,))
     assert reason(pod(host_ports=(port,)), daemonsets=(agent,)) == (
-        "host port 9100/TCP is taken by a DaemonSet on every node"
+        "host port 9100/TCP is taken by DaemonSet kube-system/logs on every node"
     )
     other = pod(host_ports=(("0.0.0.0", "TCP", 80),))
     assert reason(other, daemonsets=(agent,)) == "its topology rules leave no place"

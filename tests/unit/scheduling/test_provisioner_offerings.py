@@ -18,7 +18,7 @@ from shared.model.resources import Resources
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import OfferingTable
 from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
-from shared.scheduling.daemon_overhead import daemon_requests
+from shared.scheduling.daemon_overhead import DaemonOverhead
 from shared.scheduling.limits import remaining, used
 from shared.scheduling.node_constraints import could_buy, signature_of
 from shared.scheduling.provisioner_offerings import (
@@ -217,9 +217,9 @@ def test_daemons_that_will_land_take_their_room() -> None:
         daemonsets=listed,
     )
     assert tainted.daemon_requests["cpu"] == 50
-    labels = {keys.CAPACITY_TYPE: "on-demand"}
-    assert daemon_requests((spot,), labels, ()) == Resources()
-    assert daemon_requests((spot,), {keys.CAPACITY_TYPE: "spot"}, ())["cpu"] == 30
+    overhead = DaemonOverhead((spot,), ())
+    assert overhead.on({keys.CAPACITY_TYPE: "on-demand"}) == (Resources(), ())
+    assert overhead.on({keys.CAPACITY_TYPE: "spot"})[0]["cpu"] == 30
 
 
 def test_daemons_of_places_that_no_offering_has_take_no_room_and_no_port() -> None:

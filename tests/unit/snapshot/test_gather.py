@@ -1,5 +1,6 @@
 """Gathering a snapshot, writing decisions down, and turning records into wakes."""
 
+import dataclasses
 import gzip
 import json
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from shared.model.provisioner import InvalidProvisioner, NodeTemplate
 from shared.planning.decide import decide
 from shared.ports import MachineImage, Subnet
 from shared.provisioning.wake_batch import ClusterWake, wakes
-from shared.snapshot.gather import gather
+from shared.snapshot.gather import _BEYOND, gather
 from tests import builders as make
 from tests.builders import NOW, node, pod, provisioner, snapshot
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
@@ -236,3 +237,48 @@ def test_a_nomination_to_a_node_that_is_gone_is_void() -> None:
     world = World(provisioner(), node(), kept, void)
     pending = gather(world.ports, "plan-1").snapshot.pending
     assert {entry.name: entry.nominated_node for entry in pending} == {"kept": "n1", "void": ""}
+
+
+def test_what_does_not_count_is_left_out_told_on_the_object_and_noted() -> None:
+    huge = [
+        dataclasses.replace(make.daemonset(f"huge-{n}", cpu=1_000_000), namespace="tenant")
+        for n in range(5)
+    ]
+    broken = dataclasses.replace(make.daemonset("broken"), problem="it selects nothing")
+    rule = make.affinity()
+    beyond = {"scheduling": make.scheduling(anti_affinity=(rule,), beyond=("999 rules",))}
+    plain = {"scheduling": make.scheduling(beyond=("999 ports",))}
+    crowd = (pod("crowd", node_name="n1", **beyond), pod("plain", node_name="n1", **plain))
+    world = World(provisioner(), node(), pod(), *crowd, *huge, broken, make.daemonset())
+    gathered = gather(world.ports, "plan-1")
+    assert [one.name for one in gathered.snapshot.daemonsets] == ["logs"]
+    assert [subject.name for subject, _ in gathered.left_out] == [
+        *("broken", "huge-0", "huge-1", "huge-2", "huge-3", "huge-4", "crowd"),
+    ]
+    assert gathered.notes[0] == "DaemonSet kube-system/broken is left out: it selects nothing"
+    assert gathered.notes[1].startswith("DaemonSet tenant/huge-0 is left out: each of its pods")
+    assert gathered.notes[4:] == (
+        "DaemonSet: 2 more in namespace tenant, for such reasons",
+        f"Pod default/crowd: 999 rules; {_BEYOND}",
+    )
+    listed = dataclasses.replace(world.ports, daemonset_namespaces=frozenset({"tenant"}))
+    assert len(gather(listed, "plan-1").snapshot.daemonsets) == 6
+
+    report = world.provision()
+    assert report.notes == gathered.notes
+    told = {(event.namespace, event.name, event.reason) for event in world.cluster.kube_events}
+    assert ("tenant", "huge-4", "DaemonSetLeftOut") in told
+    assert ("default", "crowd", "RulesWidened") in told
+
+
+def test_a_namespace_whose_rules_are_widened_is_told_and_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shared.planning.work._STANDING", 10**9)
+    owner = pod("b", node_name="n1", anti_affinity=(make.affinity(),))
+    world = World(provisioner(), node(), pod(), owner)
+    report = world.provision()
+    (note,) = report.notes
+    assert note.startswith("namespace default: its pods on nodes have more required anti-affinity")
+    told = {(event.kind, event.name, event.reason) for event in world.cluster.kube_events}
+    assert ("Namespace", "default", "RulesWidened") in told

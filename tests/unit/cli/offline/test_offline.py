@@ -187,6 +187,17 @@ def test_daemons_take_room_on_nodes_that_are_there_once() -> None:
     }
 
 
+def test_daemonsets_out_of_proportion_are_left_out_with_a_note() -> None:
+    huge = [workload("DaemonSet", f"huge-{number}") for number in range(4)]
+    for daemon in huge:
+        daemon["spec"]["template"]["spec"]["containers"] = [container(cpu="1000")]
+    found = read(*huge, PROVISIONER, node("n1"))
+    assert found.snapshot.daemonsets == found.snapshot.bound == ()
+    told = [note for note in found.notes if "DaemonSet" in note]
+    assert told[0].startswith("DaemonSet default/huge-0 is left out: each of its pods takes cpu")
+    assert told[3:] == ["DaemonSets left out besides: 1"]
+
+
 def test_every_zone_of_the_catalogue_has_a_subnet() -> None:
     (site,) = read(PROVISIONER).snapshot.sites
     assert site.zones == make.ZONES

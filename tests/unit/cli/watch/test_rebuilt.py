@@ -1,5 +1,7 @@
 """What a cluster's pods cost at least: Dovetail's nodes planned anew, the others staying."""
 
+from dataclasses import replace
+
 from functions.cli.watch.rebuilt import least, rebuilt
 from tests.builders import CATALOG, NOW, daemonset, instance_type, node, pod, pods, provisioner
 
@@ -34,6 +36,12 @@ def test_pods_that_end_and_pods_that_nothing_is_launched_for_are_left_out() -> N
     assert not snapshot.pending
     assert not snapshot.bound
     assert len(snapshot.daemonsets) == 1
+
+
+def test_daemonsets_that_nodes_are_not_chosen_for_do_not_raise_the_bound() -> None:
+    huge = replace(daemonset(cpu=10**9), namespace="tenant")
+    snapshot = rebuilt([], [], [provisioner()], [huge, daemonset()], CATALOG, NOW)
+    assert [found.namespace for found in snapshot.daemonsets] == ["kube-system"]
 
 
 def test_pods_on_a_node_of_others_that_is_being_deleted_are_left_out() -> None:

@@ -1,0 +1,209 @@
+"""Which DaemonSets nodes are chosen for: with room for their pods, or as if they were not there.
+
+A DaemonSet takes room on each node, whoever the node is launched for. Agents of the cluster are
+meant to; but whoever may create a DaemonSet in some namespace could so make every node dearer, or
+end all launches with one that no machine can hold. Karpenter counts each (`getDaemonOverhead` in
+https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/controllers/provisioning/scheduling/
+scheduler.go, 2026-11-29). Here one that is out of all proportion is not counted. Its pods are made
+all the same, and run where there is room: pods that a node was launched for are bound before it is
+opened to others. docs/decisions/0037-daemonsets-in-proportion.md has the reasons.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import median_low
+from typing import Final, NamedTuple
+
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.taints import Toleration
+from shared.model.provisioner import Provisioner
+from shared.model.requirements import Requirements
+from shared.model.resources import CPU, MEMORY, Resources, readable_amount
+from shared.scheduling.compatibility import accepted_terms, tolerated
+from shared.scheduling.daemon_overhead import NodeTerms, OpenValues
+from shared.scheduling.provisioner_offerings import (
+    as_configured,
+    free_requirements,
+    in_order,
+    node_labels,
+    place_values,
+    types_allowed,
+)
+from shared.scheduling.recent import Recent
+
+KUBE_SYSTEM: Final = frozenset({"kube-system"})
+# That of system-cluster-critical. Source: https://kubernetes.io/docs/tasks/administer-cluster/
+# guaranteed-scheduling-critical-addon-pods/ (2026-11-29).
+CRITICAL: Final = 2_000_000_000
+# Of one namespace: DaemonSets, and expressions about nodes in all of them.
+MOST_DAEMONSETS: Final = 32
+MOST_EXPRESSIONS: Final = 256
+# They may take two thirds of the middle machine.
+_PART, _WHOLE = 2, 3
+# Machines come with 4 GiB for a core: so many bytes weigh as much as a thousandth of one.
+_BYTES_A_MILLICORE: Final = 4 * 2**30 // 1000
+_REMEDY: Final = (
+    "nodes are chosen without room for it; list its namespace in the setting daemonset_namespaces "
+    "where they must have it"
+)
+
+
+class LeftOut(NamedTuple):
+    """A DaemonSet that nodes are not chosen for, and why, for people."""
+
+    daemon_set: DaemonSet
+    reason: str
+
+
+class Provided(NamedTuple):
+    """DaemonSets that nodes are chosen for, and the others, each in the order given."""
+
+    daemonsets: tuple[DaemonSet, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+class _Machine(NamedTuple):
+    """One instance type as one Provisioner would run it, and what is open of its labels."""
+
+    provisioner: Provisioner
+    labels: Mapping[str, str]
+    undecided: OpenValues
+    room: Mapping[str, int]
+
+
+_Buyable = tuple[tuple[Provisioner, ...], tuple[InstanceType, ...]]
+_MACHINES: Final[Recent[_Buyable, tuple[_Machine, ...]]] = Recent(8)
+_FAULTS: Final[Recent[tuple[_Buyable, tuple[DaemonSet, ...]], Mapping[int, str]]] = Recent(8)
+
+
+def provided_daemonsets(
+    daemonsets: Sequence[DaemonSet],
+    provisioners: Iterable[Provisioner],
+    instance_types: tuple[InstanceType, ...],
+    always: Collection[str] = KUBE_SYSTEM,
+) -> Provided:
+    """Return the DaemonSets that nodes are chosen for, and the others.
+
+    Those of the namespaces `always` are provided for, and those whose priority is that of
+    system-cluster-critical or above. Of another namespace they are, smallest first, as long as
+    together they take at most two thirds of the middle one of the machines that may be bought and
+    that they run on, and have at most 256 expressions about nodes; none of them is where there are
+    more than 32.
+
+    Args:
+        daemonsets: Those whose pods are made.
+        provisioners: Of the cluster.
+        instance_types: What can be bought, sorted by name.
+        always: Namespaces.
+    """
+    ordinary = {
+        number: one
+        for number, one in enumerate(daemonsets)
+        if one.namespace not in always and one.scheduling.priority < CRITICAL
+    }
+    if not ordinary:
+        return Provided(tuple(daemonsets), ())
+    # Each write of a status makes another version, which buys the same.
+    owners = tuple(
+        replace(owner, resource_version="", generation=0) for owner in in_order(provisioners)
+    )
+    faults = _FAULTS.get(((owners, instance_types), tuple(ordinary.values())), _faults)
+    left = {number: faults[at] for at, number in enumerate(ordinary) if at in faults}
+    return Provided(
+        tuple(one for number, one in enumerate(daemonsets) if number not in left),
+        tuple(LeftOut(daemonsets[number], reason) for number, reason in left.items()),
+    )
+
+
+def _faults(question: tuple[_Buyable, tuple[DaemonSet, ...]]) -> Mapping[int, str]:
+    """Return, by index, why DaemonSets are not provided for."""
+    buyable, ordinary = question
+    machines = _MACHINES.get(buyable, lambda _: tuple(_machines(buyable)))
+    of_namespace: dict[str, list[int]] = defaultdict(list)
+    for number, one in enumerate(ordinary):
+        of_namespace[one.namespace].append(number)
+    middles: dict[object, Resources] = {}
+    found: dict[int, str] = {}
+    for some in of_namespace.values():
+        if len(some) > MOST_DAEMONSETS:
+            fault = f"its namespace has {len(some)} DaemonSets, more than {MOST_DAEMONSETS}"
+            found.update(dict.fromkeys(some, f"{fault}: {_REMEDY}"))
+            continue
+        taken, expressions = Resources(), 0
+        for number in sorted(some, key=lambda number: _size(ordinary[number])):
+            asked = ordinary[number].scheduling
+            place = (accepted_terms(asked), asked.tolerations)
+            more = sum(len(term.items) for term in place[0])
+            if expressions + more > MOST_EXPRESSIONS:
+                fault = (
+                    f"with its {more} expressions about nodes the DaemonSets of its namespace have "
+                    f"more than {MOST_EXPRESSIONS}"
+                )
+            else:
+                if place not in middles:
+                    middles[place] = _middle(machines, *place)
+                fault = _too_large(asked.requests, taken, middles[place])
+            if fault:
+                found[number] = f"{fault}: {_REMEDY}"
+            else:
+                taken, expressions = taken + asked.requests, expressions + more
+    return found
+
+
+def _size(one: DaemonSet) -> tuple[int, int, str]:
+    """Return what puts DaemonSets in order: what they take, then their names."""
+    asked = one.scheduling
+    weight = max(asked.requests[CPU], asked.requests[MEMORY] // _BYTES_A_MILLICORE)
+    return (weight, len(asked.required_terms), one.name)
+
+
+def _too_large(asked: Resources, taken: Resources, middle: Resources) -> str:
+    """Return why a DaemonSet takes too much beside others of its namespace, empty if it does not.
+
+    Of what the middle machine does not have it takes nothing from other pods.
+    """
+    for name, amount in asked.items:
+        most = middle[name]
+        if most and _WHOLE * (taken[name] + amount) > _PART * most:
+            both = f", with others of its namespace {readable_amount(name, taken[name] + amount)}"
+            return (
+                f"each of its pods takes {name} {readable_amount(name, amount)}"
+                f"{both if taken[name] else ''}: more than two thirds of the middle one of the "
+                f"machines they would run on ({readable_amount(name, most)})"
+            )
+    return ""
+
+
+def _middle(
+    machines: Iterable[_Machine],
+    terms: Sequence[Requirements],
+    tolerations: Sequence[Toleration],
+) -> Resources:
+    """Return, of each resource, what half of the machines have that such pods would run on."""
+    amounts: dict[str, list[int]] = defaultdict(list)
+    asked = NodeTerms(terms)
+    for machine in machines:
+        if tolerated(machine.provisioner.taints, tolerations) and asked.accept(
+            machine.labels, machine.undecided
+        ):
+            for name, amount in machine.room.items():
+                amounts[name].append(amount)
+    return Resources.from_mapping({name: median_low(some) for name, some in amounts.items()})
+
+
+def _machines(buyable: _Buyable) -> Iterator[_Machine]:
+    owners, instance_types = buyable
+    for owner in owners:
+        fixed = node_labels(owner)
+        left_open = {found.key: None for found in free_requirements(owner)} | {keys.ZONE_ID: None}
+        for instance_type in types_allowed(owner, instance_types):
+            machine = as_configured(owner, instance_type)
+            yield _Machine(
+                provisioner=owner,
+                labels={**machine.labels, **fixed},
+                undecided={**left_open, **place_values(instance_type.offerings)},
+                room=dict(machine.allocatable.items),
+            )
