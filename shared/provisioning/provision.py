@@ -205,12 +205,12 @@ class Provisioning:
         self._events.left_out(gathered)
         report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
         taken = self._hand_over_interrupted(gathered.snapshot)
-        if taken and not look:
-            # Their pods are planned for before they are evicted: that takes a look at all nodes.
-            return report, True, True
         if taken:
-            snapshot = as_drained(gathered.snapshot, taken)
-            gathered = dataclasses.replace(gathered, snapshot=snapshot)
+            if not look:
+                # Their pods are planned for before they are evicted: with a look at all nodes.
+                return report, True, True
+            drained = as_drained(gathered.snapshot, taken)
+            gathered = dataclasses.replace(gathered, snapshot=drained)
         ended = turn.carry_on(gathered)
         if turn.held_back not in ("", SHADOW):
             self._conditions.waiting(gathered.snapshot.pending)
@@ -244,8 +244,7 @@ class Provisioning:
         if look and not again and not (plan.nodes or plan.placements):
             disrupted = self._disrupting.run(turn, gathered, self._new_id(), until)
             counted = report.nodes_disrupted + disrupted.nodes
-            report = dataclasses.replace(report, nodes_disrupted=counted)
-            return report, again, disrupted.broken_off
+            return dataclasses.replace(report, nodes_disrupted=counted), again, disrupted.broken_off
         return report, again, look and again
 
     def _hand_over_interrupted(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
