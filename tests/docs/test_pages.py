@@ -160,7 +160,7 @@ def test_texts_of_symptoms_are_said_by_the_code() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     page = ROOT / "docs" / "operations" / "symptoms.md"
-    for heading in ("Launches", "Nodes that start", "Pods that wait"):
+    for heading in ("Launches", "Nodes that start", "Pods that wait", "Nodes that are replaced"):
         for text, where, *_ in pages.rows(page, heading):
             if text.startswith("kube-scheduler"):
                 continue

@@ -189,3 +189,15 @@ def test_a_node_that_is_being_replaced_is_no_reason_to_wait(*, kept: bool) -> No
     there.advance(30 * MINUTE if not kept else MINUTE)
     there.provision(look=True)
     assert "(it is being replaced)" in told(there)
+
+
+def test_a_node_that_was_launched_as_its_node_pool_asks_has_not_drifted() -> None:
+    there = world(named_pool(disruption={"consolidateAfter": "Never"}))
+    there.cluster.add(pod("a", cpu=1500))
+    there.provision()
+    there.kubelet_joins(there.node.name)
+    there.bind(there.node.name)
+    there.advance(HOUR)
+    assert there.provision(look=True).nodes_disrupted == 0
+    assert (there.cluster.nodes_current, there.node.deletion_at) == ({}, None)
+    assert there.cloud.instances([there.node.instance_id])[0].image_id
