@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shared.catalog.reading import Catalog
     from shared.manifests.documents import Document
     from shared.manifests.fields import Raw
+    from shared.runtime.catalog import MadeCatalog
 
 WRITTEN: Final = 0
 _WRITE_TO: Final = "dovetail-report.html"
@@ -43,7 +44,7 @@ _CODES: Final = """exit codes:
 def mount(
     subparsers: Any,
     read: "Callable[[str, list[str]], Iterable[Raw]] | None" = None,
-    make: Callable[[str], str] | None = None,
+    make: "Callable[[str], MadeCatalog] | None" = None,
 ) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code.
 
@@ -92,7 +93,7 @@ def mount(
 def _run(
     arguments: argparse.Namespace,
     read: "Callable[[str, list[str]], Iterable[Raw]] | None",
-    make: Callable[[str], str] | None,
+    make: "Callable[[str], MadeCatalog] | None",
 ) -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.inputs import InputError  # noqa: PLC0415
@@ -108,7 +109,7 @@ def _run(
 def _write(
     arguments: argparse.Namespace,
     read: "Callable[[str, list[str]], Iterable[Raw]] | None",
-    make: Callable[[str], str] | None,
+    make: "Callable[[str], MadeCatalog] | None",
 ) -> int:
     from functions.cli.inputs import InputError, write_bytes  # noqa: PLC0415
     from functions.cli.offline.packing_settings import not_heeded  # noqa: PLC0415
@@ -165,12 +166,12 @@ def _documents(
 
 
 def _catalog(
-    arguments: argparse.Namespace, region: str, make: Callable[[str], str] | None
+    arguments: argparse.Namespace, region: str, make: "Callable[[str], MadeCatalog] | None"
 ) -> "Catalog":
     from functions.cli.inputs import read_catalog  # noqa: PLC0415
     from shared.catalog.reading import load_catalog  # noqa: PLC0415
     from shared.runtime.catalog import make_catalog  # noqa: PLC0415
 
     if arguments.live_prices:
-        return load_catalog((make or make_catalog)(region))
+        return load_catalog((make or make_catalog)(region).text)
     return read_catalog(arguments.catalog)

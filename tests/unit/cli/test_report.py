@@ -19,6 +19,7 @@ from functions.cli.offline.running import read_running
 from shared.catalog.reading import embedded_catalog, embedded_text
 from shared.manifests.documents import Document
 from shared.model.errors import UnavailableError
+from shared.runtime.catalog import MadeCatalog
 from tests.unit.cli.dumps import (
     DUMPS,
     Object,
@@ -299,9 +300,9 @@ def test_a_running_cluster_is_read_with_live_prices(
 ) -> None:
     asked: list[str] = []
 
-    def make(region: str) -> str:
+    def make(region: str) -> MadeCatalog:
         asked.append(region)
-        return embedded_text()
+        return MadeCatalog(text=embedded_text(), region=region, deployed=False)
 
     def read(kubeconfig: str, notes: list[str]) -> Iterable[Object]:
         asked.append(kubeconfig)
