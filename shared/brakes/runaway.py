@@ -160,9 +160,11 @@ def useless(
     Later plans cannot find that out: the node is gone.
 
     Args:
+        node: Before it is cordoned to be removed, or after.
         pods: Of the node, finished ones included.
         pending: All that have no node.
     """
+    node = _without_cordon(node)
     if not _is_young_and_ready(node, now):
         return None
     waiting = [pod for pod in pending if pod.is_provisionable]
@@ -231,6 +233,14 @@ def _is_young_and_ready(node: Node, now: datetime) -> bool:
     if node.created_at is None or now - node.created_at >= SPAN:
         return False
     return node.is_ours and node.deletion_at is None and not node.unschedulable and node.is_open
+
+
+def _without_cordon(node: Node) -> Node:
+    """Return a node as it was before Dovetail cordoned it to remove it."""
+    if keys.REMOVAL_REASON not in node.annotations:
+        return node
+    taints = tuple(taint for taint in node.taints if taint.key != keys.UNSCHEDULABLE_TAINT)
+    return dataclasses.replace(node, unschedulable=False, taints=taints)
 
 
 def _strange(node: Node, own: Sequence[Taint]) -> tuple[Taint, ...]:

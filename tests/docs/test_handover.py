@@ -118,7 +118,7 @@ def test_drained_nodes_leave_no_machine_and_no_finalizer(terminal: Terminal) -> 
 
 
 def test_nodes_that_are_released_are_not_terminated(terminal: Terminal) -> None:
-    _, _, release, _ = steps(UNINSTALL, "2. ")
+    _, _, _, release = steps(UNINSTALL, "2. ")
     _release(terminal, release)
 
 
@@ -134,11 +134,13 @@ def _release(terminal: Terminal, *handing: str) -> None:
     nodes = terminal.run(f"kubectl get nodes -l {terminal.label} -o name").split()
     assert nodes
     machines = set(terminal.machines())
-    for command in (*steps(UNINSTALL, "1. "), *handing):
+    for command in steps(UNINSTALL, "1. "):
         terminal.run(command)
     (untag,) = [step for step in steps(UNINSTALL, "2. ") if step.startswith("aws ec2 delete-tags")]
     for machine in sorted(machines):
         terminal.run(untag.replace("i-0123456789abcdef0", machine))
+    for command in handing:
+        terminal.run(command)
     terminal.run("kubectl delete deployment inflate")
     # Kubernetes deletes what a Provisioner or NodePool owns with it.
     for command in steps(UNINSTALL, "3. ")[:2]:

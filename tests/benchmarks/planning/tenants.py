@@ -19,6 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from shared.kube.cluster import KubeCluster
+from shared.kube.connection import connect_endpoint
 from shared.manifests.daemonsets import decode_daemonsets
 from shared.manifests.pods import PodDecoder
 from shared.model import labels as keys
@@ -41,6 +43,8 @@ from tests.benchmarks.planning.bounded import (
     snapshot,
 )
 from tests.benchmarks.report import markdown
+from tests.contract.kube.worlds import OverHttp
+from tests.unit.worlds import NAME, World
 
 PAIRS: Final = 7
 MORE_PERCENT: Final = 10
@@ -225,10 +229,6 @@ def measure(case: str) -> dict[str, float]:
 
 def whole_path(pods: int = 7, terms: int = 10_000) -> dict[str, float]:
     """Return what an invocation of provision costs that reads such pods over HTTP."""
-    from shared.kube.cluster import KubeCluster
-    from tests.contract.kube.worlds import OverHttp
-    from tests.unit.worlds import NAME, World
-
     environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
     command = [sys.executable, "-m", "infra.local.kube"]
     with subprocess.Popen(
@@ -236,12 +236,14 @@ def whole_path(pods: int = 7, terms: int = 10_000) -> dict[str, float]:
     ) as server:
         try:
             assert server.stdout is not None
-            there = OverHttp(json.loads(server.stdout.readline())["url"])
+            url = json.loads(server.stdout.readline())["url"]
+            # In a process of its own, so that what is made there is not in the memory of this one.
+            apply = [sys.executable, "-m", __spec__.name, "--apply", url]
+            subprocess.run([*apply, str(pods), str(terms)], check=True, cwd=_ROOT)
             world = World(types=every_type())
-            cluster = KubeCluster(NAME, there.api, now=world.clock.now)
+            api = connect_endpoint(url, "", lambda: "token")
+            cluster = KubeCluster(NAME, api, now=world.clock.now)
             world.ports = dataclasses.replace(world.ports, cluster=cluster)
-            for raw in _objects(pods, terms):
-                there.apply(raw)
             before = _peak_mebibytes()
             began = time.process_time()
             report = world.provision()
@@ -322,8 +324,14 @@ def main() -> None:
     """Measure one case, or all of them one after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("case", choices=[*CASES, _WHOLE], nargs="?")
+    parser.add_argument("--apply", nargs=3, metavar=("URL", "PODS", "TERMS"), help="for the last")
     chosen = parser.parse_args()
-    if chosen.case:
+    if chosen.apply:
+        url, pods, terms = chosen.apply
+        there = OverHttp(url)
+        for raw in _objects(int(pods), int(terms)):
+            there.apply(raw)
+    elif chosen.case:
         found = whole_path() if chosen.case == _WHOLE else measure(chosen.case)
         sys.stdout.write(json.dumps(found) + "\n")
     else:

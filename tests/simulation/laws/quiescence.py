@@ -46,8 +46,9 @@ def _of_cluster(world: World, name: str) -> Iterator[str]:
     }
     alive = {machine.instance.instance_id for machine in world.region.alive(name)}
     kept = {machine.instance.instance_id for machine in world.region.kept(name)}
-    if world.invariants.launches.was_misled(name):
-        # What was launched twice joins by itself: its kubelet's own Node keeps it from sweep.
+    if world.invariants.launches.was_misled(name) or world.sides[name].released:
+        # What was launched twice, or lost its Node before it joined, joins by itself: the Node that
+        # its kubelet made keeps it from sweep.
         kept -= {node_value.instance_id for node_value in api.node_values.values()}
     for our in sorted(kept - set(ours)):
         yield f"orphan: {name}: {our} is kept without a Node"
@@ -72,14 +73,15 @@ def _rows(world: World, name: str) -> Iterator[str]:
     api, ledger, now = world.apis[name], world.ledger, world.kernel.now()
     for intent in ledger.open_intents(name):
         yield f"intent: {name}: {intent.plan_id}/{intent.group} is open"
-    # The slot of a node that is being deleted goes with it.
+    # The slot of a node that is being deleted goes with it, one whose Node a user took with its
+    # machine.
     going = {
         node_value.instance_id
         for node_value in api.node_values.values()
         if node_value.deletion_at is not None
     }
     for slot in ledger.slots(name):
-        if slot.instance_id in going:
+        if slot.instance_id in going or world.region.machines[slot.instance_id].released:
             continue
         yield f"slot: {name}: {slot.name} of {slot.instance_id} is still there"
     # Without sweep an expired lease stays until the next function acquires it.

@@ -6,19 +6,20 @@ from typing import Any
 
 import pytest
 
+from shared.brakes.runaway import subjects_of
 from shared.brakes.trials import recent_trials
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, InvalidMessageError
+from shared.model.errors import ConflictError, InvalidMessageError, UnavailableError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner
-from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.policy import BindingPolicy
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
 from tests.builders import NOW, node, pod, provisioner, ref, slot
 from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, stamp_of, step
-from tests.unit.worlds import NAME, SECOND, World, instead, moving_in
+from tests.unit.worlds import NAME, SECOND, World, failing, instead, moving_in
 
 TAINT = Taint(key="example.com/agent", effect=Effect.NO_SCHEDULE)
 
@@ -100,6 +101,26 @@ def test_an_empty_node_that_users_cordoned_is_no_failed_launch(*, cordoned: bool
     world.advance(TTL)
     assert begin(world) == "removed"
     assert (recent_trials(world.ledger, NAME, world.clock.now()) == ()) is cordoned
+
+
+def test_a_failed_launch_counts_though_the_step_that_cordoned_its_node_crashed() -> None:
+    tolerates = Toleration(key=TAINT.key, operator="Exists")
+    others = pod("elsewhere", owner=Owner(kind="ReplicaSet", name="b", uid="b"))
+    waits = pod("waits", owner=Owner(kind="ReplicaSet", name="a", uid="a"))
+    others = replace(others, scheduling=replace(others.scheduling, tolerations=(tolerates,)))
+    world = empty_world(waits, others, created_at=NOW, taints=(TAINT,))
+    world.cluster.taints_cordoned = True
+    begin(world)
+    world.advance(TTL)
+    memos = world.ledger.memos
+    instead(world.ledger, "memos", failing(UnavailableError("crash")))
+    with pytest.raises(UnavailableError):
+        begin(world)
+    assert world.node.unschedulable
+    instead(world.ledger, "memos", memos)
+    assert begin(world) == "removed"
+    (trial,) = recent_trials(world.ledger, NAME, world.clock.now())
+    assert trial.subjects == subjects_of(waits).keys()
 
 
 def test_a_node_that_stays_empty_is_removed_and_drained() -> None:

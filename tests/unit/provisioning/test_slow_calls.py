@@ -44,5 +44,5 @@ def test_the_lease_is_kept_from_the_first_list_to_the_last_node(
         world.advance(seconds * SECOND)
         assert not world.ledger.abandoned(NAME, world.clock.now())
 
-    slow = {name: Slow(getattr(world.ports, name), first) for name in PORTS}
+    slow: dict[str, Any] = {name: Slow(getattr(world.ports, name), first) for name in PORTS}
     assert world.provision(look=look, ports=replace(world.ports, **slow)).nodes_launched

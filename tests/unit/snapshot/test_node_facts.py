@@ -136,6 +136,8 @@ def test_a_node_that_names_the_machine_of_another_has_none() -> None:
     named = replace(machine("i-n1", **OWNED), private_dns_name="ip-10-0-0-1.ec2.internal")
     found = seen(TRUE, named)
     assert (found.is_ours, found.instance_id) == (False, "")
+    nobodys = seen(written(labels={keys.PROVISIONER_NAME: None}), named)
+    assert (nobodys.is_ours, nobodys.instance_id) == (False, "")
     by_id = replace(named, private_dns_name="i-n1.ec2.internal")
     standing = replace(TRUE, name="i-n1")
     assert seen(standing, by_id) == standing
