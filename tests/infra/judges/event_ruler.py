@@ -95,7 +95,8 @@ def _strangers() -> Iterator[tuple[Event, set[str]]]:
         yield _whole(**{**event, "source": source}), set()
     for kind in ("Pod-Pending", "pod-pending ", "pod", "*", ""):
         yield _whole(**{**event, "detail-type": kind}), set()
-    for leading in ("true", 1, None, [], {"x": True}):
+    odd: tuple[Any, ...] = ("true", 1, None, [], {"x": True})
+    for leading in odd:
         detail = {**event["detail"], "leading": leading}
         yield _whole(**{**event, "detail": detail}), {"Wake"}
     # Whose it is, functions compare; a name that no cluster has is delivered and set aside.
