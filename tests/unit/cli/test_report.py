@@ -40,7 +40,7 @@ CATALOG = embedded_catalog()
 def run(
     *words: str,
     read: Callable[[str, list[str]], Iterable[Any]] | None = None,
-    make: Callable[[str], str] | None = None,
+    make: Callable[[str], MadeCatalog] | None = None,
 ) -> int:
     parser = argparse.ArgumentParser()
     report.mount(parser.add_subparsers(), read, make)
