@@ -190,6 +190,7 @@ class PlanLauncher:
 
         What is yielded first is written down as a trial before it is asked for.
         """
+        self._lease.keep()
         rollout, name = ImageRollout(self._ports), context.provisioner.name
         rollout.note_first(name, context.images)
         safe, tried = rollout.choose(context.provisioner, context.images)
