@@ -11,6 +11,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner, owner_among
 from shared.ports import ClusterPorts
 from shared.snapshot.images import ImageTable, resolve_images
+from shared.snapshot.node_facts import cluster_instances
 
 
 def current_images(
@@ -33,7 +34,7 @@ def current_images(
         except PermanentError:
             continue
         found[owner.name] = owner, table, rollout.waits(owner, table)
-    machines = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name}) if found else ()
+    machines = cluster_instances(ports) if found else ()
     booted = {machine.instance_id: machine.image_id for machine in machines}
     known = {name: owner for name, (owner, _, _) in found.items()}
     current, waits = {}, {}

@@ -13,6 +13,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.ports import ClusterPorts
 from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
+from shared.snapshot.node_facts import cluster_instances
 
 # Slots that are filled before the lease is looked at again.
 _PART: Final = 200
@@ -38,12 +39,8 @@ class Pairing:
     def unpaired(self, attempt: LaunchAttempt) -> tuple[FleetInstance, ...]:
         """Return what EC2 shows of this group that no slot has, whichever attempt launched it."""
         paired = {slot.instance_id for slot in self._ports.ledger.slots(attempt.cluster)}
-        tagged = self._ports.cloud.tagged_instances(
-            {
-                keys.TAG_CLUSTER: attempt.cluster,
-                keys.TAG_PLAN: attempt.plan_id,
-                keys.TAG_GROUP: str(attempt.group),
-            }
+        tagged = cluster_instances(
+            self._ports, {keys.TAG_PLAN: attempt.plan_id, keys.TAG_GROUP: str(attempt.group)}
         )
         return tuple(
             FleetInstance(instance_id=instance.instance_id, offering=instance.offering)

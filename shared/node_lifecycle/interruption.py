@@ -24,6 +24,7 @@ from shared.node_lifecycle.interrupted_slots import (
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_editor import change_node, read_again
 from shared.ports import NodeChange, NodePorts
+from shared.snapshot.node_facts import cluster_instances
 
 # Provision is not called again within this.
 _SETTLED: Final = timedelta(seconds=2)
@@ -81,7 +82,7 @@ class NodeIndex:
     def offering(self, ports: NodePorts, instance_id: str) -> OfferingKey | None:
         """Return the offering of one of the cluster's machines, None when EC2 does not show it."""
         if instance_id not in self._offerings:
-            shown = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+            shown = cluster_instances(ports)
             self._offerings = {machine.instance_id: machine.offering for machine in shown}
         return self._offerings.get(instance_id)
 

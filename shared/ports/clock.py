@@ -12,5 +12,5 @@ class Clock(Protocol):
         ...
 
     def sleep(self, span: timedelta) -> None:
-        """Wait. Only the fast lane's batch window, and a lease that is taken over, may call it."""
+        """Wait. Only for moments: a batch window, a lease that is taken over, a throttled call."""
         ...

@@ -15,15 +15,21 @@ and https://github.com/kubernetes/kubernetes/blob/v1.35.4/plugin/pkg/admission/n
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
+from types import MappingProxyType
 from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, LaunchIntent, Slot
+from shared.model.errors import ThrottledError
 from shared.model.kubernetes.nodes import Node
 from shared.ports import NodeChange, NodePorts
 
 # Karpenter's label of a machine in a capacity reservation, which EC2 describes as on-demand.
 _RESERVED: Final = "reserved"
+# EC2 gives an account 20 calls of this kind a second.
+# Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html (2026-11).
+_PAUSES: Final = (timedelta(seconds=1), timedelta(seconds=2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +73,26 @@ class NodeFacts:
     strangers: Mapping[str, str] = field(default_factory=dict)
 
 
-def cluster_instances(ports: NodePorts) -> tuple[Instance, ...]:
-    """Return the instances with the cluster's tags that are not terminated, sorted by id."""
-    return ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+def cluster_instances(
+    ports: NodePorts, also: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Instance, ...]:
+    """Return the instances with the cluster's tag that are not terminated, sorted by id.
+
+    A throttled call is tried again twice: without its answer nothing is planned.
+
+    Args:
+        also: Further tags.
+
+    Raises:
+        RetryableError: If EC2 does not answer.
+    """
+    tags = {keys.TAG_CLUSTER: ports.cluster.name, **also}
+    for pause in _PAUSES:
+        try:
+            return ports.cloud.tagged_instances(tags)
+        except ThrottledError:
+            ports.clock.sleep(pause)
+    return ports.cloud.tagged_instances(tags)
 
 
 def node_facts(

@@ -24,6 +24,7 @@ class Machine:
         taken: Whether EC2 ended it by itself.
         spared: Whether a user stopped it, or deleted its Node.
         released: Whether that user removed the finalizer of its Node.
+        lied: Whether it wrote on its Node what is not so: sweep puts that right within a minute.
     """
 
     cluster: str
@@ -38,6 +39,7 @@ class Machine:
     taken: bool = False
     spared: bool = False
     released: bool = False
+    lied: bool = False
 
     @property
     def is_ours(self) -> bool:

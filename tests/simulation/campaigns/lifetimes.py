@@ -25,7 +25,10 @@ _MESSAGES: Final = frozenset({"bus", "queue", "timer", "forwarder"})
 
 @dataclass
 class _Ends:
-    """Watches one cluster of a world: since when nodes are empty, and when they are gone."""
+    """Watches one cluster of a world: since when nodes are empty, and when they are gone.
+
+    Nodes that a user or their own machine has tampered with are left out.
+    """
 
     world: World
     cluster: str
@@ -55,19 +58,23 @@ class _Ends:
                 self.since.pop(name, None)
             else:
                 self.since.setdefault(name, time + int(ttl.total_seconds() * _SECOND))
-        released = {
+        apart = {
             machine.instance.private_dns_name
             for machine in self.world.region.machines.values()
-            if machine.released
+            if machine.released or machine.lied
         }
         for name in [value for value in self.since if value not in api.node_values]:
             due = self.since.pop(name)
-            if name not in released:
+            if name not in apart:
                 self.gone[name] = (time - due) / _SECOND
 
     def ending(self, machine: Machine) -> None:
         due = self.since.get(machine.instance.private_dns_name)
-        if machine.cluster == self.cluster and due is not None and not machine.taken:
+        if (
+            machine.cluster == self.cluster
+            and due is not None
+            and not (machine.taken or machine.lied)
+        ):
             self.ended[machine.instance.private_dns_name] = (self.world.kernel.time - due) / _SECOND
 
 

@@ -19,7 +19,6 @@ _BEGIN = "<!-- figures: begin -->"
 _END = "<!-- figures: end -->"
 MOST_FAILED = 70
 MOST_TRIES = 3
-MOST_FACTOR = 2.0
 MOST_RUNAWAYS = 2
 NEVER_USABLE = "NodesNeverUsable"
 # Seconds: after its ttl until an empty node is gone; until what replaces a warned machine is asked
@@ -123,7 +122,7 @@ class Figures:
         found += [
             f"throttling: {run}"
             for run in self.throttling
-            if run.factor > MOST_FACTOR or run.redelivered or run.left
+            if run.factor > run.most_factor or run.redelivered or run.left
         ]
         if burst.missed:
             found.append(f"burst: {burst}")
@@ -185,7 +184,7 @@ class Figures:
             what = "CreateFleet call" if len(run.methods) == 1 else "call of each EC2 method"
             yield (
                 f"| every second {what} throttled | {run.calls_throttled} calls for {run.calls} "
-                f"({run.factor:.1f} x), {run.redelivered} redeliveries | {MOST_FACTOR:.0f} x; 0 |"
+                f"({run.factor:.1f} x), {run.redelivered} redeliveries | {run.most_factor:.0f} x; 0 |"
             )
         calls = ", ".join(f"{name} {count:,}" for name, count in burst.calls.items())
         yield (

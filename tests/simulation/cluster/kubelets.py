@@ -313,6 +313,7 @@ class NodeSide:
         node, name = self._node(machine), machine.instance.instance_id
         if node is None or node.deletion_at is not None or machine.leaves:
             return
+        machine.lied = True
         lies: tuple[dict[str, Any], ...] = (
             {"labels": {**node.labels, keys.INSTANCE_TYPE: "x1.none"}},
             {"labels": {**node.labels, keys.INSTANCE_TYPE: max(self.types)}},

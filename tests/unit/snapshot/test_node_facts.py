@@ -1,5 +1,6 @@
 """Nodes whose kubelets write what is not so: what EC2 says counts."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -7,8 +8,10 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
+from shared.model.errors import ThrottledError
 from shared.model.kubernetes.nodes import Node
 from shared.snapshot.gather import gather
+from shared.snapshot.node_facts import cluster_instances
 from tests import builders as make
 from tests.builders import instance, node, pod, provisioner, ref, slot
 from tests.unit.sweep.settled import machine
@@ -186,3 +189,25 @@ def test_a_node_that_names_the_machine_of_another_is_told_and_never_drained() ->
     assert text.endswith(
         "i-n1 is the instance of node n1: it is not counted, and Dovetail does nothing to it"
     )
+
+
+@pytest.mark.parametrize(("throttled", "answers"), [(2, True), (3, False)])
+def test_a_throttled_list_of_instances_is_asked_for_twice_more(
+    throttled: int, *, answers: bool
+) -> None:
+    world = World(provisioner())
+    left = iter([ThrottledError("slow down")] * throttled)
+    asked = world.cloud.tagged_instances
+
+    def list_instances(tags: Mapping[str, str]) -> tuple[Instance, ...]:
+        for error in left:
+            raise error
+        return asked(tags)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.cloud, "tagged_instances", list_instances)
+        if answers:
+            assert cluster_instances(world.ports) == ()
+        else:
+            with pytest.raises(ThrottledError):
+                cluster_instances(world.ports)
