@@ -184,7 +184,8 @@ class Figures:
             what = "CreateFleet call" if len(run.methods) == 1 else "call of each EC2 method"
             yield (
                 f"| every second {what} throttled | {run.calls_throttled} calls for {run.calls} "
-                f"({run.factor:.1f} x), {run.redelivered} redeliveries | {run.most_factor:.0f} x; 0 |"
+                f"({run.factor:.1f} x), {run.redelivered} redeliveries "
+                f"| {run.most_factor:.0f} x; 0 |"
             )
         calls = ", ".join(f"{name} {count:,}" for name, count in burst.calls.items())
         yield (
