@@ -82,12 +82,16 @@ class Template:
         )
 
     def statements(self, role_logical_id: str) -> list[dict[str, Any]]:
-        """Return all statements of a role's inline policies."""
+        """Return all statements of a role's policies: its own, and what that has no room for."""
         found = []
-        for policy in self.of("AWS::IAM::Policy"):
+        for policy in self.policies():
             if {"Ref": role_logical_id} in policy.raw["Properties"]["Roles"]:
                 found += policy.properties["PolicyDocument"]["Statement"]
         return found
+
+    def policies(self) -> list[Resource]:
+        """Return the policies of roles."""
+        return [*self.of("AWS::IAM::Policy"), *self.of("AWS::IAM::ManagedPolicy")]
 
     def resolve(self, value: Any) -> Any:
         if isinstance(value, list):

@@ -83,7 +83,10 @@ def test_bytecode_depends_on_the_source_only(source: Path, monkeypatch: pytest.M
     assert str(source).encode() not in b"".join(written[0])
 
 
-def test_nobody_else_can_write_into_the_bundle(source: Path) -> None:
+def test_nobody_else_can_write_into_the_bundle(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOVETAIL_BUNDLE_PYTHON", sys.executable)
     # The CDK lets everybody write into it, for a container that bundles as another user.
     out = source / "out"
     out.mkdir()

@@ -53,7 +53,7 @@ def _all_statements(
     control_plane: Template, clusters: Mapping[str, Template]
 ) -> Iterator[dict[str, Any]]:
     for template in (control_plane, *clusters.values()):
-        for policy in template.of("AWS::IAM::Policy"):
+        for policy in template.policies():
             yield from policy.properties["PolicyDocument"]["Statement"]
 
 
@@ -220,7 +220,7 @@ def test_machines_are_launched_only_with_tags_that_name_the_cluster(
 
 def test_tags_are_set_only_while_something_is_made(clusters: Mapping[str, Template]) -> None:
     for template in clusters.values():
-        for policy in template.of("AWS::IAM::Policy"):
+        for policy in template.policies():
             for property_ in policy.properties["PolicyDocument"]["Statement"]:
                 if "ec2:CreateTags" in listed(property_["Action"]):
                     assert "ec2:CreateAction" in property_["Condition"]["StringEquals"]
@@ -248,7 +248,7 @@ def test_only_the_node_role_is_passed_and_only_to_ec2(clusters: Mapping[str, Tem
     for template in clusters.values():
         passing = [
             property_
-            for policy in template.of("AWS::IAM::Policy")
+            for policy in template.policies()
             for property_ in policy.properties["PolicyDocument"]["Statement"]
             if "iam:PassRole" in listed(property_["Action"])
         ]
