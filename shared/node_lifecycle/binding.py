@@ -149,8 +149,8 @@ class Binding:
 
         def unless_closed(fresh: Node) -> NodeChange:
             closed = closed_by(fresh)
-            if closed:
-                raise ConflictError(f"node {fresh.name} waits for {closed}")
+            if closed or not fresh.is_ours:
+                raise ConflictError(f"node {fresh.name} waits for {closed or 'its marks'}")
             return change
 
         try:

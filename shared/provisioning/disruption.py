@@ -41,6 +41,7 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.memo import Memo
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.node_lifecycle.node_editor import change_node
@@ -127,20 +128,7 @@ class Disrupting:
             for owner in snapshot.provisioners
             if is_judged(owner, otherwise=self._settings.drift)
         ]
-        disruption_input = DisruptionInput(
-            snapshot=snapshot,
-            budgets=self._ports.cluster.disruption_budgets(),
-            settings=self._settings.within_reason(len(snapshot.bound)),
-            # As the simulation decides, so that what is written down is decided again the same.
-            packing=dataclasses.replace(self._packing, growth_percent=0, fewer_nodes_permille=0),
-            restless=self._restless(snapshot),
-            pace=self._pace(snapshot.taken_at, permitted(permits, snapshot.taken_at)),
-            images=current_images(
-                self._ports, judged, snapshot.nodes, gathered.snapshot.instance_types
-            ),
-            unsold=self._unsold(snapshot) if judged else frozenset(),
-            passed_over=passed_over(self._ports, snapshot.taken_at),
-        )
+        disruption_input = self._input(turn, snapshot, gathered.snapshot, permits, judged)
         if not turn.held_back:
             self._stamp_anew(snapshot, judged)
         evaluation_budget = EvaluationBudget(turn, self._ports.clock, until)
@@ -188,6 +176,38 @@ class Disrupting:
         # Another change may be independent of it.
         self._ports.outbox.look(self._ports.cluster.name)
         return Disrupted(cause=change.cause.value, nodes=len(remove), launched=bool(kept))
+
+    def _input(
+        self,
+        turn: Turn,
+        snapshot: ClusterSnapshot,
+        whole: ClusterSnapshot,
+        permits: Memo,
+        judged: Sequence[Provisioner],
+    ) -> DisruptionInput:
+        """Read what a look needs besides its snapshot.
+
+        Args:
+            whole: With what ceilings leave no room for.
+            judged: Owners whose nodes may be outdated.
+        """
+        restless = self._restless(snapshot)
+        pace = self._pace(snapshot.taken_at, permitted(permits, snapshot.taken_at))
+        turn.keep()
+        read = DisruptionInput(
+            snapshot=snapshot,
+            budgets=self._ports.cluster.disruption_budgets(),
+            settings=self._settings.within_reason(len(snapshot.bound)),
+            # As the simulation decides, so that what is written down is decided again the same.
+            packing=dataclasses.replace(self._packing, growth_percent=0, fewer_nodes_permille=0),
+            restless=restless,
+            pace=pace,
+            images=current_images(self._ports, judged, snapshot.nodes, whole.instance_types),
+            unsold=self._unsold(snapshot) if judged else frozenset(),
+            passed_over=passed_over(self._ports, snapshot.taken_at),
+        )
+        turn.keep()
+        return read
 
     def _look(self, disruption_input: DisruptionInput, evaluation_budget: EvaluationBudget) -> Look:
         """Look, but not for what was not found in the very same scene a few minutes ago."""

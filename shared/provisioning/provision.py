@@ -145,6 +145,7 @@ class Provisioning:
             if clock.now() + self._policy.lease > deadline:
                 self._hand_over(name, timedelta(0), look=look)
                 break
+            turn.keep()
             self._see_what_holds(turn, first=not report.rounds)
             report = dataclasses.replace(report, held_back=turn.held_back)
             until = deadline - self._policy.lease
