@@ -41,13 +41,13 @@ CRITICAL: Final = 2_000_000_000
 # Of one namespace: DaemonSets, and expressions about nodes in all of them.
 MOST_DAEMONSETS: Final = 32
 MOST_EXPRESSIONS: Final = 256
-# They may take two thirds of the middle machine.
+# They may request two thirds of what the median instance type offers.
 _PART, _WHOLE = 2, 3
 # Machines come with 4 GiB for a core: so many bytes weigh as much as a thousandth of one.
 _BYTES_A_MILLICORE: Final = 4 * 2**30 // 1000
 _REMEDY: Final = (
-    "nodes are chosen without room for it; list its namespace in the setting daemonset_namespaces "
-    "where they must have it"
+    "nodes are chosen without room for it; for room on every node, add its namespace to the "
+    "setting daemonset_namespaces"
 )
 
 
@@ -89,8 +89,8 @@ def provided_daemonsets(
 
     Those of the namespaces `always` are provided for, and those whose priority is that of
     system-cluster-critical or above. Of another namespace they are, smallest first, as long as
-    together they take at most two thirds of the middle one of the machines that may be bought and
-    that they run on, and have at most 256 expressions about nodes; none of them is where there are
+    together they request at most two thirds of what the median of the instance types that they can
+    run on offers, and have at most 256 expressions about nodes; none of them is where there are
     more than 32.
 
     Args:
@@ -163,16 +163,16 @@ def _size(one: DaemonSet) -> tuple[int, int, str]:
 def _too_large(asked: Resources, taken: Resources, middle: Resources) -> str:
     """Return why a DaemonSet takes too much beside others of its namespace, empty if it does not.
 
-    Of what the middle machine does not have it takes nothing from other pods.
+    A resource that the median instance type lacks is no concern of other pods.
     """
     for name, amount in asked.items:
         most = middle[name]
         if most and _WHOLE * (taken[name] + amount) > _PART * most:
             both = f", with others of its namespace {readable_amount(name, taken[name] + amount)}"
             return (
-                f"each of its pods takes {name} {readable_amount(name, amount)}"
-                f"{both if taken[name] else ''}: more than two thirds of the middle one of the "
-                f"machines they would run on ({readable_amount(name, most)})"
+                f"each of its pods requests {name} {readable_amount(name, amount)}"
+                f"{both if taken[name] else ''}: more than two thirds of the median of the "
+                f"instance types they can run on ({readable_amount(name, most)})"
             )
     return ""
 

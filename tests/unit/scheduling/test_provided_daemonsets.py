@@ -17,7 +17,7 @@ from shared.scheduling.provided_daemonsets import (
 from tests import builders as make
 from tests.builders import GIB, needs
 
-# The middle one of these has four cores, of which 3.9 are for pods.
+# The median of these has four cores, of which 3.9 are for pods.
 TYPES = make.CATALOG
 OWNERS = (make.provisioner(),)
 
@@ -39,8 +39,8 @@ def test_one_that_takes_more_than_two_thirds_of_the_middle_machine_is_left_out()
     assert left_out(daemonset(cpu=2000)) == {}
     told = left_out(daemonset(cpu=1_000_000))["a"]
     assert told.startswith(
-        "each of its pods takes cpu 1000: more than two thirds of the middle one of the machines "
-        "they would run on (3930m): nodes are chosen without room for it"
+        "each of its pods requests cpu 1000: more than two thirds of the median of the instance "
+        "types they can run on (3930m): nodes are chosen without room for it"
     )
     assert set(left_out(daemonset(memory=500 * GIB))) == {"a"}
 
@@ -69,7 +69,7 @@ def test_of_a_namespace_the_smallest_count_as_far_as_its_part_goes() -> None:
     found = left_out(*some, more)
     assert set(found) == {"b", "d"}
     assert (
-        "each of its pods takes cpu 1600m, with others of its namespace 4: more than two"
+        "each of its pods requests cpu 1600m, with others of its namespace 4: more than two"
         in found["d"]
     )
     assert set(left_out(*some, replace(more, namespace="another"))) == {"b"}

@@ -195,7 +195,7 @@ def test_daemonsets_out_of_proportion_are_left_out_with_a_note() -> None:
     assert found.snapshot.daemonsets == ()
     assert found.snapshot.bound == ()
     told = [note for note in found.notes if "DaemonSet" in note]
-    assert told[0].startswith("DaemonSet default/huge-0 is left out: each of its pods takes cpu")
+    assert told[0].startswith("DaemonSet default/huge-0 is left out: each of its pods requests cpu")
     assert told[3:] == ["DaemonSets left out besides: 1"]
 
 
