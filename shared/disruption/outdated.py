@@ -45,7 +45,7 @@ def stays_outdated(owner: Provisioner, *, otherwise: bool) -> str:
     if owner.acts_on(Trigger.DRIFT, otherwise=otherwise):
         return ""
     said = f"{Trigger.DRIFT.annotation} of {owner.kind.lower()} {owner.name}"
-    return f"{said} is {'off' if Trigger.DRIFT in owner.triggers else 'not on'}: it is left"
+    return f"{said} is {'off' if Trigger.DRIFT in owner.triggers else 'not on'}: the node stays"
 
 
 def _why_it_stands(seen: DisruptionInput, found: Look, node: Node, owner: Provisioner) -> str:

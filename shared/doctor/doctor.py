@@ -257,7 +257,7 @@ class Doctoring:
             Finding(
                 kind="node-contradicts-ec2",
                 subject=found.node.name,
-                text=f"{found.text}; sweep puts it right: find out what runs on "
+                text=f"{found.text}; sweep corrects it: check what runs on "
                 f"{found.node.instance_id}, whose kubelet may write this",
                 command=f"kubectl delete node {found.node.name}",
             )

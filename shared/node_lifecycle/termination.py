@@ -258,7 +258,7 @@ class Termination(Timer):
         """
         if seen is not None and seen.state and not seen.ours:
             self._say(
-                node, "NotOurMachine", f"{node.instance_id} lacks Dovetail's tags: not terminated"
+                node, "NotOurInstance", f"{node.instance_id} lacks Dovetail's tags: not terminated"
             )
             return self._remove_finalizer(node, state)
         if seen is not None and seen.is_ending and clean and not self._runs_pods(node):

@@ -28,17 +28,17 @@ def repair_nodes(ports: NodePorts, facts: NodeFacts, node_by_node: NodeByNode) -
                 event_on(
                     found.node,
                     "NodeCorrected",
-                    f"contradicts EC2 and is put right: {found.text}; its kubelet may write this: "
-                    "find out what runs on the instance",
+                    f"contradicted EC2 and was corrected: {found.text}; its own kubelet may have "
+                    "written this: check what runs on the instance",
                 )
                 for found in facts.contradictions
             ),
             *(
                 event_on(
                     node,
-                    "NotOurMachine",
-                    f"has Dovetail's annotation, but {facts.strangers[node.name]}: it is not "
-                    "counted, and Dovetail does nothing to it",
+                    "NotOurInstance",
+                    f"has Dovetail's annotation, but {facts.strangers[node.name]}: Dovetail "
+                    "neither counts nor changes it",
                 )
                 for node in facts.nodes
                 if node.name in facts.strangers

@@ -404,6 +404,6 @@ def test_a_node_that_is_outdated_says_how_and_why_it_stands() -> None:
     world = World(provisioner(), drifted)
     how = "is outdated: provisioner default has changed; "
     left = of_node(world).history[-1]
-    assert left == f"{how}dovetail.dev/drift of provisioner default is not on: it is left"
+    assert left == f"{how}dovetail.dev/drift of provisioner default is not on: the node stays"
     acting = Why(world.ports, drift=True).node("n1").history[-1]
     assert acting.startswith(f"{how}it is replaced as soon as budgets, pods and other changes")

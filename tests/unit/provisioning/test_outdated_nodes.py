@@ -55,7 +55,7 @@ def test_a_node_pool_may_leave_drifted_nodes_and_says_so() -> None:
     assert there.provision(look=True).nodes_disrupted == 0
     assert told(there) == (
         f"4 of 4 nodes are outdated: n1, n2, n3 and 1 more: {CHANGED} "
-        "(dovetail.dev/drift of nodepool default is off: it is left)"
+        "(dovetail.dev/drift of nodepool default is off: the node stays)"
     )
     assert there.events("DisruptionBlocked") == []
     # It is looked at until it is no longer so, and told once.

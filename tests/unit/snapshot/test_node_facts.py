@@ -185,10 +185,8 @@ def test_a_node_that_names_the_machine_of_another_is_told_and_never_drained() ->
     world.advance(2 * MINUTE)
     report = world.sweep()
     assert (report.contradicted_nodes, report.missing_timers) == (1, 0)
-    (text,) = world.messages("NotOurMachine", "Node")
-    assert text.endswith(
-        "i-n1 is the instance of node n1: it is not counted, and Dovetail does nothing to it"
-    )
+    (text,) = world.messages("NotOurInstance", "Node")
+    assert text.endswith("i-n1 is the instance of node n1: Dovetail neither counts nor changes it")
 
 
 @pytest.mark.parametrize(("throttled", "answers"), [(2, True), (3, False)])
