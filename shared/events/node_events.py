@@ -96,7 +96,7 @@ def unhealthy(node: Node, prospect: str) -> KubernetesEvent:
         prospect: What becomes of it.
     """
     minutes = round(UNHEALTHY_AFTER.total_seconds() / 60)
-    return event_on(node, "NotReady", f"is NotReady for more than {minutes} min; {prospect}")
+    return event_on(node, "NotReady", f"has been NotReady for more than {minutes} min; {prospect}")
 
 
 def empty(node: Node, ttl: timedelta) -> KubernetesEvent:

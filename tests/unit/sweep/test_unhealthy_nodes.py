@@ -81,7 +81,7 @@ def test_it_is_told_after_five_minutes_and_once() -> None:
     (text,) = world.messages("NotReady", "Node")
     assert told(world) == 1
     assert text.startswith(
-        "is NotReady for more than 5 min; it is removed as empty once these pods"
+        "has been NotReady for more than 5 min; it is removed as empty once these pods"
     )
     assert world.cluster.provisioner_statuses["default"].unhealthy == "n1"
 
