@@ -1,14 +1,25 @@
 """The yardstick measures what it says: its rows run, its bars name values, its limits are AWS's."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from infra.aws.functions import FUNCTIONS
+from shared.runtime.observability import logger
 from tests.scale.report import Measured, exponent, page, table
 from tests.scale.rows import ROWS
 from tests.scale.world import BIND_CONCURRENCY, MEMORY_MIB, TIMEOUT_SECONDS
 
 # Running functions ignore this one; pytest replaces their filters with its own.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
+
+
+@pytest.fixture(autouse=True)
+def level() -> Iterator[None]:
+    """Functions that are measured log nothing; the tests after these do."""
+    before = logger.log_level
+    yield
+    logger.setLevel(before)
 
 
 # What may well be none.

@@ -253,6 +253,9 @@ class _Runtime:
         self._service = service
         self._ends = ends
 
+    def admits(self, _: Any) -> bool:
+        return True
+
     def service(self, cluster: str) -> Any:
         assert cluster == manifests.CLUSTER
         return self._service()

@@ -228,7 +228,7 @@ def _by_value(assignment: _Assignment, key: str) -> dict[str | None, int]:
 
 
 def _may_be(batch: Batch, assignment: _Assignment, target: int) -> bool:
-    """Return whether affinity allows a assignment over several topology keys."""
+    """Return whether affinity allows an assignment over several topology keys."""
     return all(
         batch.may_share(key, value, vector, target)
         for key in assignment[0][0].labels

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from shared.manifests import sizes
+from shared.manifests.affinity import label_selector, required_terms
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.pods import decode_pod
 from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Scheduling
+from shared.model.requirements import Requirements
 from tests.benchmarks.planning.bounded import expressions, raw_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -153,3 +155,14 @@ def test_a_daemonset_above_a_bound_is_left_out() -> None:
 
     assert decode_daemonset(made(sizes.MOST_TERMS)).problem == ""
     assert "OR-ed terms" in decode_daemonset(made(sizes.MOST_TERMS + 1)).problem
+
+
+def test_expressions_of_objects_that_are_no_pods_are_counted_too() -> None:
+    expression = {"key": "team", "operator": "NotIn", "values": ["a"]}
+    many = {"matchExpressions": [expression] * (sizes.MOST_EXPRESSIONS + 1)}
+    problems: list[str] = []
+    assert label_selector(many, "spec", problems) == ANY
+    of_volume = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [many]}}}
+    assert required_terms(of_volume, problems) == (Requirements(),)
+    told = "2001 expressions: no node is launched for a pod with more than 2000"
+    assert problems == [f"spec: labelSelector: {told}", f"node affinity: {told}"]
