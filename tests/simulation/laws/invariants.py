@@ -95,9 +95,9 @@ class Invariants:
             self._was_read(process, args[0], cluster)
         if site.method == "change_node" and args[1].unschedulable is True:
             self._read.discard((process.number, args[0].name))
-        self._may(site, args, cluster)
+        self._may(process, site, args, cluster)
 
-    def _may(self, site: Site, args: tuple[Any, ...], cluster: str) -> None:
+    def _may(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
         """Check that a call is allowed, from any function."""
         match site.method:
             case "terminate":
@@ -107,7 +107,8 @@ class Invariants:
                 self._may_change(args[0], args[1] if len(args) > 1 else NodeChange())
                 if site.method == "delete_node":
                     self._is_emptied(cluster, args[0])
-            case "delete_pod":
+            # Minutes ahead of time, the end of a machine that EC2 takes back seems to have come.
+            case "delete_pod" if not process.is_wrong:
                 self._may_delete(cluster, args[0])
             case "force_delete_pod":
                 self._may_force(cluster, args[0])
