@@ -68,7 +68,8 @@ class Plan:
         cost_micros_per_hour: Price of `nodes` at their cheapest options.
         lower_bound_micros_per_hour: No plan for the same pods can cost less; 0 until it is proved.
         bound_is_close: Whether that is known to be within 1 % of what pods cost at least on whole
-            machines; not where the proof was stopped, or where free room takes part.
+            machines. Where the proof was stopped, free room takes part, or pods have rules that the
+            proof leaves out, only if it is within 1 % of `cost_micros_per_hour`.
         remark: Why a simpler plan than the best was taken, or nodes above the cap; empty usually.
         preferences: How far it keeps what pods prefer.
         wider: Namespaces whose pods on nodes have more rules than a plan weighs one by one: each

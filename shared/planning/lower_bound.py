@@ -13,7 +13,7 @@ from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.best_bound import least_cost
-from shared.packing.bound.least_cost import LeastCost
+from shared.packing.bound.least_cost import LeastCost, is_close
 from shared.packing.problem import PackingProblem, PackingSettings
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.initial_state import asking, initial_state
@@ -101,7 +101,18 @@ def _bound(plan_state: PlanState, plan: Plan) -> LeastCost:
         compatible_bins=tuple(rooms for _, _, rooms in merged),
     )
     paid = [count for _, count in merged.values()]
-    return least_cost(problem, paid, plan.cost_micros_per_hour)
+    found = least_cost(problem, paid, plan.cost_micros_per_hour)
+    if any(_has_rules_left_out(pod_group) for pod_group in some):
+        close = is_close(found.micros_per_hour, plan.cost_micros_per_hour)
+        found = found._replace(close=close)
+    return found
+
+
+def _has_rules_left_out(pod_group: PendingGroup) -> bool:
+    """Return whether it has rules that the bound does not keep, or not whole."""
+    kind = pod_group.kind
+    others = any(counter not in kind.profile for counter in kind.avoids)
+    return bool(kind.spreads or kind.affinities or kind.keys or others)
 
 
 def _by_domain(

@@ -74,3 +74,15 @@ def test_pods_that_others_may_stand_in_for_are_forced_nowhere() -> None:
     counted = make.pod("c", cpu=900, labels={"app": "web"})
     plan = decided(make.snapshot(*spreading, counted))
     assert plan.lower_bound_micros_per_hour < 288_000
+
+
+def test_where_rules_are_left_out_the_bound_is_close_only_if_it_is_near_the_plan() -> None:
+    web, other = (make.affinity(selector=make.selector(app=app)) for app in ("web", "other"))
+    alone = [make.pod(name, anti_affinity=(web,), labels={"app": "web"}) for name in "ab"]
+    repelled = make.pod("c", anti_affinity=(web,), labels={"app": "other"})
+    repelling = make.pod("d", anti_affinity=(other,), labels={"app": "some"})
+    near, far = (decided(make.snapshot(*some)) for some in (alone, (repelled, repelling)))
+    assert near.gap_percent == 0
+    assert near.bound_is_close
+    assert far.gap_percent > 1
+    assert not far.bound_is_close
