@@ -24,7 +24,7 @@ def change_node(
         change: What to change, or how that follows from the Node: None for nothing.
 
     Raises:
-        ConflictError: If it was written to during each of four attempts.
+        ConflictError: If it was written to during each of four attempts, or lost its owner's label.
         NotFoundError: If it is gone, or another Node has its name.
     """
     left = _ATTEMPTS
@@ -43,11 +43,15 @@ def read_again(ports: NodePorts, node: Node) -> Node:
     """Return the Node as it is now.
 
     Raises:
+        ConflictError: If the label of its owner was removed: sweep writes it again, and until then
+            the Node is nobody's to change.
         NotFoundError: If it is gone, or another Node has its name.
     """
     fresh = ports.cluster.node(node.name)
     if fresh is None or fresh.uid != node.uid:
         raise NotFoundError(f"node {node.name} is gone")
+    if node.provisioner and not fresh.provisioner:
+        raise ConflictError(f"node {node.name} has lost the label of its owner")
     return fresh
 
 

@@ -31,8 +31,11 @@ class ViolationError(AssertionError):
     """An invariant did not hold; the first word names it."""
 
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"{name}: {text}")
+        super().__init__(name, text)
         self.name = name
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.args[1]}"
 
 
 def fail(name: str, text: str) -> NoReturn:

@@ -1,5 +1,7 @@
 """Changing a Node that controllers write to at the same time."""
 
+from dataclasses import replace
+
 import pytest
 
 from shared.model.errors import ConflictError, NotFoundError
@@ -48,3 +50,12 @@ def test_a_node_that_is_written_to_all_the_time_is_a_conflict() -> None:
     with pytest.raises(ConflictError):
         change_node(world.ports, world.node, LABEL)
     assert len(world.cluster.called("change_node")) == 4
+
+
+def test_a_node_that_lost_the_label_of_its_owner_meanwhile_is_not_changed() -> None:
+    world = World(node())
+    read = world.node
+    world.cluster.add(replace(read, labels={}, resource_version="2"))
+    with pytest.raises(ConflictError):
+        change_node(world.ports, read, LABEL)
+    assert len(world.cluster.called("change_node")) == 1
