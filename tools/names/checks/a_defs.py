@@ -1,0 +1,122 @@
+def d(f,*pairs):
+    for p in pairs:
+        o,n=p.split(">"); DEFS.append((S+f,o,n))
+# --- scheduling
+d("scheduling/compatibility.py","tolerated>taints_tolerated","conflict>ports_conflict")
+d("scheduling/pod_classes.py","group>group_by_class")
+d("scheduling/flexibility.py","too_few>missing_values","of_one_launch>values_of_one_launch","may_be_asked_for>offers_enough","essential>fewest_options","describe>describe_missing","_Way>_Option","Least>MinValues")
+d("scheduling/preferences.py","stated>stated_preferences","tries>preferences_by_try")
+d("scheduling/recent.py","Recent>RecentCache")
+d("scheduling/node_constraints.py","signature_of>node_constraints_of")
+d("scheduling/provided_daemonsets.py","_Machine.room>allocatable","_machines>_configured_types","_middle>_median","_MACHINES>_CONFIGURED_TYPES","_Machine>_ConfiguredType")
+d("scheduling/provisioner_offerings.py","offers>provisioner_offerings","in_order>usable_in_order","_machines>_configured_types")
+d("scheduling/existing_nodes.py","CountedNode.unsettled>placeholder_keys","CountedNode.possible>possible_labels","_kept_rooms>_cached_nodes","_kept_of>_cached_of","_keep>_cache","_room_of_node>_of_node","_room_of_slot>_of_slot","_due>_missing_daemonsets","_MOST_KEPT>_MOST_CACHED","rooms>existing_nodes","_Kept>_Cached")
+d("scheduling/topology/counts.py",
+ "Place.full>all_labels","Place.partial>is_domain","Place.unsettled>placeholder_keys","Place.maybe>possible_places","Place.settle>add_labels","Place.become>update_labels",
+ "DomainCounter.living>ignores_terminating","DomainCounter.ghosts>uncertain","DomainCounter.most>highest_count",
+ "TopologyCounts.keeps_away>may_repel","TopologyCounts.required_apart>required_anti_affinity","TopologyCounts.counted>counter_of_selected","TopologyCounts.owners>counter_of_owners",
+ "TopologyCounts.grow>mark_growing","TopologyCounts.shunning>counters_that_repel","TopologyCounts.mark>save","TopologyCounts.standing>saved_counts","TopologyCounts.leave_out>ignore","TopologyCounts.reset>restore","TopologyCounts.settle>add_labels",
+ "TopologyCounts._before>_saved","expect>add_uncertain")
+d("scheduling/topology/constraints.py",
+ "Spread.own>self_match","Spread.reach>reachable","Spread.standing>existing_hosts","Spread.floor>global_minimum","Spread.highest_floor>highest_minimum","Spread.is_beside_empty>compares_with_empty","Spread.forced>least_by_domain","Spread._most>_most_more",
+ "Affinity.own>self_match",
+ "ConstraintKind.avoids>repelled_by_pods","ConstraintKind.shunned>repels_pods" if 0 else "ConstraintKind.shunned>avoided_by","ConstraintKind.by_host>has_host_rules","ConstraintKind.is_ruled>has_rules","ConstraintKind.rules>rule_weight","ConstraintKind.counts_hosts>depends_on_new_hosts","ConstraintKind.with_host>must_share_host",
+ "ConstraintKind>TopologyConstraints")
+DEFS[:]=[x for x in DEFS if x[1]!="ConstraintKind.avoids"]
+d("scheduling/topology/compile.py","TopologyRules.keep_to>allow_preferences","TopologyRules.kind>constraints","TopologyRules._together>_affinity_counters","TopologyRules._apart>_anti_affinity_counter","TopologyRules._meant>_namespaces_meant","TopologyRules._standing>_existing_hosts","Reach>ReachableDomains")
+d("scheduling/limits.py","used>used_capacity","remaining>remaining_limits")
+# --- planning
+d("planning/spelling.py",)
+d("planning/work.py","Work.most>budget","Work.of>steps_by_group","Work.of_standing>budget_for_existing","Work.stand>spend_on_existing","_STANDING>_EXISTING")
+d("planning/standing_rules.py","standing_rules>existing_pod_rules","StandingRules>ExistingPodRules","Wider>WiderTerms")
+d("planning/setting_aside.py","cheapest>split_by_cost")
+d("planning/provisioner_checks.py","inflexible>flexibility_problem","excluded_by>excluding_requirement")
+d("planning/reasons.py","Explainer.explain>reasons_for","Explainer._not_on_sale>_insufficient_capacity","Explainer._rooms>_allocatable_by_type","Explainer._of>_offerings_for","_standing>_labels_by_offering","explain>reasons_for")
+d("planning/explanation.py","_passed_over>_why_not_on_existing","_whole>_full_key")
+d("planning/offerings/picks.py","Picks.looks>checks","Picks._telling>_deciding_keys","Picks.want>pick_for","Picks.prefer>pick_for_preference")
+d("planning/offerings/special_types.py","SpecialTypes._kind>_special_properties","SpecialTypes._kinds>_groups")
+d("planning/offerings/offering_table.py",
+ "Seller>ProvisionerPicks","OfferingTable.option>launch_option","OfferingTable.by_seller>by_provisioner","OfferingTable._made_shapes>_make_node_types","OfferingTable._shapes>_node_types","OfferingTable.shapes>node_types","_MOST_SHAPES>_MOST_NODE_TYPES","Ways>Options")
+DEFS.sort(key=lambda x:0)
+d("planning/offerings/offering_index.py",
+ "OfferingIndex.rooms>existing_nodes","OfferingIndex.allowed>within_limits","OfferingIndex._allowed>_by_requirement","OfferingIndex._sellers>_provisioners","OfferingIndex._open>_existing_accepting","OfferingIndex._unnamed>_burstable_left_out",
+ "OfferingIndex.shapes>node_types","OfferingIndex.rooms_accepting>existing_accepting","OfferingIndex.sellers>provisioners_for")
+d("planning/offerings/pending_group.py",
+ "PreferenceChoice.weighed>as_rules","PendingGroup.one>pod_class","PendingGroup.closed>without_new_nodes","PendingGroup.close>assume_no_new_nodes","PendingGroup._book>_topology_rules","PendingGroup._launchables>_offerings","PendingGroup._tries>_tries_left",
+ "PendingGroup.shared>shared_volumes","PendingGroup.stated>preferences","PendingGroup.wanted>preferences_as_rules","PendingGroup.turned_away>limited_provisioners","PendingGroup.is_able>has_any_node","PendingGroup._able>_has_node",
+ "PendingGroup._known>_known_terms","PendingGroup._signature>_node_constraints_with","PendingGroup.signature>node_constraints","PendingGroup.kind>topology","Wish>WeighedPreference")
+d("planning/offerings/bundle.py","Bundle.one>pod_class","Bundle.shared>shared_volumes","Bundle.turned_away>limited_provisioners","_kind>_topology_of")
+d("planning/offerings/target_node.py",
+ "TargetNode.room>existing","TargetNode.__init__(room)>existing","TargetNode.free>available","TargetNode.ways>options","TargetNode.mask>options_mask","TargetNode.daemons>daemon_requests","TargetNode.signatures>node_constraints","TargetNode.put>add_pods","TargetNode.remove>remove_pod","TargetNode._take_amount>_use","TargetNode.take>set_options",
+ "TargetGroup.full>cheapest_labels","TargetGroup.settled>decided_labels","TargetGroup.least>least_available","TargetGroup.ways>options","TargetGroup.mask>options_mask","TargetGroup.daemons>daemon_requests",
+ "group_of>target_options","TargetGroup>TargetOptions")
+DEFS[:]=[x for x in DEFS if x[1]!="TargetNode.__init__(room)"]
+d("planning/offerings/host_limits.py","HostLimit.left>available_on","slots_taken>pseudo_requests","slots_of_new_node>pseudo_capacity_of_new_node","slots_left>pseudo_available","host_limits>find_host_limits","_apart>_anti_affinities")
+d("planning/offerings/domain_assignment.py",
+ "DomainAssigner._launchables>_offerings","DomainAssigner._spots>_targets","DomainAssigner._watched>_scheduler_counters","DomainAssigner._clinging>_reused_domains","DomainAssigner._may_be_anywhere>_is_assigned_last","DomainAssigner._pull>_follower_demand","DomainAssigner._take>_assign_to","DomainAssigner._spots_by_domain>_targets_by_domain",
+ "_turn>_assignment_rank","_clings>_prefers_few_domains","_side>_repelling_counters")
+d("planning/state.py",
+ "PlanState.launchables>offerings","PlanState.spots>targets","PlanState.cut>without_picks","PlanState.brought>picks_by_group","PlanState.wider>widened_namespaces","PlanState.order>binding_order","PlanState.loose>underfilled","PlanState.late>recheck","PlanState.hosts_count>host_rules_admitted",
+ "PlanState._sold_out>_at_limit","PlanState._companies>_by_daemonsets","PlanState._groups>_target_options","PlanState.set_ways>set_options","PlanState._of_one_company.company>daemonsets_of","PlanState._of_one_company>_with_daemonsets_of_first","PlanState.company>daemonset_profiles","PlanState.with_company_of>with_same_daemonsets","PlanState._accompany>_count_daemonset_pods",
+ "PlanState._group>_options_of","PlanState.left>limits_left","PlanState.all_left>all_limits_left","PlanState.keep_domains>keep_known_domains","PlanState.sold_out>provisioners_at_limit","PlanState.left_over>unplaced_by_priority","PlanState._settle>_decide_labels",
+ "within>within_limits","sold_out>provisioners_at_limit")
+d("planning/initial_state.py","asking>pods_to_place","_rulebook>_make_topology_rules","_stand>_register_existing_pods","_in_turn>_in_fair_order","_count>_count_existing_pods","_expect_companions>_expect_daemonset_pods","_expect_somewhere>_expect_daemonset_pod","_Seen>_VisibleLabels")
+d("planning/lower_bound.py","_is_led>_may_leave_first_provisioner","_sold>_first_provisioners")
+d("planning/decide.py","_solved>_solve_all")
+d("planning/packing_problem.py","Lot.turned_away>limited_provisioners","sort_into_lots>group_for_packing","_lots>_packed_groups","_spots_accepting>_targets_accepting","_open_to>_without_closed_hosts","assemble>to_packing_problem","Lot>PackedGroup")
+d("planning/solver.py","_turned_away>_record_limits","_charge>_spend_on_packing","_SHAPE>_NODE_TYPE")
+d("planning/merge_launch_groups.py","_List.spots>targets","_List.allowed>allowed_mask","_List.takes>fits","_lists>_groups_of","_best>_cheapest_merge","_affordable>_is_within_limits","_adopt>_merge_into","_List>_LaunchGroup")
+d("planning/placement/buying.py","Purchase.ways>options","Purchase.worth>comparison_price","Purchase.spot>target")
+d("planning/placement/flexible.py","_is_narrow>_is_inflexible","_widen>_add_options")
+d("planning/placement/place.py","may_stand>may_place","_extend>_buy_or_grow","_new>_new_nodes","_grown>_larger_instances","_of_a_company>_most_and_offerings","_most>_most_accepted","_counts>_counts_to_try","_asked_for>_has_followed_pods")
+d("planning/placement/place_packed.py","Seats.spots>targets","Seats.take>use","_Members._seats>_places","_open.launchables>options_of","_seat>_place_group","_open>_open_nodes","_Members>_BundlePlaces","Seats>PackedPlaces")
+d("planning/preferences/weighing.py","_Weighing.accepts>accept_if_cheap","_Weighing.parted>split","_Weighing._worth>_prices_before","prices_of>costs_by_group","_wishes>_weighed_preferences","Weighed>WeighedPlan")
+d("planning/together/batch.py","Batch.whole>all_pods","Batch.one>one_pod","Batch.gathered>co_located","Batch._is_apart>_violates_anti_affinity","Batch._is_lonely>_lacks_affinity","Batch.floors>minimums","Batch.keeps_even>keeps_within_skew","Batch.ends_even>ends_within_skew","Batch._ends_even>_ends_within_skew","Batch._places>_positions","is_tied>are_interdependent","Floors>Minimums")
+d("planning/together/costs.py","DomainCosts.spots>targets","DomainCosts._on_spots>_on_targets","DomainCosts._use>_add_target","ENDLESS>INFINITE","Prices>NodePrices")
+d("planning/together/place_together.py","_targets>_vectors_to_place","_SPOTS>_TARGETS","_Node>_AssignedNode")
+# --- packing
+d("packing/problem.py","PackingProblem.shapes>node_types","Shape.pools>offerings","PackedNode.shape>node_type","NO_SHAPE>NO_NODE_TYPE","PodClass>ItemClass","Shape>NodeType")
+d("packing/demand.py",)
+d("packing/usable_capacity.py",)
+d("packing/machine_kinds.py","MachineKind.room>allocatable","MachineKind.shapes>node_types","MachineKind.planning_price>comparison_price","allowed_shapes>allowed_node_types","find_kinds>find_bin_types","front>undominated","_replaced>_is_dominated","_rough_kind>_make_bin_type","_pools_of>_prices_of","MachineKind>BinType")
+d("packing/priced_problem.py",
+ "Planned.kind>bin_type","PricedProblem.worth>dual_prices","PricedProblem.kinds>bin_types","PricedProblem.ceilings>max_return","PricedProblem.ranked>by_max_return","PricedProblem.hopes>expected_value","PricedProblem.slants>memory_lean","PricedProblem._steps>_fits","PricedProblem.members>classes_that_fit","PricedProblem.worth_of>value_of",
+ "_Steps._kinds>_bin_types","_Steps._rooms>_allocatable","Found.plan>patterns","Found.name>procedure","Found.tight>lower_bound",
+ "make_ground>price_problem","narrow>restrict","commit>buy_copies","revalue>reprice","_slant>_memory_lean_of","_Steps>_CheapestFit","Found>Solution","Planned>Pattern")
+d("packing/symmetry.py","SLOT>PSEUDO_RESOURCE","pooled_slots>pooled_pseudo_resources","pooled_room>pooled_amounts")
+d("packing/exact.py",)
+d("packing/free_nodes.py","place_on_bins>place_best_fit")
+d("packing/placing.py","place>fill_bins")
+d("packing/packer.py","plan>pack_unchecked","_or_simple>_or_first_fit","_make_ground>_price_problem","_in_parts>_pack_components","_narrower>_restricted")
+d("packing/components.py","Component.shapes>node_types","_narrow>_restrict_mask")
+d("packing/second_tries.py","fee_for_fewer>fee_for_fewer_nodes","rents_of_limits>prices_of_limits","left_out>unplaced_count","left_out_and_cost>unplaced_and_cost","_RENTS>_LIMIT_PRICES")
+d("packing/checker.py","_allowed_shapes>_allowed_node_types","_pool_type>_capacity_type")
+d("packing/best_bound.py","Question.plain>bin_types","Question.worth>dual_prices","Question.rooms>free_capacities","_in_parts>_fractional_bound","housed>counts_that_fit","Question>BoundProblem")
+d("packing/bound/free_capacity.py","too_many>pods_beyond","free_rooms>find_free_capacities","beyond_rooms>value_beyond","NO_ROOM>NO_FREE_CAPACITY","RoomWorth>ValueOfCapacity")
+d("packing/bound/simplex.py","best_mix>solve_by_simplex","enter>enter_column","_worths>_dual_prices","_gains>_reduced_costs")
+d("packing/bound/linear_program.py","Usable.ways>supplies","solve>solve_linear_program")
+d("packing/bound/per_kind.py","tighter_bound.room_worth>value_of_capacity","tighter_bound>bound_per_bin_type","kinds_that_fit>bin_types_that_fit","_kind_prices>_prices_per_bin_type")
+d("packing/bound/pattern_basis.py","PatternBasis.values>dual_prices","PatternBasis.drop_surplus>add_slack_columns")
+d("packing/bound/patterns.py","_Steps>_StepBudget","_most_worth>_value_bound","_worth_of_room.room_worth>value_of_capacity","_worth_of_room>_value_of_capacity","_proved>_proved_values","_whole>_scaled")
+d("packing/bound/listed_loads.py","ListedLoads.kinds>bin_types","ListedLoads.machines>listed","ListedLoads.steps_of_looking>steps_of_best","Load>ListedLoad")
+d("packing/bound/whole_loads.py","Machine.kind>bin_type","Machine.room>allocatable","Machine.__init__(kind)>bin_type","Machine.worth_in_parts>fractional_value","Load.most_worth>value_bound","Load.ended>is_complete","_Search._hope>_upper_bound","_Search>_BranchAndBound","Machine>Knapsack")
+DEFS[:]=[x for x in DEFS if "(" not in x[1]]
+d("packing/bound/rounding_cuts.py","with_whole_nodes>with_rounding_cuts")
+d("packing/bound/resource_prices.py","ResourcePrices.of_class>value_of_class","lower_bound.room_worth>value_of_capacity","_most_worth>_highest_return","_open_kinds>_open_bin_types")
+d("packing/search/fill_node.py","Rules.tilt>value_exponent","Rules.slant>most_lean","Rules.balance>scarcity_exponent","_deal>_assign_shares","_deal_parts>_round_shares","_looked_at>_sampled","Rules>FillRules")
+d("packing/search/node_load.py","NodeLoad.taken>contents","NodeLoad.worth>value","NodeLoad.free>available","_put>_add")
+d("packing/search/greedy.py","build>build_greedy")
+d("packing/search/completion.py","build_ending>build_completion","_end>_complete")
+d("packing/search/disaggregate.py","_IdenticalNodes.seats>candidates","_IdenticalNodes.standing>unplaced","_IdenticalNodes.bound>only_here","_IdenticalNodes.home>coarse_class","_IdenticalNodes.slots>pseudo_capacity","_IdenticalNodes.take>assign","_seat_one>_place_node","seat>disaggregate","_IdenticalNodes>_UnplacedPods")
+d("packing/search/aggregate.py","coarsen>aggregate","_coarse_kinds>_coarse_bin_types")
+d("packing/search/column_generation.py","plan_by_patterns>generate_columns","_few_first>_rare_first","_take>_round_patterns","_improve>_add_columns","_reuse>_reuse_columns","_good_kinds>_good_bin_types","_KINDS_PER_CLASS>_BIN_TYPES_PER_CLASS")
+d("packing/search/first_fit.py","_Node.mask_place>type_index","_Node.room>available","pack_simply>pack_first_fit","_Node>_OpenBin")
+d("packing/search/fewest_nodes.py","_Open.kinds>bin_types","largest_kinds>largest_bin_types","_add>_place_some","_commit>_add_pods","_Open>_OpenNode")
+d("packing/search/relocate.py","_Node.kind>bin_type","_Node.less>price_without","_Node.more>price_with","_Node.kind_with>bin_type_after","_Relocation.questions>evaluations","_Relocation._less>_price_without","_Relocation._more>_price_with","_QUESTIONS_PER_DOLLAR>_EVALUATIONS_PER_DOLLAR","_MOST_QUESTIONS>_MOST_EVALUATIONS","_Node>_MutableNode")
+d("packing/search/local_search.py","_shaken>_perturbed","_SLANTS>_MOST_LEANS","_TILTS>_VALUE_EXPONENTS","_BALANCES>_SCARCITY_EXPONENTS","gather>merge_equal","improve>local_search")
+d("packing/search/portfolio.py","best_plan>run_portfolio","_from_patterns>_from_columns")
+d("packing/search/search.py","_seated>_disaggregated","_few_kinds>_few_bin_types","_fewest_kinds>_fewest_bin_types","_on_kinds>_on_bin_types","_with_kinds>_with_bin_types")
+d("packing/purchase/headroom.py","WorkloadMix.cpu_worth>cpu_value","WorkloadMix.memory_worth>memory_value","WorkloadMix.apart>separate_value","WorkloadMix.worth>value","roomier>with_headroom")
+d("packing/purchase/launch_groups.py","merge_kinds>reduce_launch_groups","choose_kinds>choose_bin_types")
+d("packing/purchase/launch_options.py","Offers.pools>priced_options","Offers._pools>_priced_options","_cheapest_pool>_cheapest_offering","find_ways>find_group_options","_standing_in>_replacing_options","Ways>GroupOptions")
+d("packing/purchase/purchase.py","_ways_of>_options_of","_ways_as_large>_options_as_large","_take_all>_buy_all","_take_what_fits>_buy_within_limits","_cheapest_ways>_cheapest_options","could_be_held>limits_could_hold")
