@@ -187,7 +187,7 @@ def target_interpreter() -> str:
     if named:
         return named
     on_path = shutil.which(f"python{PYTHON_VERSION}")
-    if on_path is not None:
+    if on_path is not None and _runs(on_path):
         return on_path
     finder = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
     if finder is None:
@@ -199,6 +199,14 @@ def target_interpreter() -> str:
         text=True,
     )
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _runs(interpreter: str) -> bool:
+    """Return whether it is an interpreter, and no shim for one that is not activated."""
+    done = subprocess.run(  # noqa: S603 -- a file of the path
+        [interpreter, "-c", ""], check=False, capture_output=True
+    )
+    return done.returncode == 0
 
 
 def _compile(interpreter: str, target: Path) -> None:

@@ -120,7 +120,15 @@ def test_a_deployment_without_the_runtime_s_python_warns(monkeypatch: pytest.Mon
     assert text.startswith("no Python 3.13 is found")
 
 
-def test_an_interpreter_on_the_path_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("status", [0, 127])
+def test_an_interpreter_on_the_path_is_taken_if_it_runs(
+    status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("DOVETAIL_BUNDLE_PYTHON", raising=False)
-    monkeypatch.setattr("shutil.which", lambda name, **_: f"/usr/bin/{name}")
-    assert target_interpreter() == "/usr/bin/python3.13"
+    interpreter = tmp_path / "python3.13"
+    interpreter.write_text(f"#!/bin/sh\nexit {status}\n")
+    interpreter.chmod(0o755)
+    monkeypatch.setattr(
+        "shutil.which", lambda name, **_: str(interpreter) if name == "python3.13" else None
+    )
+    assert target_interpreter() == ("" if status else str(interpreter))
