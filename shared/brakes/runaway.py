@@ -153,30 +153,46 @@ def unusable(
 
 
 def useless(
-    node: Node, owner: Provisioner, pods: Iterable[Pod], pending: Iterable[Pod], now: datetime
+    node: Node,
+    owner: Provisioner,
+    pods: Iterable[Pod],
+    pending: Iterable[Pod],
+    launched_for: frozenset[str],
+    now: datetime,
 ) -> Trial | None:
     """Return the failed trial of an empty node that is about to be removed, None if it is none.
 
-    Later plans cannot find that out: the node is gone.
+    Later plans cannot find that out: the node is gone. It was of no use to pods that it was
+    launched for and that still wait, whatever kept kube-scheduler from binding them to it.
 
     Args:
         node: Before it is cordoned to be removed, or after.
         pods: Of the node, finished ones included.
         pending: All that have no node.
+        launched_for: Digests of the uids of pods that were left to kube-scheduler on it.
     """
     node = _without_cordon(node)
     if not _is_young_and_ready(node, now):
         return None
     waiting = [pod for pod in pending if pod.is_provisionable]
-    trial = _trial(node, (*owner.taints, *owner.startup_taints), waiting, pods)
+    trial = _trial(node, (*owner.taints, *owner.startup_taints), waiting, pods, launched_for)
     return trial if trial.subjects else None
 
 
-def _trial(node: Node, own: Sequence[Taint], waiting: Sequence[Pod], pods: Iterable[Pod]) -> Trial:
+def _trial(
+    node: Node,
+    own: Sequence[Taint],
+    waiting: Sequence[Pod],
+    pods: Iterable[Pod],
+    launched_for: frozenset[str] = frozenset(),
+) -> Trial:
     """Return the trial of a node, with the subjects of the waiting pods that cannot use it."""
     strange = _strange(node, own)
     subjects = _all_of(
-        pod for pod in waiting if first_untolerated(strange, pod.scheduling.tolerations) is not None
+        pod
+        for pod in waiting
+        if first_untolerated(strange, pod.scheduling.tolerations) is not None
+        or digest(pod.uid) in launched_for
     )
     if rejected := _all_of(pod for pod in pods if pod.phase == "Failed"):
         subjects |= rejected & _all_of(waiting)

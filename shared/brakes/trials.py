@@ -1,14 +1,16 @@
 """The launches of the last hour whose machines were of no use, each in a memo of the ledger."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.model.digest import digests_of
-from shared.model.ec2.launches import Trial
+from shared.model.digest import digest, digests_of
+from shared.model.ec2.launches import PodRef, Trial
 from shared.model.memo import Memo
 from shared.ports import NodeLedger
 
 _TRIAL: Final = "trial#"
+_LAUNCHED_FOR: Final = "launched-for#"
 _KEEP: Final = timedelta(hours=1)
 # A memo holds less than 400 KB.
 _MOST_SUBJECTS: Final = 25_000
@@ -32,6 +34,24 @@ def recent_trials(ledger: NodeLedger, cluster: str, now: datetime) -> tuple[Tria
     """Return the plans of the last hour whose machines are of no use, sorted by plan."""
     found = map(_trial, ledger.memos(cluster, _TRIAL))
     return tuple(trial for trial in found if now < trial.launched_at + _KEEP)
+
+
+def save_launched_for(
+    ledger: NodeLedger, cluster: str, instance_id: str, pods: Iterable[PodRef], now: datetime
+) -> None:
+    """Save which of the pods that an instance was launched for are left to kube-scheduler.
+
+    Kept an hour: an older node is no trial.
+    """
+    digests = sorted(digest(pod.uid) for pod in pods)[:_MOST_SUBJECTS]
+    memo = Memo(name=f"{_LAUNCHED_FOR}{instance_id}", value={"pods": "".join(digests)})
+    ledger.put_memo(cluster, memo, now + _KEEP)
+
+
+def launched_for(ledger: NodeLedger, cluster: str, instance_id: str) -> frozenset[str]:
+    """Return the digests of the uids of pods that a node has been left to kube-scheduler for."""
+    memo = ledger.memo(cluster, f"{_LAUNCHED_FOR}{instance_id}")
+    return digests_of(memo.value.get("pods", ""))
 
 
 def _trial(memo: Memo) -> Trial:

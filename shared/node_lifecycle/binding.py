@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from shared.brakes.trials import save_launched_for
 from shared.events.node_events import event_on, initialized, overdue, registered, unmarked, waits
 from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
@@ -246,6 +247,10 @@ class Binding:
             for pod in promised
             if pod not in mine
         )
+        if left and not missing:
+            now = self._ports.clock.now()
+            name, ledger = self._ports.cluster.name, self._ports.ledger
+            save_launched_for(ledger, name, node.instance_id, left, now)
         # A planner that read the slot before this can promise nothing more of a closed one.
         kept = dataclasses.replace(slot, pods=left, bound=not missing, opened=True)
         if (not missing or kept != slot) and not self._ports.ledger.change_slot(kept):

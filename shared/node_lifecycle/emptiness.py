@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.brakes.runaway import note_failure, useless
-from shared.brakes.trials import recent_trials
+from shared.brakes.trials import launched_for, recent_trials
 from shared.disruption.emptiness import (
     EmptinessDecision,
     EmptinessStep,
@@ -135,7 +135,9 @@ class Emptiness(NodeTimer):
     def _note_useless(self, node: Node, owner: Provisioner) -> None:
         """Record a failed trial where a new node is removed while pods wait that cannot use it."""
         cluster, ledger, now = self._ports.cluster, self._ports.ledger, self._ports.clock.now()
-        trial = useless(node, owner, cluster.pods_on(node.name), cluster.pending_pods(), now)
+        waited = launched_for(ledger, cluster.name, node.instance_id)
+        there, pending = cluster.pods_on(node.name), cluster.pending_pods()
+        trial = useless(node, owner, there, pending, waited, now)
         if trial is not None:
             note_failure(ledger, cluster.name, trial, recent_trials(ledger, cluster.name, now))
 

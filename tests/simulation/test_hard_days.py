@@ -44,8 +44,11 @@ def test_many_machines_of_mixed_shapes_take_few_calls() -> None:
     assert not burst.left
 
 
-def test_a_node_that_is_never_of_use_is_bought_twice_an_hour_at_most() -> None:
-    runaway = hard_days.runaway()
+@pytest.mark.parametrize("unprovisioned", [False, True])
+def test_a_node_that_is_never_of_use_is_bought_twice_an_hour_at_most(
+    *, unprovisioned: bool
+) -> None:
+    runaway = hard_days.runaway(unprovisioned=unprovisioned)
     assert runaway.machines <= MOST_RUNAWAYS
     assert NEVER_USABLE in runaway.events
 

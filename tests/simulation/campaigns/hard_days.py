@@ -11,7 +11,7 @@ from tests.builders import GIB, ZONES, provisioner
 from tests.fakes.catalog import FakeCatalog
 from tests.simulation.aws.functions import cut
 from tests.simulation.campaigns.crash_points import SCENES
-from tests.simulation.cluster.workloads import FLOATING, JOB, Workload
+from tests.simulation.cluster.workloads import FLOATING, JOB, STATEFUL, Workload
 from tests.simulation.laws.quiescence import unrest
 from tests.simulation.schedule.faults import CallFaults
 from tests.simulation.schedule.scenario import ClusterScene, Scaling, Scene
@@ -244,11 +244,13 @@ class Runaway:
     events: tuple[str, ...]
 
 
-def runaway(minutes: int = 60, *, smaller: bool = False) -> Runaway:
-    """Let one pod come whose machines never join, or have less room than was said of them."""
-    pod = Workload(name="web", kind=FLOATING, cpu=1700)
+def runaway(minutes: int = 60, *, smaller: bool = False, unprovisioned: bool = False) -> Runaway:
+    """Let one pod come that is never bound, or whose machines never join or are smaller."""
+    kind = STATEFUL if unprovisioned else FLOATING
+    pod = Workload(name="web", kind=kind, cpu=1700, unprovisioned=unprovisioned)
     scene = Scene(
         seed=3,
+        binding="scheduler" if unprovisioned else "early",
         clusters=(
             ClusterScene(
                 name="cluster-a",
@@ -260,7 +262,7 @@ def runaway(minutes: int = 60, *, smaller: bool = False) -> Runaway:
     )
     world = World(scene, CallFaults.only((), 0))
     side, api = world.sides["cluster-a"], world.apis["cluster-a"]
-    side.always_smaller, side.never_joins = smaller, not smaller
+    side.always_smaller, side.never_joins = smaller, not (smaller or unprovisioned)
     run(world, 60 * minutes)
     return Runaway(
         minutes=minutes,

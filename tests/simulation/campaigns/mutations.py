@@ -370,6 +370,11 @@ def _believed() -> contextlib.AbstractContextManager[object, bool | None]:
     return stack
 
 
+def _waiting_pods_forgotten() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Which pods an opened node is left to kube-scheduler for is not saved."""
+    return swapped(binding, save_launched_for=lambda *_: None)
+
+
 MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("intent written after the call", _intent_after_call),
     Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
@@ -404,6 +409,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("no message for a postponed launch", _postponed_in_silence),
     Mutation("orphans left alone", _orphans_left),
     Mutation("what kubelets write believed", _believed),
+    Mutation("pods that an open node was launched for forgotten", _waiting_pods_forgotten),
 )
 
 

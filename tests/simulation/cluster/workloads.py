@@ -10,6 +10,7 @@ from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod, Scheduling
 from shared.model.kubernetes.taints import first_untolerated
+from shared.model.kubernetes.volumes import RESOLVED
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, MEMORY, PODS, Resources
 from tests.builders import DEFAULT_TOLERATIONS, MIB, needs, scheduling
@@ -32,6 +33,7 @@ class Workload:
         unavailable: How many its PodDisruptionBudget lets be away at once, None without one.
         seconds: How long a Job's pods run.
         volumes: Whether each pod has a volume that goes with its name.
+        unprovisioned: Whether its volumes are never provisioned: kube-scheduler binds none of it.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Workload:
     never_evict: bool = False
     zone: str = ""
     volumes: bool = False
+    unprovisioned: bool = False
     made: int = 0
     finished: int = 0
     scheduling: Scheduling = field(init=False)
@@ -55,6 +58,7 @@ class Workload:
             self.memory,
             tolerations=DEFAULT_TOLERATIONS,
             node_selector=needs(keys.ZONE, "In", self.zone) if self.zone else Requirements(),
+            claims=RESOLVED if self.volumes or self.unprovisioned else (),
         )
 
     def pod(self, number: int, cluster: str) -> Pod:
@@ -168,7 +172,7 @@ def schedule(api: "ApiServer") -> None:
     used = {name: used_on(there) for name, there in standing.items()}
     rooms = {open_node.name: room_on(open_node) for open_node in open_nodes}
     open_nodes.sort(key=lambda node: node.name)
-    hopeless: set[str] = set()
+    hopeless = {workload.name for workload in api.workloads.values() if workload.unprovisioned}
     for pod in waiting:
         # Its pods are all alike: where one finds no room, none does.
         app = pod.labels["app"]

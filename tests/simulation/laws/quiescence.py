@@ -107,7 +107,10 @@ def _excused(world: World, name: str, waiting: list[Pod], drains: list[str]) -> 
     """Return what is wrong besides pods that nothing may run, and drains that wait for those."""
     if any(pod.node_name or pod.is_terminating for pod in waiting):
         return [*drains, f"pod: {name}: {waiting[0].key} is on its way"]
-    api, given_up = world.apis[name], _given_up(world, name, waiting)
+    api = world.apis[name]
+    given_up = _given_up(world, name, waiting) | frozenset(
+        pod.uid for pod in waiting if api.workloads[pod.labels["app"]].unprovisioned
+    )
     plan, over = _plan(world, name, given_up)
     could = [f"{node.pods[0].key} could run on a new node" for node in plan.nodes]
     could += [

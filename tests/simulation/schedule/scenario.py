@@ -159,6 +159,7 @@ def _workloads(seed: int, name: str) -> Iterable[Workload]:
         kind = FLOATING
         if number:
             kind = chosen((FLOATING, STATEFUL, JOB), *where, "kind")
+        volumes = kind == STATEFUL and draw(*where, "volumes") < 0.5
         yield Workload(
             name=f"{kind.lower()}-{number}",
             kind=kind,
@@ -168,7 +169,8 @@ def _workloads(seed: int, name: str) -> Iterable[Workload]:
             seconds=between(30, 150, *where, "seconds") if kind == JOB else 0,
             never_evict=kind == JOB and draw(*where, "never") < 0.3,
             zone=chosen(ZONES, *where, "zone") if draw(*where, "zoned") < 0.2 else "",
-            volumes=kind == STATEFUL and draw(*where, "volumes") < 0.5,
+            volumes=volumes,
+            unprovisioned=volumes and draw(*where, "unprovisioned") < 0.25,
         )
 
 

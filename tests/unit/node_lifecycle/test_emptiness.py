@@ -73,7 +73,10 @@ def test_a_new_node_waits_for_the_pod_that_kube_scheduler_binds_to_it() -> None:
     assert world.node.deletion_at is None
 
 
-def test_nodes_that_an_agent_taints_and_that_go_as_empty_are_launched_twice_an_hour() -> None:
+@pytest.mark.parametrize("added", [(TAINT,), ()])
+def test_nodes_that_go_as_empty_while_their_pods_wait_are_launched_twice_an_hour(
+    added: tuple[Taint, ...],
+) -> None:
     owner = Owner(kind="StatefulSet", name="db", uid="u1", api_version="apps/v1")
     world = World(provisioner(ttl_after_empty=TTL), pod("db-0", owner=owner))
     world.policy = replace(world.policy, binding=BindingPolicy.SCHEDULER)
@@ -82,7 +85,7 @@ def test_nodes_that_an_agent_taints_and_that_go_as_empty_are_launched_twice_an_h
         for name in list(world.cluster.node_values):
             world.kubelet_joins(name)
             world.bind(name)
-            world.cluster.change_node(world.node, NodeChange(add_taints=(TAINT,)))
+            world.cluster.change_node(world.node, NodeChange(add_taints=added))
             assert Emptiness(world.ports).begin(name) == "timer started"
             world.advance(TTL)
             assert Emptiness(world.ports).begin(name) == "removed"
@@ -91,7 +94,7 @@ def test_nodes_that_an_agent_taints_and_that_go_as_empty_are_launched_twice_an_h
         world.advance(60 * SECOND)
     assert len(world.cloud.all_instances) == 2
     (said,) = world.messages("NodesNeverUsable", "Pod")
-    assert "for a taint that stays" in said
+    assert "nodes of 2 launches of the last hour never became usable" in said
 
 
 @pytest.mark.parametrize("cordoned", [False, True])
