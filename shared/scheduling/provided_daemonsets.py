@@ -41,6 +41,8 @@ CRITICAL: Final = 2_000_000_000
 # Of one namespace: DaemonSets, and expressions about nodes in all of them.
 MOST_DAEMONSETS: Final = 32
 MOST_EXPRESSIONS: Final = 256
+# Of all namespaces together: each costs a plan about 0.2 ms.
+MOST_OF_ALL: Final = 4_096
 # They may request two thirds of what the median instance type offers.
 _PART, _WHOLE = 2, 3
 # Machines come with 4 GiB for a core: so many bytes weigh as much as a thousandth of one.
@@ -90,8 +92,8 @@ def provided_daemonsets(
     Those of the namespaces `always` are provided for, and those whose priority is that of
     system-cluster-critical or above. Of another namespace they are, smallest first, as long as
     together they request at most two thirds of what the median of the instance types that they can
-    run on offers, and have at most 256 expressions about nodes; none of them is where there are
-    more than 32.
+    run on offers, and have at most 256 expressions about nodes, 4,096 with those of all other
+    namespaces; none of them is where there are more than 32.
 
     Args:
         daemonsets: Those whose pods are made.
@@ -127,7 +129,12 @@ def _faults(question: tuple[_Buyable, tuple[DaemonSet, ...]]) -> Mapping[int, st
         of_namespace[one.namespace].append(number)
     middles: dict[object, Resources] = {}
     found: dict[int, str] = {}
-    for some in of_namespace.values():
+    of_all = 0
+    # Those with few first: no namespace can take what the others need.
+    for some in sorted(
+        of_namespace.values(),
+        key=lambda some: sum(_expressions(ordinary[number]) for number in some),
+    ):
         if len(some) > MOST_DAEMONSETS:
             fault = f"its namespace has {len(some)} DaemonSets, more than {MOST_DAEMONSETS}"
             found.update(dict.fromkeys(some, f"{fault}: {_REMEDY}"))
@@ -136,11 +143,16 @@ def _faults(question: tuple[_Buyable, tuple[DaemonSet, ...]]) -> Mapping[int, st
         for number in sorted(some, key=lambda number: _size(ordinary[number])):
             asked = ordinary[number].scheduling
             place = (accepted_terms(asked), asked.tolerations)
-            more = sum(len(term.items) for term in place[0])
+            more = _expressions(ordinary[number])
             if expressions + more > MOST_EXPRESSIONS:
                 fault = (
                     f"with its {more} expressions about nodes the DaemonSets of its namespace have "
                     f"more than {MOST_EXPRESSIONS}"
+                )
+            elif of_all + more > MOST_OF_ALL:
+                fault = (
+                    f"with its {more} expressions about nodes the DaemonSets of all namespaces "
+                    f"have more than {MOST_OF_ALL:,}"
                 )
             else:
                 if place not in middles:
@@ -150,7 +162,13 @@ def _faults(question: tuple[_Buyable, tuple[DaemonSet, ...]]) -> Mapping[int, st
                 found[number] = f"{fault}: {_REMEDY}"
             else:
                 taken, expressions = taken + asked.requests, expressions + more
+                of_all += more
     return found
+
+
+def _expressions(one: DaemonSet) -> int:
+    """Return how many expressions about nodes a DaemonSet has."""
+    return sum(len(term.items) for term in accepted_terms(one.scheduling))
 
 
 def _size(one: DaemonSet) -> tuple[int, int, str]:

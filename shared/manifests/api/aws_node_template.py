@@ -138,7 +138,7 @@ _TAGS: Final = Shape(
         "this tag is set by the autoscaler or by AWS; choose another name",
         """self.all(key, !key.matches('^karpenter[.]sh/(provisioner-name|managed-by)$')
         && !key.startsWith('kubernetes.io/cluster/')
-        && !key.startsWith('dovetail.dev/') && !key.startsWith('aws:'))""",
+        && !key.startsWith('dovetail.dev/') && !key.matches('^[aA][wW][sS]:'))""",
     ),
     maxProperties=40,
     additionalProperties={"type": "string", "maxLength": 256},

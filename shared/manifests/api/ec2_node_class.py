@@ -81,7 +81,7 @@ _TAGS: Final = Shape(
         """self.all(key, !key.matches('^karpenter[.]sh/(nodepool|nodeclaim)$')
         && key != 'karpenter.k8s.aws/ec2nodeclass' && key != 'eks:eks-cluster-name'
         && !key.startsWith('kubernetes.io/cluster')
-        && !key.startsWith('dovetail.dev/') && !key.startsWith('aws:'))""",
+        && !key.startsWith('dovetail.dev/') && !key.matches('^[aA][wW][sS]:'))""",
     ),
     maxProperties=40,
     additionalProperties={"type": "string", "maxLength": 256},

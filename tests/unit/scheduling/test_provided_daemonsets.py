@@ -12,6 +12,7 @@ from shared.scheduling.provided_daemonsets import (
     CRITICAL,
     MOST_DAEMONSETS,
     MOST_EXPRESSIONS,
+    MOST_OF_ALL,
     provided_daemonsets,
 )
 from tests import builders as make
@@ -93,6 +94,19 @@ def test_expressions_about_nodes_are_bounded_in_a_namespace() -> None:
     found = left_out(asking("a", MOST_EXPRESSIONS), asking("b", 3), daemonset("c", cpu=1))
     assert set(found) == {"a"}
     assert "with its 256 expressions about nodes the DaemonSets of its namespace have" in found["a"]
+
+
+def test_expressions_about_nodes_are_bounded_over_all_namespaces() -> None:
+    def asking(namespace: str, count: int) -> DaemonSet:
+        terms = tuple(needs(keys.ARCH, "NotIn", f"{namespace}{n}") for n in range(count))
+        return daemonset(namespace, cpu=1, namespace=namespace, required_terms=terms)
+
+    most = MOST_OF_ALL // MOST_EXPRESSIONS
+    full = [asking(f"n{number:02}", MOST_EXPRESSIONS) for number in range(most)]
+    assert left_out(*full) == {}
+    found = left_out(*full, asking("small", 3))
+    assert set(found) == {f"n{most - 1:02}"}
+    assert "the DaemonSets of all namespaces have more than 4,096" in found[f"n{most - 1:02}"]
 
 
 def test_only_machines_count_that_it_runs_on() -> None:

@@ -78,6 +78,7 @@ def test_tags_are_free_but_those_of_the_autoscaler() -> None:
         "karpenter.sh/nodepool",
         "karpenter.sh/nodeclaim",
         "karpenter.k8s.aws/ec2nodeclass",
+        "AWS:cost-centre",
     ):
         each_is_refused(
             {name: class_faults(tags={name: "x"})}, f"tags.{name}", "set by the autosca"

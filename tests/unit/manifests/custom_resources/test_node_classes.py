@@ -260,8 +260,10 @@ def test_a_wrong_term_is_refused(field: str, terms: object, words: str) -> None:
                 "karpenter.sh/nodepool",
                 "karpenter.sh/nodeclaim",
                 "karpenter.k8s.aws/ec2nodeclass",
+                "Aws:cost-centre",
             )
         ),
+        ({"tags": {f"t{number}": "x" for number in range(42)}}, "tags: write at most 41"),
         *(
             ({name: value}, f"{name}: remove it")
             for name, value in {

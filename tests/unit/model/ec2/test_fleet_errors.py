@@ -26,6 +26,7 @@ def error(code: str, message: str = "") -> FleetError:
         ("RequestLimitExceeded", ErrorKind.TRANSIENT),
         ("InternalError", ErrorKind.TRANSIENT),
         ("Unavailable", ErrorKind.TRANSIENT),
+        ("MaxFleetCountExceeded", ErrorKind.TRANSIENT),
         ("InsufficientInstanceCapacity", ErrorKind.SHORTAGE),
         ("UnfulfillableCapacity", ErrorKind.SHORTAGE),
         ("Unsupported", ErrorKind.SHORTAGE),
