@@ -45,8 +45,8 @@ _Bought = tuple[Packing, PricedProblem | None, int | None]
 _MANY_BINS: Final = 10
 _THOUSAND: Final = 1000
 # Where pods are many on each node, what larger nodes save shows in the price in parts, in which
-# nodes need not be whole: below so much the plan is not made again with larger nodes. In 96 decisions
-# of the benchmarks the plan within the cap cost at most 1.4 % more then (2026-11-29).
+# nodes need not be whole: below so much the plan is not made again with larger nodes. In 96
+# decisions of the benchmarks the plan within the cap then cost at most 1.4 % more (2026-11-29).
 _WORTH_A_TRY_PERMILLE: Final = 5
 _FEW_ON_A_NODE: Final = 8
 _MANY_PODS: Final = 300  # to plan for fewer is quick, whether or not limits allow it
