@@ -250,24 +250,20 @@ class ClusterAttachment(BaseModel):
     Attributes:
         launch_role: ARN of the role that may create machines for this cluster.
         terminate_role: ARN of the role that may end them.
-        inside_role: ARN of the role that acts in Kubernetes and changes nothing in EC2; empty in
-            an attachment of a former release.
+        inside_role: ARN of the role that acts in Kubernetes and changes nothing in EC2.
         instance_profile: Default instance profile of its nodes.
-        node_profiles: Instance profile by the role it carries, of roles that its nodes may have; an
-            attachment of a former release has that of the same name as its role alone.
+        node_profiles: Instance profile by the role it carries, of roles that its nodes may have.
         launch_resources: ARNs its launches may use though they carry no tag of the cluster.
         own_images: Which images of the account its launches may use: `tagged` for the cluster, or
             `all`.
-        metadata_tokens: Whether its machines must ask the metadata service with a token; an
-            attachment of a former release leaves it and the hop limit to the Provisioners.
+        metadata_tokens: Whether its machines must ask the metadata service with a token.
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
         preference_policy: What becomes of what its pods prefer, where a Provisioner does not say.
         drift: Whether nodes that differ from what their Provisioner asks for now are replaced,
             where it does not say. Nodes of NodePools are.
-        brakes: What holds it back from the day it is attached; an attachment of a former release
-            has no ceiling.
+        brakes: What holds it back from the day it is attached.
         migrate_role: ARN of the role that changes tags for `dovetail migrate`; empty without one.
-        forwarder_image: What `dovetail attach` applies; empty in an attachment of a former release.
+        forwarder_image: What `dovetail attach` applies.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -275,18 +271,18 @@ class ClusterAttachment(BaseModel):
     name: str = Field(min_length=1, max_length=100)
     launch_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
     terminate_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
-    inside_role: str = Field(default="", pattern=r"^(arn:[^:]+:iam::\d{12}:role/|$)")
+    inside_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
     instance_profile: str = Field(min_length=1)
-    node_profiles: Mapping[str, str] = Field(default_factory=dict)
-    launch_resources: tuple[str, ...] = ()
-    own_images: Literal["tagged", "all"] = "tagged"
-    metadata_tokens: Literal["required", "optional"] = "optional"
-    metadata_hop_limit: int = Field(default=64, ge=1, le=64)
-    preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"
-    drift: bool = False
-    brakes: ClusterBrakes = ClusterBrakes()
+    node_profiles: Mapping[str, str] = Field(min_length=1)
+    launch_resources: tuple[str, ...]
+    own_images: Literal["tagged", "all"]
+    metadata_tokens: Literal["required", "optional"]
+    metadata_hop_limit: int = Field(ge=1, le=64)
+    preference_policy: Literal["Respect", "Weigh", "Ignore"]
+    drift: bool
+    brakes: ClusterBrakes
     migrate_role: str = Field(default="", pattern=r"^(arn:[^:]+:iam::\d{12}:role/|$)")
-    forwarder_image: str = ""
+    forwarder_image: str = Field(min_length=1)
 
 
 class ForwarderSettings(BaseModel):

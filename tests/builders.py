@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.disruption.drift import HASH_VERSION
 from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import (
@@ -49,6 +50,8 @@ DEFAULT_TOLERATIONS = tuple(
     Toleration(key=key, operator="Exists", effect=Effect.NO_EXECUTE, seconds=300)
     for key in (keys.NODE_NOT_READY_TAINT, keys.NODE_UNREACHABLE_TAINT)
 )
+# The annotations of a node that was launched for another shape of its owner.
+OTHER_SHAPE = {keys.PROVISIONER_HASH: "of another time", keys.HASH_VERSION: HASH_VERSION}
 TAGS = {keys.TAG_CLUSTER: "test", "kubernetes.io/cluster/test": "owned"}
 NOT_READY = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
 

@@ -128,8 +128,6 @@ def _run(
 
 def _attach(runtime: "InstallationRuntime", arguments: argparse.Namespace) -> int:
     from shared.installation.manifests import (  # noqa: PLC0415 -- not for --help
-        FORWARDER_KEY,
-        image_of,
         wanted_objects,
     )
     from shared.installation.steps import attach_steps  # noqa: PLC0415
@@ -139,7 +137,7 @@ def _attach(runtime: "InstallationRuntime", arguments: argparse.Namespace) -> in
     if arguments.wait < 0:
         return refuse("attach", f"--wait: {arguments.wait}: give whole seconds, 0 for none")
     deployed = runtime.attachment().forwarder_image
-    image = arguments.image or deployed or image_of(runtime.objects.find(FORWARDER_KEY))
+    image = arguments.image or deployed
     if not IMAGE.match(image):
         return refuse("attach", f"--image: {image!r}: give <registry>/dovetail/forwarder:<tag>")
     wanted = wanted_objects(cluster_manifests(), cluster=runtime.cluster, image=image)

@@ -185,7 +185,7 @@ def _record(memo: Memo) -> Refusals:
         shape=value["shape"],
         site=value["site"],
         error=error,
-        since=datetime.fromisoformat(value["since"]) if value.get("since") else None,
+        since=datetime.fromisoformat(value["since"]) if value["since"] else None,
         strikes=value["strikes"],
         stopped=value["stopped"],
         until=datetime.fromisoformat(value["until"]) if value["until"] else None,

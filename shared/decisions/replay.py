@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from shared.decisions.documents import REMEDY, Bases, no_bases, read_document
 from shared.decisions.record import to_plain
@@ -16,9 +16,6 @@ from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-
-# Maps of tags in decisions that were recorded before selectors had terms.
-_SELECTORS: Final = ("subnet_selector", "security_group_selector", "ami_selector")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +58,6 @@ def load_decision(content: bytes, bases: Bases = no_bases) -> Decision:
     document = read_document(content, bases)
     plan = document.get("plan")
     try:
-        _without_maps(document.get("snapshot"))
         decision = Decision(
             plan_id=restore(str, document.get("plan_id", "")),
             snapshot=_part(ClusterSnapshot, document, "snapshot"),
@@ -77,21 +73,6 @@ def load_decision(content: bytes, bases: Bases = no_bases) -> Decision:
         remedy = f"{error.problem}; {REMEDY}"
         raise InvalidManifestError(field=path, value=None, remedy=remedy) from error
     return decision
-
-
-def _without_maps(snapshot: Any) -> None:
-    """Drop selectors that are maps of tags, as they were before they had terms.
-
-    No decision reads what selectors find; a hash of a Provisioner leaves them out.
-    """
-    if not isinstance(snapshot, dict) or not isinstance(snapshot.get("provisioners"), list):
-        return
-    for owner in snapshot["provisioners"]:
-        template = owner.get("template") if isinstance(owner, dict) else None
-        if isinstance(template, dict):
-            for name in _SELECTORS:
-                if isinstance(template.get(name), dict):
-                    del template[name]
 
 
 def _refuse_without_options(nodes: Sequence[PlannedNode], *path: str) -> None:

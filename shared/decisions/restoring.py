@@ -35,7 +35,7 @@ def restore(kind: type[_Value], plain: object) -> _Value:
 
     Supports the types that the model uses: frozen dataclasses, enumerations, tuples, frozensets,
     mappings, optional values, times, durations, strings, numbers and booleans. Missing fields take
-    their defaults, so that older documents stay readable.
+    their defaults.
 
     Raises:
         RestoreError: If a value has another form.

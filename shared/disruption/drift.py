@@ -16,15 +16,11 @@ from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 
-# Of the hash that is written now. A release that hashes otherwise has another version, and keeps
-# the fields of the former: nodes that drifted before it are still known to have.
+# Grows when the same fields get another hash.
 HASH_VERSION: Final = "2"
-# What shapes a node for its whole life, by version. Requirements are compared by the node's labels
-# instead: a wider choice of instance types makes no node wrong.
-_FIELDS: Final = ("labels", "annotations", "taints", "startup_taints", "kubelet", "template")
-_SHAPES: Final[Mapping[str, tuple[str, ...]]] = {"1": _FIELDS, "2": _FIELDS}
-# The version that counted the order of taints, and the alias of an image.
-_AS_WRITTEN: Final = "1"
+# What shapes a node for its whole life. Requirements are compared by the node's labels instead: a
+# wider choice of instance types makes no node wrong.
+_SHAPE: Final = ("labels", "annotations", "taints", "startup_taints", "kubelet", "template")
 _LENGTH: Final = 16
 # The catalogue is made twice a day: two in a row lack what is no longer sold.
 _UNSOLD_FOR: Final = timedelta(hours=13)
@@ -42,7 +38,7 @@ def is_judged(owner: Provisioner, *, otherwise: bool) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def shape_hash(provisioner: Provisioner, version: str = HASH_VERSION) -> str:
+def shape_hash(provisioner: Provisioner) -> str:
     """Return a hash of the fields that shape a node; another hash means another kind of node.
 
     A field at its default counts as absent, so that a release with a new field causes no drift.
@@ -54,9 +50,8 @@ def shape_hash(provisioner: Provisioner, version: str = HASH_VERSION) -> str:
     and https://github.com/aws/karpenter-provider-aws/blob/v1.8.0/pkg/apis/v1/ec2nodeclass.go
     (Hash: lists as sets, the selector terms ignored), 2026-11-27.
     """
-    written = provisioner.as_written
-    seen = written if version == _AS_WRITTEN else _normal(written)
-    shape = {name: _plain(getattr(seen, name)) for name in _SHAPES[version]}
+    seen = _normal(provisioner.as_written)
+    shape = {name: _plain(getattr(seen, name)) for name in _SHAPE}
     text = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
@@ -89,13 +84,11 @@ def written_age(age: timedelta | None) -> str:
 def new_stamp(node: Node, owner: Provisioner) -> dict[str, str]:
     """Return the annotations of now for a node with a hash of another version, empty for none.
 
-    One that has drifted by that version keeps its hash. Of a version that is not known, as after
-    going back to an older release, nothing can be said: such a node counts as it is now.
+    Of such a hash nothing can be said: the node counts as it is now.
     """
-    version = _version_of(node)
-    if keys.PROVISIONER_HASH not in node.annotations or version == HASH_VERSION:
+    if keys.PROVISIONER_HASH not in node.annotations or _has_this_version(node):
         return {}
-    return {} if _is_reshaped(node, owner) else stamp_of(owner)
+    return stamp_of(owner)
 
 
 def drift_of(
@@ -108,8 +101,8 @@ def drift_of(
 ) -> str:
     """Return how a node differs from what its Provisioner asks for now, empty when it does not.
 
-    What is not known is no drift: a node without a hash, or with one of a version that is not
-    known, a machine whose image is not known, or images that could not be found.
+    What is not known is no drift: a node without a hash, or with one of another version, a machine
+    whose image is not known, or images that could not be found.
 
     Args:
         image_id: Its machine's AMI.
@@ -121,7 +114,7 @@ def drift_of(
         return f"{owner.kind.lower()} {owner.name} has changed"
     if life_of(node, owner) != owner.ttl_until_expired:
         return f"{owner.dialect.expiry_field} of {owner.kind.lower()} {owner.name} has changed"
-    # Nodes of former releases lack the label of the tenancy that all of them have.
+    # Nodes that Karpenter launched may lack the label of the tenancy that all of them have.
     labels = {keys.INSTANCE_TENANCY: "default", **node.labels, owner.owner_label: owner.name}
     refusing = owner.requirements.first_refusing(labels)
     if refusing is not None:
@@ -170,14 +163,13 @@ def long_unsold(seen: Mapping[str, str], now: datetime) -> frozenset[str]:
     )
 
 
-def _version_of(node: Node) -> str:
-    return node.annotations.get(keys.HASH_VERSION, "1")
+def _has_this_version(node: Node) -> bool:
+    return node.annotations.get(keys.HASH_VERSION) == HASH_VERSION
 
 
 def _is_reshaped(node: Node, owner: Provisioner) -> bool:
-    written, version = node.annotations.get(keys.PROVISIONER_HASH), _version_of(node)
-    known = written is not None and version in _SHAPES
-    return known and written != shape_hash(owner, version)
+    written = node.annotations.get(keys.PROVISIONER_HASH)
+    return written is not None and _has_this_version(node) and written != shape_hash(owner)
 
 
 def _normal(provisioner: Provisioner) -> Provisioner:

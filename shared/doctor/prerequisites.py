@@ -268,10 +268,7 @@ def _wanted(attachment: Attachment) -> tuple[tuple[str, str, tuple[str, ...]], .
         (attachment.launch_role, "STANDARD", ("dovetail:launch",)),
         (attachment.terminate_role, "STANDARD", ("dovetail:terminate",)),
         (attachment.node_role, NODES_KIND, ()),
-        *(
-            [(attachment.inside_role, "STANDARD", ("dovetail:inside",))]
-            * bool(attachment.inside_role)
-        ),
+        (attachment.inside_role, "STANDARD", ("dovetail:inside",)),
     )
 
 

@@ -10,8 +10,6 @@ NAMESPACE: Final = "dovetail"
 FORWARDER: Final = "dovetail-forwarder"
 DEFINITION: Final = "CustomResourceDefinition"
 LABELS: Final = {"app.kubernetes.io/name": "dovetail"}
-# The registry of the manifest's image: it cannot exist, so no image of another publisher is pulled.
-_NO_REGISTRY: Final = "registry.invalid/"
 # Definitions first, the forwarder last: it needs all of the others.
 _ORDER: Final = (
     DEFINITION,
@@ -51,12 +49,6 @@ def wanted_objects(documents: Iterable[Raw], *, cluster: str, image: str) -> tup
     return tuple(sorted(found, key=lambda document: _ORDER.index(text(document.get("kind")))))
 
 
-def image_of(deployment: Raw | None) -> str:
-    """Return the image that a forwarder's Deployment names, empty where it names none yet."""
-    found = [text(container.get("image")) for container in _containers(deployment or {})]
-    return next((image for image in found if not image.startswith(_NO_REGISTRY)), "")
-
-
 def is_labelled(found: Raw) -> bool:
     """Return whether an object carries Dovetail's label."""
     return LABELS.items() <= text_map(mapping(found.get("metadata")).get("labels")).items()
@@ -72,16 +64,12 @@ def helm_release(found: Raw) -> str:
     return annotations.get("meta.helm.sh/release-name", "")
 
 
-def _containers(deployment: Raw) -> list[Raw]:
-    template = mapping(mapping(deployment.get("spec")).get("template"))
-    return mappings(mapping(template.get("spec")).get("containers"))
-
-
 def _filled(deployment: Raw, image: str) -> Raw:
-    containers = [{**container, "image": image} for container in _containers(deployment)]
     spec = mapping(deployment.get("spec"))
     template = mapping(spec.get("template"))
-    inner = {**template, "spec": {**mapping(template.get("spec")), "containers": containers}}
+    pod = mapping(template.get("spec"))
+    containers = [{**container, "image": image} for container in mappings(pod.get("containers"))]
+    inner = {**template, "spec": {**pod, "containers": containers}}
     return {**deployment, "spec": {**spec, "template": inner}}
 
 

@@ -108,7 +108,7 @@ def list_all(
         each_page: Called after each page; what it raises ends the list.
 
     Raises:
-        UnavailableError: If that happens three times; timers of every release repeat that one.
+        UnavailableError: If that happens three times.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         found: list[T] = []

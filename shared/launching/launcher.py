@@ -358,7 +358,7 @@ class Launcher:
 
 def _has_changed(owner: Provisioner, attempt: LaunchAttempt) -> bool:
     """Return whether an attempt was planned for a Provisioner of another shape than it has now."""
-    return any(attempt.stamp.get(key, now) != now for key, now in stamp_of(owner).items())
+    return any(attempt.stamp.get(key) != now for key, now in stamp_of(owner).items())
 
 
 def _flexible(

@@ -1,12 +1,8 @@
-"""The state of a timer: what its execution in Step Functions keeps between two steps.
-
-Executions outlive a release, so states of former releases are read, and fields that this release
-does not know are kept.
-"""
+"""The state of a timer: what its execution in Step Functions keeps between two steps."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -43,7 +39,6 @@ class TimerState:
         new_nodes: How many nodes the plan launches.
         registration_seconds: How long a new node may take to join.
         image_stopped: That the machine was the trial of a new image.
-        other: Fields of other releases.
     """
 
     cluster: str
@@ -70,7 +65,6 @@ class TimerState:
     new_nodes: int | None = None
     registration_seconds: int | None = None
     image_stopped: bool | None = None
-    other: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def wait_again(self, span: timedelta) -> "TimerState":
         """Return the state that makes the timer wait and step once more."""
@@ -87,6 +81,17 @@ class TimerState:
             InvalidMessageError: If it is absent.
         """
         return text_of({name: getattr(self, name)}, name)
+
+    def span(self, name: str) -> timedelta:
+        """Return a number of seconds that this kind of timer always has, as a span.
+
+        Raises:
+            InvalidMessageError: If it is absent.
+        """
+        seconds = getattr(self, name)
+        if seconds is None:
+            raise InvalidMessageError(f"{name}: None: expected int")
+        return timedelta(seconds=seconds)
 
     def time(self, name: str) -> datetime | None:
         """Return a time, None when the state has none.
@@ -106,7 +111,7 @@ class TimerState:
         if self.remove is not None:
             known["remove"] = [list(pair) for pair in self.remove]
         given = {name: value for name, value in known.items() if value is not None}
-        return {"version": 1, **self.other, **given}
+        return {"version": 1, **given}
 
 
 _TYPES: Final = {
@@ -120,20 +125,19 @@ _TYPES: Final = {
     "drained": bool,
     "image_stopped": bool,
 }
-_KNOWN: Final = tuple(entry.name for entry in fields(TimerState) if entry.name != "other")
+_KNOWN: Final = tuple(entry.name for entry in fields(TimerState))
 
 
 def decode_state(raw: Mapping[str, Any]) -> TimerState:
-    """Return the state that an execution passes to a step.
+    """Return the state that an execution passes to a step; a field that is not known is left out.
 
     Raises:
         InvalidMessageError: If cluster, node or uid is absent, or a field has another type.
     """
     known = {name: _read(raw, name) for name in _KNOWN if raw.get(name) is not None}
-    other = {name: value for name, value in raw.items() if name not in _KNOWN}
     for name in ("cluster", "node", "uid"):
         text_of(raw, name)
-    return TimerState(**known, other=other)
+    return TimerState(**known)
 
 
 def text_of(raw: Mapping[str, Any], name: str) -> str:

@@ -45,8 +45,8 @@ REPLACED_ALL: Final = "replaced"
 _EXPIRATION: Final = "expiration"
 _POLL: Final = timedelta(seconds=5)
 _DRAIN_POLL: Final = timedelta(seconds=10)
-# What a new node may take at most, where the state does not say.
-_USUAL: Final = LaunchPolicy()
+# What a new node that has joined may take at most.
+_INITIALIZATION: Final = LaunchPolicy().initialization
 # A launch that brings no Node in this time is not waited for.
 _LAUNCHED_BY: Final = timedelta(minutes=6)
 # Sooner when nothing is being launched: the launch came to nothing.
@@ -186,10 +186,9 @@ class Replacement(Timer):
             age = now - since
             lost = age > _LAUNCHING and not self._is_launching(state.text("plan_id"))
             return lost or age > _LAUNCHED_BY
-        seconds = state.registration_seconds
-        joins = _USUAL.registration if seconds is None else timedelta(seconds=seconds)
+        joins = state.span("registration_seconds")
         return any(
-            now - (node.created_at or since) > node.joins_within(joins) + _USUAL.initialization
+            now - (node.created_at or since) > node.joins_within(joins) + _INITIALIZATION
             for node in fresh
             if not node.is_initialized
         )

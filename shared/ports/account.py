@@ -44,7 +44,6 @@ class Attachment:
     """What a cluster's stack made: its roles, by ARN, and the bounds of its launches.
 
     Attributes:
-        inside_role: Empty in an attachment of a former release.
         launch_resources: ARNs that launches may use without a tag of the cluster.
         uses_own_images: Whether they may use every image of the account.
         metadata_hop_limit: Most network hops of an answer of the metadata service.
@@ -53,8 +52,8 @@ class Attachment:
 
     launch_role: str
     terminate_role: str
+    inside_role: str
     node_role: str
-    inside_role: str = ""
     launch_resources: tuple[str, ...] = ()
     uses_own_images: bool = False
     metadata_hop_limit: int = 2

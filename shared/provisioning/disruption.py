@@ -239,7 +239,7 @@ class Disrupting:
         return long_unsold({uid: since for uid, (_, since) in seen.items()}, snapshot.taken_at)
 
     def _stamp_anew(self, snapshot: ClusterSnapshot, judged: Sequence[Provisioner]) -> None:
-        """Write the hash of this release on nodes of another, so that none drifts for that."""
+        """Write the hash of this version on nodes with another, so that none drifts for that."""
         owners = {owner.name: owner for owner in judged}
         stamps = (
             (node, new_stamp(node, owner))

@@ -87,8 +87,7 @@ class ProvisioningWiring(Wiring):
             outbox=self.outbox,
             clock=self.clock,
             instance_profile=attachment.instance_profile,
-            node_profiles=attachment.node_profiles
-            or {attachment.instance_profile: attachment.instance_profile},
+            node_profiles=attachment.node_profiles,
             metadata=MetadataBound(
                 hop_limit=attachment.metadata_hop_limit,
                 tokens_required=attachment.metadata_tokens == "required",

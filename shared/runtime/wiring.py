@@ -22,7 +22,7 @@ from shared.kube.connection import connect_endpoint
 from shared.kube.nodes import KubeNodes
 from shared.messages.message_rate import MessageRate
 from shared.messages.wake import Message
-from shared.model.errors import AutoscalerError, UnavailableError
+from shared.model.errors import AutoscalerError
 from shared.ports import ClusterEndpoint, NodePorts, TimerKind
 from shared.runtime.observability import count, logger, print_metrics
 from shared.runtime.system import SystemClock, function_name, region
@@ -170,21 +170,13 @@ class Wiring:
 
         Raises:
             NotFoundError: If no such cluster is attached.
-            UnavailableError: If the role is missing, until the cluster's stack is deployed again.
+            PermanentError: If its attachment cannot be read; the text says what is wrong.
         """
         ports = self._connections.to(self.registry.one(cluster))
         return dataclasses.replace(ports, brakes=self.registry.brakes(cluster))
 
     def role(self, attachment: ClusterAttachment) -> str:
-        """Return the role of the process's right in a cluster, empty for the process's own.
-
-        Raises:
-            UnavailableError: If the role is missing, until the cluster's stack is deployed again.
-        """
-        if self.right == Right.INSIDE and not attachment.inside_role:
-            raise UnavailableError(
-                f"{attachment.name}: its stack is of a former release: deploy it"
-            )
+        """Return the role of the process's right in a cluster, empty for the process's own."""
         return {
             Right.INSIDE: attachment.inside_role,
             Right.LAUNCH: attachment.launch_role,

@@ -38,8 +38,8 @@ class LaunchAttempt:
         later: What is asked for when none of `options` is to be had.
         replaces: Names of the nodes they are bought to replace, separated by commas.
         stamp: Annotations of their Nodes that say for what they were launched: the provisioner may
-            have changed once they are made. Empty in bodies of former releases.
-        owner: What they are bought for; None where a former release wrote it.
+            have changed once they are made.
+        owner: What they are bought for.
     """
 
     cluster: str
@@ -52,8 +52,8 @@ class LaunchAttempt:
     options: tuple[LaunchOption, ...]
     later: tuple[LaunchOption, ...] = ()
     replaces: str = ""
-    stamp: Mapping[str, str] = field(default_factory=dict, hash=False)
-    owner: SlotOwner | None = None
+    stamp: Mapping[str, str] = field(hash=False)
+    owner: SlotOwner
 
     @property
     def asked(self) -> frozenset[OfferingKey]:
@@ -106,9 +106,8 @@ class LaunchBody:
             "options": [_option_out(option) for option in attempt.options],
             "later": [_option_out(launch_option) for launch_option in attempt.later],
             "replaces": attempt.replaces,
-            # A body of a former release is the same bytes again: its intent has their hash.
-            **({"stamp": dict(attempt.stamp)} if attempt.stamp else {}),
-            **({"owner": attempt.owner.encode()} if attempt.owner is not None else {}),
+            "stamp": dict(attempt.stamp),
+            "owner": attempt.owner.encode(),
             "templates": self.templates,
             "request": self.request,
         }
@@ -149,9 +148,9 @@ class LaunchBody:
             ),
             options=tuple(_option_in(option) for option in document["options"]),
             later=tuple(_option_in(entry) for entry in document["later"]),
-            replaces=document.get("replaces", ""),
-            stamp=document.get("stamp", {}),
-            owner=slot_owner_of(document.get("owner")),
+            replaces=document["replaces"],
+            stamp=document["stamp"],
+            owner=slot_owner_of(document["owner"]),
         )
         return cls(attempt=attempt, templates=document["templates"], request=document["request"])
 

@@ -172,7 +172,7 @@ def test_a_lost_ledger_is_written_anew_from_tags_and_nodes(
     assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == []
 
     lose_the_ledger(running, table)
-    # What is not ours, and what an older release wrote without saying its schema, is left alone.
+    # What is not ours is left alone.
     running.client("dynamodb").put_item(TableName=table, Item={**_FOREIGN, "what": {"S": "?"}})
     lost = ["machine-not-in-ledger"] * len(before)
     assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == lost

@@ -14,7 +14,6 @@ from functions.heartbeat import runtime as heartbeat_runtime
 from functions.provision import runtime as provision_runtime
 from functions.sweep import runtime as sweep_runtime
 from shared.messages.wake import Kind, Message, wake
-from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.errors import NotAttachedError
 from shared.ports import ClusterPorts
@@ -24,7 +23,7 @@ from shared.runtime.wiring import Right
 from shared.settings import FunctionSettings, ProvisionSettings, SweepSettings
 from shared.timers.heartbeats import forwarder_seen
 from shared.timers.timers import start_registration
-from tests.builders import NOT_READY, NOW, node, pod, provisioner
+from tests.builders import NOT_READY, NOW, OTHER_SHAPE, node, pod, provisioner
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
 from tests.fakes.outbox import FakeOutbox
@@ -177,7 +176,7 @@ def test_sweep_gives_a_machine_as_long_to_join_as_is_set(wiring: Wiring) -> None
 def test_the_attachment_says_whether_drifted_nodes_of_provisioners_are_replaced(
     wiring: Wiring,
 ) -> None:
-    old = node("old", annotations={keys.PROVISIONER_HASH: "of another time"})
+    old = node("old", annotations=OTHER_SHAPE)
     for drift in (False, True):
         wiring.registry.drift = drift
         wiring.world = world = World(provisioner(), old, pod(node_name="old"))

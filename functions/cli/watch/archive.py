@@ -119,7 +119,7 @@ class Archive:
             base = self._base(named) if named else b""
             read = self._worker.submit(read_decision, key, content, base).result()
         except (InvalidManifestError, PermanentError):
-            # Of another release, or deleted in between: what can be read is shown.
+            # Not readable, or deleted in between: what can be read is shown.
             self._unreadable.add(key)
             return
         self._read = {**self._read, key: {**read, "bucket": self._reading.bucket}}

@@ -17,7 +17,7 @@ from shared.model.resources import Resources
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
-# Grows when rows change so that older code would misread them. Rows without one are of schema 1.
+# Grows when rows change so that other code would misread them.
 SCHEMA: Final = 1
 
 LEASE: Final = "lease"
@@ -138,10 +138,10 @@ def intent_of(row: Mapping[str, Any]) -> LaunchIntent:
         body_key=row["body_key"],
         body_hash=row["body_hash"],
         reserved=Resources.from_mapping(row["reserved"]),
-        reserved_price_micros_per_hour=row.get("reserved_price_micros_per_hour", 0),
+        reserved_price_micros_per_hour=row["reserved_price_micros_per_hour"],
         not_before=_moment_or_none(row["not_before"]),
-        token_at=_moment_or_none(row.get("token_at")),
-        asked_at=_moment_or_none(row.get("asked_at")),
+        token_at=_moment_or_none(row["token_at"]),
+        asked_at=_moment_or_none(row["asked_at"]),
         created_at=moment(row["created_at"]),
     )
 
@@ -209,13 +209,13 @@ def slot_of(row: Mapping[str, Any]) -> Slot:
         node_name=row["node_name"],
         pods=tuple(PodRef(namespace=p[0], name=p[1], uid=p[2]) for p in row["pods"]),
         bound=row["bound"],
-        opened=row.get("opened", False),
-        replaces=row.get("replaces", ""),
-        interrupted_at=_moment_or_none(row.get("interrupted_at")),
-        stamp=row.get("stamp", {}),
-        owner=slot_owner_of(row.get("owner")),
+        opened=row["opened"],
+        replaces=row["replaces"],
+        interrupted_at=_moment_or_none(row["interrupted_at"]),
+        stamp=row["stamp"],
+        owner=None if row["owner"] is None else slot_owner_of(row["owner"]),
         launched_at=moment(row["launched_at"]),
-        version=row.get("version", 0),
+        version=row["version"],
     )
 
 

@@ -134,7 +134,7 @@ class LedgerTable:
         except (TypeError, ValueError) as error:
             self._notice(f"ledger row {place} is not Dovetail's, skipped: {error}")
             return None
-        schema = row.get("schema", 1)
+        schema = row.get("schema")
         if isinstance(schema, int) and schema > SCHEMA:
             raise PermanentError(
                 f"ledger row {place} is of schema {schema}, this version reads up to {SCHEMA}: "

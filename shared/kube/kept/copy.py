@@ -159,7 +159,7 @@ class KeptCopy(Generic[T]):
     def _followed(self, each_page: EachPage) -> bool:
         """Apply what happened since the copy was read; where it cannot be, drop the copy.
 
-        A role of a former release may list and not watch.
+        A role of the user's own may list and not watch.
         """
         try:
             self._follow(each_page)

@@ -142,10 +142,8 @@ class SlotOwner:
         }
 
 
-def slot_owner_of(row: Mapping[str, Any] | None) -> SlotOwner | None:
-    """Return what `encode` wrote; None where a former release wrote nothing."""
-    if row is None:
-        return None
+def slot_owner_of(row: Mapping[str, Any]) -> SlotOwner:
+    """Return what `encode` wrote."""
     return SlotOwner(
         kind=OwnerKind(row["kind"]),
         uid=row["uid"],
@@ -165,7 +163,7 @@ class Slot:
 
     Attributes:
         number: Position in its group, from 0.
-        owner: What it was launched for; None where a former release wrote it.
+        owner: What it was launched for; None where the slot was written from an instance's tags.
         node_name: Name of its Node object, empty until known.
         pods: Nominated pods: promised to it and counted as placed.
         allocatable: Estimate for the type that was launched, before the kubelet speaks.
@@ -174,7 +172,7 @@ class Slot:
             binds the nominated pods that are left.
         replaces: Names of the nodes it was bought to replace, separated by commas; usually empty.
         interrupted_at: When EC2 said that it takes the machine, which was no node yet; None if not.
-        stamp: Annotations of its Node that say for what it was launched; empty where not known.
+        stamp: Annotations of its Node that say for what it was launched; empty likewise.
         version: Of the row it was read from; 0 when it was not read.
     """
 

@@ -8,6 +8,7 @@ from shared.aws.clusters import ClusterRegistry
 from shared.aws.session import Session
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import NotAttachedError, PermanentError, UnauthorizedError
+from tests.attachments import attachment
 from tests.contract.aws.canned import canned
 from tests.fakes.clock import FakeClock
 
@@ -15,15 +16,9 @@ PATH = "/dovetail/clusters"
 
 
 def attach(aws: Session, name: str, /, **changes: Any) -> None:
-    attachment = {
-        "name": name,
-        "launch_role": f"arn:aws:iam::123456789012:role/{name}-launch",
-        "terminate_role": f"arn:aws:iam::123456789012:role/{name}-terminate",
-        "instance_profile": f"{name}-nodes",
-        **changes,
-    }
+    text = json.dumps({**attachment(name), **changes})
     aws.client("ssm").put_parameter(
-        Name=f"{PATH}/{name}", Value=json.dumps(attachment), Type="String", Overwrite=True
+        Name=f"{PATH}/{name}", Value=text, Type="String", Overwrite=True
     )
 
 

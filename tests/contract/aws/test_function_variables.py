@@ -13,13 +13,14 @@ from infra.local.kube.certificates import ca_file, server_context
 from shared.aws.function_variables import function_variables
 from shared.aws.session import Session
 from shared.catalog.pod_addresses import PodNetwork
-from shared.model.errors import NotAttachedError, NotFoundError, PermanentError, UnavailableError
+from shared.model.errors import NotAttachedError, NotFoundError, PermanentError
 from shared.runtime.catalog import deployed_settings, machine_setup
 from shared.runtime.doctor import DoctorRuntime, doctor_runtime
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.watching import refuse_unknown
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import Right
 from shared.settings import FunctionSettings, SettingsError
+from tests.attachments import ROLES, attachment
 from tests.contract.aws.canned import canned
 
 VARIABLES = {
@@ -29,7 +30,6 @@ VARIABLES = {
     "DOVETAIL_DEAD_LETTER_URL": "https://sqs.test/dead",
     "DOVETAIL_ORPHAN_GRACE_SECONDS": "90",
 }
-OWN = "arn:aws:iam::123456789012:role"
 
 
 @pytest.fixture
@@ -113,27 +113,20 @@ def test_a_name_to_watch_is_refused_only_by_a_control_plane_that_does_not_know_i
 @pytest.mark.parametrize(
     ("right", "roles"),
     [
-        (Right.INSIDE, [f"{OWN}/inside"]),
-        (Right.LAUNCH, [f"{OWN}/launch"]),
-        (Right.TERMINATE, [f"{OWN}/terminate"]),
+        (Right.INSIDE, [f"{ROLES}/test-inside"]),
+        (Right.LAUNCH, [f"{ROLES}/test-launch"]),
+        (Right.TERMINATE, [f"{ROLES}/test-terminate"]),
         (Right.OWN, []),
     ],
 )
 def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_cluster(
     here: Session, right: Right, roles: list[str], tmp_path: Path
 ) -> None:
-    attachment = {
-        "name": "test",
-        "launch_role": f"{OWN}/launch",
-        "terminate_role": f"{OWN}/terminate",
-        "inside_role": f"{OWN}/inside",
-        "instance_profile": "nodes",
-    }
     here.client("ssm").put_parameter(
-        Name="/dovetail/clusters/test", Type="String", Value=json.dumps(attachment)
+        Name="/dovetail/clusters/test", Type="String", Value=json.dumps(attachment("test"))
     )
     here.client("eks").create_cluster(
-        name="test", roleArn=f"{OWN}/eks", resourcesVpcConfig={"subnetIds": ["subnet-1"]}
+        name="test", roleArn=f"{ROLES}/eks", resourcesVpcConfig={"subnetIds": ["subnet-1"]}
     )
     # The emulated cluster's authority is no certificate.
     server_context(tmp_path)
@@ -146,25 +139,6 @@ def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_clus
         "provide-client-params.sts.AssumeRole", lambda params, **_: asked.append(params)
     )
 
-    assert wiring.ports("test").instance_profile == "nodes"
-    # An attachment of a former release says of no role which profile it has.
-    assert wiring.ports("test").node_profiles == {"nodes": "nodes"}
+    assert wiring.ports("test").instance_profile == "test-nodes"
+    assert wiring.ports("test").node_profiles == {"test-nodes": "test-nodes"}
     assert [entry["RoleArn"] for entry in asked] == roles
-
-
-def test_a_cluster_of_a_former_release_is_left_alone_until_its_stack_is_deployed(
-    here: Session,
-) -> None:
-    attachment = {
-        "name": "old",
-        "launch_role": f"{OWN}/launch",
-        "terminate_role": f"{OWN}/terminate",
-        "instance_profile": "nodes",
-    }
-    here.client("ssm").put_parameter(
-        Name="/dovetail/clusters/old", Type="String", Value=json.dumps(attachment)
-    )
-    wiring = Wiring(FunctionSettings.from_environment(VARIABLES), Right.INSIDE)
-
-    with pytest.raises(UnavailableError, match="old: its stack is of a former release"):
-        wiring.ports("old")

@@ -13,6 +13,7 @@ from shared.runtime.installing import InstallationRuntime, Reached
 from shared.runtime.wiring import Wiring
 from shared.settings import ClusterAttachment
 from shared.timers.heartbeats import note_forwarder
+from tests.attachments import attachment
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
 
@@ -20,13 +21,12 @@ IMAGE: Final = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/dovetail/forwarder@
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 IN_DOVETAIL: Final = "/api/v1/namespaces/dovetail"
 DEPLOYMENT: Final = "/apis/apps/v1/namespaces/dovetail/deployments/dovetail-forwarder"
-_ROLE: Final = "arn:aws:iam::123456789012:role/a"
 
 
 class ControlPlane:
     """A double of Wiring: one attachment and a ledger in memory."""
 
-    def __init__(self, *, attached: bool = True, image: str = "") -> None:
+    def __init__(self, *, attached: bool = True, image: str = "deployed/forwarder:1") -> None:
         self.ledger = FakeLedger()
         self.registry = self
         self._attached = attached
@@ -35,15 +35,7 @@ class ControlPlane:
     def one(self, name: str) -> ClusterAttachment:
         if not self._attached:
             raise NotAttachedError(f"cluster {name!r} is not attached")
-        return ClusterAttachment.model_validate(
-            {
-                "name": name,
-                "launch_role": _ROLE,
-                "terminate_role": _ROLE,
-                "instance_profile": "nodes",
-                "forwarder_image": self._image,
-            }
-        )
+        return ClusterAttachment.model_validate(attachment(name, forwarder_image=self._image))
 
 
 class Clock(FakeClock):

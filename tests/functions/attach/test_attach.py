@@ -213,20 +213,15 @@ def test_objects_of_a_helm_release_are_left_to_helm(there: There, capsys: Captur
         )
 
 
-def test_the_image_is_the_one_given_or_the_one_in_the_cluster(
+def test_the_image_is_the_one_given_or_the_one_that_is_deployed(
     there: There, capsys: Captured
 ) -> None:
-    assert there.run("attach", "--yes", "--wait", "0", image="") == 2
+    assert there.run("attach", "--yes", "--wait", "0", image="Own") == 2
     assert capsys.readouterr().err == (
-        "dovetail attach: --image: '': give <registry>/dovetail/forwarder:<tag>\n"
+        "dovetail attach: --image: 'Own': give <registry>/dovetail/forwarder:<tag>\n"
     )
     assert there.run("attach", "--yes", "--wait", "0", image="own/forwarder:1") == 0
-    assert there.run("attach", "--wait", "0", image="") == 0
     assert image_in(there) == "own/forwarder:1"
-
-
-def test_the_image_that_is_deployed_goes_before_the_one_in_the_cluster(there: There) -> None:
-    assert there.run("attach", "--yes", "--wait", "0", image="own/forwarder:1") == 0
     there.control_plane = ControlPlane(image="deployed/forwarder:2")
     assert there.run("attach", "--yes", "--wait", "0", image="") == 0
     assert image_in(there) == "deployed/forwarder:2"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.drift import drift_of, shape_hash
+from shared.disruption.drift import drift_of, shape_hash, stamp_of
 from shared.disruption.evaluation_due import wants_look
 from shared.disruption.selection import Images
 from shared.manifests.api.selector_map import selector_of
@@ -27,7 +27,7 @@ ONLY = provisioner(requirements=needs(keys.INSTANCE_TYPE, "In", "m5.xlarge"))
 
 
 def born_of(owner: Any, **changes: Any) -> Node:
-    return node_of("a", annotations={keys.PROVISIONER_HASH: shape_hash(owner)}, **changes)
+    return node_of("a", annotations=stamp_of(owner), **changes)
 
 
 def found(node: Node, owner: Any = OWNER, *, drift: bool = True, image: str = "") -> Any:
@@ -101,7 +101,7 @@ def test_requirements_that_a_node_no_longer_meets_are_drift(requirement: Any, dr
 
 
 def test_only_nodes_of_the_provisioner_that_changed_have_drifted() -> None:
-    mine = node_of("a", annotations={keys.PROVISIONER_HASH: shape_hash(OWNER)})
+    mine = node_of("a", annotations=stamp_of(OWNER))
     theirs = replace(mine, labels={**mine.labels, keys.PROVISIONER_NAME: "other"})
     assert drift_of(mine, provisioner(labels={"team": "a"})) != ""
     assert drift_of(theirs, provisioner("other")) == ""

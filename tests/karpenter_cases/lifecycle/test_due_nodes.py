@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from shared.disruption.consolidation import Method
-from shared.disruption.drift import shape_hash
+from shared.disruption.drift import stamp_of
 from shared.disruption.expiration import expires_in
 from shared.disruption.selection import Cause
-from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.expiration import Expiration
-from tests.builders import NOW, affinity, node_of, pod, provisioner
+from tests.builders import NOW, OTHER_SHAPE, affinity, node_of, pod, provisioner
 from tests.unit.disruption.clusters import (
     AGED,
     HOUR,
@@ -26,7 +25,7 @@ from tests.unit.disruption.clusters import (
 from tests.unit.node_lifecycle.replacements import expired, joined, state_of, step
 from tests.unit.worlds import MINUTE, World
 
-OTHER = {keys.PROVISIONER_HASH: "of another time"}
+OTHER = OTHER_SHAPE
 RARE = {"example.com/rare": 1}
 
 
@@ -82,7 +81,7 @@ def test_a_node_whose_ttl_was_lengthened_stays() -> None:
 
 def test_a_node_whose_provisioner_was_changed_back_stays() -> None:
     owner = provisioner()
-    same = node_of("a", annotations={keys.PROVISIONER_HASH: shape_hash(owner)})
+    same = node_of("a", annotations=stamp_of(owner))
     assert Due(Cause.DRIFT, owner, odd, drift=True).look(same, bound=(on("a"),)).change is None
 
 

@@ -10,7 +10,8 @@ from shared.aws.ec2.cloud import Ec2Cloud
 from shared.launching.fleet_request import LaunchContext, launch_body
 from shared.manifests.api.selector_map import image_selector_of, selector_of
 from shared.model import labels as keys
-from shared.model.ec2.launches import LaunchOption
+from shared.model.dialect import OwnerKind
+from shared.model.ec2.launches import LaunchOption, SlotOwner
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.snapshot.images import resolve_images
@@ -67,6 +68,8 @@ def body_of(cloud: Ec2Cloud, template: NodeTemplate, version: str, profile: str)
         labels={keys.PROVISIONER_NAME: "default"},
         slots=(slot,),
         options=options,
+        stamp={},
+        owner=SlotOwner(kind=OwnerKind.PROVISIONER, uid="u"),
     )
     return launch_body(ground, attempt)
 

@@ -16,12 +16,12 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import NodeBudget
 from shared.model.policy import KarpenterWay
 from shared.model.provisioner import Provisioner
-from tests.builders import NOW, budget, node_of, provisioner
+from tests.builders import NOW, OTHER_SHAPE, budget, node_of, provisioner
 from tests.unit.disruption.clusters import LATER, cluster, looked, on
 
 MINUTE = timedelta(minutes=1)
 KEPT = {keys.DO_NOT_DISRUPT: "true"}
-OLD = {keys.PROVISIONER_HASH: "of another time"}
+OLD = OTHER_SHAPE
 
 
 def pool(**more: Any) -> Provisioner:

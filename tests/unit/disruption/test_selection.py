@@ -28,6 +28,7 @@ from tests.builders import (
     CATALOG,
     GIB,
     NOW,
+    OTHER_SHAPE,
     budget,
     instance_type,
     node_of,
@@ -204,7 +205,7 @@ def test_a_node_that_is_not_to_be_disrupted_is_not_left_for_a_recommendation() -
     for pods_on in ((on("a"),), ()):
         found = looked(cluster(taken, bound=pods_on, provisioners=(provisioner(),)))
         assert (found.change, found.held) == (None, forbids)
-    drifted = node_of("a", annotations={keys.PROVISIONER_HASH: "of another time", **kept})
+    drifted = node_of("a", annotations={**OTHER_SHAPE, **kept})
     found = looked(cluster(drifted, bound=(on("a"),), provisioners=(provisioner(),)), drift=True)
     assert (found.change, found.held) == (None, forbids)
     # A Provisioner's node expires all the same.

@@ -20,7 +20,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.planning.offerings.picks import MOST_PICKS
-from tests.builders import NOW, needs, node, pod, provisioner, ref, scheduling, slot
+from tests.builders import NOW, OTHER_SHAPE, needs, node, pod, provisioner, ref, scheduling, slot
 from tests.unit.launching.launches import apart, open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
 
@@ -400,7 +400,7 @@ def test_an_event_without_a_time_and_one_seen_often_are_printed(
 
 
 def test_a_node_that_is_outdated_says_how_and_why_it_stands() -> None:
-    drifted = running(**{keys.PROVISIONER_HASH: "of another time"})
+    drifted = running(**OTHER_SHAPE)
     world = World(provisioner(), drifted)
     how = "is outdated: provisioner default has changed; "
     left = of_node(world).history[-1]

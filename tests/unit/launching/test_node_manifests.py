@@ -132,7 +132,7 @@ def test_the_node_of_an_owner_that_is_gone_or_invalid_is_its_own_and_has_its_tai
     assert gpu in world.node.taints
 
 
-def test_the_node_of_a_slot_of_a_former_release_whose_owner_is_gone_has_no_owner() -> None:
+def test_the_node_of_a_slot_written_from_tags_whose_owner_is_gone_has_no_owner() -> None:
     world = World(provisioner(), pod())
     world.cloud.delays.named = 10 * SECOND
     world.provision()

@@ -7,8 +7,9 @@ from shared.decisions.replay import load_decision
 from shared.disruption.settings import DisruptionSettings
 from shared.launching.shallow_spot_pools import PASSED_OVER, note_passed_over, passed_over
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import OfferingKey
-from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance
+from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance, SlotOwner
 from shared.model.resources import Resources
 from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
 from tests.builders import GIB, ZONES, affinity, needs, node_of, offering, option, pod, provisioner
@@ -36,6 +37,8 @@ def attempt(*offerings: OfferingKey) -> LaunchAttempt:
         options=tuple(
             option(n, offering=offering_key) for n, offering_key in enumerate(offerings, 1)
         ),
+        stamp={},
+        owner=SlotOwner(kind=OwnerKind.PROVISIONER, uid="u"),
     )
 
 

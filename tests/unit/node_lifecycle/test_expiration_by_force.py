@@ -15,7 +15,7 @@ from shared.node_lifecycle.replacement import Replacement
 from shared.ports import TimerKind
 from shared.timers.heartbeats import running_timers
 from shared.timers.timers import start_expiration
-from tests.builders import NOW, budget, node_of, pod, provisioner
+from tests.builders import NOW, OTHER_SHAPE, budget, node_of, pod, provisioner
 from tests.unit.node_lifecycle.replacements import joined, state_of
 from tests.unit.worlds import MINUTE, NAME, World, instead
 
@@ -118,7 +118,7 @@ def test_a_brake_holds_an_expiration_by_force_too() -> None:
 def test_a_drifted_node_under_a_grace_period_is_removed_though_a_pod_holds_it() -> None:
     world = World(
         pool(termination_grace_period=HOUR),
-        of_pool(annotations={keys.PROVISIONER_HASH: "of another time"}),
+        of_pool(annotations=OTHER_SHAPE),
         pod("a", node_name="big", cpu=1000, annotations=KEPT),
     )
     world.disruption = DRIFT

@@ -19,7 +19,17 @@ from shared.ports import TimerKind
 from shared.snapshot.images import resolve_images
 from shared.timers.removal_permits import permitted, read_permits
 from tests import builders as make
-from tests.builders import CATALOG, SHAPES, ZONES, needs, node, node_of, pod, provisioner
+from tests.builders import (
+    CATALOG,
+    OTHER_SHAPE,
+    SHAPES,
+    ZONES,
+    needs,
+    node,
+    node_of,
+    pod,
+    provisioner,
+)
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
     expired,
@@ -131,7 +141,7 @@ def test_in_shadow_mode_it_is_only_reported() -> None:
 def test_drift_is_acted_on_when_it_is_asked_for() -> None:
     world = World(
         provisioner(),
-        node_of("big", "m5.2xlarge", annotations={keys.PROVISIONER_HASH: "of another time"}),
+        node_of("big", "m5.2xlarge", annotations=OTHER_SHAPE),
         pod("a", node_name="big", cpu=1000),
     )
     world.advance(HOUR)

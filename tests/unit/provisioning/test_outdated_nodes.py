@@ -13,12 +13,12 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.policy import KarpenterWay, Trigger
 from shared.ports import TimerKind
 from shared.snapshot.images import resolve_images
-from tests.builders import CATALOG, instance, node_of, pod, provisioner
+from tests.builders import CATALOG, OTHER_SHAPE, instance, node_of, pod, provisioner
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.worlds import MINUTE, NAME, World, instead
 
 HOUR = timedelta(hours=1)
-OLD = {keys.PROVISIONER_HASH: "of another time"}
+OLD = OTHER_SHAPE
 POOL = "NodePool/default"
 CHANGED = "nodepool default has changed"
 

@@ -6,15 +6,11 @@ from shared.model.errors import ThrottledError
 from shared.ports import ClusterEndpoint
 from shared.runtime.wiring import AskEndpoint, Connections
 from shared.settings import ClusterAttachment
+from tests.attachments import attachment
 from tests.fakes.cloud import FakeCloud
 
 ENDPOINT = FakeCloud().endpoint()
-PROD = ClusterAttachment(
-    name="prod",
-    launch_role="arn:aws:iam::123456789012:role/launch",
-    terminate_role="arn:aws:iam::123456789012:role/terminate",
-    instance_profile="nodes",
-)
+PROD = ClusterAttachment.model_validate(attachment("prod"))
 
 
 class Eks:

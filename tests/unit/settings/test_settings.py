@@ -18,6 +18,7 @@ from shared.settings import (
     TerminationSettings,
     TimerSettings,
 )
+from tests.attachments import attachment
 
 BASE = {
     "DOVETAIL_TABLE": "ledger",
@@ -90,11 +91,19 @@ def test_the_default_policy_gives_a_machine_up_before_its_pods_would_be_deleted(
 
 
 def test_an_attachment_names_roles() -> None:
-    role = "arn:aws:iam::123456789012:role/x"
-    text = {"launch_role": role, "terminate_role": role, "instance_profile": "nodes", "more": 1}
-    assert ClusterAttachment.model_validate({**text, "name": "prod"}).instance_profile == "nodes"
+    found = ClusterAttachment.model_validate(attachment("prod", more=1))
+    assert found.instance_profile == "prod-nodes"
     with pytest.raises(ValidationError, match="launch_role"):
-        ClusterAttachment.model_validate({**text, "name": "prod", "launch_role": "x"})
+        ClusterAttachment.model_validate(attachment("prod", launch_role="x"))
+
+
+@pytest.mark.parametrize("name", sorted(set(ClusterAttachment.model_fields) - {"migrate_role"}))
+def test_an_attachment_has_all_that_a_stack_writes(name: str) -> None:
+    written = attachment("prod")
+    assert ClusterAttachment.model_validate(written).migrate_role == ""
+    del written[name]
+    with pytest.raises(ValidationError, match=rf"{name}\n  Field required"):
+        ClusterAttachment.model_validate(written)
 
 
 def test_a_forwarder_needs_its_cluster_and_its_bus() -> None:

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import PodRef
+from shared.model.dialect import OwnerKind
+from shared.model.ec2.launches import PodRef, SlotOwner
 from shared.model.errors import UnauthorizedError
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import EBS_DRIVER, AttachLimits, Attachment, Claim, attachable
@@ -195,6 +196,8 @@ def body(*slots: PromisedSlot) -> LaunchBody:
         slots=slots,
         options=(make.option(),),
         later=(make.option(200_000),),
+        stamp={},
+        owner=SlotOwner(kind=OwnerKind.PROVISIONER, uid="u"),
     )
     return LaunchBody(attempt=attempt, templates={}, request={})
 

@@ -1,4 +1,4 @@
-"""Rows that Dovetail did not write, of an older schema or of a newer one."""
+"""Rows that Dovetail did not write, or of a newer schema."""
 
 import dataclasses
 from datetime import timedelta
@@ -81,30 +81,6 @@ def test_a_row_of_a_newer_schema_is_refused_with_what_to_do(
     put(aws, table, "cluster#test", "slot#p#0#0", expires_at=LATER, schema=2)
     with pytest.raises(PermanentError, match=r"schema 2, this version reads up to 1: deploy"):
         dynamo.slots("test")
-
-
-def test_a_row_of_an_older_schema_is_read_with_what_it_lacks_filled_in(
-    aws: Session, table: str, dynamo: DynamoLedger, lease: Lease
-) -> None:
-    dynamo.open_intent(lease, intent(), START)
-    aws.client("dynamodb").update_item(
-        TableName=table,
-        Key=to_item({"pk": "cluster#test", "sk": "intent#p1#0"}),
-        UpdateExpression="REMOVE #a, #b, #c",
-        ExpressionAttributeNames={
-            "#a": "asked_at",
-            "#b": "reserved_price_micros_per_hour",
-            "#c": "schema",
-        },
-    )
-    assert dynamo.open_intents("test") == (intent(),)
-    dynamo.fill_slot(lease, slot(stamp={}))
-    aws.client("dynamodb").update_item(
-        TableName=table,
-        Key=to_item({"pk": "cluster#test", "sk": "slot#p1#0#0"}),
-        UpdateExpression="REMOVE stamp",
-    )
-    assert dynamo.slots("test") == (slot(stamp={}),)
 
 
 def test_invalid_lease_is_reported_by_name(

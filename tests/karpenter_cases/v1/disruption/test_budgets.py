@@ -16,7 +16,7 @@ from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason
-from tests.builders import NOW
+from tests.builders import NOW, OTHER_SHAPE
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene, some
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.disruption.clusters import PACKING, changed, looked, on
@@ -164,7 +164,7 @@ def test_consolidation_keeps_to_it() -> None:
 
 def test_a_node_that_drifts_leaves_two_of_three() -> None:
     owner = limited({"nodes": "3", "reasons": ["Drifted"]}, labels={"team": "new"})
-    old: dict[str, Any] = {"annotations": {keys.PROVISIONER_HASH: "of another time"}}
+    old: dict[str, Any] = {"annotations": OTHER_SHAPE}
     nodes = (*some(4, **old), of_pool("going", deletion_at=NOW, **old))
     found = changed(scene(*nodes, pools=(owner,)))
     assert len(found.remove) == 2

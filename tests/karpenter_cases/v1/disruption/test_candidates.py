@@ -14,7 +14,7 @@ from shared.model.kubernetes.pods import Owner
 from shared.model.kubernetes.taints import Toleration
 from shared.model.labels import DISRUPTED_TAINT as MARK
 from shared.model.labels import UNSCHEDULABLE_TAINT as CORDON
-from tests.builders import NOW, budget, pod, ref, slot
+from tests.builders import NOW, OTHER_SHAPE, budget, pod, ref, slot
 from tests.karpenter_cases.scheduling.writing import pod_manifest
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
@@ -23,7 +23,7 @@ from tests.unit.disruption.clusters import LATER, looked, on
 DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
 STATIC = Owner(kind="Node", name="a", uid="a")
 KEEP = {keys.DO_NOT_DISRUPT: "true"}
-OLD = {keys.PROVISIONER_HASH: "of another time"}
+OLD = OTHER_SHAPE
 CHANGED = saving(labels={"team": "new"})
 
 

@@ -10,7 +10,7 @@ from shared.model.kubernetes.pods import Owner
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.replacement import Replacement, start_replacement
 from shared.ports import TimerKind
-from tests.builders import SHAPES, budget, pod
+from tests.builders import OTHER_SHAPE, SHAPES, budget, pod
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.worlds import MINUTE, SECOND, World
 
@@ -169,7 +169,7 @@ def test_without_a_new_node_the_old_goes_at_once() -> None:
 
 @pytest.mark.parametrize("drifted", [False, True], ids=["consolidation", "drift"])
 def test_when_the_new_node_is_gone_the_old_is_open(*, drifted: bool) -> None:
-    old = {keys.PROVISIONER_HASH: "of another time"} if drifted else {}
+    old = OTHER_SHAPE if drifted else {}
     there = half_empty(**old)
     (fresh,) = (node for node in there.cluster.nodes() if node.name != "big")
     there.cloud.end(fresh.instance_id)
