@@ -271,6 +271,8 @@ lock: $(VENV)/.dev  ## Lock the packages again after a change of pyproject.toml
 	    -c requirements/dev.txt -o requirements/build.txt -
 	@$(LOCK) --python-version 3.13 --python-platform aarch64-manylinux_2_28 --group functions \
 	    -c requirements/dev.txt -o requirements/functions.txt
+	@$(LOCK) --python-version 3.13 --python-platform aarch64-manylinux_2_28 --group forwarder \
+	    -c requirements/dev.txt -o requirements/forwarder.txt
 	@npm install --package-lock-only --silent
 
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \

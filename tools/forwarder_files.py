@@ -1,10 +1,10 @@
 """Installs what the forwarder's image needs of the locked packages, and no more.
 
-    python tools/forwarder_files.py requirements/functions.txt FOLDER [amd64 | arm64]
+    python tools/forwarder_files.py requirements/forwarder.txt FOLDER [amd64 | arm64]
 
-Standard library only: the image's build runs it. The functions' lock is the source; packages that
-only functions need are left out, and of the others what the forwarder never imports. With an
-architecture, as Docker names it, they are those of the image; without one, of this interpreter.
+Standard library only: the image's build runs it. Of the forwarder's lock that is left out which it
+never imports. With an architecture, as Docker names it, the packages are those of the image;
+without one, of this interpreter.
 """
 
 import re
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 LIMIT_BYTES: Final = 150 * 1000 * 1000
-# The SDK's upper layers, Powertools, and the asynchronous half of the Kubernetes client.
+# What only the asynchronous half of the Kubernetes client needs.
 LEFT_OUT: Final = frozenset(
     {
         "aiohappyeyeballs",
@@ -25,12 +25,9 @@ LEFT_OUT: Final = frozenset(
         "aiohttp-retry",
         "aiosignal",
         "attrs",
-        "aws-lambda-powertools",
-        "boto3",
         "frozenlist",
         "multidict",
         "propcache",
-        "s3transfer",
         "yarl",
     }
 )

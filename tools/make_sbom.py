@@ -22,7 +22,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT: Final = Path(__file__).parents[1]
-RUNTIME: Final = ROOT / "requirements" / "functions.txt"
+RUNTIME: Final = (
+    ROOT / "requirements" / "functions.txt",
+    ROOT / "requirements" / "forwarder.txt",
+)
 DEVELOPMENT: Final = ROOT / "requirements" / "dev.txt"
 NODE: Final = (
     ROOT / "package-lock.json",
@@ -108,10 +111,10 @@ def brought_by(requirements: Sequence[str]) -> dict[str, metadata.Distribution]:
 def document() -> dict[str, Any]:
     """Return the bill; what runs in AWS or comes with the wheel is required, the rest excluded."""
     wheel = brought_by(metadata.requires("dovetail-autoscaler") or ())
-    shipped = {name for name, _, _ in pins(RUNTIME)} | wheel.keys()
+    shipped = {name for lock in RUNTIME for name, _, _ in pins(lock)} | wheel.keys()
     both = {
         (name, version): hashes
-        for lock in (DEVELOPMENT, RUNTIME)
+        for lock in (DEVELOPMENT, *RUNTIME)
         for name, version, hashes in pins(lock)
     }
     components = [

@@ -46,23 +46,8 @@ SERVICES: Final = (
     "stepfunctions",
     "sts",
 )
-# Left out of the bundle: of the Kubernetes client its generated calls and the asynchronous half
-# with all that only it needs (tried: nothing imports them).
-PRUNED: Final = (
-    "bin",
-    "boto3/examples",
-    "kubernetes/aio",
-    "kubernetes/client/api",
-    "aiohappyeyeballs*",
-    "aiohttp*",
-    "aiosignal*",
-    "frozenlist*",
-    "multidict*",
-    "propcache*",
-    "yarl*",
-    "*/tests",
-    "**/*.pyi",
-)
+# Left out of the bundle: nothing imports them.
+PRUNED: Final = ("bin", "boto3/examples", "*/tests", "**/*.pyi")
 
 
 NO_BYTECODE: Final = (

@@ -16,9 +16,10 @@ from typing import Final
 from aws_cdk import aws_ecr_assets as ecr_assets
 from constructs import Construct
 
-from infra.aws.bundling import LOCK, ROOT
+from infra.aws.bundling import ROOT
 
 DOCKERFILE: Final = Path("functions") / "forwarder" / "Dockerfile"
+LOCK: Final = Path("requirements") / "forwarder.txt"
 # Nodes of either architecture pull one name.
 PLATFORMS: Final = ("linux/amd64", "linux/arm64")
 # What the Dockerfile copies.

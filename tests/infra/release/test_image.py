@@ -20,7 +20,7 @@ from tools import forwarder_files
 from tools.forwarder_files import LEFT_OUT, LIMIT_BYTES, kept, size
 
 ROOT = Path(__file__).resolve().parents[3]
-LOCK = ROOT / "requirements" / "functions.txt"
+LOCK = ROOT / "requirements" / "forwarder.txt"
 DOCKERFILE = ROOT / "functions" / "forwarder" / "Dockerfile"
 IMPORTS = """
 import functions.forwarder.main
@@ -30,12 +30,14 @@ from kubernetes.client.api_client import ApiClient
 ApiClient().sanitize_for_serialization({"a": [1]})
 """
 BLOCKED = sorted({value.replace("-", "_") for value in LEFT_OUT} - {"attrs"} | {"attr", "attrs"})
+# Of the functions' lock alone.
+OF_FUNCTIONS = ("aws_lambda_powertools", "boto3", "cronsim", "s3transfer", "tomli_w")
 WITHOUT = f"""
 import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        blocked = {[*BLOCKED, "aws_lambda_powertools", "kubernetes.aio"]!r}
+        blocked = {[*BLOCKED, *OF_FUNCTIONS, "kubernetes.aio"]!r}
         if any(name == one or name.startswith(one + ".") for one in blocked):
             raise ModuleNotFoundError(name)
 
@@ -168,7 +170,7 @@ def test_the_image_is_built_by_the_tool_that_is_weighed_here() -> None:
     written = DOCKERFILE.read_text()
     ignored = (DOCKERFILE.parent / "Dockerfile.dockerignore").read_text().splitlines()
 
-    assert "python /build/forwarder_files.py /build/functions.txt" in written
+    assert "python /build/forwarder_files.py /build/forwarder.txt" in written
     assert "!tools/forwarder_files.py" in ignored
     assert re.search(r"^USER 65532:65532$", written, re.MULTILINE)
 

@@ -21,7 +21,7 @@ def test_every_locked_package_is_in_the_bill_with_its_hashes() -> None:
     }
 
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
-    for lock in (make_sbom.RUNTIME, make_sbom.DEVELOPMENT):
+    for lock in (*make_sbom.RUNTIME, make_sbom.DEVELOPMENT):
         for name, version, hashes in make_sbom.pins(lock):
             (reference,) = listed[name, version]["externalReferences"]
             assert hashes
