@@ -24,6 +24,7 @@ from shared.kube.connection import connect_endpoint
 from shared.manifests.daemonsets import decode_daemonsets
 from shared.manifests.pods import PodDecoder
 from shared.model import labels as keys
+from shared.model.errors import ThrottledError
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
@@ -244,6 +245,7 @@ def whole_path(pods: int = 7, terms: int = 10_000) -> dict[str, float]:
             api = connect_endpoint(url, "", lambda: "token")
             cluster = KubeCluster(NAME, api, now=world.clock.now)
             world.ports = dataclasses.replace(world.ports, cluster=cluster)
+            _wait_until_served(cluster)
             before = _peak_mebibytes()
             began = time.process_time()
             report = world.provision()
@@ -254,6 +256,17 @@ def whole_path(pods: int = 7, terms: int = 10_000) -> dict[str, float]:
             }
         finally:
             server.kill()
+
+
+def _wait_until_served(cluster: KubeCluster) -> None:
+    """Wait until lists of what was just defined are no longer refused."""
+    while True:
+        try:
+            cluster.provisioners()
+        except ThrottledError:
+            time.sleep(0.2)
+        else:
+            return
 
 
 def _objects(pods: int, terms: int) -> Iterator[Raw]:
