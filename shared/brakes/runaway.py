@@ -172,7 +172,7 @@ def useless(
         launched_for: Digests of the uids of pods that were left to kube-scheduler on it.
     """
     node = _without_cordon(node)
-    if not _is_young_and_ready(node, now):
+    if not _is_young(node, now):
         return None
     waiting = [pod for pod in pending if pod.is_provisionable]
     trial = _trial(node, (*owner.taints, *owner.startup_taints), waiting, pods, launched_for)
@@ -187,7 +187,8 @@ def _trial(
     launched_for: frozenset[str] = frozenset(),
 ) -> Trial:
     """Return the trial of a node, with the subjects of the waiting pods that cannot use it."""
-    strange = _strange(node, own)
+    # One whose kubelet has stopped has taints of Kubernetes, which say nothing.
+    strange = _strange(node, own) if node.is_open else ()
     subjects = _all_of(
         pod
         for pod in waiting
@@ -246,9 +247,14 @@ def _all_of(pods: Iterable[Pod]) -> set[str]:
 
 
 def _is_young_and_ready(node: Node, now: datetime) -> bool:
+    return _is_young(node, now) and node.is_open
+
+
+def _is_young(node: Node, now: datetime) -> bool:
+    """Return whether a node was made within the hour, and nobody keeps pods away from it."""
     if node.created_at is None or now - node.created_at >= SPAN:
         return False
-    return node.is_ours and node.deletion_at is None and not node.unschedulable and node.is_open
+    return node.is_ours and node.deletion_at is None and not node.unschedulable
 
 
 def _without_cordon(node: Node) -> Node:

@@ -326,6 +326,7 @@ class Provisioning:
             nodes_over_ceiling=report.nodes_over_ceiling + len(over),
         )
         turn.make_nodes(gathered, slots)
+        turn.keep()
         # Deferred pods are planned for at once if this plan left fewer pods pending.
         resumed = bool(filled or plan.placements) and any(
             pod_left.later for pod_left in plan.unschedulable
@@ -333,6 +334,7 @@ class Provisioning:
         told = _of_waiting(plan, pending)
         self._events.unschedulable(_without_later(told) if resumed else told, over, pending)
         self._events.cheaper(snapshot, plan, self._settings)
+        turn.keep()
         snapshot = dataclasses.replace(snapshot, slots=slots)
         turned_away = {over_one.node.provisioner for over_one in over}
         turned_away.update(*(refused.limited for refused in plan.unschedulable))

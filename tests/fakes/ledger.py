@@ -49,6 +49,8 @@ class FakeLedger:
         self.intents: dict[tuple[str, str, int], LaunchIntent] = {}
         self.closed: dict[tuple[str, str, int], LaunchIntent] = {}
         self.slot_values: dict[tuple[str, str], Slot] = {}
+        # Each slot as it was written, the refused ones left out.
+        self.written_slots: list[Slot] = []
         self.instances: dict[str, str] = {}
         self.paired: dict[str, str] = {}
         self.refusals: dict[str, dict[OfferingKey, Refusal]] = {}
@@ -165,6 +167,7 @@ class FakeLedger:
         if (slot.cluster, slot.name) in self.slot_values or slot.instance_id in self.instances:
             return False
         self.slot_values[slot.cluster, slot.name] = replace(slot, version=1)
+        self.written_slots.append(slot)
         self.instances[slot.instance_id] = slot.cluster
         self.paired[slot.instance_id] = slot.name
         return True
@@ -180,6 +183,7 @@ class FakeLedger:
         if slot.version not in (0, known.version):
             return False
         self.slot_values[slot.cluster, slot.name] = replace(slot, version=known.version + 1)
+        self.written_slots.append(slot)
         return True
 
     def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:

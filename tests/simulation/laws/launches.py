@@ -111,7 +111,8 @@ class LaunchLaws:
             return
         # Lambda or the queue repeats an invocation that tried to send a message and failed.
         unsaid = bool(process.called & MESSAGES) and isinstance(outcome, RetryableError)
-        if isinstance(outcome, Killed) and self._world.ledger.is_held(cluster):
+        holds = self._holders.get(cluster) is process and self._world.ledger.is_held(cluster)
+        if isinstance(outcome, Killed) and holds:
             self._unheard[cluster] = self._unheard.get(cluster, 0) + 1
         elif isinstance(outcome, Killed) or unsaid:
             self._unsaid.add(cluster)

@@ -9,7 +9,6 @@ from shared.brakes.ceilings import OverCeiling, affordable, as_machines, under_c
 from shared.brakes.runaway import runaways
 from shared.brakes.trials import recent_trials
 from shared.model import labels as keys
-from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
@@ -167,8 +166,7 @@ def _useless(world: World, name: str) -> Counter[str]:
     }
     promised = {
         (slot.instance_id, ref.name.rpartition("-")[0])
-        for method, slot in world.ledger.calls
-        if method in ("fill_slot", "change_slot") and isinstance(slot, Slot)
+        for slot in world.ledger.written_slots
         for ref in slot.pods
         if slot.instance_id in machines
     }

@@ -46,8 +46,7 @@ class TrialLaws:
         """Return the pods that were ever promised to a node."""
         return {
             ref
-            for method, slot in self._world.ledger.calls
-            if method in ("fill_slot", "change_slot") and isinstance(slot, Slot)
+            for slot in self._world.ledger.written_slots
             if slot.instance_id == node.instance_id
             for ref in slot.pods
         }
