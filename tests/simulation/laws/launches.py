@@ -187,7 +187,7 @@ class LaunchLaws:
         plan, group = tags[keys.TAG_PLAN], int(tags[keys.TAG_GROUP])
         intent = self._world.ledger.intents.get((cluster, plan, group))
         lease = self._leases.get(process.number)
-        if process.is_astray:
+        if process.is_astray or self.is_misled(cluster):
             return
         if intent is None or intent.attempt < int(tags[keys.TAG_ATTEMPT]):
             fail("intent", f"{plan}/{group}: EC2 is asked and no open intent says so")

@@ -182,6 +182,9 @@ def test_the_cap_gives_way_by_default_where_it_costs_more_than_two_percent() -> 
         pytest.param([pod(90_000, 100, 3)], 2_100_000, id="costs nothing"),
         pytest.param([pod(9_000, 10, 3)], 1_100_000, id="few pods"),
         pytest.param([pod(70_000, 10, 30), pod(71_000, 10, 30)], 2_100_000, id="no cheaper plan"),
+        # Six nodes for what five and a third would hold.
+        pytest.param([pod(6_000, 10, 85)], 2_000_000, id="many pods on a node"),
+        pytest.param([pod(6_000, 10, 85)], 3_900_000, id="no larger node is cheap enough"),
     ],
 )
 def test_the_cap_is_kept_where_it_costs_little(pods: list[PodClass], large: int) -> None:
@@ -189,6 +192,12 @@ def test_the_cap_is_kept_where_it_costs_little(pods: list[PodClass], large: int)
     made = good(problem(pods, shapes=sizes, settings=BY_DEFAULT))
     assert set(names(problem(pods, shapes=sizes), made)) == {"one"}
     assert made.within_cap_micros_per_hour == 0
+
+
+def test_a_larger_node_that_offers_no_more_gets_no_plan_of_its_own() -> None:
+    sizes = (SIZES[0], replace(shape("two", 1_100_000, cores=96, gib=384), vcpus=192))
+    made = good(problem([pod(6_000, 10, 85)], shapes=sizes, settings=BY_DEFAULT))
+    assert (len(made.nodes), made.within_cap_micros_per_hour) == (6, 0)
 
 
 def test_limits_count_the_largest_option() -> None:
