@@ -115,7 +115,7 @@ def node_facts(
     """
     tagged = {instance.instance_id: instance for instance in instances}
     paired = {slot.instance_id: bool(slot.node_name) for slot in slots}
-    launching = {intent.plan_id for intent in intents}
+    launching = _launching(ports, nodes, tagged, paired, intents)
     unproved = sorted(
         {node.instance_id for node in nodes if node.provisioner and node.instance_id}
         - tagged.keys()
@@ -135,8 +135,7 @@ def node_facts(
                 strangers[node.name] = reason
             found.append(_disowned(node, provider_id="" if instance else node.provider_id))
             continue
-        settled = paired.get(node.instance_id, True)
-        if instance is None or not settled or _changes_hands(node, instance, launching):
+        if instance is None or node.instance_id in launching or _changes_hands(node, instance):
             found.append(node)
             continue
         change = _correction(node, instance)
@@ -146,6 +145,44 @@ def node_facts(
         contradictions.append(Contradiction(node=node, change=change))
         found.append(_corrected(node, change))
     return NodeFacts(nodes=tuple(found), contradictions=tuple(contradictions), strangers=strangers)
+
+
+def _launching(
+    ports: NodePorts,
+    nodes: Iterable[Node],
+    tagged: Mapping[str, Instance],
+    paired: Mapping[str, bool],
+    intents: Iterable[LaunchIntent],
+) -> set[str]:
+    """Return the instances whose Nodes are still to be made or adopted.
+
+    These are counted by their slots, and without one by the intent of their group. An instance that
+    had a slot, and has none any more, is counted by its Node alone, although its group may still
+    ask for others. The ledger is asked about those whose Node contradicts EC2.
+
+    Args:
+        paired: Whether the Node is made, by instance that has a slot.
+    """
+    groups = {(intent.plan_id, str(intent.group)) for intent in intents}
+    doubtful = sorted(
+        {
+            node.instance_id
+            for node in nodes
+            if (instance := tagged.get(node.instance_id)) is not None
+            and node.instance_id not in paired
+            and (instance.tags.get(keys.TAG_PLAN), instance.tags.get(keys.TAG_GROUP)) in groups
+            and _correction(node, instance) is not None
+        }
+    )
+
+    def is_launching(instance_id: str) -> bool:
+        # In this order: it may be paired at this moment.
+        had_slot = ports.ledger.cluster_of(instance_id) is not None
+        return not had_slot or ports.ledger.slot_with(ports.cluster.name, instance_id) is not None
+
+    answers = ports.crew.each(is_launching, doubtful)
+    left = {instance_id for instance_id, is_left in zip(doubtful, answers, strict=True) if is_left}
+    return left | {instance_id for instance_id, is_made in paired.items() if not is_made}
 
 
 def _why_stranger(cluster: str, node: Node, instance: Instance | None) -> str:
@@ -166,11 +203,8 @@ def _disowned(node: Node, *, provider_id: str) -> Node:
     return dataclasses.replace(node, annotations=left, provider_id=provider_id)
 
 
-def _changes_hands(node: Node, instance: Instance, launching: set[str]) -> bool:
-    plan = instance.tags.get(keys.TAG_PLAN, "")
-    if plan in launching:
-        return True
-    taken = plan.startswith(keys.TAKE_OVER_PLAN)
+def _changes_hands(node: Node, instance: Instance) -> bool:
+    taken = instance.tags.get(keys.TAG_PLAN, "").startswith(keys.TAKE_OVER_PLAN)
     return taken and keys.NODE_CLAIM in node.annotations and keys.SLOT not in node.annotations
 
 

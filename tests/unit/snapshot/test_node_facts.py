@@ -11,7 +11,7 @@ from shared.model.ec2.launches import Instance
 from shared.model.errors import ThrottledError
 from shared.model.kubernetes.nodes import Node
 from shared.snapshot.gather import gather
-from shared.snapshot.node_facts import cluster_instances
+from shared.snapshot.node_facts import cluster_instances, node_facts
 from tests import builders as make
 from tests.builders import instance, node, pod, provisioner, ref, slot
 from tests.unit.sweep.settled import machine
@@ -30,6 +30,7 @@ def seen(standing: Node, *machines: Instance, **world_values: Any) -> Node:
         world.ledger.slot_values[NAME, one.name] = one
     for one in world_values.get("intents", ()):
         world.ledger.intents[NAME, one.plan_id, one.group] = one
+    world.ledger.instances.update(dict.fromkeys(world_values.get("had_slots", ()), NAME))
     (found,) = gather(world.ports, "plan").snapshot.nodes
     return found
 
@@ -109,14 +110,38 @@ def test_a_node_that_is_being_deleted_gets_no_finalizer() -> None:
     assert seen(leaving, machine("i-n1", **OWNED)) == leaving
 
 
+BARE = written(labels={keys.PROVISIONER_NAME: None}, finalizers=(), annotations={})
+OPEN = make.intent(plan_id="plan-1", group=2)
+
+
 def test_a_node_that_is_still_to_be_adopted_is_left_to_its_launch() -> None:
-    bare = written(labels={keys.PROVISIONER_NAME: None}, finalizers=(), annotations={})
     ours = machine("i-n1", **OWNED)
     waiting = slot(instance_id="i-n1", pods=(ref(pod()),))
-    assert seen(bare, ours, slots=[waiting]) == bare
-    assert seen(bare, ours, intents=[make.intent(plan_id="plan-1")]) == bare
+    assert seen(BARE, ours, slots=[waiting]) == BARE
+    assert seen(BARE, ours, intents=[OPEN]) == BARE
     adopted = replace(waiting, node_name="n1")
-    assert seen(bare, ours, slots=[adopted]).is_ours
+    assert seen(BARE, ours, slots=[adopted]).is_ours
+
+
+def test_a_node_is_not_left_to_another_group_of_its_plan() -> None:
+    other = replace(OPEN, group=1)
+    assert seen(BARE, machine("i-n1", **OWNED), intents=[other]).is_ours
+
+
+def test_a_complete_node_is_not_left_to_a_launch_that_asks_for_others_of_its_group() -> None:
+    ours = machine("i-n1", **OWNED)
+    assert seen(BARE, ours, intents=[OPEN], had_slots=["i-n1"]).is_ours
+    made = slot(instance_id="i-n1", node_name="n1")
+    assert seen(BARE, ours, intents=[OPEN], had_slots=["i-n1"], slots=[made]).is_ours
+
+
+def test_a_node_whose_slot_is_filled_after_slots_were_read_is_left_to_its_launch() -> None:
+    world = World(provisioner(), BARE)
+    waiting = slot(instance_id="i-n1", pods=(ref(pod()),))
+    world.ledger.slot_values[NAME, waiting.name] = waiting
+    world.ledger.instances["i-n1"] = NAME
+    facts = node_facts(world.ports, [BARE], [machine("i-n1", **OWNED)], (), [OPEN])
+    assert facts.nodes == (BARE,)
 
 
 def test_a_node_that_changes_hands_with_karpenter_is_left_alone() -> None:
