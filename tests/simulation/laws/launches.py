@@ -173,6 +173,7 @@ class LaunchLaws:
             return
         if answer is False:
             # Told: from here it is the holder's to look again, or to send a message.
+            process.called.discard("release")
             self._unheard.pop(lease.cluster, None)
             if process.number not in self._said:
                 self._owing[process.number] = lease.cluster
@@ -207,7 +208,8 @@ class LaunchLaws:
             return
         if holder.is_astray or process.is_astray or row.holder != f"request-{holder.number}":
             return
-        if self._world.kernel.lives(holder):
+        # Whether or not its release reached the ledger, it does no more that needs the lease.
+        if self._world.kernel.lives(holder) and "release" not in holder.called:
             fail("kept", f"{cluster}: {holder.number} works on and loses its lease")
 
     def _are_ours(self, slots: Sequence[Slot]) -> None:
