@@ -24,11 +24,13 @@ def change_node(
         change: What to change, or how that follows from the Node: None for nothing.
 
     Raises:
-        ConflictError: If it was written to during each of four attempts, or lost its owner's label.
+        ConflictError: If it was written to during each of four attempts, or has lost the label of
+            its owner.
         NotFoundError: If it is gone, or another Node has its name.
     """
     left = _ATTEMPTS
     while (wanted := change if isinstance(change, NodeChange) else change(node)) is not None:
+        _refuse_disowned(node)
         left -= 1
         try:
             return ports.cluster.change_node(node, wanted)
@@ -43,15 +45,13 @@ def read_again(ports: NodePorts, node: Node) -> Node:
     """Return the Node as it is now.
 
     Raises:
-        ConflictError: If the label of its owner was removed: sweep writes it again, and until then
-            the Node is nobody's to change.
+        ConflictError: If it has lost the label of its owner.
         NotFoundError: If it is gone, or another Node has its name.
     """
     fresh = ports.cluster.node(node.name)
     if fresh is None or fresh.uid != node.uid:
         raise NotFoundError(f"node {node.name} is gone")
-    if node.provisioner and not fresh.provisioner:
-        raise ConflictError(f"node {node.name} has lost the label of its owner")
+    _refuse_disowned(fresh)
     return fresh
 
 
@@ -60,3 +60,13 @@ def cordon_for_removal(node: Node) -> NodeChange | None:
     if node.unschedulable and keys.EXCLUDE_FROM_LOAD_BALANCERS in node.labels:
         return None
     return NodeChange(unschedulable=True, set_labels={keys.EXCLUDE_FROM_LOAD_BALANCERS: "dovetail"})
+
+
+def _refuse_disowned(node: Node) -> None:
+    """Raise if the label of a Node's owner was removed: it is not changed until sweep puts it back.
+
+    Raises:
+        ConflictError: If it was.
+    """
+    if not node.provisioner:
+        raise ConflictError(f"node {node.name} has lost the label of its owner")

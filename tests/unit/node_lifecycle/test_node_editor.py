@@ -59,3 +59,10 @@ def test_a_node_that_lost_the_label_of_its_owner_meanwhile_is_not_changed() -> N
     with pytest.raises(ConflictError):
         change_node(world.ports, read, LABEL)
     assert len(world.cluster.called("change_node")) == 1
+
+
+def test_a_node_that_was_read_without_the_label_of_its_owner_is_not_changed() -> None:
+    world = World(replace(node(), labels={}))
+    with pytest.raises(ConflictError):
+        change_node(world.ports, world.node, LABEL)
+    assert world.cluster.called("change_node") == []
