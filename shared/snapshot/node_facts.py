@@ -106,7 +106,7 @@ def node_facts(
 
     An instance whose Node is still to be made or adopted is left to that, as is one that changes
     hands with Karpenter. Of Nodes that claim an instance without the cluster's tags EC2 is asked
-    once more: lists lag behind.
+    once more: lists lag behind, and lack instances that have ended.
 
     Args:
         instances: Those with the cluster's tags.
@@ -117,7 +117,7 @@ def node_facts(
     paired = {slot.instance_id: bool(slot.node_name) for slot in slots}
     launching = _launching(ports, nodes, tagged, paired, intents)
     unproved = sorted(
-        {node.instance_id for node in nodes if node.provisioner and node.instance_id}
+        {node.instance_id for node in nodes if _may_be_ours(node) and node.instance_id}
         - tagged.keys()
         - paired.keys()
     )
@@ -135,6 +135,8 @@ def node_facts(
                 strangers[node.name] = reason
             found.append(_disowned(node, provider_id="" if instance else node.provider_id))
             continue
+        if not node.is_ours:
+            instance = instance or other
         if instance is None or node.instance_id in launching or _changes_hands(node, instance):
             found.append(node)
             continue
@@ -183,6 +185,16 @@ def _launching(
     answers = ports.crew.each(is_launching, doubtful)
     left = {instance_id for instance_id, is_left in zip(doubtful, answers, strict=True) if is_left}
     return left | {instance_id for instance_id, is_made in paired.items() if not is_made}
+
+
+def _may_be_ours(node: Node) -> bool:
+    """Return whether a Node claims to be Dovetail's, or may have lost what says so.
+
+    Its instance may have ended since. A Node of Karpenter's has the finalizer, too, and is asked
+    about only while it is not Ready.
+    """
+    lost = keys.TERMINATION_FINALIZER in node.finalizers and node.ready is not True
+    return bool(node.provisioner) or lost
 
 
 def _why_stranger(cluster: str, node: Node, instance: Instance | None) -> str:

@@ -38,11 +38,14 @@ def unrest(world: World) -> list[str]:
 
 def _of_cluster(world: World, name: str) -> Iterator[str]:
     api = world.apis[name]
-    ours = {
+    # The finalizer keeps a Node, whatever a kubelet made of what else says whose it is.
+    held = {
         node_value.instance_id: node_value
         for node_value in api.node_values.values()
-        if node_value.provisioner and world.region.machines[node_value.instance_id].is_ours
+        if (node_value.provisioner or keys.TERMINATION_FINALIZER in node_value.finalizers)
+        and world.region.machines[node_value.instance_id].is_ours
     }
+    ours = {key: node_value for key, node_value in held.items() if node_value.provisioner}
     alive = {machine.instance.instance_id for machine in world.region.alive(name)}
     kept = {machine.instance.instance_id for machine in world.region.kept(name)}
     if world.invariants.launches.was_misled(name) or world.sides[name].released:
@@ -51,8 +54,8 @@ def _of_cluster(world: World, name: str) -> Iterator[str]:
         kept -= {node_value.instance_id for node_value in api.node_values.values()}
     for our in sorted(kept - set(ours)):
         yield f"orphan: {name}: {our} is kept without a Node"
-    for our in sorted(set(ours) - alive):
-        yield f"lost: {name}: {ours[our].name} has no machine"
+    for our in sorted(set(held) - alive):
+        yield f"lost: {name}: {held[our].name} has no machine"
     yield from _nodes(name, ours.values())
     yield from _rows(world, name)
     yield from _empty(api, ours.values())

@@ -10,6 +10,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import ThrottledError
 from shared.model.kubernetes.nodes import Node
+from shared.ports import TimerKind
 from shared.snapshot.gather import gather
 from shared.snapshot.node_facts import cluster_instances, node_facts
 from tests import builders as make
@@ -201,6 +202,31 @@ def test_a_machine_of_the_cluster_whose_kubelet_lies_is_found_by_the_next_sweep(
     world.advance(15 * MINUTE)
     world.sweep()
     assert len(world.messages("NodeCorrected", "Node")) == 2
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_node_whose_kubelet_lied_just_before_its_machine_ended_is_removed(
+    *, deleted: bool
+) -> None:
+    on_it = pod("x", node_name="n1")
+    world = World(provisioner(), replace(TRUE, ready=None), on_it)
+    world.cloud.add(machine("i-n1", **OWNED))
+    world.kubelet_writes("n1", {keys.PROVISIONER_NAME: None}, {keys.SLOT: None})
+    world.cloud.end("i-n1")
+    if deleted:
+        world.cluster.delete_node(world.node)
+    world.advance(2 * MINUTE)
+    assert world.sweep().contradicted_nodes == 1
+    world.sweep()
+    assert world.node.deletion_at is not None
+    (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert timer.payload["node"] == "n1"
+
+
+def test_ec2_is_not_asked_about_nodes_of_karpenter_that_are_ready() -> None:
+    world = World(provisioner(), replace(TRUE, annotations={}, ready=True))
+    world.sweep()
+    assert world.cloud.called("instances") == []
 
 
 def test_a_node_that_names_the_machine_of_another_is_told_and_never_drained() -> None:
