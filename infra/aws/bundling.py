@@ -187,7 +187,7 @@ def target_interpreter() -> str:
 
 
 def _runs(interpreter: str) -> bool:
-    """Return whether it is an interpreter, and no shim for one that is not activated."""
+    """Return whether it runs: the shim of a version that is not active does not."""
     done = subprocess.run(  # noqa: S603 -- a file of the path
         [interpreter, "-c", ""], check=False, capture_output=True
     )

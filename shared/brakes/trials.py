@@ -49,7 +49,7 @@ def save_launched_for(
 
 
 def launched_for(ledger: NodeLedger, cluster: str, instance_id: str) -> frozenset[str]:
-    """Return the digests of the uids of pods that a node has been left to kube-scheduler for."""
+    """Return the digests of the uids of these pods; empty where none were left."""
     memo = ledger.memo(cluster, f"{_LAUNCHED_FOR}{instance_id}")
     return digests_of(memo.value.get("pods", ""))
 

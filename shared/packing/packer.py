@@ -131,10 +131,12 @@ def _is_coarse(demand: Demand, index: int, kinds: Iterable[MachineKind]) -> bool
         # A node of any size has the same of these.
         if not demand.names[place].startswith(SLOT)
     ]
-    most = max(
-        (min(kind.room[place] // amount for place, amount in needs) for kind in kinds), default=0
+    fitting = (
+        # A pod that asks for nothing fits everywhere.
+        min((kind.room[place] // amount for place, amount in needs), default=_FEW_ON_A_NODE)
+        for kind in kinds
     )
-    return most < _FEW_ON_A_NODE
+    return max(fitting, default=0) < _FEW_ON_A_NODE
 
 
 def _price_in_parts(packing: Packing, demand: Demand, kinds: Sequence[MachineKind]) -> int:
