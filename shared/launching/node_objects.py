@@ -125,18 +125,19 @@ class NodeMaker:
 
         outcomes = list(zip(running, self._ports.crew.each(make, running), strict=True))
         made = [(slot, node) for (slot, _), node in outcomes if isinstance(node, Node)]
-        look_again += len(running) - len(made)
         self.started |= {slot.provisioner for slot, _ in made}
         left = self._bind_early(made, pending)
+        complete = [(slot, node) for slot, node in made if slot.name in left]
+        look_again += len(running) - len(complete)
 
-        def complete(one: tuple[Slot, Node]) -> None:
+        def write_down(one: tuple[Slot, Node]) -> None:
             slot, node = one
             self._lease.keep()
             self._start_timers(node, _owner_of(slot, provisioners))
             self._write_down(slot, node, left[slot.name])
 
-        self._ports.crew.each(complete, made)
-        done += made
+        self._ports.crew.each(write_down, complete)
+        done += complete
         self._wake_bind([node for _, node in made])
         # One after the other: each write checks the lease, and pods of good nodes come first.
         for (slot, _), outcome in outcomes:
@@ -285,20 +286,24 @@ class NodeMaker:
 
         The pods of a Node that is Ready are left to bind: it may have read the Node before a
         startup taint was removed, and open it for kube-scheduler without them at any moment.
+
+        Until an invocation later an earlier provision, which read the Node before that, may still
+        be binding them. Their slot is not in what is returned: bind keeps the Node closed, unless
+        it binds all of them itself, as long as the slot lacks the Node's name.
         """
         bindings: list[tuple[Pod, str]] = []
-        left: dict[str, list[PodRef]] = {slot.name: [] for slot, _ in made}
+        left: dict[str, list[PodRef]] = {}
+        now = self._ports.clock.now()
         for slot, node in made:
-            early = self._policy.binding == BindingPolicy.EARLY
-            early = early and node.ready is not True and not slot.opened
-            for ref in slot.pods:
-                pod = pending.get(ref.uid)
-                if pod is None:
+            waiting = {ref: pending[ref.uid] for ref in slot.pods if ref.uid in pending}
+            early = self._policy.binding == BindingPolicy.EARLY and not slot.opened
+            safe = {ref: pod for ref, pod in waiting.items() if early and may_bind(pod, node)}
+            if safe and node.ready is True:
+                if now - (node.ready_changed_at or now) <= self._policy.invocation:
                     continue
-                if early and may_bind(pod, node):
-                    bindings.append((pod, node.name))
-                else:
-                    left[slot.name].append(ref)
+                safe = {}
+            bindings += [(pod, node.name) for pod in safe.values()]
+            left[slot.name] = [ref for ref in waiting if ref not in safe]
         # A pod that this does not bind is gone or was bound by another scheduler.
         self._lease.keep()
         self._ports.cluster.bind_all(bindings)

@@ -216,12 +216,16 @@ def test_a_node_without_room_for_a_pod_that_provision_may_still_be_binding_stays
     with pytest.raises(UnavailableError):
         world.provision()
     instead(world.cluster, "bind_all", bind_all)
-    world.kubelet_joins(world.node.name)
+    world.kubelet_joins(world.node.name, ready_changed_at=world.clock.now())
     world.cluster.add(pod("unknown-to-the-plan", cpu=1500, node_name=world.node.name))
     report = world.bind(world.node.name)
     assert (report.waiting_for, report.pods_bound) == ("a quiet moment", 0)
     assert not world.node.is_open
 
+    # The first provision may still be binding when the next one has found the Node.
+    world.provision()
+    assert not world.bind(world.node.name).initialized
+    world.clock.advance(LaunchPolicy().invocation + MINUTE)
     world.provision()
     report = world.bind(world.node.name)
     assert (report.initialized, report.pods_bound, report.pods_left_to_scheduler) == (True, 1, 1)
