@@ -102,7 +102,7 @@ def _bound(plan_state: PlanState, plan: Plan) -> LeastCost:
     )
     paid = [count for _, count in merged.values()]
     found = least_cost(problem, paid, plan.cost_micros_per_hour)
-    if any(_has_rules_left_out(pod_group) for pod_group in some):
+    if plan.preferences.stated or any(_has_rules_left_out(pod_group) for pod_group in some):
         close = is_close(found.micros_per_hour, plan.cost_micros_per_hour)
         found = found._replace(close=close)
     return found

@@ -1,5 +1,8 @@
 """The lower bound of a plan: what the pods themselves insist on, and nothing else."""
 
+from dataclasses import replace
+from typing import Any
+
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import PreferredNodes
 from shared.model.plan import Plan
@@ -16,8 +19,8 @@ DEAR = make.provisioner("costly", weight=9)
 CHEAP = make.provisioner("cheap", requirements=SPOT)
 
 
-def decided(snapshot: ClusterSnapshot) -> Plan:
-    return with_bound(snapshot, decide(snapshot, QUICK))
+def decided(snapshot: ClusterSnapshot, **settings: Any) -> Plan:
+    return with_bound(snapshot, decide(snapshot, replace(QUICK, **settings)))
 
 
 def test_bound_respects_the_order_of_provisioners() -> None:
@@ -81,8 +84,13 @@ def test_where_rules_are_left_out_the_bound_is_close_only_if_it_is_near_the_plan
     alone = [make.pod(name, anti_affinity=(web,), labels={"app": "web"}) for name in "ab"]
     repelled = make.pod("c", anti_affinity=(web,), labels={"app": "other"})
     repelling = make.pod("d", anti_affinity=(other,), labels={"app": "some"})
-    near, far = (decided(make.snapshot(*some)) for some in (alone, (repelled, repelling)))
+    wanted = (make.affinity(weight=100),)
+    apart = [make.pod(name, anti_affinity=wanted, labels={"app": "web"}) for name in "ab"]
+    kept = {"preference_policy": PreferencePolicy.RESPECT}
+    near = decided(make.snapshot(*alone))
     assert near.gap_percent == 0
     assert near.bound_is_close
-    assert far.gap_percent > 1
-    assert not far.bound_is_close
+    for some, settings in (((repelled, repelling), {}), (apart, kept)):
+        far = decided(make.snapshot(*some), **settings)
+        assert far.gap_percent > 1
+        assert not far.bound_is_close
