@@ -22,13 +22,13 @@ from shared.model.ec2.launches import (
     PodRef,
     Slot,
 )
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import (
     AffinityTerm,
+    ControllerRef,
     LabelSelector,
-    Owner,
     Pod,
     Scheduling,
     SpreadPolicy,
@@ -44,7 +44,7 @@ MIB = 2**20
 GIB = 2**30
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-REPLICA_SET = Owner(kind="ReplicaSet", name="web", uid="uid-web", api_version="apps/v1")
+REPLICA_SET = ControllerRef(kind="ReplicaSet", name="web", uid="uid-web", api_version="apps/v1")
 # What admission gives every pod: it bears a node that is not ready for five minutes.
 DEFAULT_TOLERATIONS = tuple(
     Toleration(key=key, operator="Exists", effect=Effect.NO_EXECUTE, seconds=300)

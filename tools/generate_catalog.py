@@ -25,8 +25,8 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from shared.catalog.building import build_catalog, format_catalog  # noqa: E402
+from shared.catalog.catalog import EMBEDDED_REGION, load_catalog  # noqa: E402
 from shared.catalog.price_book import repaired_prices  # noqa: E402
-from shared.catalog.reading import EMBEDDED_REGION, load_catalog  # noqa: E402
 from shared.catalog.summary import summarize  # noqa: E402
 
 PRICE_TABLE: Final = "ec2_linux"

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from infra.aws.metrics import METRICS, MetricPlan, Topic
-from shared.runtime.observability import UNITS
+from infra.aws.metrics import METRICS, DashboardGraph, MetricSpec
+from shared.runtime.logs_and_metrics import UNITS
 from tools.made_part import replaced
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "operations" / "metrics.md"
@@ -22,15 +22,16 @@ _DOLLARS: Final = "None"
 def tables() -> str:
     """Return the metrics as Markdown: a table for each graph of a dashboard, then the others."""
     parts = [
-        (topic.value, [metric for metric in METRICS if metric.topic is topic]) for topic in Topic
+        (topic.value, [metric for metric in METRICS if metric.graph is topic])
+        for topic in DashboardGraph
     ]
-    parts.append((_OF_NONE, [metric for metric in METRICS if metric.topic is None]))
+    parts.append((_OF_NONE, [metric for metric in METRICS if metric.graph is None]))
     return "\n\n".join(
         "\n".join((f"## {title}\n", _HEAD, *map(_row, metrics))) for title, metrics in parts
     )
 
 
-def _row(metric: MetricPlan) -> str:
+def _row(metric: MetricSpec) -> str:
     unit = UNITS.get(metric.name, "Count")
     shown = "dollars per hour" if unit == _DOLLARS else unit
     cells = (f"`{metric.name}`", f"`{metric.service}`", metric.statistic, shown, metric.action)

@@ -1,33 +1,33 @@
-"""Bind: completes nodes whose kubelet became Ready."""
+"""Bind: initializes nodes whose kubelet became Ready, and binds their pods."""
 
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.bind.runtime import load_runtime
-from shared.messages.wake import decode
-from shared.runtime.observability import (
+from shared.messages.message import decode
+from shared.runtime.logs_and_metrics import (
+    dead_letters_invalid_events,
+    emit_metrics,
     logger,
     metrics,
     serve_each,
-    sets_invalid_events_aside,
-    tell,
 )
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
-@sets_invalid_events_aside
+@dead_letters_invalid_events
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Serve one `node-ready` event; every node of it is looked at anew."""
+    """Serve one `node-ready` event; the current state of each of its nodes is read."""
     message, runtime = decode(event), load_runtime()
     if not runtime.admits(message):
         return
     service = runtime.service(message.cluster)
 
-    def serve(node: str) -> None:
-        report = service.run(node)
-        tell(
+    def serve(node_name: str) -> None:
+        report = service.run(node_name)
+        emit_metrics(
             message.cluster,
             {
                 "NodesInitialized": int(report.initialized),
@@ -45,4 +45,4 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
             request=context.aws_request_id,
         )
 
-    serve_each(event, (node.name for node in message.wake.objects), serve)
+    serve_each(event, (node.name for node in message.detail.objects), serve)

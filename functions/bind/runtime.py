@@ -1,21 +1,21 @@
-"""What bind works with: settings, adapters and its service of each cluster."""
+"""The runtime of the bind function: settings, adapters and one service per cluster."""
 
 import functools
 
-from shared.messages.wake import Message
+from shared.messages.message import Message
 from shared.model.policy import BindingPolicy, LaunchPolicy
-from shared.node_lifecycle.binding import Binding
+from shared.node_lifecycle.node_binding import Binding
 from shared.runtime.system import environment
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import BindSettings
 
 
-class Runtime:
-    """What the bind function works with."""
+class BindRuntime:
+    """Settings and adapters of the bind function."""
 
     def __init__(self, settings: BindSettings) -> None:
-        self._wiring = Wiring(settings, Right.INSIDE)
-        self._policy = LaunchPolicy(binding=BindingPolicy(settings.binding_policy))
+        self._wiring = Wiring(settings, ActingRole.INSIDE)
+        self._policy = LaunchPolicy(binding_policy=BindingPolicy(settings.binding_policy))
 
     def admits(self, message: Message) -> bool:
         """Return whether to serve a message, see `Wiring.admits`."""
@@ -27,6 +27,6 @@ class Runtime:
 
 
 @functools.cache
-def load_runtime() -> Runtime:
-    """Return the runtime of this process, made when first asked for."""
-    return Runtime(BindSettings.from_environment(environment()))
+def load_runtime() -> BindRuntime:
+    """Return the runtime of this process, created on first use."""
+    return BindRuntime(BindSettings.from_environment(environment()))

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from functions.cli.asking import refuse
 from functions.cli.parser import unwritable
+from functions.cli.run_command import refuse
 
 if TYPE_CHECKING:
-    from shared.runtime.catalog import MadeCatalog
+    from functions.cli.catalog_runtime import MadeCatalog
 
 WRITTEN: Final = 0
 _TEXT: Final = """\
@@ -36,7 +36,7 @@ _BY_DEFAULT: Final = (
 )
 
 
-def mount(subparsers: Any, make: "Callable[[str], MadeCatalog] | None" = None) -> None:
+def mount_catalog(subparsers: Any, make: "Callable[[str], MadeCatalog] | None" = None) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
     parser = subparsers.add_parser(
         "catalog",
@@ -52,11 +52,11 @@ def mount(subparsers: Any, make: "Callable[[str], MadeCatalog] | None" = None) -
 
 def _run(arguments: argparse.Namespace, make: "Callable[[str], MadeCatalog] | None") -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
-    from functions.cli.inputs import InputError, write_bytes  # noqa: PLC0415
-    from shared.catalog.reading import load_catalog  # noqa: PLC0415
+    from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
+    from functions.cli.plan.inputs import InputError, write_bytes  # noqa: PLC0415
+    from shared.catalog.catalog import load_catalog  # noqa: PLC0415
     from shared.catalog.summary import summarize  # noqa: PLC0415
     from shared.model.errors import AutoscalerError  # noqa: PLC0415
-    from shared.runtime.catalog import make_catalog  # noqa: PLC0415
     from shared.settings import SettingsError  # noqa: PLC0415
 
     if why := unwritable("--output", arguments.output):
@@ -72,6 +72,6 @@ def _run(arguments: argparse.Namespace, make: "Callable[[str], MadeCatalog] | No
             write_bytes(arguments.output, made.text.encode())
         except InputError as error:
             return refuse("catalog", error)
-    told = _DEPLOYED if made.deployed else _BY_DEFAULT
-    sys.stderr.write(f"{summarize(load_catalog(made.text))}\n{told.format(region=made.region)}\n")
+    source = _DEPLOYED if made.deployed else _BY_DEFAULT
+    sys.stderr.write(f"{summarize(load_catalog(made.text))}\n{source.format(region=made.region)}\n")
     return WRITTEN

@@ -7,38 +7,38 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from functions.cli.attach import mount as mount_attach
-from functions.cli.catalog import mount as mount_catalog
-from functions.cli.doctor import mount as mount_doctor
-from functions.cli.migrate import mount as mount_migrate
-from functions.cli.offline.machine_settings import explained_machines, machine_setup
-from functions.cli.offline.packing_settings import (
+from functions.cli.attach.attach_command import mount_attach
+from functions.cli.catalog import mount_catalog
+from functions.cli.doctor.doctor_command import mount_doctor
+from functions.cli.doctor.why_command import mount_why
+from functions.cli.migrate.migrate_command import mount_migrate
+from functions.cli.parser import unwritable
+from functions.cli.plan.instance_settings import described_instance_settings, instance_setup
+from functions.cli.plan.packing_settings import (
     BOTH_K,
     InvalidSettingError,
-    changed_keys,
-    each_by_default,
-    explained,
-    not_heeded,
+    changed_settings,
+    described_settings,
+    overridden_policy_notes,
     with_settings,
-    without_room,
+    without_each_setting,
+    without_headroom,
 )
-from functions.cli.parser import unwritable
-from functions.cli.report import mount as mount_report
-from functions.cli.watch.commands import mount as mount_watch
-from functions.cli.what_if import mount as mount_what_if
-from functions.cli.why import mount as mount_why
+from functions.cli.plan.what_if_command import mount_what_if
+from functions.cli.report.report_command import mount_report
+from functions.cli.watch.watch_command import mount_watch_commands
 
 if TYPE_CHECKING:
-    from functions.cli.offline.snapshot import Offline
-    from functions.cli.planned import Planned
-    from shared.catalog.reading import Catalog
+    from functions.cli.plan.plan_run import PlanRun
+    from functions.cli.plan.reading.snapshot import OfflineSnapshot
+    from shared.catalog.catalog import Catalog
     from shared.model.kubernetes.pods import Pod
 
 PLACED: Final = 0
 UNPLACED: Final = 3
 BAD_INPUT: Final = 2
 DIFFERENT: Final = 1
-INTERRUPTED: Final = 130  # as shells say it: 128 and the number of SIGINT
+INTERRUPTED: Final = 130  # as in shells: 128 plus the number of SIGINT
 _PLAN_TEXT: Final = """\
 Prints the nodes Dovetail would buy for the pods that wait, with a proven lower bound.
 Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, Provisioners,
@@ -71,7 +71,7 @@ _REPLAY_CODES: Final = """exit codes:
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
 
 
-def mount(subparsers: Subparsers) -> None:
+def mount_commands(subparsers: Subparsers) -> None:
     """Add the commands; each parsed namespace has a `run` that returns the exit code."""
     plan = subparsers.add_parser(
         "plan",
@@ -116,7 +116,7 @@ def mount(subparsers: Subparsers) -> None:
         "--thorough", action="store_true", help="the same as --set thorough=true: slower, cheaper"
     )
     _set_option(plan)
-    plan.set_defaults(run=_guarded("plan", _plan))
+    plan.set_defaults(run=_with_input_errors("plan", _plan))
     replay = subparsers.add_parser(
         "replay",
         help="decide a recorded decision again",
@@ -126,7 +126,7 @@ def mount(subparsers: Subparsers) -> None:
     )
     replay.add_argument("decision", metavar="DECISION", help="a file of plan --save or from S3")
     _set_option(replay)
-    replay.set_defaults(run=_guarded("replay", _replay))
+    replay.set_defaults(run=_with_input_errors("replay", _replay))
     mount_catalog(subparsers)
     mount_what_if(subparsers)
     mount_report(subparsers)
@@ -134,7 +134,7 @@ def mount(subparsers: Subparsers) -> None:
     mount_doctor(subparsers)
     mount_migrate(subparsers)
     mount_why(subparsers)
-    mount_watch(subparsers)
+    mount_watch_commands(subparsers)
 
 
 def _set_option(parser: argparse.ArgumentParser) -> None:
@@ -149,41 +149,47 @@ def _set_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _machines_help() -> str:
-    lines = ["settings of machines, as the control plane has them:", *_told(explained_machines())]
+    lines = [
+        "settings of machines, as the control plane has them:",
+        *_setting_lines(described_instance_settings()),
+    ]
     return "\n".join(lines) + "\n\n"
 
 
-def _told(settings: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+def _setting_lines(settings: Iterable[tuple[str, str, str]]) -> Iterator[str]:
     import textwrap  # noqa: PLC0415 -- argparse has it loaded; kept by its only use
 
-    for key, default, told in settings:
+    for key, default, meaning in settings:
         yield f"  {key}={default}"
-        yield from textwrap.wrap(told, 88, initial_indent="      ", subsequent_indent="      ")
+        yield from textwrap.wrap(meaning, 88, initial_indent="      ", subsequent_indent="      ")
 
 
 def _settings_help() -> str:
-    lines = ["settings (--set key=value) and their defaults:", *_told(explained())]
+    lines = [
+        "settings (--set key=value) and their defaults:",
+        *_setting_lines(described_settings()),
+    ]
     lines.append(f"  {BOTH_K}=N")
     lines.append("      Sets both diversification settings at once.")
     return "\n".join(lines) + "\n\n"
 
 
-def _guarded(
+def _with_input_errors(
     name: str, command: Callable[[argparse.Namespace], int]
 ) -> Callable[[argparse.Namespace], int]:
-    """Return the command with bad input told in one line."""
+    """Return the command so that bad input prints one line and returns exit code 2."""
 
     def run(arguments: argparse.Namespace) -> int:
-        from functions.cli.inputs import InputError  # noqa: PLC0415 -- as below
+        from functions.cli.plan.inputs import InputError  # noqa: PLC0415 -- as below
         from shared.model.errors import InvalidManifestError  # noqa: PLC0415
 
         try:
             return command(arguments)
         except (InputError, InvalidManifestError, InvalidSettingError) as error:
-            from functions.cli.printing import as_text  # noqa: PLC0415
+            from functions.cli.plan.plan_text import printable_text  # noqa: PLC0415
 
-            told = " ".join(str(error).split())
-            sys.stderr.write(as_text([f"dovetail {name}: {told}"]))
+            text = " ".join(str(error).split())
+            sys.stderr.write(printable_text([f"dovetail {name}: {text}"]))
             return BAD_INPUT
         except KeyboardInterrupt:
             sys.stderr.write(f"dovetail {name}: stopped\n")
@@ -196,61 +202,66 @@ def _guarded(
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from functions.cli import printing  # noqa: PLC0415
-    from functions.cli.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
-    from functions.cli.offline.snapshot import read_snapshot  # noqa: PLC0415
+    from functions.cli.plan import plan_text  # noqa: PLC0415
+    from functions.cli.plan.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.explanation import explanation  # noqa: PLC0415
-    from shared.planning.initial_state import asking  # noqa: PLC0415
+    from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
     for option, name in (("--svg", arguments.svg), ("--save", arguments.save)):
         if why := unwritable(option, name):
             raise InputError(why)
-    setup, others = machine_setup(arguments.settings)
+    setup, others = instance_setup(arguments.settings)
     given = [*(["thorough=true"] if arguments.thorough else []), *others]
     settings = with_settings(PackingSettings(), given)
     notes: list[str] = []
     documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog, setup)
     offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
-    notes += not_heeded(settings, PackingSettings(), offline.snapshot.provisioners)
+    notes += overridden_policy_notes(settings, PackingSettings(), offline.snapshot.provisioners)
     pod = _named(arguments.explain, offline) if arguments.explain is not None else None
     began = time.perf_counter()
     plan = decide(offline.snapshot, settings)
     elapsed_ms = (time.perf_counter() - began) * 1000
     plan = with_bound(offline.snapshot, plan)
-    from functions.cli.planned import Planned  # noqa: PLC0415
+    from functions.cli.plan.plan_run import PlanRun  # noqa: PLC0415
 
     without = tuple(
-        (named, decide(offline.snapshot, others)) for named, others in each_by_default(settings)
+        (named, decide(offline.snapshot, others))
+        for named, others in without_each_setting(settings)
     )
-    bare = without_room(settings, len(asking(offline.snapshot))) if plan.nodes else None
-    planned = Planned(
+    without_headroom_settings = (
+        without_headroom(settings, len(pods_to_place(offline.snapshot))) if plan.nodes else None
+    )
+    plan_run = PlanRun(
         snapshot=offline.snapshot,
         catalog=catalog,
         settings=settings,
         plan=plan,
         elapsed_ms=elapsed_ms,
-        without=without,
+        without_each_setting=without,
         by_default=decide(offline.snapshot) if len(without) > 1 else None,
-        tight=None if bare is None else decide(offline.snapshot, bare),
+        without_headroom=None
+        if without_headroom_settings is None
+        else decide(offline.snapshot, without_headroom_settings),
     )
-    told = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
-    sys.stdout.write(printing.plan_text(planned, arguments.output, told))
+    explanation_lines = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
+    sys.stdout.write(plan_text.plan_text(plan_run, arguments.output, explanation_lines))
     sys.stdout.flush()
-    _write_files(arguments, planned)
-    found = _remarks(planned)
-    aside = [f"note: {note}" for note in (*notes, *offline.notes, *found)]
+    _write_files(arguments, plan_run)
+    found = _remarks(plan_run)
+    stderr_lines = [f"note: {note}" for note in (*notes, *offline.notes, *found)]
     if arguments.output != "table":
-        aside += [*told, *printing.settings_lines(planned)]
-    sys.stderr.write(printing.as_text(aside))
+        stderr_lines += [*explanation_lines, *plan_text.settings_lines(plan_run)]
+    sys.stderr.write(plan_text.printable_text(stderr_lines))
     return UNPLACED if plan.unschedulable else PLACED
 
 
-def _named(key: str, offline: "Offline") -> "Pod":
-    from functions.cli.inputs import InputError  # noqa: PLC0415
+def _named(key: str, offline: "OfflineSnapshot") -> "Pod":
+    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
     from shared.planning.explanation import find_pod, keys_near  # noqa: PLC0415
 
     pod = find_pod(offline.snapshot, key)
@@ -260,27 +271,27 @@ def _named(key: str, offline: "Offline") -> "Pod":
     return pod
 
 
-def _remarks(planned: "Planned") -> Iterator[str]:
-    """Yield what pods name that nothing has, and which Provisioners are dearer than others."""
+def _remarks(plan_run: "PlanRun") -> Iterator[str]:
+    """Yield remarks on topology keys that no node has, and on Provisioners dearer than others."""
     from shared.planning.cheaper_provisioners import cheaper_provisioners  # noqa: PLC0415
     from shared.planning.offerings.unknown_names import unknown_topology_keys  # noqa: PLC0415
 
-    plan, least = planned.plan, planned.plan.cost_micros_per_hour
-    yield from unknown_topology_keys(planned.snapshot)
-    for dear in cheaper_provisioners(planned.snapshot, plan, planned.settings):
-        yield f"Provisioner {dear.used}: {dear.text}"
-        saved = dear.used_micros_per_hour - dear.cheaper_micros_per_hour
+    plan, least = plan_run.plan, plan_run.plan.cost_micros_per_hour
+    yield from unknown_topology_keys(plan_run.snapshot)
+    for finding in cheaper_provisioners(plan_run.snapshot, plan, plan_run.settings):
+        yield f"Provisioner {finding.used}: {finding.text}"
+        saved = finding.used_micros_per_hour - finding.cheaper_micros_per_hour
         least = min(least, plan.cost_micros_per_hour - saved)
     if least < plan.lower_bound_micros_per_hour:
         yield "the lower bound and the gap are those of plans with these weights"
 
 
 def _in_zones(
-    offline: "Offline", arguments: argparse.Namespace, catalog: "Catalog", notes: list[str]
-) -> "Offline":
-    """Return what was read with its nodes where `--zones` or `--subnets` says, or a note of it."""
-    from functions.cli.inputs import read_bytes  # noqa: PLC0415
-    from functions.cli.offline import subnets  # noqa: PLC0415
+    offline: "OfflineSnapshot", arguments: argparse.Namespace, catalog: "Catalog", notes: list[str]
+) -> "OfflineSnapshot":
+    """Return the snapshot limited to `--zones` or `--subnets`; add a note if neither is given."""
+    from functions.cli.plan.inputs import read_bytes  # noqa: PLC0415
+    from functions.cli.plan.reading import subnets  # noqa: PLC0415
 
     snapshot = offline.snapshot
     if arguments.zones is not None:
@@ -289,48 +300,50 @@ def _in_zones(
         content = read_bytes(arguments.subnets)
         given = subnets.read_subnets(arguments.subnets, content, catalog)
         snapshot = subnets.within_subnets(snapshot, given, catalog)
-    elif note := subnets.on_zones(snapshot.provisioners, catalog):
+    elif note := subnets.unknown_zones_note(snapshot.provisioners, catalog):
         notes.append(note)
     return dataclasses.replace(offline, snapshot=snapshot)
 
 
-def _write_files(arguments: argparse.Namespace, planned: "Planned") -> None:
-    from functions.cli.inputs import write_bytes  # noqa: PLC0415
+def _write_files(arguments: argparse.Namespace, plan_run: "PlanRun") -> None:
+    from functions.cli.plan.inputs import write_bytes  # noqa: PLC0415
 
     if arguments.svg is not None:
-        from functions.cli.render.svg_plan import draw  # noqa: PLC0415
+        from functions.cli.plan.svg_plan import draw_plan  # noqa: PLC0415
         from shared.catalog.summary import summarize  # noqa: PLC0415
 
-        summary = summarize(planned.catalog)
+        summary = summarize(plan_run.catalog)
         caption = f"Prices: {summary.region}, {summary.date}."
-        write_bytes(arguments.svg, draw(planned.snapshot, planned.plan, caption).encode())
+        write_bytes(arguments.svg, draw_plan(plan_run.snapshot, plan_run.plan, caption).encode())
     if arguments.save is not None:
         from shared.decisions.record import compressed, decision_document  # noqa: PLC0415
 
-        document = decision_document("", planned.snapshot, planned.plan, planned.settings)
+        document = decision_document("", plan_run.snapshot, plan_run.plan, plan_run.settings)
         write_bytes(arguments.save, compressed(document))
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from functions.cli import printing  # noqa: PLC0415
-    from functions.cli.decisions import recorded_decision  # noqa: PLC0415
-    from functions.cli.inputs import InputError  # noqa: PLC0415
+    from functions.cli.plan import plan_text  # noqa: PLC0415
+    from functions.cli.plan.decisions import recorded_decision  # noqa: PLC0415
+    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
     from shared.model.errors import InvalidManifestError  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
     try:
         decision = recorded_decision(arguments.decision)
     except InvalidManifestError as error:
-        told = f"{error.field}: {error.remedy}"
-        raise InputError(f"{arguments.decision}: document 1: {told}") from error
+        problem = f"{error.field}: {error.remedy}"
+        raise InputError(f"{arguments.decision}: document 1: {problem}") from error
     settings = with_settings(decision.settings, arguments.settings)
-    for note in not_heeded(settings, decision.settings, decision.snapshot.provisioners):
-        sys.stderr.write(printing.as_text([f"note: {note}"]))
-    plan = with_bound(decision.snapshot, decision.again(settings))
+    for note in overridden_policy_notes(
+        settings, decision.settings, decision.snapshot.provisioners
+    ):
+        sys.stderr.write(plan_text.printable_text([f"note: {note}"]))
+    plan = with_bound(decision.snapshot, decision.replay(settings))
     if settings != decision.settings:
-        changed = changed_keys(settings, decision.settings)
-        sys.stdout.write(printing.difference_text(decision.plan, plan, changed))
+        changed = changed_settings(settings, decision.settings)
+        sys.stdout.write(plan_text.difference_text(decision.plan, plan, changed))
         return PLACED
     identical = decision.is_identical(plan)
-    sys.stdout.write(printing.replay_text(decision.plan, plan, identical=identical))
+    sys.stdout.write(plan_text.replay_text(decision.plan, plan, identical=identical))
     return PLACED if identical else DIFFERENT

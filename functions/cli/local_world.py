@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from functions.cli.parser import BAD_INPUT
 
-# Found by its name: code that users install without it, or that is deployed, imports none of it.
+# Looked up by name: installed or deployed code has no such package and imports none of it.
 _PACKAGE: Final = "infra.local"
 HELP: Final = {
     "demo": "run a scenario on this machine and show what happened",
@@ -19,14 +19,14 @@ HELP: Final = {
 }
 
 
-def mount(subparsers: Any) -> None:
+def mount_local_world(subparsers: Any) -> None:
     """Add the commands; without the local world, each says in one line what it needs."""
     if find_spec(_PACKAGE) is not None:
         import_module(f"{_PACKAGE}.commands").mount(subparsers)
         return
-    for name, told in HELP.items():
-        # Whatever its arguments are, the answer is the same: none of them begins with NUL.
-        command = subparsers.add_parser(name, help=told, add_help=False, prefix_chars="\0")
+    for name, summary in HELP.items():
+        # The answer is the same for all arguments: none of them begins with NUL.
+        command = subparsers.add_parser(name, help=summary, add_help=False, prefix_chars="\0")
         command.add_argument("arguments", nargs="*")
         command.set_defaults(run=partial(_refuse, name))
 

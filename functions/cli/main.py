@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from functions.cli import local_world
-from functions.cli.commands import mount
+from functions.cli.commands import mount_commands
 from functions.cli.parser import Parser
 
 _EXIT_CODES: Final = """exit codes:
@@ -26,16 +26,16 @@ def main(argv: list[str] | None = None) -> int:
         try:
             return _run(argv)
         finally:
-            # What does not reach a file or pipe by now is told here, and not at exit.
+            # An error in writing to a file or pipe is reported here, and not at exit.
             sys.stdout.flush()
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does.
-        _let_output_go()
+        _discard_output()
         return 0
     except OSError as error:
-        if _takes_output():
+        if _output_works():
             raise
-        _let_output_go()
+        _discard_output()
         sys.stderr.write(
             f"dovetail: standard output: {error.strerror}: name another file or make room\n"
         )
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(argv: list[str] | None) -> int:
     arguments = make_parser().parse_args(argv)
-    # On each signal that asks to exit, stop what was started first.
+    # On each signal that asks to exit, first stop what was started.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -62,13 +62,16 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    mount(commands)
-    local_world.mount(commands)
+    mount_commands(commands)
+    local_world.mount_local_world(commands)
     return parser
 
 
 def _open_outputs() -> None:
-    """Let everything be printed: a closed output takes it all, a letter it lacks is a `?`."""
+    """Make printing safe.
+
+    A closed stream goes to /dev/null, and characters that the encoding lacks become `?`.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 -- as long as the process
@@ -76,8 +79,11 @@ def _open_outputs() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-def _takes_output() -> bool:
-    """Say whether an error is another file's. What failed may be forgotten: a byte is tried."""
+def _output_works() -> bool:
+    """Return whether standard output still works, by writing one newline.
+
+    If it does, the error came from another file.
+    """
     try:
         sys.stdout.write("\n")
         sys.stdout.flush()
@@ -86,8 +92,8 @@ def _takes_output() -> bool:
     return True
 
 
-def _let_output_go() -> None:
-    """Let the standard output lead nowhere: flushing it at exit must not fail either."""
+def _discard_output() -> None:
+    """Redirect standard output to /dev/null: flushing it at exit must not fail either."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""A command line whose mistakes are told in one line, like any other bad input."""
+"""A command-line parser that reports mistakes in one line, like any other bad input."""
 
 import argparse
 import os
@@ -10,23 +10,22 @@ BAD_INPUT = 2
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser, also of the commands added to it, without a page of usage on mistakes."""
+    """An argument parser, also for commands added to it, that prints no usage on mistakes."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and where help is, in one line; exits with 2."""
-        told = " ".join(message.split())
-        sys.stderr.write(f"{self.prog}: {told}; {self.prog} --help lists what there is\n")
+        """Print what is wrong and where help is, in one line; exit with 2."""
+        text = " ".join(message.split())
+        sys.stderr.write(f"{self.prog}: {text}; {self.prog} --help lists what there is\n")
         sys.exit(BAD_INPUT)
 
 
 def unwritable(option: str, name: str | None) -> str:
-    """Return in one line why a file that is to be written cannot be; empty where it can.
+    """Return in one line why a file cannot be written, empty if it can.
 
-    For use before the work whose answer goes there; what becomes of the disk meanwhile is not
-    known.
+    For use before the work whose result goes there; the disk may still change meanwhile.
 
     Args:
-        name: Of the file; None where none is asked for.
+        name: Name of the file; None if no file is requested.
     """
     if name is None:
         return ""

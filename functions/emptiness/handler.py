@@ -5,14 +5,14 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.emptiness.runtime import load_runtime
-from shared.messages.wake import decode
+from shared.messages.message import decode
 from shared.model.timer_state import text_of
-from shared.runtime.observability import logger, metrics, serve_each, sets_invalid_events_aside
+from shared.runtime.logs_and_metrics import dead_letters_invalid_events, logger, metrics, serve_each
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
-@sets_invalid_events_aside
+@dead_letters_invalid_events
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Serve one `node-empty` event, or one step of an EmptinessTimer (its state in and out)."""
     if "detail" not in event:
@@ -25,15 +25,15 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return {}
     service = runtime.service(message.cluster)
 
-    def serve(node: str) -> None:
-        outcome = service.begin(node)
+    def serve(node_name: str) -> None:
+        outcome = service.begin(node_name)
         logger.info(
             "emptiness reported",
             cluster=message.cluster,
-            node=node,
+            node=node_name,
             outcome=outcome,
             request=context.aws_request_id,
         )
 
-    serve_each(event, (node.name for node in message.wake.objects), serve)
+    serve_each(event, (node.name for node in message.detail.objects), serve)
     return {}

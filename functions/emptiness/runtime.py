@@ -1,19 +1,19 @@
-"""What emptiness works with: settings, adapters and its service of each cluster."""
+"""The runtime of the emptiness function: settings, adapters and one service per cluster."""
 
 import functools
 
-from shared.messages.wake import Message
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.messages.message import Message
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.runtime.system import environment
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TimerSettings
 
 
-class Runtime:
-    """What the emptiness function works with."""
+class EmptinessRuntime:
+    """Settings and adapters of the emptiness function."""
 
     def __init__(self, settings: TimerSettings) -> None:
-        self._wiring = Wiring(settings, Right.INSIDE)
+        self._wiring = Wiring(settings, ActingRole.INSIDE)
 
     def admits(self, message: Message) -> bool:
         """Return whether to serve a message, see `Wiring.admits`."""
@@ -25,6 +25,6 @@ class Runtime:
 
 
 @functools.cache
-def load_runtime() -> Runtime:
-    """Return the runtime of this process, made when first asked for."""
-    return Runtime(TimerSettings.from_environment(environment()))
+def load_runtime() -> EmptinessRuntime:
+    """Return the runtime of this process, created on first use."""
+    return EmptinessRuntime(TimerSettings.from_environment(environment()))

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.expiration.runtime import load_runtime
 from shared.model.timer_state import text_of
-from shared.runtime.observability import logger, metrics
+from shared.runtime.logs_and_metrics import logger, metrics
 
 
 @logger.inject_lambda_context

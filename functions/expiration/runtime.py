@@ -1,18 +1,18 @@
-"""What expiration works with: settings, adapters and its service of each cluster."""
+"""The runtime of the expiration function: settings, adapters and one service per cluster."""
 
 import functools
 
-from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.expiration_timer import Expiration
 from shared.runtime.system import environment
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TimerSettings
 
 
-class Runtime:
-    """What the expiration function works with."""
+class ExpirationRuntime:
+    """Settings and adapters of the expiration function."""
 
     def __init__(self, settings: TimerSettings) -> None:
-        self._wiring = Wiring(settings, Right.INSIDE)
+        self._wiring = Wiring(settings, ActingRole.INSIDE)
 
     def service(self, cluster: str) -> Expiration:
         """Return the service of one cluster."""
@@ -20,6 +20,6 @@ class Runtime:
 
 
 @functools.cache
-def load_runtime() -> Runtime:
-    """Return the runtime of this process, made when first asked for."""
-    return Runtime(TimerSettings.from_environment(environment()))
+def load_runtime() -> ExpirationRuntime:
+    """Return the runtime of this process, created on first use."""
+    return ExpirationRuntime(TimerSettings.from_environment(environment()))

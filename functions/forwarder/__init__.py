@@ -1,1 +1,1 @@
-"""The one part inside the cluster: watches, and says on the event bus what happened."""
+"""The only part that runs in the cluster: watches objects and publishes messages on the bus."""

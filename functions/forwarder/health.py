@@ -1,4 +1,4 @@
-"""Serves the answers of probes, and texts such as metrics; `main` decides what they are."""
+"""An HTTP server for probes and for texts such as metrics; `main` decides what it answers."""
 
 import contextlib
 import socket
@@ -14,7 +14,7 @@ SECONDS: Final = 5.0
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves so many connections at once at most; further ones are closed."""
+    """Serves at most `_MOST_CONNECTIONS` at once; further ones are closed."""
 
     daemon_threads = True
 
@@ -43,9 +43,9 @@ def serve_health(
     """Answer each path of `checks` with 200 or 503, from a thread of its own.
 
     Args:
-        port: On all addresses: the kubelet asks the pod's own.
-        checks: Path to the question whether all is well.
-        texts: Path to a content type and what returns the text.
+        port: Listens on all addresses: the kubelet probes the pod's own.
+        checks: Path to a function that returns whether all is well.
+        texts: Path to a content type and a function that returns the text.
 
     Raises:
         OSError: If the port is taken.
@@ -53,13 +53,13 @@ def serve_health(
 
     class Handler(BaseHTTPRequestHandler):
         def handle(self) -> None:
-            timer = threading.Timer(SECONDS, self._end)
-            timer.daemon = True
-            timer.start()
+            cutoff = threading.Timer(SECONDS, self._end)
+            cutoff.daemon = True
+            cutoff.start()
             try:
                 super().handle()
             finally:
-                timer.cancel()
+                cutoff.cancel()
 
         def _end(self) -> None:
             with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ def serve_health(
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing: probes come every few seconds."""
+            """Log nothing: probes come every few seconds."""
 
     server = _Server(("", port), Handler)
     threading.Thread(target=server.serve_forever, name="health", daemon=True).start()

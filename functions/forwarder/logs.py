@@ -27,7 +27,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line)
 
 
-def configure(cluster: str) -> None:
+def configure_logs(cluster: str) -> None:
     """Send all log lines to standard output."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonFormatter(cluster))

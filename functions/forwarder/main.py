@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
 from functions.forwarder.health import serve_health
-from functions.forwarder.logs import configure
-from functions.forwarder.metrics import CONTENT_TYPE, exposition
-from functions.forwarder.publish import Bus, Outgoing
+from functions.forwarder.logs import configure_logs
+from functions.forwarder.metrics import CONTENT_TYPE, metrics_text
+from functions.forwarder.observer import Announcement, Collection, Observer
+from functions.forwarder.outgoing_messages import EventBus, OutgoingMessages
 from functions.forwarder.views import (
     View,
     view_node,
@@ -20,7 +21,6 @@ from functions.forwarder.views import (
     view_pod,
     view_provisioner,
 )
-from functions.forwarder.watch import Announcement, Collection, Observer
 from shared.model.errors import AutoscalerError
 from shared.runtime.forwarder import ForwarderParts, Watch, forwarder_parts
 from shared.settings import SettingsError
@@ -30,8 +30,8 @@ SILENT_FOR: Final = timedelta(seconds=60)
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Parts(Protocol):
-    """Where watches come from."""
+class WatchFactory(Protocol):
+    """Makes watches."""
 
     def watch(
         self,
@@ -54,23 +54,27 @@ class Forwarder:
     """Runs until `stop`: watches report into the observer, one thread publishes.
 
     Args:
-        cluster: Its name.
-        bus: Where messages go.
-        parts: Where watches come from.
+        cluster: Name of the cluster.
+        bus: The bus that messages are published on.
+        parts: Makes the watches.
         now: The current time, UTC.
     """
 
     def __init__(
-        self, cluster: str, bus: Bus, parts: Parts, now: Callable[[], datetime] = utc_now
+        self,
+        cluster: str,
+        bus: EventBus,
+        parts: WatchFactory,
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._bus = bus
         self._now = now
         self._observer = Observer()
-        self._outgoing = Outgoing(cluster, random.random)
+        self._outgoing = OutgoingMessages(cluster, random.random)
         self._lock = threading.Lock()
-        self._news = threading.Event()
+        self._wake_publisher = threading.Event()
         self._stopped = threading.Event()
-        self._last_turn = now()
+        self._last_published_at = now()
         self._began = now()
         self._watches = [
             parts.watch(
@@ -90,11 +94,11 @@ class Forwarder:
         self._publisher = threading.Thread(target=self._publish, name="publisher", daemon=True)
 
     def is_alive(self) -> bool:
-        """Return whether every thread runs and the publisher has had a turn lately."""
+        """Return whether all threads run and the publisher has looped in the last minute."""
         return (
             self._publisher.is_alive()
             and all(watch.is_alive for watch in self._watches)
-            and self._now() - self._last_turn < SILENT_FOR
+            and self._now() - self._last_published_at < SILENT_FOR
         )
 
     def is_ready(self) -> bool:
@@ -103,12 +107,12 @@ class Forwarder:
             return self._observer.is_current(self._now())
 
     def metrics(self) -> str:
-        """Return what Prometheus reads."""
+        """Return the metrics in the text format of Prometheus."""
         with self._lock:
-            return exposition(self._observer, self._outgoing, self._now())
+            return metrics_text(self._observer, self._outgoing, self._now())
 
     def run(self) -> bool:
-        """Work until `stop`; return whether it ended because of `stop` alone."""
+        """Run until `stop`; return whether nothing but `stop` ended it."""
         for watch in self._watches:
             watch.start()
         self._publisher.start()
@@ -121,26 +125,26 @@ class Forwarder:
         return clean
 
     def stop(self) -> None:
-        """Begin the end; `run` returns within two seconds."""
+        """Stop; `run` returns within two seconds."""
         self._stopped.set()
-        self._news.set()
+        self._wake_publisher.set()
 
     def _end(self) -> None:
         self._stopped.set()
-        self._news.set()
+        self._wake_publisher.set()
         for watch in self._watches:
             watch.stop(timedelta())
         for watch in self._watches:
             watch.stop(timedelta(seconds=0.1))
         self._publisher.join(1.2)
         with self._lock:
-            left, counts = len(self._outgoing), self._outgoing
+            unsent, counts = len(self._outgoing), self._outgoing
         _LOG.info(
             "stopped: %d messages sent, %d sent again, %d objects dropped, %d unsent",
             counts.sent,
             counts.failures,
-            counts.lost,
-            left,
+            counts.dropped,
+            unsent,
         )
 
     # --- called by the watches' threads
@@ -148,13 +152,13 @@ class Forwarder:
     def _changed(self, old: View | None, new: View | None) -> None:
         with self._lock:
             now = self._now()
-            self._say(self._observer.observe(old, new, now), now)
+            self._add_announcements(self._observer.observe(old, new, now), now)
 
     def _synced_of(self, collection: Collection) -> Callable[[], None]:
         def synced() -> None:
             with self._lock:
                 now = self._now()
-                self._say(self._observer.synced(collection, now), now)
+                self._add_announcements(self._observer.collection_synced(collection, now), now)
                 complete = self._observer.is_synced
             if complete:
                 _LOG.info(
@@ -168,55 +172,55 @@ class Forwarder:
     def _served_of(self, collection: Collection) -> Callable[[], None]:
         def served() -> None:
             with self._lock:
-                self._observer.served(collection, self._now())
+                self._observer.collection_served(collection, self._now())
 
         return served
 
-    def _say(self, announcements: list[Announcement], now: datetime) -> None:
+    def _add_announcements(self, announcements: list[Announcement], now: datetime) -> None:
         if announcements:
             self._outgoing.add(announcements, now)
-            self._news.set()
+            self._wake_publisher.set()
 
     # --- the publisher's thread
 
     def _publish(self) -> None:
         while not self._stopped.is_set():
-            self._turn(at_once=False)
-            self._news.wait(self._idle_seconds())
-            self._news.clear()
-        self._turn(at_once=True)
+            self._publish_due(at_once=False)
+            self._wake_publisher.wait(self._idle_seconds())
+            self._wake_publisher.clear()
+        self._publish_due(at_once=True)
 
     def _idle_seconds(self) -> float:
-        """Return how long there is nothing to do, at most a tick."""
+        """Return how many seconds there is nothing to do, at most a tick."""
         with self._lock:
-            due = self._outgoing.next_at()
+            due = self._outgoing.due_at()
         if due is None:
             return TICK.total_seconds()
         left = (due - self._now()).total_seconds()
         if left > 0 and not self._stopped.is_set():
-            # News cannot make what is waiting due any sooner: sleep through them.
+            # New announcements cannot make the queued ones due any sooner: sleep through them.
             self._stopped.wait(min(left, TICK.total_seconds()))
         return 0.0
 
-    def _turn(self, *, at_once: bool) -> None:
-        """Say what is due, call after call, until nothing is."""
+    def _publish_due(self, *, at_once: bool) -> None:
+        """Publish the announcements that are due until none is left."""
         while True:
             with self._lock:
-                now = self._last_turn = self._now()
-                self._outgoing.add(self._observer.tick(now), now)
-                messages = self._outgoing.take(now, at_once=at_once)
+                now = self._last_published_at = self._now()
+                self._outgoing.add(self._observer.announcements_due(now), now)
+                messages = self._outgoing.next_messages(now, at_once=at_once)
             if not messages:
                 return
             try:
                 refused = self._bus.publish(messages)
             except AutoscalerError as error:
                 with self._lock:
-                    self._outgoing.fail(messages, error, self._now())
+                    self._outgoing.record_failure(messages, error, self._now())
                 if at_once:
                     return
                 continue
             with self._lock:
-                self._outgoing.settle(messages, refused, self._now())
+                self._outgoing.record_response(messages, refused, self._now())
             if at_once and refused:
                 return
 
@@ -229,7 +233,7 @@ def main() -> int:
         sys.stderr.write(f"forwarder: {error}\n")
         return 2
     settings = parts.settings
-    configure(settings.cluster)
+    configure_logs(settings.cluster)
     forwarder = Forwarder(settings.cluster, parts.bus, parts)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: forwarder.stop())

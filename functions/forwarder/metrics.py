@@ -1,6 +1,6 @@
-"""What the forwarder knows, as Prometheus reads it.
+"""The forwarder's metrics in the text format of Prometheus.
 
-Prices are on the nodes: what is launched has its price from the decision.
+The price of a node comes from its annotation: the price in the decision that launched it.
 
 Source: https://prometheus.io/docs/instrumenting/exposition_formats/ (2026-11), text format
 0.0.4.
@@ -12,9 +12,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from functions.forwarder.publish import Outgoing
+from functions.forwarder.observer import Observer
+from functions.forwarder.outgoing_messages import OutgoingMessages
 from functions.forwarder.views import NodeView
-from functions.forwarder.watch import Observer
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _MICROS: Final = 1_000_000
@@ -38,12 +38,12 @@ class _State(StrEnum):
     TERMINATING = "terminating"
 
 
-def exposition(observer: Observer, outgoing: Outgoing, now: datetime) -> str:
-    """Return all metrics as text. Nodes are Dovetail's, by the Provisioner or NodePool they are of.
+def metrics_text(observer: Observer, outgoing: OutgoingMessages, now: datetime) -> str:
+    """Return all metrics as text; nodes are Dovetail's, by their Provisioner or NodePool.
 
     Args:
         observer: What was seen in the cluster.
-        outgoing: What was sent.
+        outgoing: The message queue with its counters.
         now: The current time.
     """
     nodes = observer.nodes
@@ -97,7 +97,7 @@ def exposition(observer: Observer, outgoing: Outgoing, now: datetime) -> str:
                 "dovetail_forwarder_objects_dropped_total",
                 _Kind.COUNTER,
                 "Objects dropped because too many were unsent; sweep finds them.",
-                _single(outgoing.lost),
+                _single(outgoing.dropped),
             ),
         )
         for line in _lines(name, kind, about, samples)
@@ -133,8 +133,8 @@ def _single(value: float) -> list[_Sample]:
     return [({}, float(value))]
 
 
-def _lines(name: str, kind: _Kind, about: str, samples: Sequence[_Sample]) -> Iterator[str]:
-    yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
+def _lines(name: str, kind: _Kind, help_text: str, samples: Sequence[_Sample]) -> Iterator[str]:
+    yield f"# HELP {name} {help_text}\n# TYPE {name} {kind}\n"
     for labels, value in samples:
-        said = ",".join(f'{key}="{text.translate(_ESCAPED)}"' for key, text in labels.items())
-        yield f"{name}{{{said}}} {value:.10g}\n" if said else f"{name} {value:.10g}\n"
+        shown = ",".join(f'{key}="{text.translate(_ESCAPED)}"' for key, text in labels.items())
+        yield f"{name}{{{shown}}} {value:.10g}\n" if shown else f"{name} {value:.10g}\n"

@@ -1,4 +1,4 @@
-"""The little that is kept of each object: 10,000 pods must fit into a few megabytes."""
+"""The fields of each object that are kept: 10,000 pods must fit into a few megabytes."""
 
 import sys
 from collections.abc import Mapping
@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 
 from shared.manifests.custom_resources.brakes import is_paused, is_shadow
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign, read_lifetime
-from shared.manifests.fields import (
+from shared.manifests.raw_json import (
     condition,
-    controller,
+    controller_ref,
     integer,
     mapping,
     mappings,
-    moment,
     text,
+    timestamp,
 )
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.pods import FARGATE_SCHEDULER
 
-# More than any machine costs: users can write the annotation.
+# The price of no instance has more digits: users can write the annotation.
 _PRICE_DIGITS = 12
 
 
@@ -28,9 +28,10 @@ class PodView(NamedTuple):
     """A pod.
 
     Attributes:
-        node: Where it is bound, empty when pending.
-        waits: Whether it is marked unschedulable and waits for capacity that we should buy.
-        counts: Whether its presence keeps its node from being empty.
+        node: Name of the node it is bound to, empty when pending.
+        waits_for_capacity: Whether it is marked unschedulable and waits for capacity that Dovetail
+            should launch.
+        occupies_node: Whether its presence keeps its node from being empty.
     """
 
     namespace: str
@@ -38,8 +39,8 @@ class PodView(NamedTuple):
     uid: str
     version: str
     node: str
-    waits: bool
-    counts: bool
+    waits_for_capacity: bool
+    occupies_node: bool
 
 
 class NodeView(NamedTuple):
@@ -47,12 +48,13 @@ class NodeView(NamedTuple):
 
     Attributes:
         provisioner: The key of the Provisioner or NodePool that it was launched for; empty when
-            it is not ours.
-        held: Whether our not-ready taint still keeps kube-scheduler away.
-        shown: What it shows as allocatable and its taint keys, as one text; empty if not ours.
-        emptied: The time written on it from which it has been empty; None for none.
-        joined: Whether it is labelled as initialized: its devices were shown.
-        price_micros: What it costs an hour, in micro-dollars; 0 when nothing on it says it.
+            Dovetail did not launch it.
+        has_closing_taint: Whether a taint of Dovetail still keeps kube-scheduler away.
+        shown_resources: Its allocatable resources and its taint keys, as one text; empty if
+            Dovetail did not launch it.
+        empty_since: Since when it is empty, as its annotation says; None without one.
+        joined: Whether it is labelled as initialized: its devices are registered.
+        price_micros: Its price in micro-dollars per hour; 0 when no annotation gives it.
     """
 
     name: str
@@ -61,9 +63,9 @@ class NodeView(NamedTuple):
     provisioner: str
     deleting: bool
     ready: bool
-    held: bool
-    shown: str
-    emptied: datetime | None = None
+    has_closing_taint: bool
+    shown_resources: str
+    empty_since: datetime | None = None
     joined: bool = False
     price_micros: int = 0
 
@@ -75,16 +77,16 @@ class NodeView(NamedTuple):
     @property
     def open(self) -> bool:
         """Whether kube-scheduler may use it."""
-        return self.ready and not self.held
+        return self.ready and not self.has_closing_taint
 
     @property
     def started(self) -> bool:
         """Whether kube-scheduler may use it, or could once: its kubelet may have stopped since."""
-        return (self.ready or self.joined) and not self.held
+        return (self.ready or self.joined) and not self.has_closing_taint
 
     @property
     def initialized(self) -> bool:
-        """Whether binding is over."""
+        """Whether the bind function has finished with it."""
         return self.open and self.joined
 
 
@@ -93,7 +95,7 @@ class ProvisionerView(NamedTuple):
 
     Attributes:
         generation: Grows with each change of its spec.
-        paused: Whether none of its nodes is removed voluntarily now: paused, or in shadow mode.
+        paused: Whether it is paused or in shadow mode: none of its nodes is removed voluntarily.
         ttl_seconds: After how long an empty node of it is removed; None for never.
         kind: Provisioner or NodePool.
         foreign: Whether it belongs to another provider, such as EKS Auto Mode.
@@ -111,7 +113,7 @@ class ProvisionerView(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name, told apart from the same name of the other kind."""
+        """Its name, distinct from the same name of the other kind."""
         return _key(self.kind, self.name)
 
 
@@ -121,7 +123,7 @@ View = PodView | NodeView | ProvisionerView
 def view_pod(raw: Mapping[str, Any]) -> PodView:
     """Return what is kept of a pod."""
     metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
-    owner = controller(metadata)
+    owner = controller_ref(metadata)
     stays = owner is not None and owner.kind in ("DaemonSet", "Node")
     ended = status.get("phase") in ("Succeeded", "Failed")
     node = sys.intern(text(spec.get("nodeName")))
@@ -139,8 +141,8 @@ def view_pod(raw: Mapping[str, Any]) -> PodView:
         uid=text(metadata.get("uid")),
         version=text(metadata.get("resourceVersion")),
         node=node,
-        waits=marked and not (node or stays or ended or blocked),
-        counts=not (stays or ended),
+        waits_for_capacity=marked and not (node or stays or ended or blocked),
+        occupies_node=not (stays or ended),
     )
 
 
@@ -153,8 +155,8 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
     # Karpenter's nodes have the same labels.
     owned = labels if keys.SLOT in annotations else {}
     provisioner = text(owned.get(keys.PROVISIONER_NAME))
-    if not provisioner and (pool := text(owned.get(keys.NODE_POOL))):
-        provisioner = _key(OwnerKind.NODE_POOL, pool)
+    if not provisioner and (node_pool := text(owned.get(keys.NODE_POOL))):
+        provisioner = _key(OwnerKind.NODE_POOL, node_pool)
     allocatable = mapping(status.get("allocatable"))
     parts = [*(f"{name}={allocatable[name]}" for name in sorted(allocatable)), *taints]
     return NodeView(
@@ -164,9 +166,9 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
         provisioner=sys.intern(provisioner),
         deleting=metadata.get("deletionTimestamp") is not None,
         ready=condition(status, "Ready").get("status") == "True",
-        held=not keys.CLOSING_TAINTS.isdisjoint(taints),
-        shown=sys.intern(" ".join(parts)) if provisioner else "",
-        emptied=moment(annotations.get(keys.EMPTINESS_TIMESTAMP)),
+        has_closing_taint=not keys.CLOSING_TAINTS.isdisjoint(taints),
+        shown_resources=sys.intern(" ".join(parts)) if provisioner else "",
+        empty_since=timestamp(annotations.get(keys.EMPTINESS_TIMESTAMP)),
         joined=labels.get(keys.INITIALIZED) == "true",
         price_micros=_micros(text(annotations.get(keys.PRICE))),
     )

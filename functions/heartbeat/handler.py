@@ -1,20 +1,25 @@
-"""Heartbeat: writes down when each forwarder was last heard of."""
+"""Heartbeat: records the time of each forwarder's last heartbeat."""
 
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.heartbeat.runtime import load_runtime
-from shared.messages.wake import decode
-from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
+from shared.messages.message import decode
+from shared.runtime.logs_and_metrics import (
+    dead_letters_invalid_events,
+    emit_metrics,
+    logger,
+    metrics,
+)
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
-@sets_invalid_events_aside
+@dead_letters_invalid_events
 def handler(event: dict[str, Any], _context: LambdaContext) -> None:
     """Serve the heartbeat of one forwarder."""
     message, runtime = decode(event), load_runtime()
     if runtime.admits(message):
-        runtime.note(message.cluster, message.wake.at)
-        tell(message.cluster, {"Heartbeats": 1})
+        runtime.record_heartbeat(message.cluster, message.detail.at)
+        emit_metrics(message.cluster, {"Heartbeats": 1})

@@ -1,4 +1,4 @@
-"""Interrupt: acts on what AWS says about our machines."""
+"""Interrupt: handles EC2 and AWS Health events about Dovetail's instances."""
 
 from typing import Any
 
@@ -6,22 +6,22 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.interrupt.runtime import load_runtime
 from shared.messages.notices import decode_notice
-from shared.runtime.collecting import collects_afterwards
-from shared.runtime.observability import (
+from shared.runtime.garbage_collection import collects_garbage_afterwards
+from shared.runtime.logs_and_metrics import (
+    dead_letters_invalid_events,
+    emit_metrics,
     logger,
     metrics,
     serve_each,
-    sets_invalid_events_aside,
-    tell,
 )
 
 
-@collects_afterwards
+@collects_garbage_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
-@sets_invalid_events_aside
+@dead_letters_invalid_events
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Serve one event of EC2 or AWS Health; machines that are not ours are left alone."""
+    """Serve one event of EC2 or AWS Health; instances of others are left alone."""
     notice = decode_notice(event)
     runtime = load_runtime()
 
@@ -30,7 +30,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         if cluster is None:
             return
         report = runtime.service(cluster).run(notice, instance_id)
-        tell(cluster, {"Interruptions": int(report.interrupted)})
+        emit_metrics(cluster, {"Interruptions": int(report.interrupted)})
         logger.info(
             "notice",
             cluster=cluster,

@@ -1,18 +1,18 @@
-"""What interrupt works with: settings, adapters and its service of each cluster."""
+"""The runtime of the interrupt function: settings, adapters and one service per cluster."""
 
 import functools
 
 from shared.node_lifecycle.interruption import Interruption, NodeIndex
 from shared.runtime.system import environment
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TimerSettings
 
 
-class Runtime:
-    """What the interrupt function works with."""
+class InterruptRuntime:
+    """Settings and adapters of the interrupt function."""
 
     def __init__(self, settings: TimerSettings) -> None:
-        self._wiring = Wiring(settings, Right.TERMINATE)
+        self._wiring = Wiring(settings, ActingRole.TERMINATE)
         self._index = functools.cache(lambda _cluster: NodeIndex())
 
     def cluster_of(self, instance_id: str) -> str | None:
@@ -25,6 +25,6 @@ class Runtime:
 
 
 @functools.cache
-def load_runtime() -> Runtime:
-    """Return the runtime of this process, made when first asked for."""
-    return Runtime(TimerSettings.from_environment(environment()))
+def load_runtime() -> InterruptRuntime:
+    """Return the runtime of this process, created on first use."""
+    return InterruptRuntime(TimerSettings.from_environment(environment()))

@@ -1,4 +1,4 @@
-"""Provision: plans for waiting pods and launches; fed by the queue and by the fast lane."""
+"""Provision: plans for waiting pods and launches nodes; called by the queue and the fast lane."""
 
 import json
 from datetime import timedelta
@@ -6,28 +6,28 @@ from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.provision.runtime import Runtime, load_runtime
-from shared.messages.wake import Kind, decode
+from functions.provision.runtime import ProvisionRuntime, load_runtime
+from shared.messages.message import MessageKind, decode
 from shared.model.errors import AutoscalerError, PermanentError, RetryableError
 from shared.provisioning.provision import Provisioning
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord, wake_of, wakes
-from shared.runtime.collecting import collects_afterwards
-from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
+from shared.runtime.garbage_collection import collects_garbage_afterwards
+from shared.runtime.logs_and_metrics import dead_letters_invalid_events, logger, metrics
 from shared.runtime.reports import report_provision
 
-# Wait while another invocation plans: a plan takes a second or two.
-_TURN: Final = timedelta(seconds=2)
+# How long another invocation's plan takes: a second or two.
+_PLAN_DURATION: Final = timedelta(seconds=2)
 
 
-@collects_afterwards
+@collects_garbage_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
-@sets_invalid_events_aside
+@dead_letters_invalid_events
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Serve a batch of queue records, or one event for one cluster.
 
-    A batch of several clusters is not served here: each cluster has an invocation of its own, so
-    that none waits for another.
+    A batch of several clusters is not served here: provision is invoked for each cluster, so that
+    none waits for another.
     """
     runtime = load_runtime()
     if "Records" not in event:
@@ -35,32 +35,32 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return {"batchItemFailures": []}
     bodies = {record["messageId"]: record["body"] for record in event["Records"]}
     clusters, invalid = wakes(bodies.items())
-    aside = list(invalid)
+    invalid_records = list(invalid)
     failed: list[str] = []
     for wake in clusters:
         try:
             if len(clusters) == 1:
                 _serve(runtime, wake, context)
             else:
-                runtime.plan_alone(wake)
+                runtime.invoke_provision(wake)
         except PermanentError as error:
-            # Such as a cluster that is not attached: coming again changes nothing.
+            # For example, the cluster is not attached: a retry would change nothing.
             logger.exception("cannot plan", cluster=wake.cluster, error=str(error))
-            aside += [
+            invalid_records += [
                 InvalidRecord(record_id=record_id, text=bodies[record_id], reason=str(error))
                 for record_id in wake.record_ids
             ]
         except RetryableError as error:
             logger.warning("the records come again", cluster=wake.cluster, error=str(error))
             failed.extend(wake.record_ids)
-    failed += runtime.set_aside(aside, context)
+    failed += runtime.send_to_dead_letters(invalid_records, context)
     return {"batchItemFailures": [{"itemIdentifier": record_id} for record_id in failed]}
 
 
-def _serve_event(runtime: Runtime, event: dict[str, Any], context: LambdaContext) -> None:
+def _serve_event(runtime: ProvisionRuntime, event: dict[str, Any], context: LambdaContext) -> None:
     message = decode(event)
-    fast = message.kind == Kind.POD_PENDING
-    # The queue has the same message.
+    fast = message.kind == MessageKind.POD_PENDING
+    # The queue delivers the same message.
     if fast and not runtime.admits(message):
         return
     try:
@@ -68,20 +68,20 @@ def _serve_event(runtime: Runtime, event: dict[str, Any], context: LambdaContext
     except PermanentError as error:
         logger.exception("cannot plan", cluster=message.cluster, error=str(error))
         record = InvalidRecord(record_id="", text=json.dumps(event), reason=str(error))
-        if runtime.set_aside([record], context):
+        if runtime.send_to_dead_letters([record], context):
             raise
 
 
 def _serve(
-    runtime: Runtime, wake: ClusterWake, context: LambdaContext, *, fast: bool = False
+    runtime: ProvisionRuntime, wake: ClusterWake, context: LambdaContext, *, fast: bool = False
 ) -> None:
-    """Plan for one cluster, then write the status of its Provisioners if it is asked for.
+    """Plan for one cluster, then write the status of its Provisioners if the message requests it.
 
     Args:
         fast: Whether this is the fast lane, which waits for the end of the burst.
 
     Raises:
-        RetryableError: If planning failed, and no message could be sent that repeats it.
+        RetryableError: If planning failed and no message to retry it could be sent.
     """
     try:
         service = runtime.service(wake.cluster)
@@ -91,14 +91,14 @@ def _serve(
     try:
         _plan(runtime, service, wake, context, fast=fast)
     finally:
-        # After the message that plans again, which a process that ends here must not lose. Status
-        # is for people, who are told also where planning fails.
-        if wake.provisioners_changed or wake.look:
+        # The status is written after the message to plan again is sent, so that a crash here loses
+        # no retry. It is for people, so it is written even when planning fails.
+        if wake.provisioners_changed or wake.evaluate:
             _report_provisioners(service, wake.cluster)
 
 
 def _plan(
-    runtime: Runtime,
+    runtime: ProvisionRuntime,
     service: Provisioning,
     wake: ClusterWake,
     context: LambdaContext,
@@ -107,21 +107,24 @@ def _plan(
 ) -> None:
     try:
         report = service.run(
-            context.aws_request_id, runtime.deadline(context), settle=fast, look=wake.look
+            context.aws_request_id,
+            runtime.deadline(context),
+            wait_for_batch=fast,
+            evaluate=wake.evaluate,
         )
     except RetryableError as error:
         _plan_later(runtime, wake, error)
         return
     report_provision(wake.cluster, report, lane="fast" if fast else "queue")
-    if wake.look and not report.leading:
+    if wake.evaluate and not report.leading:
         # The holder of the lease plans once more, but may not evaluate all nodes.
-        runtime.wake_later(wake.cluster, _TURN, look=True)
+        runtime.wake_later(wake.cluster, _PLAN_DURATION, evaluate=True)
 
 
-def _plan_later(runtime: Runtime, wake: ClusterWake, error: RetryableError) -> None:
-    """Send a message that plans again: other invocations have left their pods to this one."""
+def _plan_later(runtime: ProvisionRuntime, wake: ClusterWake, error: RetryableError) -> None:
+    """Send a message to plan again: other invocations have left their pods to this one."""
     logger.warning("plan again later", cluster=wake.cluster, error=str(error))
-    if not runtime.wake_later(wake.cluster, error.delay, look=wake.look):
+    if not runtime.wake_later(wake.cluster, error.delay, evaluate=wake.evaluate):
         raise error
 
 

@@ -1,4 +1,4 @@
-"""What provision works with: settings, adapters and its service of each cluster."""
+"""The runtime of the provision function: settings, adapters and one service per cluster."""
 
 import functools
 from collections import Counter
@@ -11,36 +11,36 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.decisions.bases import DecisionWriter
 from shared.disruption.settings import DisruptionSettings
-from shared.messages.wake import Message
+from shared.messages.message import Message
 from shared.model.errors import AutoscalerError
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.packing.problem import PackingSettings
 from shared.provisioning.provision import Provisioning
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
-from shared.runtime.dead_letters import dead_letters
-from shared.runtime.observability import count, logger
+from shared.runtime.dead_letters import send_dead_letters
+from shared.runtime.logs_and_metrics import count, logger
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.system import environment, new_plan_id
-from shared.runtime.wiring import Right
+from shared.runtime.wiring import ActingRole
 from shared.settings import ProvisionSettings
 
-# After a failure that may pass: long enough not to hammer, short enough not to be noticed.
+# Delay after a transient failure: long enough not to hammer, short enough not to be noticed.
 _PAUSE: Final = timedelta(seconds=10)
-# What an invocation keeps of its time for its answer.
+# Time reserved at the end of an invocation for its response.
 _RESERVE: Final = timedelta(seconds=10)
 
 
-class Runtime:
-    """What the provision function works with."""
+class ProvisionRuntime:
+    """Settings and adapters of the provision function."""
 
     def __init__(self, settings: ProvisionSettings) -> None:
-        self._wiring = ProvisioningWiring(settings, Right.LAUNCH)
+        self._wiring = ProvisioningWiring(settings, ActingRole.LAUNCH)
         self._policy = LaunchPolicy(
-            lease=settings.lease_span,
+            lease_span=settings.lease_span,
             batch_idle=timedelta(seconds=settings.batch_idle_seconds),
             batch_max=timedelta(seconds=settings.batch_max_seconds),
-            registration=timedelta(seconds=settings.registration_seconds),
-            binding=BindingPolicy(settings.binding_policy),
+            registration_timeout=timedelta(seconds=settings.registration_seconds),
+            binding_policy=BindingPolicy(settings.binding_policy),
         )
         self._packing = PackingSettings(
             max_node_vcpus=settings.max_node_vcpus,
@@ -75,12 +75,12 @@ class Runtime:
         )
 
     def deadline(self, context: LambdaContext) -> datetime:
-        """Return when this invocation is ended from outside."""
+        """Return when Lambda ends this invocation."""
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
         return self._wiring.clock.now() + left
 
-    def plan_alone(self, wake: ClusterWake) -> None:
-        """Call provision for one cluster, without waiting for its answer.
+    def invoke_provision(self, wake: ClusterWake) -> None:
+        """Invoke provision for one cluster, without waiting for its response.
 
         Raises:
             NotAttachedError: If no such cluster is attached.
@@ -88,15 +88,15 @@ class Runtime:
         """
         self._wiring.registry.one(wake.cluster)
         self._wiring.outbox.invoke_provision(
-            wake.cluster, look=wake.look, changed=wake.provisioners_changed
+            wake.cluster, evaluate=wake.evaluate, changed=wake.provisioners_changed
         )
 
-    def wake_later(self, cluster: str, delay: timedelta | None, *, look: bool = False) -> bool:
-        """Send a message that plans for a cluster after a pause; return whether that worked.
+    def wake_later(self, cluster: str, delay: timedelta | None, *, evaluate: bool = False) -> bool:
+        """Send a message to plan for a cluster after a delay; return whether it was sent.
 
-        Such a message arrives in seconds; a failed record only after its visibility time-out.
+        Such a message arrives in seconds; a failed record only after its visibility timeout.
         """
-        send = self._wiring.outbox.look if look else self._wiring.outbox.wake
+        send = self._wiring.outbox.evaluate if evaluate else self._wiring.outbox.wake
         try:
             send(cluster, delay or _PAUSE)
         except AutoscalerError as error:
@@ -104,16 +104,18 @@ class Runtime:
             return False
         return True
 
-    def set_aside(self, records: Sequence[InvalidRecord], context: LambdaContext) -> list[str]:
-        """Put records into the queue of dead letters; return the ids of those that stay.
+    def send_to_dead_letters(
+        self, records: Sequence[InvalidRecord], context: LambdaContext
+    ) -> list[str]:
+        """Send records to the dead-letter queue; return the ids of those that were not sent.
 
-        A record that cannot be put aside, or not in time, comes again.
+        A record that was not sent, or not in time, is delivered again.
         """
         for reason, number in sorted(Counter(record.reason for record in records).items()):
             logger.error("records put aside", reason=reason, number=number)
         count("DeadLetters", len(records))
         until = self.deadline(context) - _RESERVE
-        refused = dead_letters(
+        refused = send_dead_letters(
             [(record.text, record.reason) for record in records],
             in_time=lambda: self._wiring.clock.now() < until,
         )
@@ -121,6 +123,6 @@ class Runtime:
 
 
 @functools.cache
-def load_runtime() -> Runtime:
-    """Return the runtime of this process, made when first asked for."""
-    return Runtime(ProvisionSettings.from_environment(environment()))
+def load_runtime() -> ProvisionRuntime:
+    """Return the runtime of this process, created on first use."""
+    return ProvisionRuntime(ProvisionSettings.from_environment(environment()))

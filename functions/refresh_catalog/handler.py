@@ -1,21 +1,21 @@
-"""Refresh catalog: writes what can be bought in the Region, with today's prices.
+"""Refresh catalog: writes the instance types of the Region with today's prices.
 
-It also makes the service-linked roles of EC2 that the account lacks: it runs once the stack is
-complete, before anything is launched.
+It also creates the service-linked roles of EC2 that the account lacks: it runs as soon as the stack
+is complete, before anything is launched.
 """
 
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.refresh_catalog.runtime import Runtime, load_runtime
-from shared.messages.wake import SCHEDULE
+from functions.refresh_catalog.runtime import RefreshCatalogRuntime, load_runtime
+from shared.messages.message import SCHEDULE
 from shared.model.errors import AutoscalerError
-from shared.runtime.observability import count, logger, metrics
+from shared.runtime.logs_and_metrics import count, logger, metrics
 
 
-def _make_linked_roles(runtime: Runtime) -> None:
-    """Make what EC2 needs of the account; without it the catalogue is of use all the same."""
+def _make_linked_roles(runtime: RefreshCatalogRuntime) -> None:
+    """Create the service-linked roles of EC2; the catalogue is of use even if this fails."""
     try:
         for name in runtime.make_linked_roles():
             logger.info(f"service-linked role {name} made")
@@ -26,7 +26,7 @@ def _make_linked_roles(runtime: Runtime) -> None:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Write the catalogue; a tick of the schedule writes it only if it is missing or old."""
+    """Write the catalogue; an event of the schedule writes it only if it is missing or old."""
     runtime = load_runtime()
     if event.get("source") == SCHEDULE and runtime.is_fresh():
         logger.info("the catalogue is fresh")

@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.registration.runtime import load_runtime
 from shared.model.timer_state import text_of
 from shared.node_lifecycle.registration import NEVER_JOINED
-from shared.runtime.observability import logger, metrics, tell
+from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
 
 
 @logger.inject_lambda_context
@@ -22,12 +22,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         state=state,
         request=context.aws_request_id,
     )
-    over = state.get("result") == NEVER_JOINED
-    tell(
+    never_joined = state.get("result") == NEVER_JOINED
+    emit_metrics(
         state["cluster"],
         {
-            "NodesNeverJoined": int(over),
-            "ImagesStopped": int(over and bool(state.get("image_stopped"))),
+            "NodesNeverJoined": int(never_joined),
+            "ImagesStopped": int(never_joined and bool(state.get("image_stopped"))),
         },
     )
     return state

@@ -1,18 +1,18 @@
-"""What registration works with: settings, adapters and its service of each cluster."""
+"""The runtime of the registration function: settings, adapters and one service per cluster."""
 
 import functools
 
 from shared.node_lifecycle.registration import Registration
 from shared.runtime.system import environment
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TimerSettings
 
 
-class Runtime:
-    """What the registration function works with."""
+class RegistrationRuntime:
+    """Settings and adapters of the registration function."""
 
     def __init__(self, settings: TimerSettings) -> None:
-        self._wiring = Wiring(settings, Right.INSIDE)
+        self._wiring = Wiring(settings, ActingRole.INSIDE)
 
     def service(self, cluster: str) -> Registration:
         """Return the service of one cluster."""
@@ -20,6 +20,6 @@ class Runtime:
 
 
 @functools.cache
-def load_runtime() -> Runtime:
-    """Return the runtime of this process, made when first asked for."""
-    return Runtime(TimerSettings.from_environment(environment()))
+def load_runtime() -> RegistrationRuntime:
+    """Return the runtime of this process, created on first use."""
+    return RegistrationRuntime(TimerSettings.from_environment(environment()))

@@ -8,11 +8,11 @@ from functions.replacement.runtime import load_runtime
 from shared.model.timer_state import DONE, text_of
 from shared.node_lifecycle.node_timer import CONTINUED
 from shared.node_lifecycle.replacement import REPLACED_ALL
-from shared.runtime.collecting import collects_afterwards
-from shared.runtime.observability import logger, metrics, tell
+from shared.runtime.garbage_collection import collects_garbage_afterwards
+from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
 
 
-@collects_afterwards
+@collects_garbage_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -25,13 +25,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         state=state,
         request=context.aws_request_id,
     )
-    over = state["next"] == DONE
+    is_done = state["next"] == DONE
     result = state.get("result")
-    tell(
+    emit_metrics(
         state["cluster"],
         {
-            "NodesReplaced": len(state["remove"]) if over and result == REPLACED_ALL else 0,
-            "ReplacementsGivenUp": int(over and result not in (REPLACED_ALL, CONTINUED)),
+            "NodesReplaced": len(state["remove"]) if is_done and result == REPLACED_ALL else 0,
+            "ReplacementsGivenUp": int(is_done and result not in (REPLACED_ALL, CONTINUED)),
         },
     )
     return state

@@ -1,4 +1,4 @@
-"""What sweep works with: settings, adapters and its service of each cluster."""
+"""The runtime of the sweep function: settings, adapters and one service per cluster."""
 
 import functools
 from dataclasses import replace
@@ -6,16 +6,16 @@ from datetime import timedelta
 
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.system import environment
-from shared.runtime.wiring import Right
+from shared.runtime.wiring import ActingRole
 from shared.settings import SweepSettings
 from shared.sweep.sweep import Sweep, SweepPolicy
 
 
-class Runtime:
-    """What the sweep function works with."""
+class SweepRuntime:
+    """Settings and adapters of the sweep function."""
 
     def __init__(self, settings: SweepSettings) -> None:
-        self._wiring = ProvisioningWiring(settings, Right.TERMINATE)
+        self._wiring = ProvisioningWiring(settings, ActingRole.TERMINATE)
         self._policy = SweepPolicy(
             pending_grace=timedelta(seconds=settings.pending_grace_seconds),
             orphan_grace=timedelta(seconds=settings.orphan_grace_seconds),
@@ -27,8 +27,8 @@ class Runtime:
         """Return the names of all attached clusters, sorted."""
         return tuple(cluster_attachment.name for cluster_attachment in self._wiring.registry.all())
 
-    def sweep_alone(self, cluster: str) -> None:
-        """Call sweep for one cluster, without waiting for its answer."""
+    def invoke_sweep(self, cluster: str) -> None:
+        """Invoke sweep for one cluster, without waiting for its response."""
         self._wiring.outbox.invoke_sweep(cluster)
 
     def service(self, cluster: str) -> Sweep:
@@ -38,6 +38,6 @@ class Runtime:
 
 
 @functools.cache
-def load_runtime() -> Runtime:
-    """Return the runtime of this process, made when first asked for."""
-    return Runtime(SweepSettings.from_environment(environment()))
+def load_runtime() -> SweepRuntime:
+    """Return the runtime of this process, created on first use."""
+    return SweepRuntime(SweepSettings.from_environment(environment()))

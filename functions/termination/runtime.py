@@ -1,20 +1,20 @@
-"""What termination works with: settings, adapters and its service of each cluster."""
+"""The runtime of the termination function: settings, adapters and one service per cluster."""
 
 import functools
 from datetime import timedelta
 
-from shared.messages.wake import Message
+from shared.messages.message import Message
 from shared.node_lifecycle.termination import Termination
 from shared.runtime.system import environment
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TerminationSettings
 
 
-class Runtime:
-    """What the termination function works with."""
+class TerminationRuntime:
+    """Settings and adapters of the termination function."""
 
     def __init__(self, settings: TerminationSettings) -> None:
-        self._wiring = Wiring(settings, Right.TERMINATE)
+        self._wiring = Wiring(settings, ActingRole.TERMINATE)
         seconds = settings.drain_deadline_seconds
         self._deadline = timedelta(seconds=seconds) if seconds else None
 
@@ -28,6 +28,6 @@ class Runtime:
 
 
 @functools.cache
-def load_runtime() -> Runtime:
-    """Return the runtime of this process, made when first asked for."""
-    return Runtime(TerminationSettings.from_environment(environment()))
+def load_runtime() -> TerminationRuntime:
+    """Return the runtime of this process, created on first use."""
+    return TerminationRuntime(TerminationSettings.from_environment(environment()))

@@ -16,9 +16,9 @@ except ModuleNotFoundError as error:
     raise SystemExit(f"dovetail: {error}; run `make setup` first") from None
 
 from infra.aws.bundling import BundlingError
-from infra.aws.cluster import Cluster
+from infra.aws.cluster import ClusterStack
 from infra.aws.config import ConfigError, read_config, require_partition
-from infra.aws.control_plane import ControlPlane
+from infra.aws.control_plane import ControlPlaneStack
 from infra.aws.names import CONTROL_PLANE_STACK, cluster_stack_name
 
 
@@ -26,7 +26,7 @@ def build_app(context: Mapping[str, Any] | None = None, *, outdir: str | None = 
     """Return the application, not yet synthesised.
 
     Args:
-        context: Used besides what the CDK CLI passes.
+        context: Context values in addition to those that the CDK CLI passes.
         outdir: Where the cloud assembly goes; chosen by the CLI when None.
 
     Raises:
@@ -34,17 +34,17 @@ def build_app(context: Mapping[str, Any] | None = None, *, outdir: str | None = 
     """
     app = App(context=dict(context or {}), outdir=outdir, analytics_reporting=False)
     config = read_config(app.node.try_get_context)
-    control_plane = ControlPlane(app, CONTROL_PLANE_STACK, config=config)
+    control_plane = ControlPlaneStack(app, CONTROL_PLANE_STACK, config=config)
     stacks: list[Stack] = [control_plane]
     for cluster in config.clusters:
-        attachment = Cluster(app, cluster_stack_name(cluster), cluster=cluster, config=config)
+        attachment = ClusterStack(app, cluster_stack_name(cluster), cluster=cluster, config=config)
         # Its roles trust the functions' roles, which must exist by then.
         attachment.add_stack_dependency(control_plane)
         stacks.append(attachment)
     for stack in stacks:
         Tags.of(stack).add("app", "dovetail")
     if app.node.try_get_context("nag"):
-        # Only those who check need the package.
+        # The package is needed for the check only.
         from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415
 
         Validations.of(app).add_plugins(AwsSolutionsChecks(app))
@@ -52,7 +52,7 @@ def build_app(context: Mapping[str, Any] | None = None, *, outdir: str | None = 
 
 
 def main() -> int:
-    """Synthesise; a mistake of the user's ends in one line."""
+    """Synthesise; print a mistake of the user's in one line."""
     try:
         # The CDK command line says which Region it deploys to.
         require_partition(os.environ.get("CDK_DEFAULT_REGION", ""))

@@ -31,8 +31,8 @@ LEFT_OUT: Final = (Path("functions") / "cli", Path("functions") / "forwarder")
 PLATFORMS: Final = ("manylinux2014_aarch64", "manylinux_2_28_aarch64")
 PYTHON_VERSION: Final = "3.13"
 
-# Of the SDK's descriptions of services only these are kept; the runtime's own SDK is another
-# version than the locked one, which the tests run with.
+# The service descriptions of the SDK that are kept. The locked SDK is bundled because the runtime's
+# own has another version than the one the tests run with.
 SERVICES: Final = (
     "dynamodb",
     "ec2",
@@ -79,8 +79,8 @@ class LockedInstall:
         interpreter = target_interpreter()
         if interpreter:
             _compile(interpreter, Path(output_dir))
-        # The CDK lets every user of the machine write into it, as a container may be another: what
-        # is in it at the upload is the functions' code. Source: https://github.com/aws/aws-cdk/
+        # The CDK lets every user of this computer write into it, as a container may run as another
+        # user; but its content becomes the functions' code. Source: https://github.com/aws/aws-cdk/
         # blob/main/packages/aws-cdk-lib/core/lib/asset-staging.ts (`bundle`), 2026-11-29.
         Path(output_dir).chmod(0o755)
         return True
@@ -140,7 +140,7 @@ def _copy(path: Path, target: Path) -> None:
 def _install(lock: Path, target: Path) -> None:
     command = [
         *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-        # Bytecode of this interpreter would be of the wrong version and carry time stamps.
+        # Bytecode of this interpreter would have the wrong version and contain timestamps.
         *("--no-compile", "--only-binary=:all:", "--implementation", "cp"),
         *("--python-version", PYTHON_VERSION),
         *(word for platform in PLATFORMS for word in ("--platform", platform)),
@@ -163,7 +163,7 @@ def _install(lock: Path, target: Path) -> None:
 
 
 def target_interpreter() -> str:
-    """Return an interpreter of this machine that writes the runtime's bytecode, empty for none.
+    """Return an interpreter on this computer that writes the runtime's bytecode, empty for none.
 
     Without one the functions compile what they import at each cold start. Nothing is downloaded;
     DOVETAIL_BUNDLE_PYTHON names one that is neither on the path nor known to uv.
@@ -187,7 +187,7 @@ def target_interpreter() -> str:
 
 
 def _runs(interpreter: str) -> bool:
-    """Return whether it runs: the shim of a version that is not active does not."""
+    """Return whether an interpreter runs: the shim of a version that is not active does not."""
     done = subprocess.run(  # noqa: S603 -- a file of the path
         [interpreter, "-c", ""], check=False, capture_output=True
     )
@@ -195,7 +195,7 @@ def _runs(interpreter: str) -> bool:
 
 
 def _compile(interpreter: str, target: Path) -> None:
-    """Write bytecode that depends on the source only: no times, no path of this machine.
+    """Write bytecode that depends on the source only: no times, no path of this computer.
 
     Raises:
         BundlingError: If the interpreter fails.

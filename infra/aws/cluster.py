@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from infra.aws.cluster_rights import (
+from infra.aws.cluster_role_statements import (
     inside_statements,
     launch_statements,
     terminate_statements,
@@ -21,11 +21,11 @@ from infra.aws.components.migrate_role import MigrateRole
 from infra.aws.components.node_profile import NodeProfile
 from infra.aws.config import Config
 from infra.aws.forwarder_image import forwarder_image
-from infra.aws.functions import Right
+from infra.aws.functions import ClusterRoleKind
 from infra.aws.names import PARAMETERS, role_arn
 
 
-class Cluster(Stack):
+class ClusterStack(Stack):
     """Roles, access entries, instance profile, forwarder identity, alarms and the attachment."""
 
     def __init__(
@@ -41,8 +41,10 @@ class Cluster(Stack):
             scope, construct_id, description=f"Dovetail: attaches cluster {cluster}", **options
         )
         nodes = NodeProfile(self, "Nodes", cluster=cluster, config=config)
-        standing = {kind for name, kind in config.existing_access_entries if name == cluster}
-        if "nodes" not in standing:
+        existing_entries = {
+            kind for name, kind in config.existing_access_entries if name == cluster
+        }
+        if "nodes" not in existing_entries:
             eks.CfnAccessEntry(
                 self,
                 "NodesAccessEntry",
@@ -52,7 +54,7 @@ class Cluster(Stack):
             )
         own_roles = [role for name, role in config.node_roles if name == cluster]
         own = [role_arn(self, role) for role in own_roles]
-        for number, arn in enumerate(() if "own-nodes" in standing else own):
+        for number, arn in enumerate(() if "own-nodes" in existing_entries else own):
             eks.CfnAccessEntry(
                 self,
                 f"OwnNodesAccessEntry{number}",
@@ -63,28 +65,28 @@ class Cluster(Stack):
         launch = ClusterRole(
             self,
             cluster=cluster,
-            right=Right.LAUNCH,
+            kind=ClusterRoleKind.LAUNCH,
             statements=launch_statements(
                 self,
                 cluster,
                 node_role_arns=[nodes.role.role_arn, *own],
                 config=config,
             ),
-            entry_stands=Right.LAUNCH.value in standing,
+            has_access_entry=ClusterRoleKind.LAUNCH.value in existing_entries,
         )
         terminate = ClusterRole(
             self,
             cluster=cluster,
-            right=Right.TERMINATE,
+            kind=ClusterRoleKind.TERMINATE,
             statements=terminate_statements(self, cluster),
-            entry_stands=Right.TERMINATE.value in standing,
+            has_access_entry=ClusterRoleKind.TERMINATE.value in existing_entries,
         )
         inside = ClusterRole(
             self,
             cluster=cluster,
-            right=Right.INSIDE,
+            kind=ClusterRoleKind.INSIDE,
             statements=inside_statements(self, cluster),
-            entry_stands=Right.INSIDE.value in standing,
+            has_access_entry=ClusterRoleKind.INSIDE.value in existing_entries,
         )
         forwarder = ForwarderIdentity(self, "Forwarder", cluster=cluster)
         # The fields of shared.settings.ClusterAttachment.
@@ -106,8 +108,8 @@ class Cluster(Stack):
         }
         migrators = [arn for name, arn in config.migrators if name == cluster]
         if migrators:
-            lent = MigrateRole(self, cluster=cluster, migrators=migrators)
-            attachment["migrate_role"] = lent.role.role_arn
+            migrate = MigrateRole(self, cluster=cluster, migrators=migrators)
+            attachment["migrate_role"] = migrate.role.role_arn
         ssm.StringParameter(
             self,
             "Attachment",
@@ -125,9 +127,9 @@ class Cluster(Stack):
         CfnOutput(self, "ForwarderRole", value=forwarder.role.role_arn)
 
     def _profiles(self, roles: list[str]) -> dict[str, str]:
-        """Return an instance profile for each role of the user's, made here.
+        """Create an instance profile for each role of the user's; return their names by role.
 
-        An EC2NodeClass names a role. The functions may make neither roles nor profiles.
+        An EC2NodeClass names a role. The functions may create neither roles nor profiles.
         """
         return {
             role: iam.CfnInstanceProfile(self, f"OwnNodesProfile{number}", roles=[role]).ref

@@ -18,7 +18,7 @@ _SECURITY_GROUP: Final = re.compile(r"^sg-[0-9a-f]{8,17}$")
 
 _KEY: Final = re.compile(r"^arn:[^:]+:kms:[a-z0-9-]+:\d{12}:key/[0-9a-zA-Z-]+$")
 
-# What a launch uses and may be listed, as infra.aws.cluster_rights has it.
+# What a launch uses and may be listed; the types are those of infra.aws.cluster_role_statements.
 _LAUNCH_RESOURCE: Final = re.compile(
     r"^arn:[^:]+:ec2:[a-z0-9-]+:(\d{12})?:(capacity-reservation|key-pair|network-interface|"
     r"placement-group|security-group|snapshot|subnet)/[^*?/:]+$"
@@ -28,7 +28,7 @@ _IMAGE_PARAMETER: Final = re.compile(
     r"^arn:[^:]+:ssm:[a-z0-9-]+:\d{12}:parameter/[\w.-]+(/[\w.-]+)*$", re.ASCII
 )
 
-# Why nothing can be bought in the Regions of a partition, by how their names begin.
+# Why nothing can be launched in the Regions of a partition, by how their names begin.
 _OTHER_PARTITIONS: Final = {
     "cn-": "its price list is in yuan",
     "eusc-": "its price list is in euros",
@@ -37,7 +37,7 @@ _OTHER_PARTITIONS: Final = {
     "eu-isoe-": "its price list was never tried",
 }
 
-# Dollars with cents, as far as shared.settings.ClusterBrakes takes them.
+# Dollars with cents, in the range of shared.settings.ClusterBrakes.
 _DOLLARS: Final = re.compile(r"^\d{1,6}(\.\d{1,2})?$", re.ASCII)
 NO_CEILING: Final = "none"
 
@@ -49,7 +49,7 @@ _PRINCIPAL: Final = re.compile(
 # The access entries of a cluster's stack: of its nodes, of its three roles, and of `node_roles`.
 ACCESS_ENTRIES: Final = ("inside", "launch", "nodes", "own-nodes", "terminate")
 
-# What stands behind a cluster's name, and what to give where it does not fit.
+# What follows a cluster's name, and what to write instead of an invalid value.
 _EXISTING_ACCESS_ENTRIES: Final = ("entry", f"one of {', '.join(ACCESS_ENTRIES)}")
 _LAUNCH_RESOURCES: Final = (
     "ARN",
@@ -102,25 +102,25 @@ class Config:
             them from the environment the functions run in.
         batch_window_seconds: How long the queue collects before provision is called.
         removal: Whether ledger and bucket outlive the stack.
-        log_retention_days: Of the functions' log groups.
+        log_retention_days: Retention of the functions' log groups.
         forwarder_image: The forwarder's image, where one exists; empty to build it with Docker.
         alarm_topic: ARN of the SNS topic alarms are sent to; empty for none.
         image_owners: Accounts, besides Amazon and this one, whose AMIs may be launched.
         own_images: Which AMIs of this account may be: `tagged` for the cluster, or `all`.
         launch_resources: (cluster, ARN) of subnets, security groups, snapshots and so on that the
-            cluster's launches may use though they carry no tag of the cluster, sorted.
+            cluster's launches may use although they have no tag of the cluster, sorted.
         image_parameters: (cluster, ARN) of SSM parameters of the user's own that its EC2NodeClasses
             may name (those of AWS need no mention), sorted.
-        metadata_tokens: Whether machines must ask for a token at the metadata service (IMDSv2).
-        metadata_hop_limit: Most network hops that an answer of the metadata service may take.
-        preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
-        drift: Of `clusters` those in which nodes that have drifted are replaced also where they are
-            a Provisioner's that does not say, sorted.
+        metadata_tokens: Whether the instance metadata service requires tokens (IMDSv2).
+        metadata_hop_limit: Most network hops that a response of the metadata service may take.
+        preference_policy: How pods' preferences are treated where a Provisioner does not say.
+        drift: Those of `clusters` in which drifted nodes are also replaced for Provisioners that do
+            not say, sorted.
         cni_role: Whether the network plugin uses the `node` role or one of its `own`.
-        ssm: Whether operators open sessions on nodes by Systems Manager.
+        ssm: Whether operators can open sessions on nodes with Systems Manager.
         kms_keys: ARNs of customer managed keys that volumes may be encrypted with, sorted.
         subnets: Private subnets of the functions that call a cluster; empty for none.
-        security_groups: ... and those of their network interfaces; given with `subnets` only.
+        security_groups: Of the network interfaces of these functions; given with `subnets` only.
         existing_access_entries: (cluster, one of `ACCESS_ENTRIES`) that exist already, sorted.
         node_roles: (cluster, name of a role of the user's) that instances may also have, sorted.
         migrators: (cluster, ARN of a role or user) that may change the tags of its instances for
@@ -161,7 +161,7 @@ class Config:
 
 
 def require_partition(region: str) -> None:
-    """Refuse a Region outside the partition `aws`; an empty name is not known and passes.
+    """Refuse a Region outside the partition `aws`; an empty name means unknown and passes.
 
     Prices, ceilings and savings are counted in US dollars. The price list of China has an endpoint
     in cn-northwest-1, that of the European Sovereign Cloud in eusc-de-east-1; GovCloud has none.
@@ -215,7 +215,7 @@ def read_config(get: Callable[[str], Any]) -> Config:
             get, "metadata_hop_limit", default=2, lowest=1, highest=64, unit="hops"
         ),
         preference_policy=_choice(get, "preference_policy", "Weigh", "Respect", "Ignore"),
-        drift=_some(get("drift"), clusters, "drift"),
+        drift=_listed_clusters(get("drift"), clusters, "drift"),
         cni_role=_choice(get, "cni_role", "node", "own"),
         ssm=_choice(get, "ssm", "off", "on") == "on",
         kms_keys=_keys(get("kms_keys")),
@@ -261,7 +261,7 @@ def _clusters(value: Any) -> tuple[str, ...]:
     return names
 
 
-def _some(value: Any, clusters: tuple[str, ...], key: str) -> tuple[str, ...]:
+def _listed_clusters(value: Any, clusters: tuple[str, ...], key: str) -> tuple[str, ...]:
     """Return the clusters that a value names."""
     for name in (found := _words(value)):
         if name not in clusters:
@@ -270,7 +270,7 @@ def _some(value: Any, clusters: tuple[str, ...], key: str) -> tuple[str, ...]:
 
 
 def _ceilings(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, float | None], ...]:
-    """Return the ceiling of each cluster; it has no default, for no number fits all clusters."""
+    """Return the ceiling of each cluster; it has no default, as no number fits all clusters."""
     found: dict[str, float | None] = {}
     for word in (*_words(value), *clusters):
         cluster, _, most = word.partition(":")
@@ -301,7 +301,7 @@ def _keys(value: Any) -> tuple[str, ...]:
 
 
 def _network(get: Callable[[str], Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return subnets and security groups: both, or none of both."""
+    """Return subnets and security groups: both or neither."""
     subnets = tuple(
         _matching(word, _SUBNET, "subnets", "ids of subnets, separated by commas")
         for word in _words(get("subnets"))
@@ -390,8 +390,8 @@ def _settings(value: Any) -> dict[str, str]:
         )
     changeable = {
         name
-        for plan in FUNCTIONS
-        for name, about in plan.settings.model_fields.items()
+        for spec in FUNCTIONS
+        for name, about in spec.settings.model_fields.items()
         if not about.is_required() and name != "cluster_parameters"
     }
     for name in sorted(value):

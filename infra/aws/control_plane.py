@@ -1,4 +1,4 @@
-"""The control-plane stack: one per account and Region, for all clusters of both."""
+"""The control-plane stack: one per account and Region, for all clusters there."""
 
 from typing import Any
 
@@ -7,29 +7,29 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.aws import rights
+from infra.aws import function_statements
 from infra.aws.bundling import NO_BYTECODE, function_code, target_interpreter
 from infra.aws.components.alarms import Alarms
 from infra.aws.components.archive import Archive
-from infra.aws.components.delivery import Delivery
-from infra.aws.components.ledger import Ledger
+from infra.aws.components.event_routing import EventRouting
+from infra.aws.components.ledger import LedgerStorage
 from infra.aws.components.queries import Queries
 from infra.aws.components.queues import Queues
-from infra.aws.components.service_function import ServiceFunction, Surroundings
+from infra.aws.components.service_function import ServiceFunction, SharedFunctionProps
 from infra.aws.components.timer_machine import TimerMachine
 from infra.aws.config import RETENTIONS, Config
 from infra.aws.environment import function_environment
-from infra.aws.functions import FUNCTIONS, FunctionPlan, Timer
-from infra.aws.names import PARAMETERS, function_name, machine_arn
+from infra.aws.functions import FUNCTIONS, FunctionSpec, TimerStateMachine
+from infra.aws.names import PARAMETERS, function_name, state_machine_arn
 
 # SQS accepts up to 10,000 records a batch once there is a window.
 BATCH_SIZE = 10_000
-# How many batches provision takes at once; the rest of its concurrency is the fast lane's, and that
-# of single clusters.
+# How many batches provision takes at once; the rest of its concurrency is for the fast lane and for
+# invocations for single clusters.
 MAX_BATCHES = 10
 
 
-class ControlPlane(Stack):
+class ControlPlaneStack(Stack):
     """Bus, queues, functions, timers, ledger, archive, rules, alarms and saved queries."""
 
     def __init__(
@@ -45,24 +45,27 @@ class ControlPlane(Stack):
         if config.bundle == "full" and not target_interpreter():
             Annotations.of(self).add_warning_v2("dovetail:bytecode", NO_BYTECODE)
         keep = config.removal == "retain"
-        provision = next(plan for plan in FUNCTIONS if plan.name == "provision")
+        provision = next(spec for spec in FUNCTIONS if spec.name == "provision")
         self._queues = Queues(
             self,
             "Queues",
             consumer_timeout=Duration.seconds(provision.timeout_seconds),
             window=Duration.seconds(config.batch_window_seconds),
         )
-        self._ledger = Ledger(self, "Ledger", keep=keep)
+        self._ledger = LedgerStorage(self, "Ledger", keep=keep)
         self._archive = Archive(self, "Archive", keep=keep)
         functions = self._make_functions()
         self._feed_provision(functions["provision"])
-        machines = {
-            timer: TimerMachine(
-                self, timer=timer, function=functions[timer.value], tracing=config.tracing
+        state_machines = {
+            state_machine: TimerMachine(
+                self,
+                state_machine=state_machine,
+                function=functions[state_machine.value],
+                tracing=config.tracing,
             ).machine
-            for timer in Timer
+            for state_machine in TimerStateMachine
         }
-        delivery = Delivery(self, "Delivery", functions=functions, queues=self._queues)
+        routing = EventRouting(self, "Delivery", functions=functions, queues=self._queues)
         alarms = Alarms(self, "Alarms", topic_arn=config.alarm_topic)
         alarms.watch_queues(self._queues)
         if config.clusters:
@@ -71,12 +74,12 @@ class ControlPlane(Stack):
         alarms.watch_sweep()
         alarms.watch_catalogue()
         alarms.watch_ledger(self._ledger.table)
-        alarms.watch_timers(machines)
+        alarms.watch_timers(state_machines)
         Queries(
             self, "Queries", log_groups={n: function.log_group for n, function in functions.items()}
         )
         outputs = {
-            "BusName": delivery.bus.event_bus_name,
+            "BusName": routing.bus.event_bus_name,
             "WakeQueueUrl": self._queues.wake.queue_url,
             "WakeFailuresUrl": self._queues.wake_failures.queue_url,
             "WakeFailuresArn": self._queues.wake_failures.queue_arn,
@@ -88,7 +91,7 @@ class ControlPlane(Stack):
             CfnOutput(self, name, value=value)
 
     def _make_functions(self) -> dict[str, lambda_.Function]:
-        surroundings = Surroundings(
+        props = SharedFunctionProps(
             code=function_code(self._config.bundle),
             retention=RETENTIONS[self._config.log_retention_days],
             failures=self._queues.dead_letters,
@@ -99,14 +102,14 @@ class ControlPlane(Stack):
         )
         resources = self._resources()
         return {
-            plan.name: ServiceFunction(
+            spec.name: ServiceFunction(
                 self,
-                plan=plan,
-                surroundings=surroundings,
-                environment=function_environment(plan.settings, resources, self._config.settings),
-                statements=self._statements(plan),
+                spec=spec,
+                props=props,
+                environment=function_environment(spec.settings, resources, self._config.settings),
+                statements=self._statements(spec),
             ).function
-            for plan in FUNCTIONS
+            for spec in FUNCTIONS
         }
 
     def _resources(self) -> dict[str, str]:
@@ -119,18 +122,25 @@ class ControlPlane(Stack):
             "bind_function": function_name("bind"),
             "provision_function": function_name("provision"),
             "sweep_function": function_name("sweep"),
-            **{f"{timer.value}_machine": machine_arn(self, timer) for timer in Timer},
+            **{
+                f"{state_machine.value}_machine": state_machine_arn(self, state_machine)
+                for state_machine in TimerStateMachine
+            },
         }
 
-    def _statements(self, plan: FunctionPlan) -> list[iam.PolicyStatement]:
+    def _statements(self, spec: FunctionSpec) -> list[iam.PolicyStatement]:
         queues = self._queues
         return [
-            *(rights.ledger_statements(self._ledger.table) if plan.uses_ledger else ()),
-            *rights.bucket_statements(plan, self._archive.bucket),
-            *rights.queue_statements(plan, queues.wake, queues.dead_letters),
-            *rights.cluster_statements(plan, self),
-            *rights.start_statements(plan, self),
-            *rights.catalogue_statements(plan, self),
+            *(
+                function_statements.ledger_statements(self._ledger.table)
+                if spec.uses_ledger
+                else ()
+            ),
+            *function_statements.bucket_statements(spec, self._archive.bucket),
+            *function_statements.queue_statements(spec, queues.wake, queues.dead_letters),
+            *function_statements.cluster_statements(spec, self),
+            *function_statements.start_statements(spec, self),
+            *function_statements.catalogue_statements(spec, self),
         ]
 
     def _feed_provision(self, function: lambda_.Function) -> None:

@@ -32,8 +32,8 @@ def function_environment(
 
     Args:
         model: The function's settings.
-        resources: Field name to value (often an unresolved token) for what the stack makes; more
-            than the model asks for is fine.
+        resources: Field name to value (often an unresolved token) for what the stack creates;
+            fields that the model lacks are ignored.
         overrides: Field name to value chosen by the user; those of other models are ignored.
 
     Raises:

@@ -1,7 +1,7 @@
 """The forwarder's image: an asset that `cdk deploy` builds and pushes, or one that is named.
 
-Nothing is built at synthesis: the files are staged, and `docker build` runs when the asset is
-published, under the deployer's hands, into the registry of the bootstrapped account.
+Nothing is built at synthesis: the files are staged, and `docker build` runs on the deployer's
+computer when the asset is published into the registry of the bootstrapped account.
 
 Source: https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.aws_ecr_assets-readme.html
 (2026-11).
@@ -20,7 +20,7 @@ from infra.aws.bundling import ROOT
 
 DOCKERFILE: Final = Path("functions") / "forwarder" / "Dockerfile"
 LOCK: Final = Path("requirements") / "forwarder.txt"
-# Nodes of either architecture pull one name.
+# Nodes of both architectures pull the same name.
 PLATFORMS: Final = ("linux/amd64", "linux/arm64")
 # What the Dockerfile copies.
 _FILES: Final = (
@@ -37,7 +37,7 @@ def forwarder_image(scope: Construct, named: str) -> str:
 
     Args:
         scope: The stack that gets the asset.
-        named: An image that exists already; then there is no asset. Empty for none.
+        named: An image that exists already, used instead of an asset. Empty for none.
     """
     if named:
         return named

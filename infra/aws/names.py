@@ -10,14 +10,14 @@ from typing import Final
 
 from aws_cdk import ArnFormat, Aws, Stack
 
-from infra.aws.functions import Right, Timer
+from infra.aws.functions import ClusterRoleKind, TimerStateMachine
 
 BUS: Final = "dovetail"
 # The metrics of a rule are found by its name; `Ref` of a rule on a custom bus is `<bus>|<name>`.
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-rule.html
 # (Return values, 2026-11).
 HEARTBEAT_RULE: Final = "dovetail-heartbeat"
-# What forwarders may say; a test compares it with the messages.
+# The kinds of messages that forwarders may send; a test compares it with the messages.
 FORWARDED: Final = (
     "heartbeat",
     "node-deleted",
@@ -38,7 +38,7 @@ _CLUSTER_IN_ROLE: Final = 64 - len("Dovetail-") - 1 - 14 - len("-terminate")
 
 
 def construct_name(name: str) -> str:
-    """Return a function's name as a construct is called, as in `RefreshCatalog`."""
+    """Return the construct's name for a function, as in `RefreshCatalog`."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
@@ -67,12 +67,12 @@ def function_role_arn(stack: Stack, name: str) -> str:
     return role_arn(stack, function_role_name(name))
 
 
-def machine_arn(stack: Stack, timer: Timer) -> str:
+def state_machine_arn(stack: Stack, state_machine: TimerStateMachine) -> str:
     """Return the ARN of the state machine of a timer."""
     return stack.format_arn(
         service="states",
         resource="stateMachine",
-        resource_name=timer.machine_name,
+        resource_name=state_machine.machine_name,
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
 
@@ -92,12 +92,12 @@ def cluster_arn(stack: Stack, cluster: str) -> str:
     return stack.format_arn(service="eks", resource="cluster", resource_name=cluster)
 
 
-def cluster_role_name(cluster: str, right: Right) -> str:
-    """Return the name of a cluster's launch or terminate role.
+def cluster_role_name(cluster: str, kind: ClusterRoleKind) -> str:
+    """Return the name of a cluster's role of one kind.
 
-    Two clusters may have one name in two Regions of an account, so the Region is part of it.
+    Clusters in two Regions of an account may have the same name, so the Region is part of it.
     """
-    return f"Dovetail-{_shortened(cluster)}-{Aws.REGION}-{right.value}"
+    return f"Dovetail-{_shortened(cluster)}-{Aws.REGION}-{kind.value}"
 
 
 def migrate_role_name(cluster: str) -> str:
@@ -105,9 +105,9 @@ def migrate_role_name(cluster: str) -> str:
     return f"Dovetail-{_shortened(cluster)}-{Aws.REGION}-migrate"
 
 
-def cluster_roles_pattern(stack: Stack, right: Right) -> str:
+def cluster_roles_pattern(stack: Stack, kind: ClusterRoleKind) -> str:
     """Return a pattern for the ARNs of all clusters' roles of one kind in this Region."""
-    return role_arn(stack, f"Dovetail-*-{Aws.REGION}-{right.value}")
+    return role_arn(stack, f"Dovetail-*-{Aws.REGION}-{kind.value}")
 
 
 def node_role_name(cluster: str) -> str:
@@ -116,7 +116,7 @@ def node_role_name(cluster: str) -> str:
 
 
 def cluster_stack_name(cluster: str) -> str:
-    """Return the name of a cluster's stack; stack names know no underscore."""
+    """Return the name of a cluster's stack; stack names have no underscores."""
     return f"DovetailCluster-{cluster.replace('_', '-')}"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from functions.cli.local_world import HELP
 from functions.cli.parser import unwritable
-from functions.cli.privately import write_privately
+from functions.cli.private_file import write_private_file
 from infra.local.breaking.command import mount as mount_breaking
 from infra.local.demo.problem import Problem, guarded
 from infra.local.surroundings import stand_alone
@@ -301,7 +301,7 @@ def _own_file(path: Path) -> Path:
 def _write_exports(path: Path, lines: Sequence[str]) -> str:
     """Write the exports; return the file's content."""
     text = "".join(f"{line}\n" for line in (_EXPORTS_BY, *lines))
-    write_privately(path, text)
+    write_private_file(path, text)
     return text
 
 

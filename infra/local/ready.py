@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from functions.cli.privately import write_privately
+from functions.cli.private_file import write_private_file
 
 
 def announce(ready_file: Path, ready: Mapping[str, object]) -> None:
@@ -12,4 +12,4 @@ def announce(ready_file: Path, ready: Mapping[str, object]) -> None:
 
     It may hold a token: only its owner can read it.
     """
-    write_privately(ready_file, json.dumps(ready) + "\n")
+    write_private_file(ready_file, json.dumps(ready) + "\n")

@@ -11,13 +11,13 @@ from typing import Any, Final
 import yaml
 
 from shared.ami_families import mime
-from shared.ami_families.family import Family, ImageRequest, Joining
+from shared.ami_families.family import BootstrapOptions, Family, ImageRequest
 from shared.ami_families.kubelet_flags import kubelet_config, labels_flag
 from shared.ami_families.node_settings import NodeSettings, SettingsReader
-from shared.ami_families.scripts import note_lines
+from shared.ami_families.scripts import add_unread_lines
 from shared.model.provisioner import BlockDevice
 
-# Lowers the pods of a node, and with them what is reserved for the kubelet.
+# A feature gate that lowers the pod limit, and with it what is reserved for the kubelet.
 _LIMIT: Final = "MemoryLimitMaxPods"
 _VARIANTS: Final = {"nvidia.com/gpu": "nvidia", "aws.amazon.com/neuron": "neuron"}
 
@@ -26,20 +26,20 @@ def _parameter(request: ImageRequest) -> str:
     variant = next(
         (v for name, v in sorted(_VARIANTS.items()) if request.capacity[name]), "standard"
     )
-    named = f"amazon-eks-node-al2023-{request.machine}-{variant}-{request.version}"
+    named = f"amazon-eks-node-al2023-{request.kernel_architecture}-{variant}-{request.version}"
     release = f"{named}-{request.release}" if request.release else "recommended"
     return (
         f"/aws/service/eks/optimized-ami/{request.version}/amazon-linux-2023/"
-        f"{request.machine}/{variant}/{release}/image_id"
+        f"{request.kernel_architecture}/{variant}/{release}/image_id"
     )
 
 
-def _check(custom: str) -> tuple[mime.Part, ...]:
+def _check(custom: str) -> tuple[mime.MimePart, ...]:
     return mime.parts_of(custom, node_config=True)
 
 
 def _settings(custom: str) -> NodeSettings:
-    """Return what NodeConfigs set: what is under `config` of a later one wins, flags add up.
+    """Return the settings of NodeConfigs: `config` of a later one wins, flags are appended.
 
     Source: https://github.com/awslabs/amazon-eks-ami (nodeadm/internal/api/merge.go, 2026-11).
     """
@@ -50,7 +50,7 @@ def _settings(custom: str) -> NodeSettings:
                 next(yaml.safe_load_all(part.text)), f"{where}, spec" if where else "spec", reader
             )
         else:
-            note_lines(part.text, where, reader)
+            add_unread_lines(part.text, where, reader)
     return reader.found
 
 
@@ -61,46 +61,46 @@ def _read(document: Mapping[str, Any], where: str, reader: SettingsReader) -> No
         for name in ("kubelet", "instance", "featureGates")
     )
     config, flags = kubelet.get("config"), kubelet.get("flags")
-    reader.config(config if isinstance(config, Mapping) else {}, f"{where}.kubelet.config")
+    reader.add_config(config if isinstance(config, Mapping) else {}, f"{where}.kubelet.config")
     written = (
         [entry for entry in flags if isinstance(entry, str)] if isinstance(flags, list) else []
     )
-    reader.flags(" ".join(written).split(), f"{where}.kubelet.flags: ")
+    reader.add_flags(" ".join(written).split(), f"{where}.kubelet.flags: ")
     disks = instance.get("localStorage")
     reader.instance_store |= isinstance(disks, Mapping) and disks.get("strategy") == "RAID0"
     if kubelet.get("maxPodsExpression"):
-        reader.leave(f"{where}.kubelet.maxPodsExpression")
+        reader.add_unread(f"{where}.kubelet.maxPodsExpression")
     if gates.get(_LIMIT):
-        reader.leave(f"{where}.featureGates.{_LIMIT}")
+        reader.add_unread(f"{where}.featureGates.{_LIMIT}")
 
 
-def _write(joining: Joining, custom: str) -> str:
+def _write(options: BootstrapOptions, custom: str) -> str:
     taints = [
         {"key": taint.key, "value": taint.value, "effect": taint.effect.value}
-        for taint in joining.taints
+        for taint in options.taints
     ]
     document: dict[str, Any] = {
         "apiVersion": "node.eks.aws/v1alpha1",
         "kind": "NodeConfig",
         "spec": {
             "cluster": {
-                "name": joining.cluster,
-                "apiServerEndpoint": joining.endpoint,
-                "certificateAuthority": joining.certificate_authority,
-                "cidr": joining.service_cidr,
+                "name": options.cluster,
+                "apiServerEndpoint": options.endpoint,
+                "certificateAuthority": options.certificate_authority,
+                "cidr": options.service_cidr,
             },
             "kubelet": {
-                "config": {"registerWithTaints": taints, **kubelet_config(joining.kubelet)},
-                "flags": [labels_flag(joining.labels)],
+                "config": {"registerWithTaints": taints, **kubelet_config(options.kubelet)},
+                "flags": [labels_flag(options.labels)],
             },
         },
     }
-    if joining.instance_store:
+    if options.instance_store:
         document["spec"]["instance"] = {"localStorage": {"strategy": "RAID0"}}
-    # YAML is a superset of JSON. Ours comes last: it wins.
+    # YAML is a superset of JSON. Dovetail's part comes last: it wins.
     ours = json.dumps(document, indent=2, sort_keys=True)
     return mime.document(
-        (*_check(custom), mime.Part(content_type=mime.NODE_CONFIG, text=ours)),
+        (*_check(custom), mime.MimePart(content_type=mime.NODE_CONFIG, text=ours)),
     )
 
 
@@ -111,7 +111,7 @@ AL2023: Final = Family(
     check=_check,
     settings=_settings,
     disks=(BlockDevice(device_name="/dev/xvda"),),
-    # Built for ARMv8.2, which the first Graviton has not.
+    # Built for ARMv8.2, which the first Graviton does not support.
     # Source: https://docs.aws.amazon.com/linux/al2023/ug/system-requirements.html (2026-11).
-    lacks=frozenset({"a1"}),
+    unsupported_families=frozenset({"a1"}),
 )

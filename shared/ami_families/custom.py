@@ -1,22 +1,22 @@
-"""An image of the user's own: chosen by `amiSelector`, told exactly what the user wrote."""
+"""A user's own image: selected by `amiSelector`; it gets the user's user data unchanged."""
 
 from typing import Final
 
+from shared.ami_families.al2_ubuntu import AL2
 from shared.ami_families.al2023 import AL2023
-from shared.ami_families.bootstrap_script import AL2
 from shared.ami_families.bottlerocket import BOTTLEROCKET
-from shared.ami_families.family import Family, Joining
+from shared.ami_families.family import BootstrapOptions, Family
 from shared.ami_families.node_settings import NodeSettings
 from shared.ami_families.scripts import BOOTSTRAP
 from shared.model.errors import InvalidManifestError
 
 
 def _check(_custom: str) -> None:
-    """Take anything: only the image knows what it reads."""
+    """Accept anything: only the image knows what it reads."""
 
 
 def _settings(custom: str) -> NodeSettings:
-    """Return what it sets, if it is written as one of the other families reads it."""
+    """Return the settings of user data, if one of the other families can read it."""
     for family in (AL2,) if BOOTSTRAP in custom else (BOTTLEROCKET, AL2023):
         try:
             return family.settings(custom)
@@ -25,7 +25,7 @@ def _settings(custom: str) -> NodeSettings:
     return NodeSettings(unread=("all of it",))
 
 
-def _write(_joining: Joining, custom: str) -> str:
+def _write(_options: BootstrapOptions, custom: str) -> str:
     return custom
 
 

@@ -1,10 +1,10 @@
-"""The families there are."""
+"""All AMI families, by name."""
 
 from collections.abc import Mapping
 from typing import Final
 
+from shared.ami_families.al2_ubuntu import AL2, UBUNTU
 from shared.ami_families.al2023 import AL2023
-from shared.ami_families.bootstrap_script import AL2, UBUNTU
 from shared.ami_families.bottlerocket import BOTTLEROCKET
 from shared.ami_families.custom import CUSTOM
 from shared.ami_families.family import Family
@@ -18,10 +18,10 @@ DEFAULT: Final = AMI_FAMILIES[0]
 
 
 def refuse_wrong_user_data(family: str, custom: str) -> None:
-    """Check the user's own user data by itself.
+    """Check the user's part of user data on its own.
 
     Raises:
-        InvalidManifestError: Names line or part, and what to write instead.
+        InvalidManifestError: With line or part, and what to write instead.
     """
     FAMILIES[family].refuse_wrong(custom)
 
@@ -30,7 +30,7 @@ def family_of(name: str) -> Family:
     """Return the family that `amiFamily` names.
 
     Raises:
-        PermanentError: If there is none; the text says which there are.
+        PermanentError: If there is none; the message lists all.
     """
     if name not in FAMILIES:
         raise PermanentError(f"amiFamily: {name!r}: use one of {', '.join(FAMILIES)}")

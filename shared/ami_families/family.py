@@ -1,17 +1,17 @@
-"""What every AMI family answers."""
+"""The interface of AMI families."""
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from shared.ami_families.node_settings import NodeSettings, whole_maps
+from shared.ami_families.node_settings import NodeSettings, maps_as_flags_set_them
 from shared.model import labels as keys
-from shared.model.encodable import REMEDY
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
 from shared.model.resources import Resources
+from shared.model.surrogates import SURROGATE_REMEDY
 
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html (2026-08): 16 KB
 # before it is written as base64.
@@ -19,15 +19,15 @@ USER_DATA_LIMIT_BYTES: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
-    """What a machine needs to know to join its cluster.
+class BootstrapOptions:
+    """What an instance needs to join its cluster.
 
     Attributes:
-        certificate_authority: Base64 of the cluster's certificate, as EKS gives it.
+        certificate_authority: Base64 of the cluster's certificate, as EKS returns it.
         service_cidr: Addresses of the cluster's services, as `172.20.0.0/16`.
-        labels: Of the node to be; what a kubelet may not give itself is left out when written.
-        taints: Of the node to be, startup taints among them, in the order they are written.
-        instance_store: Whether the instance's own NVMe disks become what pods write to.
+        labels: Labels of the node; those that a kubelet may not set itself are not written.
+        taints: Taints of the node, startup taints among them, in the order they are written.
+        instance_store: Whether pods write to the instance's own NVMe disks.
     """
 
     cluster: str
@@ -42,10 +42,11 @@ class Joining:
     def __post_init__(self) -> None:
         """Refuse labels and taints that Kubernetes does not accept.
 
-        They end in command lines and unit files, where other characters mean something else.
+        They are written into command lines and unit files, where other characters have a special
+        meaning.
 
         Raises:
-            InvalidManifestError: For the first of them.
+            InvalidManifestError: For the first such label or taint.
         """
         pairs = [*self.labels.items(), *((taint.key, taint.value) for taint in self.taints)]
         for key, value in pairs:
@@ -58,7 +59,7 @@ class Joining:
 
     @property
     def dns_addresses(self) -> tuple[str, ...]:
-        """Where the cluster's DNS answers: what the user says, else what EKS gives it.
+        """Addresses of the cluster's DNS: the user's, else the default of EKS.
 
         Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-custom-network.html (2026-08):
         the tenth address of the cluster's services.
@@ -69,12 +70,13 @@ class Joining:
 
     @property
     def is_ipv6(self) -> bool:
-        """Whether the cluster's services have addresses of the sixth version."""
+        """Whether the cluster's services have IPv6 addresses."""
         return ":" in self.service_cidr
 
 
-# No machine is told less. Certificates of EKS have 1100 bytes or more before they become base64.
-_LEAST: Final = Joining(
+# The smallest bootstrap options of any instance. Certificates of EKS have 1100 bytes or more before
+# they become base64.
+_LEAST: Final = BootstrapOptions(
     cluster="c",
     endpoint="https://e",
     certificate_authority="A" * 1400,
@@ -86,12 +88,12 @@ _LEAST: Final = Joining(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRequest:
-    """For which machines an image is looked for.
+    """The instances that an image is requested for.
 
     Attributes:
-        version: Of the cluster, as `1.33`.
+        version: Kubernetes version of the cluster, as `1.33`.
         architecture: `amd64` or `arm64`.
-        capacity: Of the instance type: accelerators need an image with their driver.
+        capacity: Capacity of the instance type: accelerators need an image with their driver.
         release: Version of the image, such as `v20260120`; empty for the recommended one.
     """
 
@@ -107,8 +109,8 @@ class ImageRequest:
         return int(number) if number.isdecimal() else 0
 
     @property
-    def machine(self) -> str:
-        """The architecture as the kernel calls it."""
+    def kernel_architecture(self) -> str:
+        """The kernel's name of the architecture."""
         return "x86_64" if self.architecture == "amd64" else self.architecture
 
 
@@ -117,77 +119,83 @@ class Family:
     """One AMI family.
 
     Attributes:
-        name: As `amiFamily` names it.
-        parameter: Returns the SSM parameter that names the recommended image; None where there is
-            none to recommend.
-        write: Returns user data from what a machine must know and what the user adds.
-        check: Raises InvalidManifestError when the user's part cannot be understood.
+        name: Its value of `amiFamily`.
+        parameter: Returns the name of the SSM parameter of the recommended image; None where there
+            is no such image.
+        write: Returns user data from the bootstrap options and the user's part.
+        check: Raises InvalidManifestError when the user's part cannot be read.
         settings: Returns what the user's part sets on a node, as far as it can be read.
-        disks: Given to machines whose user names none; empty leaves them to the image.
-        pods_per_core: Whether its kubelet is told `podsPerCore`.
-        lacks: Families of instance types that its images do not boot.
-        by_accelerators: Whether it has images of their own for machines with some accelerators.
-        last_minor: The last minor version of Kubernetes that has images of it; None for any.
-        by_flags: Whether its kubelet is told by flags, which replace whole maps.
-        reserves_for_max_pods: Whether memory for the kubelet follows `maxPods`, not the limit by
-            network interfaces.
+        disks: Default disks of instances; empty leaves them to the image.
+        supports_pods_per_core: Whether its kubelet gets `podsPerCore`.
+        unsupported_families: Families of instance types that its images do not boot.
+        has_accelerator_images: Whether it has separate images for instances with some accelerators.
+        last_kubernetes_minor: The last minor version of Kubernetes that it has images for; None for
+            no such limit.
+        uses_kubelet_flags: Whether its kubelet gets command line flags, which replace whole maps of
+            the configuration.
+        reserves_for_max_pods: Whether memory for the kubelet is computed from `maxPods`, not from
+            the limit by network interfaces.
     """
 
     name: str
     parameter: Callable[[ImageRequest], str] | None
-    write: Callable[[Joining, str], str]
+    write: Callable[[BootstrapOptions, str], str]
     check: Callable[[str], object]
     settings: Callable[[str], NodeSettings]
     disks: tuple[BlockDevice, ...]
-    pods_per_core: bool = True
-    lacks: frozenset[str] = frozenset()
-    by_accelerators: bool = True
-    last_minor: int | None = None
-    by_flags: bool = False
+    supports_pods_per_core: bool = True
+    unsupported_families: frozenset[str] = frozenset()
+    has_accelerator_images: bool = True
+    last_kubernetes_minor: int | None = None
+    uses_kubelet_flags: bool = False
     reserves_for_max_pods: bool = False
 
-    def has_ended(self, version: str) -> bool:
-        """Return whether there are no images of it any more for a version of Kubernetes."""
+    def is_discontinued(self, version: str) -> bool:
+        """Return whether it has no images any more for a version of Kubernetes."""
         minor = ImageRequest(version=version, architecture="").minor
-        return self.last_minor is not None and minor > self.last_minor
+        return self.last_kubernetes_minor is not None and minor > self.last_kubernetes_minor
 
     def further_disks(self, disks: Sequence[BlockDevice]) -> int:
-        """Return how many attachments of a machine its disks take, besides that of the first.
+        """Return how many attachments of an instance its disks use, besides that of the first.
 
         Args:
-            disks: That the user gives it; what the family has by itself is there besides these.
+            disks: The user's disks; the family's default disks are added to these.
         """
         named = {disk.device_name for disk in disks}
         own = [disk for disk in self.disks if disk.device_name not in named]
         return max(len(disks) + len(own) - 1, 0)
 
-    def understood(self, kubelet: KubeletConfiguration) -> KubeletConfiguration:
-        """Return the settings as its kubelet takes them, without those it is never told."""
-        found = replace(kubelet, **whole_maps(kubelet)) if self.by_flags else kubelet
-        return found if self.pods_per_core else replace(found, pods_per_core=None)
+    def effective_kubelet(self, kubelet: KubeletConfiguration) -> KubeletConfiguration:
+        """Return the settings as they take effect on its kubelet."""
+        found = (
+            replace(kubelet, **maps_as_flags_set_them(kubelet))
+            if self.uses_kubelet_flags
+            else kubelet
+        )
+        return found if self.supports_pods_per_core else replace(found, pods_per_core=None)
 
-    def user_data(self, joining: Joining, custom: str = "") -> str:
-        """Return the user data of a machine, plain text, not yet base64.
+    def user_data(self, options: BootstrapOptions, custom: str = "") -> str:
+        """Return the user data of an instance, plain text, not yet base64.
 
         Args:
-            custom: The user's own, in a form this family understands.
+            custom: The user's part, in a format that this family reads.
 
         Raises:
-            InvalidManifestError: If `custom` cannot be understood, both together are too long, or
-                something to write is no character.
+            InvalidManifestError: If `custom` cannot be read, both together are too long, or the
+                text cannot be encoded.
         """
         try:
-            text = self.write(joining, custom)
+            text = self.write(options, custom)
         except RecursionError as error:
-            raise wrong("", custom, "is nested too deeply") from error
+            raise user_data_error("", custom, "is nested too deeply") from error
         refuse_too_long(text, custom)
         return text
 
     def refuse_wrong(self, custom: str) -> None:
-        """Check the user's own user data, by itself and with the least that makes machines join.
+        """Check the user's part of user data, on its own and with the smallest bootstrap options.
 
         Raises:
-            InvalidManifestError: Names line or part, and what to write instead.
+            InvalidManifestError: With line or part, and what to write instead.
         """
         refuse_too_long(custom, custom)
         if custom.strip():
@@ -195,7 +203,7 @@ class Family:
             self.user_data(_LEAST, custom)
 
 
-def wrong(where: str, value: str, remedy: str) -> InvalidManifestError:
+def user_data_error(where: str, value: str, remedy: str) -> InvalidManifestError:
     """Return the error for a place in user data, its value shortened to one line."""
     place = f"userData, {where}" if where else "userData"
     line = value.strip().partition("\n")[0]
@@ -203,16 +211,16 @@ def wrong(where: str, value: str, remedy: str) -> InvalidManifestError:
 
 
 def refuse_too_long(text: str, custom: str) -> None:
-    """Raise InvalidManifestError when EC2 would not take the text, or not so much of it.
+    """Raise InvalidManifestError when EC2 would not accept the text, or not its length.
 
     Args:
-        custom: The user's own part of it.
+        custom: The user's part of it.
     """
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise wrong("", ascii(text[error.start]), REMEDY) from error
+        raise user_data_error("", ascii(text[error.start]), SURROGATE_REMEDY) from error
     if size > USER_DATA_LIMIT_BYTES:
         both = "" if text == custom else " together with what makes a machine join"
         limit = f"EC2 takes {USER_DATA_LIMIT_BYTES}; fetch the rest at boot"
-        raise wrong("", custom, f"is {size} bytes long{both}, {limit}")
+        raise user_data_error("", custom, f"is {size} bytes long{both}, {limit}")

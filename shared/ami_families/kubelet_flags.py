@@ -1,4 +1,4 @@
-"""What a kubelet is told, in the words of its configuration and of its flags.
+"""Writes kubelet settings as fields of its configuration and as flags.
 
 Source: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/ and
 https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/ (2026-08).
@@ -17,7 +17,7 @@ _LABELS: Final = frozenset(
     {keys.HOSTNAME, keys.ARCH, keys.OS, keys.INSTANCE_TYPE, keys.ZONE, keys.REGION}
 )
 _DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
-# Flags whose name is not the configuration's with dashes.
+# Flags whose name is not the configuration field's name with dashes.
 _FLAGS: Final = {
     "clusterDNS": "cluster-dns",
     "cpuCFSQuota": "cpu-cfs-quota",
@@ -32,16 +32,16 @@ _FLAGS: Final = {
     "podsPerCore": "pods-per-core",
     "systemReserved": "system-reserved",
 }
-# Images write flags into a unit of systemd, which splits them at blanks and gives quotes,
-# backslashes, dollar signs and a percent sign before a letter a meaning of their own.
+# Images write flags into a systemd unit, which splits them at blanks and treats quotes,
+# backslashes, dollar signs and a percent sign before a letter specially.
 # Source: https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html (2026-11).
 _VALUE: Final = re.compile(r"([A-Za-z0-9._/:=,<+-]|%(?=,|\Z))*\Z")
-# What a kubelet compares with `<`, where its configuration says it by the key alone.
+# Maps whose flag has `<` between key and value.
 _THRESHOLDS: Final = ("evictionHard", "evictionSoft")
 
 
 def kubelet_config(kubelet: KubeletConfiguration) -> dict[str, Any]:
-    """Return what the user set on the kubelet, in the words of its configuration."""
+    """Return the user's settings as fields of the kubelet's configuration."""
     reserved = kubelet.kube_reserved
     grace = kubelet.eviction_soft_grace_period
     written: dict[str, Any] = {
@@ -62,7 +62,7 @@ def kubelet_config(kubelet: KubeletConfiguration) -> dict[str, Any]:
 
 
 def kubelet_flags(kubelet: KubeletConfiguration) -> list[str]:
-    """Return the same as flags, each `--name=value`, sorted; none for what is empty.
+    """Return the same as flags, each `--name=value`, sorted; empty settings have none.
 
     Raises:
         InvalidManifestError: If a value has characters that a flag cannot hold.
@@ -79,7 +79,7 @@ def flag(name: str, value: str) -> str:
     """Return a flag, `--name=value`.
 
     Raises:
-        InvalidManifestError: If the value has characters that a unit of systemd changes.
+        InvalidManifestError: If the value has characters that a systemd unit changes.
     """
     if not _VALUE.match(value):
         remedy = "write letters, digits and . _ / : = , < + - %: it ends in a flag of the kubelet"
@@ -88,8 +88,8 @@ def flag(name: str, value: str) -> str:
 
 
 def labels_flag(labels: Mapping[str, str]) -> str:
-    """Return the flag that gives a node its labels, sorted, without those it may not give."""
-    return flag("node-labels", ",".join(f"{k}={v}" for k, v in allowed(labels).items()))
+    """Return the flag that sets a node's labels, sorted, without those a kubelet may not set."""
+    return flag("node-labels", ",".join(f"{k}={v}" for k, v in settable_labels(labels).items()))
 
 
 def taints_flag(taints: Iterable[Taint]) -> str:
@@ -97,8 +97,8 @@ def taints_flag(taints: Iterable[Taint]) -> str:
     return flag("register-with-taints", ",".join(_taint(taint) for taint in taints))
 
 
-def allowed(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels that a kubelet may give its own node, sorted by key.
+def settable_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that a kubelet may set on its own node, sorted by key.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
     (NodeRestriction) and the kubelet's own check of --node-labels (2026-08): it refuses to start

@@ -1,4 +1,4 @@
-"""What user data sets on a node by itself: amounts of its kubelet, labels and taints.
+"""Reads what user data sets on a node: kubelet settings, labels and taints.
 
 Source: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/ and
 https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/ (2026-11).
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from shared.ami_families.kubelet_flags import allowed
+from shared.ami_families.kubelet_flags import settable_labels
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import KubeletConfiguration
@@ -30,7 +30,7 @@ _FLAGS: Final = {
     "--register-with-taints": _TAINTS,
     "--reserved-cpus": _CORES,
 }
-# What may be reserved, and of which thresholds something is taken from pods.
+# Resources that may be reserved, and the thresholds that reduce allocatable.
 # Source: parseResourceList of https://github.com/kubernetes/kubernetes/blob/v1.36.3/cmd/kubelet/app/server.go
 # and hardEvictionReservation of .../pkg/kubelet/cm/helpers.go (2026-11).
 _RESERVABLE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, "pid")
@@ -39,7 +39,7 @@ _AMOUNT: Final = re.compile(r"(\d{1,2}(\.\d{1,9})?|100(\.0{1,9})?)%|\d{1,15}([KM
 _DIGITS: Final = re.compile(r"\d{1,9}")
 _MOST: Final = 2**31 - 1
 _RANGE: Final = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
-# What a shell puts something else for.
+# Characters that a shell expands.
 _OPEN: Final = re.compile(r"[$`]")
 
 
@@ -48,14 +48,14 @@ class NodeSettings:
     """What user data sets on a node.
 
     Attributes:
-        below: Of its kubelet, where Dovetail's own part says nothing else.
-        above: Of its kubelet, whatever Dovetail's own part says.
-        instance_store: Whether the instance's own NVMe disks become what pods write to.
-        unread: Places that set something that is not read, without what they say.
+        kubelet_defaults: Kubelet settings that Dovetail's own part of the user data overrides.
+        kubelet_overrides: Kubelet settings that override Dovetail's own part of the user data.
+        instance_store: Whether pods write to the instance's own NVMe disks.
+        unread: Places with a setting that cannot be read, without their content.
     """
 
-    below: KubeletConfiguration = KubeletConfiguration()
-    above: KubeletConfiguration = KubeletConfiguration()
+    kubelet_defaults: KubeletConfiguration = KubeletConfiguration()
+    kubelet_overrides: KubeletConfiguration = KubeletConfiguration()
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] = ()
     instance_store: bool = False
@@ -63,16 +63,16 @@ class NodeSettings:
 
 
 class SettingsReader:
-    """Collects what the parts of user data set.
+    """Collects the settings of all parts of user data.
 
     Attributes:
-        instance_store: As in what is found.
+        instance_store: As in NodeSettings.
     """
 
     def __init__(self) -> None:
         self.instance_store = False
-        self._below: dict[str, Any] = {}
-        self._above: dict[str, Any] = {}
+        self._defaults: dict[str, Any] = {}
+        self._overrides: dict[str, Any] = {}
         self._labels: dict[str, str] = {}
         self._taints: dict[tuple[str, str], Taint] = {}
         self._taints_by_flag: dict[tuple[str, str], Taint] = {}
@@ -80,22 +80,22 @@ class SettingsReader:
 
     @property
     def found(self) -> NodeSettings:
-        """All that was read."""
+        """All settings that were read."""
         return NodeSettings(
-            below=_configuration(self._below),
-            above=_configuration(self._above),
+            kubelet_defaults=_configuration(self._defaults),
+            kubelet_overrides=_configuration(self._overrides),
             labels=dict(sorted(self._labels.items())),
             taints=tuple(sorted((self._taints_by_flag or self._taints).values())),
             instance_store=self.instance_store,
             unread=tuple(self._unread),
         )
 
-    def leave(self, where: str) -> None:
-        """Note a place that is not read."""
+    def add_unread(self, where: str) -> None:
+        """Add a place that cannot be read."""
         self._unread[where] = None
 
-    def config(self, config: Mapping[str, Any], where: str) -> None:
-        """Take settings in the words of a kubelet's configuration; of maps a later entry wins."""
+    def add_config(self, config: Mapping[str, Any], where: str) -> None:
+        """Add fields of a kubelet's configuration; in maps a later entry wins."""
         for name, value in config.items():
             place = f"{where}.{name}"
             if name == _TAINTS:
@@ -105,18 +105,18 @@ class SettingsReader:
                     said = entry if isinstance(entry, Mapping) else {}
                     self._taint(self._taints, said, place)
             elif name in _NUMBERS:
-                self._number(self._below, name, value, place)
+                self._number(self._defaults, name, value, place)
             elif name == _CORES:
-                self._number(self._below, name, _cores(value), place)
+                self._number(self._defaults, name, _cores(value), place)
             elif name in _RESERVATIONS or name == _THRESHOLDS:
                 entries = value if isinstance(value, Mapping) else {"": value}
                 if found := self._entries(name, entries, place):
-                    self._below[name] = {**self._below.get(name, {}), **found}
+                    self._defaults[name] = {**self._defaults.get(name, {}), **found}
 
-    def flags(self, words: Iterable[str], where: str) -> None:
-        """Take flags of a kubelet, each a word with its value or two words.
+    def add_flags(self, words: Iterable[str], where: str) -> None:
+        """Add flags of a kubelet, each one word with its value or two words.
 
-        A flag replaces a whole map of the configuration, with all that it does not name.
+        A flag replaces a whole map of the configuration, also the keys that it does not name.
 
         Source: Set of https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/component-base/cli/flag/map_string_string.go
         (2026-11).
@@ -126,36 +126,36 @@ class SettingsReader:
             if name is None:
                 continue
             if _OPEN.search(value):
-                self.leave(place)
+                self.add_unread(place)
             elif not name:
-                self.labels(_entries(value, "="), place)
+                self.add_labels(_entries(value, "="), place)
             elif name == _TAINTS:
-                # It replaces those of an earlier flag, and all of the configuration.
+                # It replaces the taints of an earlier flag, and all of the configuration.
                 self._taints_by_flag.clear()
                 self._written_taints(self._taints_by_flag, value.split(","), place)
             elif name in _NUMBERS:
                 number = int(value) if _DIGITS.fullmatch(value) else None
-                self._number(self._above, name, number, place)
+                self._number(self._overrides, name, number, place)
             elif name == _CORES:
-                self._number(self._above, name, _cores(value), place)
+                self._number(self._overrides, name, _cores(value), place)
             else:
                 sign = "<" if name == _THRESHOLDS else "="
                 rest = dict.fromkeys(*_LEFT_OUT[name])
-                self._above[name] = rest | self._entries(name, _entries(value, sign), place)
+                self._overrides[name] = rest | self._entries(name, _entries(value, sign), place)
 
-    def labels(self, labels: Mapping[str, object], where: str) -> None:
-        """Take labels of the node, without those that each node has anyway."""
+    def add_labels(self, labels: Mapping[str, object], where: str) -> None:
+        """Add labels of the node, without the well-known labels."""
         for key, value in labels.items():
             if keys.normalize(key) in keys.WELL_KNOWN:
                 continue
             good = isinstance(value, str) and keys.is_key(key) and keys.is_value(value)
-            if good and allowed({key: ""}) and not keys.is_restricted(key):
+            if good and settable_labels({key: ""}) and not keys.is_restricted(key):
                 self._labels[key] = str(value)
             else:
-                self.leave(f"{where}: {key}")
+                self.add_unread(f"{where}: {key}")
 
-    def taints(self, entries: Iterable[object], where: str) -> None:
-        """Take taints of the node, each written as `key=value:effect`."""
+    def add_taints(self, entries: Iterable[object], where: str) -> None:
+        """Add taints of the node, each written as `key=value:effect`."""
         self._written_taints(self._taints, entries, where)
 
     def _written_taints(
@@ -169,11 +169,11 @@ class SettingsReader:
     def _taint(
         self, into: dict[tuple[str, str], Taint], said: Mapping[str, Any], where: str
     ) -> None:
-        """Take one taint, unless it is one that goes while a node starts."""
+        """Add one taint, unless it is expected to be removed while a node starts."""
         key, value, effect = said.get("key"), said.get("value") or "", said.get("effect")
         good = isinstance(key, str) and isinstance(value, str) and keys.is_key(key)
         if not good or not keys.is_value(value) or effect not in set(Effect):
-            self.leave(where)
+            self.add_unread(where)
         elif not keys.is_ephemeral(str(key)):
             taint = Taint(key=str(key), value=value, effect=Effect(effect))
             into[taint.key, taint.effect] = taint
@@ -182,29 +182,29 @@ class SettingsReader:
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
             into[name] = value
         else:
-            self.leave(where)
+            self.add_unread(where)
 
     def _entries(self, name: str, entries: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """Return what of a map of amounts is counted."""
+        """Return the entries of a map of amounts that are counted."""
         counted = _SIGNALS if name == _THRESHOLDS else _RESERVABLE
         found = {}
         for key, said in entries.items():
             if key in counted and _is_amount(name, key, said):
                 found[key] = str(said)
             elif key in counted or name != _THRESHOLDS:
-                self.leave(f"{where}.{key}" if key else where)
+                self.add_unread(f"{where}.{key}" if key else where)
         return found
 
 
-# What a flag sets that does not name it.
+# By map: the keys that a flag resets if it does not name them, and their value then.
 _LEFT_OUT: Final = {
     **dict.fromkeys(_RESERVATIONS, (_RESERVABLE[:3], "0")),
     _THRESHOLDS: (_SIGNALS, "0%"),
 }
 
 
-def whole_maps(kubelet: KubeletConfiguration) -> dict[str, Any]:
-    """Return the maps of a kubelet's settings as flags set them, with all that they leave out."""
+def maps_as_flags_set_them(kubelet: KubeletConfiguration) -> dict[str, Any]:
+    """Return the maps of a kubelet's settings as flags set them, omitted keys included."""
     zeros, none = (dict.fromkeys(*_LEFT_OUT[name]) for name in ("kubeReserved", _THRESHOLDS))
     reserved = kubelet.kube_reserved
     left_out = Resources(tuple(sorted((name, int(zero)) for name, zero in zeros.items())))
@@ -215,8 +215,10 @@ def whole_maps(kubelet: KubeletConfiguration) -> dict[str, Any]:
     }
 
 
-def over(lower: KubeletConfiguration, upper: KubeletConfiguration) -> dict[str, Any]:
-    """Return the fields of a kubelet's settings that user data may set, the upper ones winning."""
+def merged_kubelet_settings(
+    lower: KubeletConfiguration, upper: KubeletConfiguration
+) -> dict[str, Any]:
+    """Return the kubelet settings that user data may set, merged; `upper` wins."""
     reserved = [settings.kube_reserved for settings in (lower, upper)]
     return {
         "max_pods": lower.max_pods if upper.max_pods is None else upper.max_pods,
@@ -256,7 +258,7 @@ def _amounts(said: Mapping[str, str]) -> Resources:
 
 
 def _cores(said: object) -> int | None:
-    """Return how many cores a list such as `0-3,8` names, None where it is no such list.
+    """Return the number of cores in a list such as `0-3,8`, None where it is no such list.
 
     Source: Parse of https://github.com/kubernetes/utils/blob/master/cpuset/cpuset.go (2026-11).
     """
@@ -287,7 +289,7 @@ def _entries(text: str, sign: str) -> dict[str, str]:
 
 
 def _pairs(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield flags with their values; a flag without a sign of equality takes the next word."""
+    """Yield flags with their values; a flag without `=` has the next word as its value."""
     flag = ""
     for word in words:
         if not word.startswith("-"):

@@ -1,38 +1,42 @@
-"""Provisioners with what their user data says of nodes, as if it stood in their documents."""
+"""Adds the settings of nodes in user data to Provisioners, as if they were in their manifests."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from shared.ami_families.families import family_of
-from shared.ami_families.node_settings import NodeSettings, over
+from shared.ami_families.node_settings import NodeSettings, merged_kubelet_settings
 from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.taints import Taint
-from shared.model.provisioner import Provisioner, WrittenShape
+from shared.model.provisioner import ManifestSettings, Provisioner
 from shared.model.requirements import Requirement, Requirements
 
 _KUBELET: Final = {
     OwnerKind.PROVISIONER: "spec.kubeletConfiguration",
     OwnerKind.NODE_POOL: "spec.kubelet",
 }
-# Of taints with such a name the agent that waits for them removes them, as that of a CSI driver.
+# Suffix of taints that an agent on the node removes, such as that of a CSI driver.
 _OF_AGENTS: Final = "not-ready"
 
 
-def with_user_data(provisioner: Provisioner) -> Provisioner:
+def with_user_data_settings(provisioner: Provisioner) -> Provisioner:
     """Return the Provisioner with the kubelet settings, labels and taints of its user data.
 
-    Where its documents say something else, that stands, but for flags of the kubelet, which stand
-    above all configuration. What user data may set and cannot be read becomes a warning.
+    Its manifests take precedence, except over kubelet flags, which override all configuration. A
+    setting of user data that cannot be read becomes a warning.
     """
     template = provisioner.template
     if not template.user_data.strip():
         return provisioner
     found = family_of(template.ami_family).settings(template.user_data)
-    told = {requirement.key for requirement in provisioner.requirements} | {*provisioner.labels}
-    labels = {key: value for key, value in found.labels.items() if key not in told}
+    known_keys = {requirement.key for requirement in provisioner.requirements} | {
+        *provisioner.labels
+    }
+    labels = {key: value for key, value in found.labels.items() if key not in known_keys}
     lasting, passing = _new_taints(provisioner, found)
-    below = replace(provisioner.kubelet, **over(found.below, provisioner.kubelet))
+    below = replace(
+        provisioner.kubelet, **merged_kubelet_settings(found.kubelet_defaults, provisioner.kubelet)
+    )
     result = replace(
         provisioner,
         labels={**provisioner.labels, **labels},
@@ -41,7 +45,7 @@ def with_user_data(provisioner: Provisioner) -> Provisioner:
         ),
         taints=(*provisioner.taints, *lasting),
         startup_taints=(*provisioner.startup_taints, *passing),
-        kubelet=replace(below, **over(below, found.above)),
+        kubelet=replace(below, **merged_kubelet_settings(below, found.kubelet_overrides)),
         template=replace(template, instance_store=template.instance_store or found.instance_store),
         warnings=(*provisioner.warnings, *_unread(provisioner, found)),
     )
@@ -49,8 +53,8 @@ def with_user_data(provisioner: Provisioner) -> Provisioner:
     return result if _shape(result) == written else replace(result, written=written)
 
 
-def _shape(provisioner: Provisioner) -> WrittenShape:
-    return WrittenShape(
+def _shape(provisioner: Provisioner) -> ManifestSettings:
+    return ManifestSettings(
         labels=provisioner.labels,
         taints=provisioner.taints,
         startup_taints=provisioner.startup_taints,
@@ -62,7 +66,7 @@ def _shape(provisioner: Provisioner) -> WrittenShape:
 def _new_taints(
     provisioner: Provisioner, found: NodeSettings
 ) -> tuple[tuple[Taint, ...], tuple[Taint, ...]]:
-    """Return the taints that stay, and those that agents remove, which documents do not name."""
+    """Return the lasting taints, and those that agents remove, which the manifests do not have."""
     named = {
         (taint.key, taint.effect) for taint in (*provisioner.taints, *provisioner.startup_taints)
     }

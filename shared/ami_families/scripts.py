@@ -1,4 +1,4 @@
-"""What scripts in user data say of the kubelet, as far as it can be read without a shell."""
+"""Reads kubelet settings in scripts of user data, as far as possible without a shell."""
 
 import itertools
 import re
@@ -9,27 +9,27 @@ from typing import Final
 from shared.ami_families.node_settings import SettingsReader
 
 BOOTSTRAP: Final = "/etc/eks/bootstrap.sh"
-# Lines with these words may change what a node has for pods.
+# Lines with these words may change a node's allocatable resources.
 _OF_KUBELETS: Final = re.compile(r"kubelet|/etc/eks/|nodeadm|hugepages", re.IGNORECASE)
 _ASSIGNED: Final = "KUBELET_EXTRA_ARGS="
 _THE_ASSIGNED: Final = frozenset({"$KUBELET_EXTRA_ARGS", "${KUBELET_EXTRA_ARGS}"})
 _ENDS: Final = frozenset({"||", "&&", "|", ";", "&", ">", ">>", "2>&1"})
-# The pods of a kubelet that nobody tells a number.
+# The kubelet's default of maxPods.
 # Source: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/ (2026-11).
 _MOST_PODS: Final = "110"
 
 
-def note_lines(text: str, where: str, reader: SettingsReader) -> None:
-    """Note the lines of a script, or of what is no script, that name the kubelet."""
+def add_unread_lines(text: str, where: str, reader: SettingsReader) -> None:
+    """Add the lines of a script or other part that name the kubelet as unread."""
     for place, _ in _lines(text, where):
-        reader.leave(place)
+        reader.add_unread(place)
 
 
 def read_script(text: str, where: str, reader: SettingsReader) -> None:
-    """Take what a script tells the kubelet by the bootstrap script of its image.
+    """Read the kubelet settings that a script passes to the bootstrap script of its image.
 
-    A call of it in plain words is read, and so is its variable; other lines that name the kubelet
-    are noted.
+    A call with literal arguments is read, and so is KUBELET_EXTRA_ARGS; other lines that name the
+    kubelet are added as unread.
 
     Source: https://github.com/awslabs/amazon-eks-ami (templates/al2/runtime/bootstrap.sh, 2025-11).
     """
@@ -44,20 +44,20 @@ def read_script(text: str, where: str, reader: SettingsReader) -> None:
             _call(said, extra if given in _THE_ASSIGNED else given, place, reader)
         elif len(words) == 1 and words[0].startswith(_ASSIGNED):
             extra = words[0].removeprefix(_ASSIGNED)
-            reader.flags(_words(extra), f"{place}: ")
+            reader.add_flags(_words(extra), f"{place}: ")
         else:
-            reader.leave(place)
+            reader.add_unread(place)
 
 
 def _call(said: Mapping[str, str], extra: str, place: str, reader: SettingsReader) -> None:
-    # By itself, the script tells the kubelet the pods that the instance type has addresses for.
+    # By default, the script sets maxPods to the pods that the instance type has addresses for.
     most = [f"--max-pods={_MOST_PODS}"] if said.get("--use-max-pods") == "false" else []
-    reader.flags([*most, *_words(extra)], f"{place}: ")
+    reader.add_flags([*most, *_words(extra)], f"{place}: ")
     reader.instance_store |= said.get("--local-disks") == "raid0"
 
 
 def _lines(text: str, where: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines that name the kubelet, joined where they go on, each with its place."""
+    """Yield the lines that name the kubelet, continuation lines joined, each with its place."""
     prefix = f"{where}, " if where else ""
     began, joined = 0, ""
     for number, line in enumerate([*text.splitlines(), ""], 1):
@@ -79,7 +79,7 @@ def _words(line: str) -> list[str]:
 
 
 def _arguments(words: list[str]) -> dict[str, str]:
-    """Return the options of the call, each with the word after it."""
+    """Return the options of the call, each with the next word as its value."""
     end = next((number for number, word in enumerate(words) if word in _ENDS), len(words))
     pairs = itertools.pairwise(words[:end])
     return {name: value for name, value in pairs if name.startswith("--")}

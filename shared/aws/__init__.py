@@ -1,5 +1,5 @@
-"""The only importer of boto3: adapters of the ports to AWS.
+"""Adapters of the ports to AWS. The only importer of boto3.
 
-Each adapter takes a `session.Session`, from which it asks for clients when it first needs them,
-and plain values. Errors of the SDK end in `errors.translated`.
+Each adapter takes plain values and a `session.Session`, which creates clients when they are first
+needed. `errors.translated` translates errors of the SDK.
 """

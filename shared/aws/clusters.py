@@ -1,4 +1,4 @@
-"""The clusters this control plane serves, as their stacks wrote them into SSM."""
+"""The clusters attached to this control plane; their stacks write the attachments into SSM."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -8,21 +8,21 @@ from pydantic import ValidationError
 
 from shared.aws.errors import translated
 from shared.aws.session import Session
-from shared.aws.ttl_cache import Recall
+from shared.aws.ttl_cache import TtlCache
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import NotAttachedError, NotFoundError, PermanentError
 from shared.ports import Clock
 from shared.settings import ClusterAttachment, ClusterBrakes
 
 _SPAN: Final = timedelta(seconds=60)
-# How often the list is read again for names that are not in it, however many they are.
+# How often at most the list is read again for names that are not in it.
 _MISS_SPAN: Final = timedelta(seconds=5)
-# A switch that people pull acts within so long.
+# A change of the brakes takes effect within this time.
 _BRAKES_SPAN: Final = timedelta(seconds=15)
 _MICROS: Final = 1_000_000
 
 
-def _say_nothing(text: str) -> None:
+def _ignore_notice(text: str) -> None:
     del text
 
 
@@ -30,15 +30,15 @@ _Listed = Mapping[str, ClusterAttachment | PermanentError]
 
 
 class ClusterRegistry:
-    """Finds attachments in one list of all, which is remembered for a minute.
+    """Finds attachments in a list of all, which is cached for a minute.
 
     For a name that is not in the list it is read again, at most every five seconds.
 
     Args:
-        session: Of the Region of the parameters.
-        path: Under which each cluster's attachment stands, such as `/dovetail/clusters`.
-        clock: What remembered answers age by.
-        notice: Told, in one line, of an attachment that cannot be read.
+        session: Session in the Region of the parameters.
+        path: Prefix of the parameter of each cluster's attachment, such as `/dovetail/clusters`.
+        clock: Clock of the cache.
+        notice: Called with one line for each attachment that cannot be read.
     """
 
     def __init__(
@@ -47,26 +47,26 @@ class ClusterRegistry:
         *,
         path: str,
         clock: Clock,
-        notice: Callable[[str], None] = _say_nothing,
+        notice: Callable[[str], None] = _ignore_notice,
     ) -> None:
         self._session = session
         self._path = path.rstrip("/")
         self._notice = notice
-        self._listed: Recall[str, _Listed] = Recall(_SPAN, clock)
-        self._newly_listed: Recall[str, _Listed] = Recall(_MISS_SPAN, clock)
-        self._brakes: Recall[str, Brakes] = Recall(_BRAKES_SPAN, clock)
+        self._listed: TtlCache[str, _Listed] = TtlCache(_SPAN, clock)
+        self._newly_listed: TtlCache[str, _Listed] = TtlCache(_MISS_SPAN, clock)
+        self._brakes: TtlCache[str, Brakes] = TtlCache(_BRAKES_SPAN, clock)
 
     def all(self) -> tuple[ClusterAttachment, ...]:
         """Return the attached clusters, sorted by name.
 
-        A cluster whose attachment cannot be read is logged and skipped: the others go on.
+        A cluster whose attachment cannot be read is logged and skipped, so that others continue.
         """
         listed = self._listed.get(self._path, self._list)
         found = [value for value in listed.values() if isinstance(value, ClusterAttachment)]
         return tuple(sorted(found, key=lambda attachment: attachment.name))
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all attached clusters, sorted, also of those that `one` refuses."""
+        """Return the names of all attached clusters, sorted, unreadable attachments included."""
         return tuple(sorted(self._listed.get(self._path, self._list)))
 
     def one(self, name: str) -> ClusterAttachment:
@@ -74,7 +74,7 @@ class ClusterRegistry:
 
         Raises:
             NotAttachedError: If no such cluster is attached.
-            PermanentError: If its attachment cannot be read; the text says what is wrong.
+            PermanentError: If its attachment cannot be read; the message says what is wrong.
         """
         found = self._listed.get(self._path, self._list).get(name)
         if found is None:
@@ -89,16 +89,16 @@ class ClusterRegistry:
         return found
 
     def brakes(self, name: str) -> Brakes:
-        """Return what holds a cluster back: its attachment's brakes and its parameter's.
+        """Return a cluster's brakes: the stricter of its attachment's and its parameter's.
 
-        A parameter that cannot be read pauses the cluster and is logged: its author meant to stop
+        A parameter that cannot be read pauses the cluster and is logged: its author wanted to stop
         something.
 
         Raises:
             NotAttachedError: If no such cluster is attached.
         """
         attached = _brakes(self.one(name).brakes)
-        return self._brakes.get(name, lambda: attached.tighter(self._read_brakes(name)))
+        return self._brakes.get(name, lambda: attached.stricter(self._read_brakes(name)))
 
     def _read_brakes(self, name: str) -> Brakes:
         parameter = f"{self._path}/{name}/brakes"

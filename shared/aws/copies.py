@@ -14,7 +14,7 @@ class BucketCopies:
         self._bucket = bucket
 
     def put(self, key: str, document: bytes) -> None:
-        """Write a document over the one that is there: readers find the one or the other, whole.
+        """Write a document; it replaces the existing one atomically.
 
         Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyModel
         (2026-11-25).

@@ -1,4 +1,4 @@
-"""Records that cannot be understood, put aside for people."""
+"""The dead-letter queue of records that cannot be understood."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -9,8 +9,8 @@ from shared.aws.session import Session
 from shared.model.errors import AutoscalerError
 
 _REASON_LENGTH: Final = 1000
-# SQS takes tab, line ends and what is printable in XML; at most ten messages a call, which are
-# together no longer than one may be. Queues made before 2025-08 take 256 KiB.
+# SQS accepts tabs, line ends and characters allowed in XML; at most ten messages a call, together
+# no larger than one message may be. Queues created before 2025-08 accept 256 KiB.
 # Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/
 # API_SendMessageBatch.html (2026-11).
 _NOT_TAKEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -19,16 +19,16 @@ _MOST_BYTES: Final = 250_000
 
 
 class DeadLetters:
-    """The queue of records that no repeating can help."""
+    """The queue of records for which a retry is useless."""
 
     def __init__(self, session: Session, *, queue_url: str) -> None:
         self._session = session
         self._queue_url = queue_url
 
     def send(self, record: str, reason: str) -> None:
-        """Send a record, as it came, with the reason as its attribute `reason`.
+        """Send a record, as received, with the reason as its attribute `reason`.
 
-        Characters that SQS does not take are replaced; an empty record becomes a space.
+        Characters that SQS does not accept are replaced; an empty record becomes a space.
         """
         with translated("sqs SendMessage"):
             self._session.client("sqs").send_message(
@@ -42,10 +42,10 @@ class DeadLetters:
 
         Args:
             records: (record, reason) of each.
-            in_time: Asked before each call; once it is False no further call is made.
+            in_time: Called before each call of SQS; once it returns False no further call is made.
 
         Returns:
-            The positions of records that the queue did not take, sorted.
+            The positions of records that were not sent, sorted.
         """
         refused: list[int] = []
         for positions in _calls(records):

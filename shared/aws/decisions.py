@@ -4,7 +4,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from shared.aws.errors import code_of, translated
+from shared.aws.errors import error_code, translated
 from shared.aws.session import Session
 from shared.model.errors import ConflictError
 
@@ -17,7 +17,7 @@ class BucketDecisions:
         self._bucket = bucket
 
     def put(self, key: str, document: bytes) -> None:
-        """Write a document once; the same key again must carry the same bytes.
+        """Write a document once; a second write to the same key must have the same bytes.
 
         Raises:
             ConflictError: If other bytes are stored, or another write is under way.
@@ -52,7 +52,7 @@ class BucketDecisions:
                     Bucket=self._bucket, Key=key, Body=document, IfNoneMatch="*"
                 )
             except ClientError as error:
-                if code_of(error) != "PreconditionFailed":
+                if error_code(error) != "PreconditionFailed":
                     raise
                 return False
         return True

@@ -1,4 +1,4 @@
-"""Tokens for an EKS cluster's API server: a presigned question to STS who we are.
+"""Tokens for an EKS cluster's API server: presigned STS GetCallerIdentity requests.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/cluster-auth.html and the token format of
 https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster
@@ -18,7 +18,7 @@ from shared.ports import Clock
 
 _PREFIX: Final = "k8s-aws-v1."
 _LIFE: Final = timedelta(minutes=15)
-# A third of the life is left for clocks that differ and for calls under way.
+# A third of the lifetime is left for clock skew and for calls under way.
 _USED_FOR: Final = timedelta(minutes=10)
 
 
@@ -26,10 +26,10 @@ class EksToken:
     """The token of one cluster under one role; signing needs no network.
 
     Args:
-        session: Of the cluster's Region.
-        cluster: Name of the cluster; a token for one is worth nothing at another.
+        session: Session in the cluster's Region.
+        cluster: Name of the cluster; other clusters refuse its token.
         role: ARN of the role that has an access entry there; empty for the process's own.
-        clock: What the token ages by.
+        clock: Clock that the token expires by.
     """
 
     def __init__(self, session: Session, *, cluster: str, role: str, clock: Clock) -> None:
@@ -41,7 +41,7 @@ class EksToken:
         self._use_until: datetime | None = None
 
     def __call__(self) -> str:
-        """Return a bearer token that is valid for five minutes at least.
+        """Return a bearer token that is valid for at least five minutes.
 
         Raises:
             UnauthorizedError: If there are no credentials or the role may not be assumed.
@@ -50,9 +50,9 @@ class EksToken:
         if self._use_until is None or now >= self._use_until:
             self._token = self._sign()
             self._use_until = now + _USED_FOR
-            ends = self._session.credentials_end(self._role)
+            ends = self._session.credentials_expire_at(self._role)
             if ends is not None:
-                # A token dies with the credentials it was signed with.
+                # A token expires with the credentials it was signed with.
                 self._use_until = min(self._use_until, ends - timedelta(minutes=1))
         return self._token
 
@@ -80,8 +80,8 @@ class EksToken:
 def sts_url(region: str) -> str:
     """Return the Region's own STS endpoint.
 
-    Always AWS's name, whatever endpoint our own calls go to: API servers accept no other, and
-    the URL is never called by us.
+    Always AWS's host name, whatever endpoint the calls of this process use: API servers accept no
+    other, and this process never calls the URL.
     """
     suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     return f"https://sts.{region}.{suffix}"

@@ -1,4 +1,4 @@
-"""Errors of the SDK as Dovetail's errors, by code, never by text.
+"""Translates errors of the SDK to Dovetail's errors, by code, never by text.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html and the
@@ -112,17 +112,17 @@ _UNAVAILABLE: Final = frozenset(
         "Unavailable",
     }
 )
-# The first of these that any reason of a cancelled transaction names decides what it was.
+# The first of these sets that has any reason of a cancelled transaction decides the error.
 _REASONS: Final = ((_THROTTLED, ThrottledError), (_CONFLICT, ConflictError))
 
 
-def code_of(error: ClientError) -> str:
+def error_code(error: ClientError) -> str:
     """Return the error code, empty when the answer had none."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def reasons_of(error: ClientError) -> tuple[str, ...]:
-    """Return why a transaction was cancelled: one code for each of its items, `None` for fine."""
+def cancellation_reasons(error: ClientError) -> tuple[str, ...]:
+    """Return why a transaction was cancelled: a code for each item, `None` if it did not fail."""
     rows: list[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
     return tuple(str(row.get("Code", "None")) for row in rows)
 
@@ -135,11 +135,11 @@ def translated(action: str) -> Iterator[None]:
         action: The service and operation, such as `ec2 CreateFleet`.
 
     Raises:
-        ThrottledError: The service asked us to slow down; nothing happened.
+        ThrottledError: The service throttled the call; nothing happened.
         ConflictError: A condition did not hold.
         UnavailableError: Time-out, no connection, or a server error: the outcome is unknown.
         UnauthorizedError: The credentials do not allow it.
-        NotFoundError: The thing named does not exist.
+        NotFoundError: The named resource does not exist.
         PermanentError: Anything else.
     """
     try:
@@ -149,7 +149,7 @@ def translated(action: str) -> Iterator[None]:
     except (HTTPClientError, SdkConnectionError, IncompleteReadError) as error:
         raise UnavailableError(f"{action}: {type(error).__name__}: {error}") from error
     except ResponseParserError as error:
-        # Whatever answered was not the service: a proxy, or a server error as a page.
+        # The service did not answer, but a proxy, or a server error as a page.
         raise UnavailableError(f"{action}: the answer cannot be read") from error
     except (NoCredentialsError, PartialCredentialsError) as error:
         text = f"{action}: {error}; log in, or set AWS_PROFILE or AWS_ACCESS_KEY_ID"
@@ -161,11 +161,11 @@ def translated(action: str) -> Iterator[None]:
 
 
 def _of_client_error(error: ClientError, action: str) -> AutoscalerError:
-    code = code_of(error)
+    code = error_code(error)
     detail = str(error.response.get("Error", {}).get("Message", ""))
     text = f"{action}: {code}: {detail}"
     if code == "TransactionCanceledException":
-        reasons = frozenset(reasons_of(error))
+        reasons = frozenset(cancellation_reasons(error))
         for codes, kind in _REASONS:
             if reasons & codes:
                 return kind(f"{text} ({', '.join(sorted(reasons))})")

@@ -10,11 +10,11 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from shared.aws.errors import translated
-from shared.messages.wake import Message, encode
+from shared.messages.message import Message, encode
 
 
 class EventsApi(Protocol):
-    """The one call used of the EventBridge client."""
+    """The only call of the EventBridge client in use."""
 
     def put_events(self, *, Entries: Sequence[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
         """Publish up to 10 entries."""
@@ -22,14 +22,14 @@ class EventsApi(Protocol):
 
 
 class EventBusPublisher:
-    """Publishes messages; one attempt a call: who calls knows when to try again.
+    """Publishes messages; one attempt a call: the caller decides about retries.
 
     Args:
         bus: Name or ARN of the bus.
-        region: Name of the Region; None for what the SDK finds by itself.
+        region: Name of the Region; None for the SDK's default.
         timeout: Longest wait for an answer.
-        client: The EventBridge client; made on first use when None.
-        trace: Returns the trace that a message begins, as X-Ray writes it; None for no traces.
+        client: The EventBridge client; created on first use when None.
+        trace: Returns the X-Ray trace header of a new message; None for no traces.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class EventBusPublisher:
         self._lock = threading.Lock()
 
     def publish(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Publish up to 10 messages in one call; return the positions of those refused.
+        """Publish up to 10 messages in one call; return the positions of refused messages.
 
         Raises:
             AutoscalerError: If none was published, or the outcome is unknown:
@@ -76,14 +76,14 @@ class EventBusPublisher:
             "Source": event["source"],
             "DetailType": event["detail-type"],
             "Detail": json.dumps(event["detail"], separators=(",", ":")),
-            "Time": message.wake.at,
-            # The bus passes it to its targets, and these to the services that they call.
+            "Time": message.detail.at,
+            # The bus passes the trace to its targets, and these to the services that they call.
             **({"TraceHeader": self._trace()} if self._trace is not None else {}),
         }
 
 
 def _make_client(region: str | None, seconds: float) -> EventsApi:
-    """Return the client from the SDK's core: its resource layer would only cost memory here."""
+    """Return a client of botocore: boto3's resource layer would only cost memory here."""
     from botocore.config import Config  # noqa: PLC0415 - slow to import, only the forwarder needs it
     from botocore.session import get_session  # noqa: PLC0415 - likewise
 

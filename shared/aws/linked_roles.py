@@ -1,4 +1,4 @@
-"""The service-linked roles that EC2 needs of an account: looked for, and made where missing."""
+"""Finds and creates the service-linked roles that EC2 needs in an account."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ def missing_linked_roles(session: Session) -> Mapping[str, str]:
     """Return the service-linked roles that the account lacks: name to service, sorted.
 
     Raises:
-        AutoscalerError: If IAM cannot be asked.
+        AutoscalerError: If IAM cannot be read.
     """
     iam, missing = session.client("iam"), {}
     for name, service in sorted(LINKED_ROLES.items()):
@@ -25,16 +25,15 @@ def missing_linked_roles(session: Session) -> Mapping[str, str]:
 
 
 def make_linked_roles(session: Session) -> tuple[str, ...]:
-    """Make the service-linked roles that the account lacks; return their names, sorted.
+    """Create the service-linked roles that the account lacks; return their names, sorted.
 
-    Each is looked for first: to make one again is an error, and would be one in the account's
-    trail.
+    Existing roles are read first: creating one again is an error, also in CloudTrail.
     Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateServiceLinkedRole.html
     (2026-11).
 
     Raises:
-        UnauthorizedError: If a policy of the organisation refuses it.
-        AutoscalerError: If IAM cannot be asked.
+        UnauthorizedError: If a policy of the organization refuses it.
+        AutoscalerError: If IAM cannot be called.
     """
     missing = missing_linked_roles(session)
     for service in missing.values():

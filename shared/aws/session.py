@@ -1,4 +1,4 @@
-"""Clients of AWS services, made when they are first asked for, under the roles they need."""
+"""Clients of AWS services, created on first use, with the roles they need."""
 
 import threading
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError
 
 from shared.aws.errors import translated
-from shared.ports.crew import AT_ONCE
+from shared.ports.executor import MAX_CONCURRENT_CALLS
 
 _MARGIN: Final = timedelta(minutes=5)
 _CONNECT_SECONDS: Final = 5.0
@@ -24,10 +24,10 @@ def _utc_now() -> datetime:
 
 
 def configured_region() -> str:
-    """Return the Region that the SDK's own configuration names, such as the profile's; or empty.
+    """Return the Region of the SDK's own configuration, such as the profile's; or empty.
 
     Raises:
-        PermanentError: If the configuration cannot be read, or lacks the profile that is asked for.
+        PermanentError: If the configuration cannot be read, or lacks the requested profile.
     """
     with translated("configuration of the SDK"):
         return str(boto3.session.Session().region_name or "")
@@ -42,19 +42,19 @@ class _RoleSession:
 
 
 class Session:
-    """The process's way to AWS.
+    """Creates and caches the AWS clients of the process.
 
     Retries of the SDK are off by default: under a lease a call must end before the lease does,
-    and the callers know better what to do with a throttle. Only a connection that the other side
-    closed, as it does while an execution environment is frozen, is replaced once: all calls are
+    and callers know better how to handle throttling. Only when the server closed the connection, as
+    it does while an execution environment is frozen, a call is repeated once: all calls are
     idempotent or conditional.
 
     Args:
         region: Name of the Region.
         api_timeout: Time-out of one call, shorter than the lease.
-        name: Of the function; names the sessions of assumed roles in CloudTrail.
-        attempts: How often a call is tried in all.
-        now: The clock that credentials expire by.
+        name: Name of the function; names the sessions of assumed roles in CloudTrail.
+        attempts: Total number of attempts of a call.
+        now: Returns the current time, which credentials expire by.
     """
 
     def __init__(
@@ -80,8 +80,12 @@ class Session:
         """The Region's name."""
         return self._region
 
-    def patient(self, attempts: int) -> "Session":
-        """Return a session like this one whose calls are tried more often; not under a lease."""
+    def with_attempts(self, attempts: int) -> "Session":
+        """Return a copy of the session with another number of attempts; not for use under a lease.
+
+        Args:
+            attempts: Total number of attempts of a call.
+        """
         return Session(
             region=self._region,
             api_timeout=self._api_timeout,
@@ -94,8 +98,8 @@ class Session:
         """Return the client of a service.
 
         Args:
-            service: As boto3 calls it, such as `ec2`.
-            role: ARN of the role to act under; empty for the process's own.
+            service: Name of the service in boto3, such as `ec2`.
+            role: ARN of the role to assume; empty for the process's own.
             region: Another Region than the session's.
 
         Raises:
@@ -109,7 +113,7 @@ class Session:
             return self._clients[key]
 
     def require_caller(self) -> None:
-        """Ask AWS who calls: the one question that needs no right.
+        """Call GetCallerIdentity, the only call that needs no permission.
 
         Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
         (2026-11).
@@ -134,12 +138,12 @@ class Session:
             return credentials
 
     def events(self, role: str = "") -> Any:
-        """Return the hooks that signing runs through."""
+        """Return the botocore event hooks that signing uses."""
         with self._lock:
             sdk = self._of_role(role) if role else self._own
             return sdk.events
 
-    def credentials_end(self, role: str) -> datetime | None:
+    def credentials_expire_at(self, role: str) -> datetime | None:
         """Return when the credentials of an assumed role expire, None when not assumed."""
         held = self._roles.get(role)
         return held.expires_at if held is not None else None
@@ -176,7 +180,7 @@ class Session:
             connect_timeout=min(_CONNECT_SECONDS, seconds / 2),
             read_timeout=seconds,
             retries={"total_max_attempts": self._attempts, "mode": "standard"},
-            max_pool_connections=AT_ONCE + 1,
+            max_pool_connections=MAX_CONCURRENT_CALLS + 1,
         )
         with translated(f"{service} client"):
             made = sdk.client(service, region_name=region, config=config)
@@ -187,6 +191,6 @@ class Session:
 def _replaces_closed_connection(
     attempts: int, caught_exception: Exception | None, **_: Any
 ) -> float | None:
-    """Return the seconds before another attempt, None for no other."""
+    """Return the seconds before another attempt, None for no further attempt."""
     closed = isinstance(caught_exception, ConnectionClosedError)
     return 0.0 if closed and attempts == 1 else None

@@ -1,4 +1,4 @@
-"""Remembering answers for a while."""
+"""A cache whose entries expire."""
 
 from collections.abc import Callable, Hashable
 from datetime import datetime, timedelta
@@ -10,34 +10,34 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recall(Generic[K, V]):
-    """Answers by key, each kept for a span from when it was given."""
+class TtlCache(Generic[K, V]):
+    """Answers by key, each kept for a span after it was stored."""
 
     def __init__(self, span: timedelta, clock: Clock) -> None:
         self._span = span
         self._clock = clock
         self._kept: dict[K, tuple[datetime, V]] = {}
 
-    def get(self, key: K, ask: Callable[[], V]) -> V:
-        """Return the answer that is kept, or ask for it; what `ask` raises is not kept."""
+    def get(self, key: K, load: Callable[[], V]) -> V:
+        """Return the cached answer, or load and cache it; errors of `load` are not cached."""
         kept = self.peek(key)
         if kept is not None:
             return kept[0]
-        answer = ask()
+        answer = load()
         self.put(key, answer)
         return answer
 
     def peek(self, key: K) -> tuple[V] | None:
-        """Return the answer that is kept, alone in a tuple, None when there is none."""
+        """Return the cached answer in a tuple of one, None when there is none."""
         kept = self._kept.get(key)
         if kept is None or kept[0] + self._span <= self._clock.now():
             return None
         return (kept[1],)
 
     def put(self, key: K, answer: V) -> None:
-        """Keep an answer, given now."""
+        """Cache an answer from now on."""
         self._kept[key] = (self._clock.now(), answer)
 
     def forget(self) -> None:
-        """Keep no answer any longer."""
+        """Drop all cached answers."""
         self._kept.clear()

@@ -1,1 +1,1 @@
-"""What keeps Dovetail from launching: pause, ceilings, runaways, refusals of EC2."""
+"""What keeps Dovetail from launching: pause, ceilings, runaways, EC2's refusals."""

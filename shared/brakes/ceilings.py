@@ -1,7 +1,7 @@
-"""Ceilings on nodes and dollars an hour: counted as limits, so that they are never overshot.
+"""Ceilings on nodes and dollars an hour: applied as limits, so that they are never exceeded.
 
-The decision knows limits of resources only. So under a ceiling each machine has two more of
-them, one node and its price, and what stands, is on its way or is reserved has used them up.
+The plan knows only limits of resources. So under a ceiling each instance has two more resources,
+one node and its price, and nodes that exist, are in flight or are reserved use them.
 """
 
 import dataclasses
@@ -20,12 +20,12 @@ from shared.model.resources import NODES, PRICE, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot
 
 _DOLLAR: Final = 1_000_000
-_OURS: Final = frozenset({NODES, PRICE})
+_COUNTED_BY_CEILINGS: Final = frozenset({NODES, PRICE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverCeiling:
-    """A planned node that no ceiling has room for, and which ceiling that is."""
+    """A planned node that would exceed a ceiling, and which ceiling that is."""
 
     node: PlannedNode
     reason: str
@@ -36,8 +36,8 @@ class CeilingUse:
     """How much of a ceiling is in use.
 
     Attributes:
-        percent: Rounded down; more than 100 after a ceiling was lowered.
-        text: For people, in dollars or nodes.
+        percent: The share in use, rounded down; more than 100 after a ceiling was lowered.
+        text: The use in dollars or nodes, for messages.
     """
 
     percent: int
@@ -45,15 +45,15 @@ class CeilingUse:
 
 
 def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSnapshot:
-    """Return the snapshot with all ceilings as limits; unchanged when there are none.
+    """Return the snapshot with all ceilings as limits; unchanged if there are none.
 
-    A type counts at the highest price at which any Provisioner under a ceiling may launch it.
+    An instance type counts at the highest price of its offerings.
     """
     if not of_cluster and not any(provisioner.ceiling for provisioner in snapshot.provisioners):
         return snapshot
     types = {instance_type.name: instance_type for instance_type in snapshot.instance_types}
     used = _used(snapshot, types)
-    room = _room(of_cluster, Resources.total(used.values()))
+    cluster_remaining = _remaining(of_cluster, Resources.total(used.values()))
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     return dataclasses.replace(
         snapshot,
@@ -91,7 +91,7 @@ def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSna
                     provisioner.limits,
                     provisioner.ceiling,
                     used.get(provisioner.name, Resources()),
-                    room,
+                    cluster_remaining,
                 ),
             )
             for provisioner in snapshot.provisioners
@@ -99,17 +99,17 @@ def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSna
     )
 
 
-def under_ceilings_again(snapshot: ClusterSnapshot, before: ClusterSnapshot) -> ClusterSnapshot:
-    """Return a snapshot with other Provisioners, with their ceilings and the cluster's as limits.
+def under_recorded_ceilings(snapshot: ClusterSnapshot, before: ClusterSnapshot) -> ClusterSnapshot:
+    """Return a snapshot with changed Provisioners under their ceilings and the cluster's.
 
-    What the cluster's ceiling leaves is known where a recorded limit is below the Provisioner's
+    What the cluster's ceiling leaves is known only if a recorded limit is below the Provisioner's
     own ceiling.
 
     Args:
-        snapshot: Like `before`, but for its Provisioners.
-        before: As it was decided on.
+        snapshot: Equal to `before`, except for its Provisioners.
+        before: The snapshot as recorded for the decision.
     """
-    left = _left_of_cluster(before)
+    left = _remaining_of_cluster(before)
     plain = _without_ceilings(snapshot)
     types = {known.name: known for known in plain.instance_types}
     total = Resources.total(_used(plain, types).values())
@@ -118,13 +118,13 @@ def under_ceilings_again(snapshot: ClusterSnapshot, before: ClusterSnapshot) -> 
     return under_ceilings(plain, of_cluster)
 
 
-def _left_of_cluster(snapshot: ClusterSnapshot) -> dict[str, int]:
-    """Return what the cluster's ceiling leaves in a snapshot under ceilings, as far as is known."""
+def _remaining_of_cluster(snapshot: ClusterSnapshot) -> dict[str, int]:
+    """Return what the cluster's ceiling leaves in a snapshot under ceilings, as far as known."""
     used = _used(snapshot, {known.name: known for known in snapshot.instance_types})
     left: dict[str, int] = {}
     for owner in snapshot.provisioners:
-        own = _room(owner.ceiling, Resources())
-        for name, amount in (owner.limits or Resources()).only(_OURS).items:
+        own = _remaining(owner.ceiling, Resources())
+        for name, amount in (owner.limits or Resources()).only(_COUNTED_BY_CEILINGS).items:
             if amount < own.get(name, amount + 1):
                 rest = amount - used.get(owner.name, Resources())[name]
                 left[name] = min(rest, left.get(name, rest))
@@ -157,15 +157,17 @@ def _without_ceilings(snapshot: ClusterSnapshot) -> ClusterSnapshot:
 
 
 def _uncounted(amounts: Resources) -> Resources:
-    """Return amounts without what only ceilings count."""
-    return Resources(tuple((name, amount) for name, amount in amounts.items if name not in _OURS))
+    """Return amounts without the resources that only ceilings count."""
+    return Resources(
+        tuple((name, amount) for name, amount in amounts.items if name not in _COUNTED_BY_CEILINGS)
+    )
 
 
 def ceiling_uses(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> dict[str, CeilingUse]:
-    """Return the use of the fullest ceiling over each Provisioner, by name; without any, nothing.
+    """Return the use of each Provisioner's fullest ceiling, by name; only those under a ceiling.
 
     Args:
-        snapshot: With all nodes, slots and open launches.
+        snapshot: A snapshot with all nodes, slots and open launches.
     """
     types = {known.name: known for known in snapshot.instance_types}
     used = _used(snapshot, types)
@@ -192,7 +194,7 @@ def _uses(ceiling: Ceiling, used: Resources, whose: str) -> Iterator[CeilingUse]
 
 
 def _percent(used: int, most: int) -> int:
-    """Return how much is in use, rounded down; all of it where nothing may be."""
+    """Return the percentage in use, rounded down; 100 if the ceiling is zero."""
     return 100 * used // most if most else 100
 
 
@@ -201,63 +203,72 @@ def affordable(
 ) -> tuple[tuple[PlannedNode, ...], tuple[OverCeiling, ...]]:
     """Return the nodes that fit under all ceilings, in their order, and those that do not.
 
-    The look before the launch, independent of the decision: every option counts at its own
-    price, and Provisioners that together come to more than the cluster's ceiling are held.
+    The check before the launch, independent of the plan: each node counts at its most expensive
+    option, and the cluster's ceiling holds for all Provisioners together.
 
     Args:
-        snapshot: As it was gathered, without ceilings as limits.
+        snapshot: The snapshot as gathered, without ceilings as limits.
     """
     types = {instance_type.name: instance_type for instance_type in snapshot.instance_types}
     used = _used(snapshot, types)
-    room = {
-        provisioner.name: _room(provisioner.ceiling, used.get(provisioner.name, Resources()))
+    owner_remaining = {
+        provisioner.name: _remaining(provisioner.ceiling, used.get(provisioner.name, Resources()))
         for provisioner in snapshot.provisioners
     }
-    left = _room(of_cluster, Resources.total(used.values()))
+    cluster_remaining = _remaining(of_cluster, Resources.total(used.values()))
     kept: list[PlannedNode] = []
     over: list[OverCeiling] = []
     for node in nodes:
-        wanted = _amounts(1, node.dearest_micros_per_hour)
-        of_owner = room.get(node.provisioner, {})
+        wanted = _amounts(1, node.highest_price_micros_per_hour)
+        of_owner = owner_remaining.get(node.provisioner, {})
         short = _first_short(wanted, of_owner)
         if short:
             over.append(OverCeiling(node=node, reason=f"{node.provisioner}: {short}"))
-        elif short := _first_short(wanted, left):
+        elif short := _first_short(wanted, cluster_remaining):
             over.append(OverCeiling(node=node, reason=f"the whole cluster: {short}"))
         else:
             kept.append(node)
-            for rest in (of_owner, left):
+            for rest in (of_owner, cluster_remaining):
                 rest.update({name: rest[name] - wanted[name] for name in rest})
     return tuple(kept), tuple(over)
 
 
-def as_machines(nodes: Iterable[PlannedNode]) -> tuple[PlannedNode, ...]:
-    """Return the nodes with what their kubelets will show.
+def with_kubelet_resources(nodes: Iterable[PlannedNode]) -> tuple[PlannedNode, ...]:
+    """Return the nodes with the resources that their kubelets will show.
 
-    Nodes, dollars and attachments of volumes are counted by the planner alone: no Node.status has
-    them, so a launch must not expect them there.
+    Nodes, dollars and volume attachments are counted by the plan alone: no Node.status has them, so
+    a launch must not expect them there.
     """
     return tuple(
         dataclasses.replace(
             node,
-            options=tuple(_as_machine(option) for option in node.options),
-            fallback=tuple(_as_machine(launch_option) for launch_option in node.fallback),
+            options=tuple(_with_kubelet_resources(option) for option in node.options),
+            fallback=tuple(
+                _with_kubelet_resources(launch_option) for launch_option in node.fallback
+            ),
         )
         for node in nodes
     )
 
 
-def _as_machine(option: LaunchOption) -> LaunchOption:
-    capacity, allocatable = _of_machine(option.capacity), _of_machine(option.allocatable)
+def _with_kubelet_resources(option: LaunchOption) -> LaunchOption:
+    capacity, allocatable = (
+        _kubelet_resources(option.capacity),
+        _kubelet_resources(option.allocatable),
+    )
     if (capacity, allocatable) == (option.capacity, option.allocatable):
         return option
     return dataclasses.replace(option, capacity=capacity, allocatable=allocatable)
 
 
-def _of_machine(amounts: Resources) -> Resources:
-    """Return the resources that a kubelet shows, without those only the planner counts."""
+def _kubelet_resources(amounts: Resources) -> Resources:
+    """Return the resources that a kubelet shows, without those that only the plan counts."""
     return Resources(
-        tuple((k, v) for k, v in amounts.items if k not in _OURS and not is_attachable(k))
+        tuple(
+            (k, v)
+            for k, v in amounts.items
+            if k not in _COUNTED_BY_CEILINGS and not is_attachable(k)
+        )
     )
 
 
@@ -266,7 +277,7 @@ def _amounts(count: int, price: int) -> Resources:
 
 
 def _used(snapshot: ClusterSnapshot, types: Mapping[str, InstanceType]) -> dict[str, Resources]:
-    """Return nodes and price of each provisioner: standing, in flight and reserved."""
+    """Return nodes and price of each Provisioner: existing, in flight and reserved."""
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     counts: Counter[str] = Counter()
     prices: Counter[str] = Counter()
@@ -284,14 +295,14 @@ def _used(snapshot: ClusterSnapshot, types: Mapping[str, InstanceType]) -> dict[
 
 
 def _counted(node: Node, types: Mapping[str, InstanceType]) -> Node:
-    """Return a node of a provisioner with one node and its price among its capacity."""
+    """Return a node of a Provisioner with one node and its price added to its capacity."""
     of_type = types.get(node.labels.get(keys.INSTANCE_TYPE, ""))
     capacity = node.capacity or (of_type.capacity if of_type is not None else Resources())
     return dataclasses.replace(node, capacity=capacity + _amounts(1, _price_of(node, types)))
 
 
 def _price_of(node: Node, types: Mapping[str, InstanceType]) -> int:
-    """Return the price of a node: of its own offering, else the highest of its type."""
+    """Return the price of a node: of its own offering, else the highest of its instance type."""
     of_type = types.get(node.labels.get(keys.INSTANCE_TYPE, ""))
     if of_type is None:
         return 0
@@ -306,8 +317,8 @@ def _dearest(instance_type: InstanceType) -> int:
     return max((offering.price_micros_per_hour for offering in instance_type.offerings), default=0)
 
 
-def _room(ceiling: Ceiling, used: Resources) -> dict[str, int]:
-    """Return what a ceiling leaves; without one of that kind the name is absent."""
+def _remaining(ceiling: Ceiling, used: Resources) -> dict[str, int]:
+    """Return what a ceiling leaves, by resource; a resource without a ceiling is absent."""
     most = {NODES: ceiling.max_nodes, PRICE: ceiling.max_price_micros_per_hour}
     return {name: amount - used[name] for name, amount in most.items() if amount is not None}
 
@@ -315,21 +326,21 @@ def _room(ceiling: Ceiling, used: Resources) -> dict[str, int]:
 def _limits(
     limits: Resources | None, ceiling: Ceiling, used: Resources, of_cluster: Mapping[str, int]
 ) -> Resources | None:
-    """Return limits with the ceilings among them, as totals of what may stand."""
-    room = _room(ceiling, used)
+    """Return limits with the ceilings added, as totals that include what is in use."""
+    remaining = _remaining(ceiling, used)
     for name, left in of_cluster.items():
-        room[name] = min(left, room.get(name, left))
-    if not room:
+        remaining[name] = min(left, remaining.get(name, left))
+    if not remaining:
         return limits
-    # Zeros stay: a name that is absent would mean no ceiling.
+    # Zeros stay: an absent name would mean no ceiling.
     items = dict(limits.items if limits is not None else ())
-    items |= {name: max(used[name] + left, 0) for name, left in room.items()}
+    items |= {name: max(used[name] + left, 0) for name, left in remaining.items()}
     return Resources(tuple(sorted(items.items())))
 
 
-def _first_short(wanted: Resources, room: Mapping[str, int]) -> str:
-    for name in sorted(room):
-        if wanted[name] > room[name]:
-            left, needed = (format_amount(name, n) for n in (max(room[name], 0), wanted[name]))
+def _first_short(wanted: Resources, remaining: Mapping[str, int]) -> str:
+    for name in sorted(remaining):
+        if wanted[name] > remaining[name]:
+            left, needed = (format_amount(name, n) for n in (max(remaining[name], 0), wanted[name]))
             return f"{left} {name} left under the ceiling, {needed} needed"
     return ""

@@ -1,4 +1,4 @@
-"""Whether a cluster may be acted on at all: pause, shadow mode, other autoscalers, catalogue."""
+"""Whether Dovetail may act in a cluster: pause, shadow mode, other autoscalers, catalog."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,7 @@ NO_CATALOGUE: Final = "no catalogue"
 PAUSED_REASON: Final = "Paused"
 RIVAL_REASON: Final = "AnotherAutoscaler"
 NO_CATALOGUE_REASON: Final = "NoCatalogue"
-# EC2 Auto Scaling puts it on every machine of its groups.
+# EC2 Auto Scaling sets this tag on every instance of its groups.
 _GROUP_TAG: Final = "aws:autoscaling:groupName"
 
 
@@ -22,8 +22,8 @@ class Hold:
     """Why nothing is launched or removed in a whole cluster.
 
     Attributes:
-        reason: As conditions and Events carry it.
-        text: For people: what holds, and how it ends.
+        reason: The reason of conditions and Events.
+        text: The message: what blocks, and how that ends.
     """
 
     reason: str
@@ -33,8 +33,8 @@ class Hold:
 def rivals_of(ports: ClusterPorts) -> tuple[Rival, ...]:
     """Return the running autoscalers that would work on the same nodes, sorted.
 
-    Karpenter always works on the same objects and finalizer. Cluster Autoscaler terminates
-    instances of Auto Scaling groups only: it is a rival once such a group has a node of Dovetail.
+    Karpenter always works on the same objects and finalizer. Cluster Autoscaler only terminates
+    instances of Auto Scaling groups: it is a rival once such a group contains a node of Dovetail.
     """
     running = ports.rivals.running()
     if any(rival.kind == RivalKind.CLUSTER_AUTOSCALER for rival in running) and not _in_a_group(
@@ -45,9 +45,10 @@ def rivals_of(ports: ClusterPorts) -> tuple[Rival, ...]:
 
 
 def held_back(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> str:
-    """Return why no launch and no voluntary removal is allowed, empty when both are.
+    """Return why no launch and no voluntary removal is allowed, empty if both are.
 
-    Shadow mode goes on beside another autoscaler: its reports show what Dovetail would do instead.
+    Shadow mode continues beside another autoscaler: its reports show what Dovetail would do
+    instead.
     """
     if ports.brakes.paused:
         return PAUSED
@@ -57,10 +58,10 @@ def held_back(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> str:
 
 
 def hold_of(ports: ClusterPorts, rivals: tuple[Rival, ...], catalogue: str = "") -> Hold | None:
-    """Return what Provisioners and waiting pods are told while nothing is launched, else None.
+    """Return what Provisioners and pending pods show while nothing is launched, else None.
 
     Args:
-        catalogue: What is wrong with the catalogue, empty for nothing or if it is not known.
+        catalogue: What is wrong with the catalog, empty for nothing or if that is not known.
     """
     if ports.brakes.paused:
         parameter = f"/dovetail/clusters/{ports.cluster.name}/brakes"
@@ -79,5 +80,5 @@ def hold_of(ports: ClusterPorts, rivals: tuple[Rival, ...], catalogue: str = "")
 
 
 def _in_a_group(ports: ClusterPorts) -> bool:
-    ours = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
-    return any(_GROUP_TAG in our.tags for our in ours)
+    instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+    return any(_GROUP_TAG in instance.tags for instance in instances)

@@ -1,14 +1,15 @@
-"""Runaway: machines are launched repeatedly for the same pods and never become usable.
+"""Runaway: instances are launched repeatedly for the same pods and never become usable.
 
-An agent that taints every node, an image that never joins, a kubelet that rejects the pod: each
-leaves the same pods pending and launches another machine. Launches stop after two in an hour.
-Only evidence counts, for a workload may well shrink and grow three times an hour.
+An agent that taints every node, an image whose nodes never join, a kubelet that rejects the pod:
+each leaves the same pods pending and causes another launch. Launches stop after two failed trials
+in an hour. Only evidence counts, because a healthy workload may well shrink and grow three times an
+hour.
 
-Launches count for the controller that replaces a pod. Nothing replaces a bare pod or a pod of a
-Job: the next one has another uid. Such pods count together if they are of one namespace and may use
-the same nodes, whatever amounts they request, and with a higher limit for the namespace as a whole.
-A namespace may run thousands of them, and of as many machines some fail by chance: failures no
-longer count once pods like these run on a node that was launched within the hour.
+Failures are counted for the controller that replaces a pod. Nothing replaces a bare pod or a pod of
+a Job: the next one has another UID. Such pods are counted together if they are in one namespace and
+may use the same nodes, whatever amounts they request, and with a higher limit for the namespace as
+a whole. A namespace may run thousands of them, and of as many instances some fail by chance:
+failures no longer count once pods like these run on a node that was launched within the hour.
 """
 
 import dataclasses
@@ -16,50 +17,50 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.brakes.trials import note_trial
+from shared.brakes.trials import save_trial
 from shared.model import labels as keys
 from shared.model.digest import digest
 from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner, Pod, Scheduling
+from shared.model.kubernetes.pods import ControllerRef, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
 from shared.model.kubernetes.volumes import is_attachable
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.ports import NodeLedger
-from shared.scheduling.compatibility import node_terms
+from shared.scheduling.labels_and_taints import node_terms
 
 SPAN: Final = timedelta(hours=1)
 MOST_TRIALS: Final = 2
-# For the pods of a namespace that nothing replaces, all together.
+# For all pods of a namespace that no controller replaces, together.
 _MOST_OF_NAMESPACE: Final = 10
-# Pods of these kinds finish, so that another pod of the same owner is no sign of a failure.
+# Pods of these kinds finish, so another pod of the same owner does not indicate a failure.
 _ENDING: Final = frozenset({"Job"})
 
 
 def subjects_of(pod: Pod) -> dict[str, int]:
-    """Return the subjects that launches for a pod count for, with their limits.
+    """Return the subjects for which failed launches for a pod are counted, with their limits.
 
-    The keys are short digests; a value is the most useless plans in one hour.
+    The keys are short digests; a value is the largest number of failed plans in one hour.
     """
     controller = _controller_of(pod)
     if controller is not None:
         return {digest(controller.uid): MOST_TRIALS}
     return {
-        digest("alike", pod.namespace, *_asked(pod.scheduling)): MOST_TRIALS,
+        digest("alike", pod.namespace, *_node_demands(pod.scheduling)): MOST_TRIALS,
         digest("namespace", pod.namespace): _MOST_OF_NAMESPACE,
     }
 
 
-def _controller_of(pod: Pod) -> Owner | None:
+def _controller_of(pod: Pod) -> ControllerRef | None:
     """Return the controller that replaces a pod, None for a bare pod and a pod of a Job."""
     return None if pod.owner is None or pod.owner.kind in _ENDING else pod.owner
 
 
-def _asked(scheduling: Scheduling) -> list[str]:
+def _node_demands(scheduling: Scheduling) -> list[str]:
     """Return which nodes a pod may use: labels, tolerations, names of resources, each sorted.
 
-    Volumes are left out: their places are known while a plan is made and not afterwards.
+    Volumes are left out: their zones are known only while a plan is made.
     """
     terms = [" ".join(wanted.describe() for wanted in term) for term in node_terms(scheduling)]
     tolerations = [
@@ -70,10 +71,10 @@ def _asked(scheduling: Scheduling) -> list[str]:
     return [*sorted(terms), "", *sorted(tolerations), "", *sorted(resources)]
 
 
-def note_failure(
+def save_failure(
     ledger: NodeLedger, cluster: str, trial: Trial, known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
-    """Write down that what a plan bought is of no use to some; return all that is known then."""
+    """Save that the nodes of a plan were unusable for these subjects; return all known trials."""
     others = tuple(other_trial for other_trial in known if other_trial.plan_id != trial.plan_id)
     before = [other_trial for other_trial in known if other_trial.plan_id == trial.plan_id]
     subjects = trial.subjects.union(*(trial.subjects for trial in before))
@@ -85,17 +86,17 @@ def note_failure(
         provisioners=provisioners,
     )
     if whole.subjects and whole not in before:
-        note_trial(ledger, cluster, whole)
+        save_trial(ledger, cluster, whole)
     return (*others, whole)
 
 
 def newly_failed(trial: Trial, known: Sequence[Trial]) -> int:
-    """Return for how many it was not known yet that what this plan bought is of no use to them."""
+    """Return for how many subjects it is new that the nodes of this plan are unusable."""
     before = (other_trial.subjects for other_trial in known if other_trial.plan_id == trial.plan_id)
     return len(trial.subjects.difference(*before))
 
 
-def forgive(
+def clear_failures(
     ledger: NodeLedger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
     """Remove the failures of subjects that have usable nodes; return the trials that are left."""
@@ -103,12 +104,12 @@ def forgive(
     for trial in known:
         kept = dataclasses.replace(trial, subjects=trial.subjects - useful)
         if kept != trial:
-            note_trial(ledger, cluster, kept)
+            save_trial(ledger, cluster, kept)
         left.append(kept)
     return tuple(left)
 
 
-def served(snapshot: ClusterSnapshot) -> frozenset[str]:
+def served_subjects(snapshot: ClusterSnapshot) -> frozenset[str]:
     """Return the subjects of pods without a controller that run on nodes of the last hour."""
     young = {node.name for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)}
     return frozenset(
@@ -120,16 +121,16 @@ def served(snapshot: ClusterSnapshot) -> frozenset[str]:
     )
 
 
-def unusable(
+def unusable_trials(
     snapshot: ClusterSnapshot, pods_on: Callable[[str], Sequence[Pod]]
 ) -> tuple[Trial, ...]:
-    """Return the plans whose nodes are empty and of no use to waiting pods.
+    """Return the plans whose nodes are empty and unusable for pending pods.
 
-    A node is of no use to pods that do not tolerate a taint added to it, nor to pods of a subject
+    A node is unusable for pods that do not tolerate a taint added to it, and for pods of a subject
     of which its kubelet has rejected a pod.
 
     Args:
-        pods_on: Returns the pods of a node, finished ones included.
+        pods_on: Returns the pods of a node, including finished ones.
     """
     waiting = [pod for pod in snapshot.pending if pod.is_provisionable]
     young = [node for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)]
@@ -152,7 +153,7 @@ def unusable(
     return tuple(trial for trial in found if trial.subjects)
 
 
-def useless(
+def useless_trial(
     node: Node,
     owner: Provisioner,
     pods: Iterable[Pod],
@@ -160,16 +161,17 @@ def useless(
     launched_for: frozenset[str],
     now: datetime,
 ) -> Trial | None:
-    """Return the failed trial of an empty node that is about to be removed, None if it is none.
+    """Return the failed trial of an empty node that is about to be removed, None if there is none.
 
-    Later plans cannot find that out: the node is gone. It was of no use to pods that it was
-    launched for and that still wait, whatever kept kube-scheduler from binding them to it.
+    Later plans cannot find this out, because the node is gone. It was unusable for the pods that it
+    was launched for and that are still pending, whatever kept kube-scheduler from binding them to
+    it.
 
     Args:
-        node: Before it is cordoned to be removed, or after.
-        pods: Of the node, finished ones included.
-        pending: All that have no node.
-        launched_for: Digests of the uids of pods that were left to kube-scheduler on it.
+        node: The node, cordoned for its removal or not.
+        pods: The pods of the node, including finished ones.
+        pending: All pods without a node.
+        launched_for: Digests of the UIDs of the pods that were left to kube-scheduler on it.
     """
     node = _without_cordon(node)
     if not _is_young(node, now):
@@ -186,9 +188,9 @@ def _trial(
     pods: Iterable[Pod],
     launched_for: frozenset[str] = frozenset(),
 ) -> Trial:
-    """Return the trial of a node, with the subjects of the waiting pods that cannot use it."""
-    # One whose kubelet has stopped has taints of Kubernetes, which say nothing.
-    strange = _strange(node, own) if node.is_open else ()
+    """Return the trial of a node, with the subjects of the pending pods that cannot use it."""
+    # A node whose kubelet has stopped has taints of Kubernetes, which prove nothing.
+    strange = _unexpected_taints(node, own) if node.is_open else ()
     subjects = _all_of(
         pod
         for pod in waiting
@@ -207,7 +209,7 @@ def _trial(
 
 
 def runaways(pending: Iterable[Pod], trials: Sequence[Trial]) -> dict[str, datetime]:
-    """Return the waiting pods no machine is bought for, by uid, and until when."""
+    """Return the pending pods, by UID, for which nothing is launched, and until when."""
     failed: dict[str, list[datetime]] = {}
     for trial in trials:
         for subject in trial.subjects:
@@ -223,7 +225,7 @@ def runaways(pending: Iterable[Pod], trials: Sequence[Trial]) -> dict[str, datet
 
 
 def provisioners_of(pod: Pod, trials: Iterable[Trial]) -> frozenset[str]:
-    """Return the Provisioners whose machines were of no use to a pod."""
+    """Return the Provisioners whose nodes were unusable for a pod."""
     subjects = subjects_of(pod).keys()
     return frozenset(
         name for trial in trials if subjects & trial.subjects for name in trial.provisioners
@@ -231,14 +233,14 @@ def provisioners_of(pod: Pod, trials: Iterable[Trial]) -> frozenset[str]:
 
 
 def workload_of(pod: Pod) -> str:
-    """Return the controller that replaces a pod, or the pod, for people."""
+    """Return the name of a pod's controller, or of the pod if it has none, for messages."""
     if pod.owner is None:
         return f"pod {pod.key}"
     return f"{pod.owner.kind} {pod.namespace}/{pod.owner.name}"
 
 
 def plan_of(node: Node) -> str:
-    """Return the plan that launched a node, the node's name when it carries no slot."""
+    """Return the plan that launched a node, the node's name if no slot is annotated."""
     return node.annotations.get(keys.SLOT, "").partition("/")[0] or node.name
 
 
@@ -251,7 +253,7 @@ def _is_young_and_ready(node: Node, now: datetime) -> bool:
 
 
 def _is_young(node: Node, now: datetime) -> bool:
-    """Return whether a node was made within the hour, and nobody keeps pods away from it."""
+    """Return whether a node of Dovetail is under an hour old, not cordoned, not being deleted."""
     if node.created_at is None or now - node.created_at >= SPAN:
         return False
     return node.is_ours and node.deletion_at is None and not node.unschedulable
@@ -265,8 +267,8 @@ def _without_cordon(node: Node) -> Node:
     return dataclasses.replace(node, unschedulable=False, taints=taints)
 
 
-def _strange(node: Node, own: Sequence[Taint]) -> tuple[Taint, ...]:
-    """Return taints that neither we nor Kubernetes put on a node that starts."""
+def _unexpected_taints(node: Node, own: Sequence[Taint]) -> tuple[Taint, ...]:
+    """Return the taints that neither Dovetail nor Kubernetes sets on a starting node."""
     ours = {(taint.key, taint.effect) for taint in own}
     return tuple(
         taint

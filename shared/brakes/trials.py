@@ -1,4 +1,4 @@
-"""The launches of the last hour whose machines were of no use, each in a memo of the ledger."""
+"""The launches of the last hour whose nodes were unusable, each in a note of the ledger."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -6,33 +6,33 @@ from typing import Final
 
 from shared.model.digest import digest, digests_of
 from shared.model.ec2.launches import PodRef, Trial
-from shared.model.memo import Memo
+from shared.model.note import Note
 from shared.ports import NodeLedger
 
 _TRIAL: Final = "trial#"
 _LAUNCHED_FOR: Final = "launched-for#"
 _KEEP: Final = timedelta(hours=1)
-# A memo holds less than 400 KB.
+# A note holds less than 400 KB.
 _MOST_SUBJECTS: Final = 25_000
 
 
-def note_trial(ledger: NodeLedger, cluster: str, trial: Trial) -> None:
-    """Record the pods that could not use a plan's machines; kept an hour from the launch.
+def save_trial(ledger: NodeLedger, cluster: str, trial: Trial) -> None:
+    """Save the subjects that could not use a plan's nodes; kept for an hour from the launch.
 
-    Of very many subjects some are left out.
+    Subjects beyond 25,000 are left out.
     """
     value = {
         "launched_at": trial.launched_at.isoformat(),
         "subjects": "".join(sorted(trial.subjects)[:_MOST_SUBJECTS]),
         "provisioners": sorted(trial.provisioners),
     }
-    memo = Memo(name=f"{_TRIAL}{trial.plan_id}", value=value)
-    ledger.put_memo(cluster, memo, trial.launched_at + _KEEP)
+    note = Note(name=f"{_TRIAL}{trial.plan_id}", value=value)
+    ledger.put_note(cluster, note, trial.launched_at + _KEEP)
 
 
 def recent_trials(ledger: NodeLedger, cluster: str, now: datetime) -> tuple[Trial, ...]:
-    """Return the plans of the last hour whose machines are of no use, sorted by plan."""
-    found = map(_trial, ledger.memos(cluster, _TRIAL))
+    """Return the plans of the last hour whose nodes are unusable, sorted by plan."""
+    found = map(_trial, ledger.notes(cluster, _TRIAL))
     return tuple(trial for trial in found if now < trial.launched_at + _KEEP)
 
 
@@ -41,23 +41,23 @@ def save_launched_for(
 ) -> None:
     """Save which of the pods that an instance was launched for are left to kube-scheduler.
 
-    Kept an hour: an older node is no trial.
+    They are kept for an hour: an older node is not a trial.
     """
     digests = sorted(digest(pod.uid) for pod in pods)[:_MOST_SUBJECTS]
-    memo = Memo(name=f"{_LAUNCHED_FOR}{instance_id}", value={"pods": "".join(digests)})
-    ledger.put_memo(cluster, memo, now + _KEEP)
+    note = Note(name=f"{_LAUNCHED_FOR}{instance_id}", value={"pods": "".join(digests)})
+    ledger.put_note(cluster, note, now + _KEEP)
 
 
 def launched_for(ledger: NodeLedger, cluster: str, instance_id: str) -> frozenset[str]:
-    """Return the digests of the uids of these pods; empty where none were left."""
-    memo = ledger.memo(cluster, f"{_LAUNCHED_FOR}{instance_id}")
-    return digests_of(memo.value.get("pods", ""))
+    """Return the digests of the UIDs of these pods, empty if none were left."""
+    note = ledger.note(cluster, f"{_LAUNCHED_FOR}{instance_id}")
+    return digests_of(note.value.get("pods", ""))
 
 
-def _trial(memo: Memo) -> Trial:
+def _trial(note: Note) -> Trial:
     return Trial(
-        plan_id=memo.name.removeprefix(_TRIAL),
-        launched_at=datetime.fromisoformat(memo.value["launched_at"]),
-        subjects=digests_of(memo.value["subjects"]),
-        provisioners=frozenset(memo.value["provisioners"]),
+        plan_id=note.name.removeprefix(_TRIAL),
+        launched_at=datetime.fromisoformat(note.value["launched_at"]),
+        subjects=digests_of(note.value["subjects"]),
+        provisioners=frozenset(note.value["provisioners"]),
     )

@@ -1,10 +1,10 @@
-"""What can be bought: facts, formulas and prices of instance types, as one dated document.
+"""The catalog: facts, formulas and prices of instance types, as one dated document.
 
-* `building.build_catalog` makes the document from what AWS tells about types, zones and prices;
-* `reading.load_catalog` reads it into model values, `reading.embedded_catalog` is the one that
-  ships with Dovetail;
-* `kubelet.apply_kubelet` fits a type to what a Provisioner asks of its nodes;
-* `summary.summarize` says how old it is and where it comes from.
+* `building.build_catalog` builds the document from AWS's data about types, zones and prices;
+* `catalog.load_catalog` decodes it to model values, `catalog.embedded_catalog` returns the catalog
+  that ships with Dovetail;
+* `apply_settings.apply_kubelet` applies the kubelet settings of a Provisioner to a type;
+* `summary.summarize` returns its age and origin.
 
-Import from the modules: nothing is imported here, so that a cold start pays for reading only.
+Import from the modules: nothing is imported here, so that a cold start pays only for decoding.
 """

@@ -1,8 +1,8 @@
-"""How many pods can have a network interface of their own on a machine of a type.
+"""How many pods can have their own (branch) network interface on an instance of a type.
 
-EC2 does not say. A machine attaches so many interfaces by its size, and those that are its own
-come off; what is known to differ from that is listed. A type that is not listed gets the least
-that machines of its size have.
+EC2 does not return this number. It is the number of interfaces of the instance's size less the
+instance's own; types that are known to differ are listed. A type that is not listed gets the
+lowest number of its size.
 
 Source: https://github.com/aws/amazon-vpc-resource-controller-k8s (pkg/aws/vpc/limits.go), in the
 state of https://github.com/aws/karpenter-provider-aws (zz_generated.vpclimits.go at 01a436f,
@@ -17,14 +17,14 @@ from shared.model import labels as keys
 
 POD_INTERFACE: Final = "vpc.amazonaws.com/pod-eni"
 
-# Interfaces that machines attach at most, by size; of the flexible families it is about half.
+# The most interfaces of an instance, by size; flex families have about half.
 _ATTACHED: Final = {"medium": 6, "large": 12, "xlarge": 22, "2xlarge": 42, "3xlarge": 42}
 _ATTACHED_FLEX: Final = {"medium": 3, "large": 6, "xlarge": 12, "2xlarge": 22, "4xlarge": 42}
 _BELOW_16: Final = 62
 _FROM_16: Final = 122
 _MANY: Final = 16
 
-# Without a trunk for such interfaces, besides all that are not of the Nitro system.
+# Families without a trunk interface, besides all that do not use the Nitro system.
 _WITHOUT: Final = frozenset({"hpc6a", "hpc6id", "hpc7a", "hpc8a", "trn2", "trn2u", "u-6tb1"})
 _WITHOUT_LETTERS: Final = ("t2", "t3", "t4", "t8", "mac")
 
@@ -93,7 +93,7 @@ _LISTED: Final[Mapping[str, Mapping[str, int]]] = {
 
 
 def branch_interfaces_of(row: TypeRow) -> int:
-    """Return how many pods can have an interface of their own on a machine of the type."""
+    """Return how many pods can have their own interface on an instance of the type."""
     family, _, size = row["name"].partition(".")
     xen = row["labels"].get(keys.INSTANCE_HYPERVISOR) == "xen"
     if xen or family in _WITHOUT or family.startswith(_WITHOUT_LETTERS):
@@ -106,7 +106,7 @@ def branch_interfaces_of(row: TypeRow) -> int:
 
 
 def _attached(size: str, *, flexible: bool) -> int:
-    """Return how many interfaces machines of a size attach; none where the size is unheard of."""
+    """Return how many interfaces instances of a size have; zero for an unknown size."""
     few = _ATTACHED_FLEX if flexible else _ATTACHED
     if size in few:
         return few[size]

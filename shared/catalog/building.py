@@ -1,12 +1,12 @@
-"""Making the catalogue document from facts, zones and prices."""
+"""Builds the catalog document from facts, zones and prices."""
 
 import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.catalog import overhead
-from shared.catalog.attachments import USUAL_EBS_VOLUMES, ebs_volumes_of
 from shared.catalog.document import VERSION, CatalogDocument, OfferingRow, TypeRow
+from shared.catalog.ebs_volumes import DEFAULT_EBS_VOLUME_LIMIT, ebs_volume_limit
 from shared.catalog.facts import (
     Fact,
     arch_of,
@@ -15,7 +15,7 @@ from shared.catalog.facts import (
     network_of,
     neuron_cores_of,
 )
-from shared.catalog.machine_setup import DEFAULT_SETUP, MachineSetup, mib
+from shared.catalog.instance_setup import DEFAULT_SETUP, InstanceSetup, mib
 from shared.catalog.price_book import Price, listed_prices, repaired_prices, to_micros
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.quantity import format_bytes, format_cpu
@@ -35,15 +35,15 @@ def build_catalog(  # noqa: PLR0913 -- eight keyword-only facts of one document
     source: str,
     date: str,
     repair: bool = False,
-    setup: MachineSetup = DEFAULT_SETUP,
+    setup: InstanceSetup = DEFAULT_SETUP,
 ) -> CatalogDocument:
-    """Return the catalogue of one Region: types by name, offerings by price, zone, capacity type.
+    """Return the catalog of one Region: types by name, offerings by price, zone, capacity type.
 
-    A type is left out when Linux nodes cannot run on it or when nothing of it can be bought: no
-    zone offers it, or it has no price above zero.
+    A type is left out when Linux nodes cannot run on it or when it cannot be launched: no zone
+    offers it, or it has no price above zero.
 
     Args:
-        facts: Rows of DescribeInstanceTypes, as boto3 gives them.
+        facts: Rows of DescribeInstanceTypes, as boto3 returns them.
         offerings: (type, zone) pairs of DescribeInstanceTypeOfferings.
         on_demand_prices: Dollars per hour by type; rows not above zero are not used.
         spot_prices: Dollars per hour by (type, zone); rows not above zero are not used.
@@ -52,7 +52,7 @@ def build_catalog(  # noqa: PLR0913 -- eight keyword-only facts of one document
         date: ISO date of the prices.
         repair: Whether to replace zeros and outliers of `on_demand_prices` by the rate of their
             family; for tables that are known to be unclean, not for the Pricing API.
-        setup: How the Region's machines are set up.
+        setup: The setup of the Region's instances.
     """
     rows = {fact["InstanceType"]: fact for fact in facts}
     if repair:
@@ -64,10 +64,12 @@ def build_catalog(  # noqa: PLR0913 -- eight keyword-only facts of one document
         zones.setdefault(name, set()).add(zone)
     types = []
     for name, fact in sorted(rows.items()):
-        ways = _offering_rows(fact, zones.get(name, set()), on_demand.get(name), spot_prices)
+        offering_rows = _offering_rows(
+            fact, zones.get(name, set()), on_demand.get(name), spot_prices
+        )
         arch = arch_of(fact)
-        if arch is not None and ways:
-            types.append(_type_row(fact, region, arch, ways, setup))
+        if arch is not None and offering_rows:
+            types.append(_type_row(fact, region, arch, offering_rows, setup))
     return CatalogDocument(version=VERSION, region=region, source=source, date=date, types=types)
 
 
@@ -86,8 +88,8 @@ def _type_row(
     fact: Fact,
     region: str,
     arch: str,
-    ways: list[OfferingRow],
-    setup: MachineSetup,
+    offering_rows: list[OfferingRow],
+    setup: InstanceSetup,
 ) -> TypeRow:
     vcpus = fact["VCpuInfo"]["DefaultVCpus"]
     kube_storage = overhead.KUBE_RESERVED_STORAGE_GIB * _GIB
@@ -105,7 +107,7 @@ def _type_row(
             MEMORY: "0",
             EPHEMERAL_STORAGE: format_bytes(kube_storage + free_storage),
         },
-        offerings=ways,
+        offerings=offering_rows,
         storage_gib=overhead.ROOT_VOLUME_GIB,
         vm_overhead_mib=0,
         kube_reserved={
@@ -119,8 +121,8 @@ def _type_row(
         },
         network=network_of(fact),
     )
-    volumes = ebs_volumes_of(fact)
-    if volumes != USUAL_EBS_VOLUMES:
+    volumes = ebs_volume_limit(fact)
+    if volumes != DEFAULT_EBS_VOLUME_LIMIT:
         row["ebs_volumes"] = volumes
     extended = neuron_cores_of(fact)
     if extended:

@@ -1,4 +1,4 @@
-"""The shape of the catalogue as JSON: the file in the package, in S3 and behind `--catalog`."""
+"""The JSON format of the catalog: of the file in the package, in S3 and of `--catalog`."""
 
 from typing import Final, NotRequired, TypedDict
 
@@ -6,7 +6,7 @@ VERSION: Final = 1
 
 
 class OfferingRow(TypedDict):
-    """One way to buy a type; `interpolated` is written only where it is true."""
+    """One offering of a type; `interpolated` is written only where it is true."""
 
     zone: str
     capacity_type: str
@@ -15,7 +15,7 @@ class OfferingRow(TypedDict):
 
 
 class GpuRow(TypedDict):
-    """Accelerators of one kind, under the resource name pods ask for."""
+    """Accelerators of one kind, with the resource name that pods request."""
 
     resource: str
     count: int
@@ -23,7 +23,7 @@ class GpuRow(TypedDict):
 
 
 class NetworkRow(TypedDict):
-    """Network interfaces: of all cards, of the default one, and IPv4 addresses of each."""
+    """Network interfaces of all cards and of the default card, and IPv4 addresses of each."""
 
     interfaces: int
     default_card: int
@@ -33,13 +33,13 @@ class NetworkRow(TypedDict):
 class TypeRow(TypedDict):
     """One instance type.
 
-    `memory_mib` is what EC2 sells. `overhead` is all that pods cannot have, so that allocatable =
-    capacity - overhead for each resource; `max_pods` is final. The optional keys say what the
-    overhead is made of, so that kubelet settings can be applied exactly:
-    overhead = vm_overhead_mib + kube_reserved + eviction_threshold. `extended` has pieces of
+    `memory_mib` is the memory that EC2 advertises. `overhead` is all that pods cannot use, so that
+    allocatable = capacity - overhead for each resource; `max_pods` is final. The optional keys are
+    the parts of the overhead, so that kubelet settings can be applied exactly:
+    overhead = vm_overhead_mib + kube_reserved + eviction_threshold. `extended` has counts of
     further resources by name; `ebs_volumes` is how many EBS volumes pods can have attached, where
-    it is not the usual number; `image_max_pods` is the pod limit that machine images compute for
-    themselves, where it is not `max_pods`; `network` is what both are computed from.
+    it is not the default; `image_max_pods` is the pod limit that images compute for themselves,
+    where it is not `max_pods`; both limits are computed from `network`.
     """
 
     name: str
@@ -62,7 +62,7 @@ class TypeRow(TypedDict):
 
 
 class CatalogDocument(TypedDict):
-    """The whole catalogue; `date` is the ISO date of the prices."""
+    """The whole catalog; `date` is the ISO date of the prices."""
 
     version: int
     region: str

@@ -1,4 +1,4 @@
-"""What DescribeInstanceTypes says about one type, in the words of the catalogue.
+"""Translates a row of DescribeInstanceTypes to fields of the catalog.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html (2026-08).
 """
@@ -21,15 +21,15 @@ _GPU_RESOURCES: Final = {
     "amd": "amd.com/gpu",
     "habana": "habana.ai/gaudi",
 }
-# What kubelets call accelerators, of all vendors.
+# Resource names of accelerators, of all vendors.
 ACCELERATORS: Final = (*_GPU_RESOURCES.values(), _NEURON, _NEURON_CORE)
-# Category, then for high-memory types the memory, then the generation: m5, g4dn, u-6tb1.
-# What the whole machine has, where EC2 gives one number: not "Up to 25 Gigabit", not "Moderate".
+# The bandwidth of the whole instance, if it is one number: not "Up to 25 Gigabit" or "Moderate".
 _GIGABITS: Final = re.compile(r"(\d+(?:\.\d+)?) Gigabit")
+# Category, then for high-memory types the memory, then the generation: m5, g4dn, u-6tb1.
 _FAMILY: Final = re.compile(r"^(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)")
 
 
-def family_of(name: str) -> str:
+def instance_family_of(name: str) -> str:
     """Return family and generation, the part before the dot: `m5` of `m5.large`."""
     return name.split(".", 1)[0]
 
@@ -44,21 +44,21 @@ def arch_of(fact: Fact) -> str | None:
 
 def network_of(fact: Fact) -> NetworkRow:
     """Return the network interfaces of the type, and their addresses."""
-    told = fact["NetworkInfo"]
-    interfaces = of_default = told["MaximumNetworkInterfaces"]
-    default_card = told.get("DefaultNetworkCardIndex", 0)
-    for card in told.get("NetworkCards", ()):
+    info = fact["NetworkInfo"]
+    interfaces = of_default = info["MaximumNetworkInterfaces"]
+    default_card = info.get("DefaultNetworkCardIndex", 0)
+    for card in info.get("NetworkCards", ()):
         if card.get("NetworkCardIndex", 0) == default_card:
             of_default = card["MaximumNetworkInterfaces"]
     return NetworkRow(
         interfaces=interfaces,
         default_card=of_default,
-        addresses=told["Ipv4AddressesPerInterface"],
+        addresses=info["Ipv4AddressesPerInterface"],
     )
 
 
 def max_pods_of(row: TypeRow, network: PodNetwork = DEFAULT_NETWORK) -> int:
-    """Return the pod limit by the interfaces of the default network card."""
+    """Return the pod limit from the interfaces of the default network card."""
     return eni_limited_pods(
         row["network"]["default_card"],
         row["network"]["addresses"],
@@ -69,7 +69,7 @@ def max_pods_of(row: TypeRow, network: PodNetwork = DEFAULT_NETWORK) -> int:
 
 
 def gpus_of(fact: Fact) -> list[GpuRow]:
-    """Return the accelerators that pods can ask for, by resource name."""
+    """Return the accelerators that pods can request, sorted by resource name."""
     rows: list[GpuRow] = []
     for gpu in fact.get("GpuInfo", {}).get("Gpus", ()):
         resource = _GPU_RESOURCES.get(gpu["Manufacturer"].lower())
@@ -83,9 +83,9 @@ def gpus_of(fact: Fact) -> list[GpuRow]:
 
 
 def neuron_cores_of(fact: Fact) -> dict[str, int]:
-    """Return the cores of Neuron devices, which pods can ask for instead of whole devices.
+    """Return the cores of Neuron devices, which pods can request instead of whole devices.
 
-    Empty where EC2 does not say how many a device has.
+    Empty where EC2 does not return how many a device has.
 
     Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/kubernetes-getting-started.html
     (2026-11).
@@ -96,7 +96,7 @@ def neuron_cores_of(fact: Fact) -> dict[str, int]:
 
 
 def accelerator_count_of(fact: Fact) -> int:
-    """Return how many accelerators of any kind the price pays for, zero for a plain type."""
+    """Return how many accelerators of any kind the type has, zero for none."""
     groups = (
         fact.get("GpuInfo", {}).get("Gpus", ()),
         _neuron_devices(fact),
@@ -108,11 +108,11 @@ def accelerator_count_of(fact: Fact) -> int:
 
 
 def labels_of(fact: Fact, *, region: str, arch: str) -> dict[str, str]:
-    """Return the well-known labels that every machine of the type answers, keys sorted.
+    """Return the well-known labels that every instance of the type has, keys sorted.
 
     A property that the type does not have is an absent label (DoesNotExist), never an empty one.
     Units: memory and GPU memory in MiB, local NVMe in GB, network bandwidth (baseline of all
-    cards together) and EBS bandwidth (maximum, where every machine has it) in Mbps, clock speed in
+    cards together) and EBS bandwidth (maximum, where every instance has it) in Mbps, clock speed in
     MHz.
 
     Source: https://karpenter.sh/docs/concepts/scheduling/#well-known-labels (2026-11) and
@@ -150,7 +150,7 @@ def labels_of(fact: Fact, *, region: str, arch: str) -> dict[str, str]:
 
 
 def _processor_labels(fact: Fact) -> dict[str, str]:
-    """Return who made the processors, how fast they are, and how fast they reach EBS."""
+    """Return the labels of CPU manufacturer, clock speed and EBS bandwidth."""
     processor, disks = fact["ProcessorInfo"], fact.get("EbsInfo", {})
     labels = {}
     if processor.get("Manufacturer"):
@@ -191,7 +191,7 @@ def _accelerator_labels(fact: Fact) -> dict[str, str]:
 
 
 def _neuron_devices(fact: Fact) -> list[Fact]:
-    """Return Inferentia and Trainium devices; older answers know only the former."""
+    """Return Inferentia and Trainium devices; older answers have only Inferentia."""
     devices = fact.get("NeuronInfo", {}).get("NeuronDevices")
     if devices is not None:
         return list(devices)
@@ -200,14 +200,14 @@ def _neuron_devices(fact: Fact) -> list[Fact]:
 
 
 def _count(device: Fact) -> int:
-    """Return pieces; a type with a slice of one GPU shows that slice as one device."""
+    """Return the number of devices; a slice of one GPU counts as one device."""
     return max(1, int(device["Count"]))
 
 
 def _bandwidth_mbps(fact: Fact) -> int:
-    """Return the baseline of all network cards together, at most what the machine has.
+    """Return the baseline of all network cards together, at most that of the instance.
 
-    Of some types each card repeats the figure of the machine, as of c6in.32xlarge: two cards of
+    For some types each card repeats the figure of the instance, as for c6in.32xlarge: two cards of
     200 Gbit/s, and `NetworkPerformance` is "200 Gigabit".
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_NetworkInfo.html and

@@ -1,4 +1,4 @@
-"""Formulas for what a machine has and what pods can have of it."""
+"""Formulas for the overhead of an instance, which pods cannot use."""
 
 import math
 import struct
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
-# Share of memory that hypervisor and kernel keep, in percent, where nobody has measured it.
+# Percentage of memory that hypervisor and kernel keep, where it is not measured.
 # Source: https://karpenter.sh/v0.31/concepts/settings/ (vmMemoryOverheadPercent, 2023-09).
 VM_MEMORY_OVERHEAD_PERCENT: Final = 7.5
-# The same as measured on nodes with Amazon Linux, in MiB: what EC2 sells less what Node.status has
-# as capacity, or as allocatable with what nodeadm reserves by default. Of several the largest.
+# The same as measured on nodes with Amazon Linux, in MiB: the type's memory less the capacity of
+# Node.status, or less allocatable and what nodeadm reserves by default. Of several the largest.
 # Source, all read 2026-11-29:
 # https://github.com/2i2c-org/infrastructure/blob/1097ae3ce6239df9adb945807390848956dfb14f/deployer/commands/generate/resource_allocation/node-capacity-info.json
 # and the same at 63cd17e76a52aae984ffb0cf128426044960899f (r5, r7i: capacity),
@@ -35,7 +35,7 @@ MEASURED_OVERHEAD_MIB: Final[Mapping[str, int]] = {
     "t4g.medium": 256,
     "t4g.xlarge": 610,
 }
-# Memory that the Linux kernel sets aside on arm64 before anything else (CMA).
+# Memory that the Linux kernel reserves on arm64 (CMA).
 # Source: https://github.com/aws/karpenter-provider-aws (pkg/providers/instancetype/types.go, 2024).
 ARM64_RESERVED_MIB: Final = 64
 
@@ -56,7 +56,7 @@ _CPU_BEYOND: Final = 2_500
 
 
 def vm_overhead_mib(memory_mib: int, arch: str, percent: float = VM_MEMORY_OVERHEAD_PERCENT) -> int:
-    """Return how much of the memory EC2 sells never shows up on the machine, in MiB: an estimate.
+    """Return an estimate of the memory that hypervisor and kernel keep, in MiB.
 
     Source: https://karpenter.sh/v0.31/concepts/settings/ (2023-09), and for arm64
     https://github.com/aws/karpenter-provider-aws (pkg/providers/instancetype/types.go, 2024).
@@ -70,7 +70,7 @@ def vm_overhead_mib(memory_mib: int, arch: str, percent: float = VM_MEMORY_OVERH
 
 
 def kube_reserved_cpu_millis(vcpus: int) -> int:
-    """Return the cpu kept for the kubelet and the container runtime, in millicores.
+    """Return the cpu reserved for the kubelet and the container runtime, in millicores.
 
     Source: https://github.com/awslabs/amazon-eks-ami
     (nodeadm/internal/kubelet/config.go, 2026-08).
@@ -89,13 +89,13 @@ def kube_reserved_cpu_millis(vcpus: int) -> int:
 
 
 def kube_reserved_memory_mib(max_pods: int) -> int:
-    """Return the memory kept for the kubelet and the container runtime, in MiB.
+    """Return the memory reserved for the kubelet and the container runtime, in MiB.
 
     Source: https://github.com/awslabs/amazon-eks-ami
     (nodeadm/internal/kubelet/config.go, 2026-08).
 
     Args:
-        max_pods: The limit by network interfaces, also where the kubelet's own is another.
+        max_pods: The limit by network interfaces, also where the kubelet's own limit differs.
 
     Example:
         >>> kube_reserved_memory_mib(29)
@@ -105,7 +105,7 @@ def kube_reserved_memory_mib(max_pods: int) -> int:
 
 
 def share_of_capacity(capacity: int, percent: float) -> int:
-    """Return what a threshold in percent comes to, as the kubelet computes it: with a 32-bit share.
+    """Return the amount of a percentage threshold, with a 32-bit float as the kubelet computes it.
 
     Args:
         capacity: In base units.

@@ -1,4 +1,4 @@
-"""How many pods a machine has addresses for.
+"""How many pods an instance has addresses for.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html,
 https://docs.aws.amazon.com/eks/latest/userguide/cni-increase-ip-addresses.html (2026-11),
@@ -8,24 +8,24 @@ https://github.com/awslabs/amazon-eks-ami (nodeadm/internal/kubelet/eni_max_pods
 from dataclasses import dataclass
 from typing import Final
 
-# Pods of the host's network that every node has: the CNI itself and kube-proxy.
+# Pods with host network on every node: the CNI and kube-proxy.
 _HOST_PODS: Final = 2
 _PREFIX_ADDRESSES: Final = 16
-# What Kubernetes recommends a node to have at most, by its size.
+# The most pods of a node that Kubernetes recommends, by vCPUs.
 _FEW_VCPUS: Final = 30
 _MOST_FEW, _MOST_MANY = 110, 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodNetwork:
-    """How the VPC CNI of a cluster is set up.
+    """The setup of a cluster's VPC CNI.
 
     Attributes:
         prefix_delegation: Whether an interface gets prefixes of 16 addresses instead of single
-            ones (ENABLE_PREFIX_DELEGATION); only Nitro machines can.
-        reserved_interfaces: Interfaces kept from pods (custom networking: 1).
+            addresses (ENABLE_PREFIX_DELEGATION); only on Nitro instances.
+        reserved_interfaces: Interfaces that pods cannot use (custom networking: 1).
         density_limited: Whether addresses limit pods at all; else 110 a node.
-        pod_interfaces: Whether pods may ask for interfaces of their own (ENABLE_POD_ENI).
+        pod_interfaces: Whether pods may have their own interfaces (ENABLE_POD_ENI).
     """
 
     prefix_delegation: bool = False
@@ -45,14 +45,14 @@ def eni_limited_pods(
     vcpus: int = 0,
     nitro: bool = True,
 ) -> int:
-    """Return how many pods get an address: those of the interfaces, and two of the host's network.
+    """Return the pod limit: the addresses of the interfaces, and two pods with host network.
 
     Args:
         interfaces: Network interfaces of the default network card.
-        ipv4_per_interface: IPv4 addresses of each, the primary one included.
-        network: How the cluster's CNI is set up.
-        vcpus: Of the machine; with prefixes, nodes get 110 pods up to 30, 250 beyond.
-        nitro: Whether the machine is one of the Nitro system.
+        ipv4_per_interface: IPv4 addresses of each, the primary address included.
+        network: The setup of the cluster's CNI.
+        vcpus: vCPUs of the instance; with prefixes, nodes get 110 pods up to 30, 250 beyond.
+        nitro: Whether the instance uses the Nitro system.
 
     Example:
         >>> eni_limited_pods(3, 10)

@@ -1,9 +1,9 @@
-"""Prices that can be trusted, from a table that holds zeros and outliers.
+"""Reliable prices from a table that has zeros and outliers.
 
-Within one family and generation EC2's prices are near-linear in size: so many dollars for each
-vCPU, or each GiB (the small sizes of burstable families all have two vCPUs), and with accelerators
-so many for each vCPU and each accelerator. The model that explains most of a family's own rows is
-the family's; rows it does not explain are outliers.
+Within one family and generation EC2's prices are nearly linear in size: a rate for each vCPU, or
+each GiB (the small sizes of burstable families all have two vCPUs), and with accelerators a rate
+for each vCPU and each accelerator. The model that explains most of a family's rows is used for the
+family; rows that it does not explain are outliers.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,10 +12,10 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Final
 
-from shared.catalog.facts import Fact, accelerator_count_of, family_of
+from shared.catalog.facts import Fact, accelerator_count_of, instance_family_of
 
-# A row further from its family's line than this is an outlier. Rows of a wrong column stand
-# 5 to 10 % above the line, rounding in the table moves a row by less than 1 %.
+# A row further from its family's line than this is an outlier. Rows of a wrong column are 5 to 10 %
+# above the line, rounding in the table moves a row by less than 1 %.
 TOLERANCE: Final = Fraction(3, 100)
 
 _MICROS: Final = 10**6
@@ -23,7 +23,7 @@ _MICROS: Final = 10**6
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Price:
-    """One price, and whether it is the family's rate instead of the table's own row."""
+    """One price, and whether it is the family's rate instead of a row of the table."""
 
     micros_per_hour: int
     interpolated: bool = False
@@ -31,7 +31,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class _Size:
-    """What a price pays for."""
+    """The size of an instance type, which its price depends on."""
 
     name: str
     vcpus: int
@@ -78,7 +78,7 @@ def to_micros(usd_per_hour: str | float) -> int:
 
 
 def listed_prices(usd_per_hour: Mapping[str, str | float]) -> dict[str, Price]:
-    """Return the prices of a table that is trusted as it is: the rows above zero."""
+    """Return the prices of a reliable table: its rows above zero."""
     micros = {name: to_micros(usd) for name, usd in usd_per_hour.items()}
     return {name: Price(micros_per_hour=m) for name, m in sorted(micros.items()) if m > 0}
 
@@ -88,9 +88,9 @@ def repaired_prices(
 ) -> dict[str, Price]:
     """Return a price for every type of a family that has at least one usable row.
 
-    A row is used as it is if it is above zero and within `TOLERANCE` of its family's line;
+    A row is used unchanged if it is above zero and within `TOLERANCE` of its family's line;
     otherwise the type gets the line's price, marked `interpolated`. Types of families without any
-    usable row are left out: a guess from another family would be an invention.
+    usable row are left out: a price from another family would be arbitrary.
 
     Args:
         facts: Rows of DescribeInstanceTypes.
@@ -99,7 +99,7 @@ def repaired_prices(
     listed = listed_prices(usd_per_hour)
     families: dict[str, list[_Size]] = {}
     for size in sorted(_size_of(fact) for fact in facts):
-        families.setdefault(family_of(size.name), []).append(size)
+        families.setdefault(instance_family_of(size.name), []).append(size)
     prices: dict[str, Price] = {}
     for sizes in families.values():
         rows = {s: listed[s.name].micros_per_hour for s in sizes if s.name in listed}
@@ -125,7 +125,7 @@ def _price_of(size: _Size, listed: int | None, line: _Line) -> Price:
 
 
 def _line_of(rows: _Rows, *, all_accelerated: bool) -> _Line:
-    """Return the line that explains most rows; ties go to the earlier kind, then the closer.
+    """Return the line that explains most rows; ties go to the lower kind, then the closer line.
 
     A price by accelerators alone is possible only where every size of the family has some.
     """
@@ -149,7 +149,7 @@ def _line_of(rows: _Rows, *, all_accelerated: bool) -> _Line:
 
 
 def _accelerated_lines(rows: _Rows) -> Iterable[_Line]:
-    """Yield the lines through each two rows that tell vCPUs and accelerators apart."""
+    """Yield the line through each two rows with different ratios of vCPUs to accelerators."""
     for (size, micros_one), (two, micros_two) in combinations(sorted(rows.items()), 2):
         determinant = size.vcpus * two.accelerators - two.vcpus * size.accelerators
         if determinant == 0:
@@ -163,9 +163,9 @@ def _accelerated_lines(rows: _Rows) -> Iterable[_Line]:
 
 
 def _median_rate(rows: _Rows, measure: Callable[[_Size], int]) -> Fraction:
-    """Return the median of price per unit; of an even number the lower middle one.
+    """Return the median of price per unit; of an even number the lower of the middle two.
 
-    Rows of a wrong column are more expensive than their family, so the lower one is likelier.
+    Rows of a wrong column are more expensive than their family, so the lower is more likely right.
     """
     rates = sorted(Fraction(micros, measure(size)) for size, micros in rows.items())
     return rates[(len(rates) - 1) // 2]

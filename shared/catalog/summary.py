@@ -1,19 +1,19 @@
-"""What to say about a catalogue wherever its prices are printed."""
+"""The summary of a catalog that is printed with its prices."""
 
 from dataclasses import dataclass
 
-from shared.catalog.reading import Catalog
+from shared.catalog.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSummary:
-    """Size, age and origin of a catalogue.
+    """Size, age and origin of a catalog.
 
     Attributes:
-        type_count: Instance types.
-        offering_count: Ways to buy one: type, zone and capacity type.
-        interpolated_count: Types with at least one price that is their family's rate instead of
-            a row of the source.
+        type_count: Number of instance types.
+        offering_count: Number of offerings: type, zone and capacity type.
+        interpolated_count: Number of types with at least one price that is their family's rate
+            instead of a row of the source.
     """
 
     region: str
@@ -31,7 +31,7 @@ class CatalogSummary:
 
 
 def summarize(catalog: Catalog) -> CatalogSummary:
-    """Return size, age and origin of the catalogue; `str()` of it is one line for people."""
+    """Return size, age and origin of the catalog; `str()` of it is one line for people."""
     types = catalog.instance_types
     return CatalogSummary(
         region=catalog.region,
@@ -39,5 +39,7 @@ def summarize(catalog: Catalog) -> CatalogSummary:
         source=catalog.source,
         type_count=len(types),
         offering_count=sum(len(type_.offerings) for type_ in types),
-        interpolated_count=sum(any(way.interpolated for way in type_.offerings) for type_ in types),
+        interpolated_count=sum(
+            any(offering.interpolated for offering in type_.offerings) for type_ in types
+        ),
     )

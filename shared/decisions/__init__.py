@@ -1,1 +1,1 @@
-"""Records of decisions: written, read, decided again."""
+"""Records of decisions: written, read and replayed."""

@@ -1,9 +1,9 @@
-"""Decisions about large clusters: what changed since a base that many of them share.
+"""Decisions about large clusters: the changes since a base that many of them share.
 
-Nearly all that a decision saw of a large cluster is what the one before it saw. So a process
-writes pods on nodes, nodes and instance types once an hour, as a base, and with each decision only
-what has changed since. A base is whole once it is named: it is written first, under the id of its
-first plan, so two processes never write the same one.
+The snapshot of a large cluster is nearly equal to that of the decision before. So a process writes
+pods on nodes, nodes and instance types once an hour, as a base, and with each decision only the
+changes since. The base is written before any decision names it, under the ID of its first plan, so
+two processes never write the same base.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec.json import Encoder
 
 from shared.decisions.changes import Changes, changes
-from shared.decisions.record import compressed, encoded, key_of, record, to_plain
+from shared.decisions.record import compressed, decision_key, encoded, record, to_plain
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -26,14 +26,15 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.ports import Decisions
 
-# Decisions about fewer pods on nodes and nodes hold all: one object for two costs less.
-SMALL: Final = 1000
-# So long decisions name a base; S3 keeps it for longer than any of them (infra: BASE_DAYS).
-MOST_AGE: Final = timedelta(hours=1)
-# Where more than this share of a collection has changed, a new base is shorter in the long run.
+# Decisions with fewer nodes and pods on nodes have no base: one object costs less than two.
+SMALLEST_WITH_BASE: Final = 1000
+# How long decisions use a base; S3 keeps it for longer than any of them (infra: BASE_DAYS).
+MAX_BASE_AGE: Final = timedelta(hours=1)
+# If more than this share of a collection has changed, a new base is shorter in the long run.
 _MOST_CHANGED: Final = 1 / 8
 _FEW: Final = 64
-# Encoded and compressed at once, so that the text of a base is never held whole.
+# How many values are encoded and compressed at a time, so that the whole text of a base is never in
+# memory.
 _SLICE: Final = 1000
 _LEVEL: Final = 6
 _ENCODER: Final = Encoder(order="deterministic")
@@ -41,16 +42,16 @@ _ENCODER: Final = Encoder(order="deterministic")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Collection:
-    """A collection of a snapshot that a base has, sorted by `key`."""
+    """A collection of the snapshot that is written in bases, sorted by `key`."""
 
     key: Callable[[Any], Any]
     same: Callable[[Any, Any], bool]
 
 
 def _unchanged(was: Pod | Node, now: Pod | Node) -> bool:
-    """Return whether only the version differs, which a kubelet changes every five minutes.
+    """Return whether only the resourceVersion differs, which a kubelet changes every five minutes.
 
-    No plan reads it.
+    Plans do not depend on it.
     """
     return dataclasses.replace(was, resource_version=now.resource_version) == now
 
@@ -75,7 +76,7 @@ class _Base:
     """A base that was written.
 
     Attributes:
-        values: Of each collection, replaced by newer objects that say the same.
+        values: The values of each collection; unchanged ones are replaced by the newest objects.
     """
 
     key: str
@@ -83,8 +84,8 @@ class _Base:
     values: Mapping[str, list[Any]]
 
     def changes(self, snapshot: ClusterSnapshot) -> dict[str, Changes[Any]] | None:
-        """Return what has changed since; None when a new base is due."""
-        if not timedelta(0) <= snapshot.taken_at - self.taken_at < MOST_AGE:
+        """Return what has changed since the base, None if a new base is due."""
+        if not timedelta(0) <= snapshot.taken_at - self.taken_at < MAX_BASE_AGE:
             return None
         if snapshot.taken_at.date() != self.taken_at.date():
             # The decisions of a day are replayed with the bases of that day.
@@ -100,13 +101,13 @@ class _Base:
 
 
 class DecisionWriter:
-    """Writes the decisions of a process, and knows the base that it wrote last for each cluster.
+    """Writes the decisions of a process; keeps the base that it last wrote for each cluster.
 
     Args:
-        small: Clusters with fewer pods on nodes and nodes have no bases.
+        small: Clusters with fewer nodes and pods on nodes, in total, have no bases.
     """
 
-    def __init__(self, small: int = SMALL) -> None:
+    def __init__(self, small: int = SMALLEST_WITH_BASE) -> None:
         self._small = small
         self._bases: dict[str, _Base] = {}
 
@@ -122,7 +123,7 @@ class DecisionWriter:
         """Write snapshot, settings and plan; return the key.
 
         Args:
-            why: What the decision is for when it is about nodes instead of waiting pods.
+            why: The reason of a decision that changes nodes; None if it is about pending pods.
         """
         if len(snapshot.bound) + len(snapshot.nodes) < self._small:
             return record(decisions, plan_id, snapshot, plan, settings, why)
@@ -130,14 +131,14 @@ class DecisionWriter:
         changed = base.changes(snapshot) if base is not None else None
         if base is None or changed is None:
             self._bases.pop(snapshot.cluster, None)
-            base = _written(decisions, plan_id, snapshot)
+            base = _write_base(decisions, plan_id, snapshot)
             self._bases[snapshot.cluster] = base
             changed = base.changes(snapshot) or {}
         seen = {
             **to_plain(dataclasses.replace(snapshot, bound=(), nodes=(), instance_types=())),
             **{name: _plain(found) for name, found in changed.items()},
         }
-        key = key_of(plan_id, snapshot)
+        key = decision_key(plan_id, snapshot)
         packing = settings or PackingSettings()
         text = encoded(2, plan_id, seen, plan, packing, why, base=base.key)
         decisions.put(key, compressed(text))
@@ -150,11 +151,11 @@ def _plain(found: Changes[Any]) -> dict[str, Any]:
 
 
 def without_version(plain: dict[str, Any]) -> dict[str, Any]:
-    """Return an object without its resourceVersion: what stayed as it was may have a newer one."""
+    """Return an object without its resourceVersion: unchanged objects may have a newer one."""
     return {name: value for name, value in plain.items() if name != "resource_version"}
 
 
-def _written(decisions: Decisions, plan_id: str, snapshot: ClusterSnapshot) -> _Base:
+def _write_base(decisions: Decisions, plan_id: str, snapshot: ClusterSnapshot) -> _Base:
     key = f"bases/{snapshot.cluster}/{snapshot.taken_at:%Y-%m-%d}/{plan_id}.json.gz"
     values = {name: list(getattr(snapshot, name)) for name in COLLECTIONS}
     packer = zlib.compressobj(_LEVEL, wbits=31)
@@ -176,7 +177,7 @@ def _pieces(values: Mapping[str, Sequence[Any]]) -> Iterator[bytes]:
 
 
 def _text(members: Sequence[Any]) -> bytes:
-    """Return values as a JSON list, ten times as fast as `to_plain` and `json` do."""
+    """Return values as a JSON list, ten times as fast as with `to_plain` and `json`."""
     try:
         return _ENCODER.encode(members)
     except (ValueError, OverflowError):

@@ -1,12 +1,12 @@
-"""What changed between two sorted collections: found, and applied again."""
+"""The changes between two sorted collections: computes and applies them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from shared.decisions.restoring import RestoreError
+from shared.decisions.restore import RestoreError
 
-# Compared at once where nothing changed; one by one where something did.
+# How many values are compared at a time; one by one if they differ.
 _RUN: Final = 64
 
 T = TypeVar("T")
@@ -17,8 +17,8 @@ class Changes(Generic[T]):
     """How one sequence becomes another.
 
     Attributes:
-        removed: Places in the former sequence of what is not in the new one, ascending.
-        added: Values that are only in the new one, each with its place there, ascending.
+        removed: Indexes in the old sequence of values that are not in the new one, ascending.
+        added: Values that are only in the new sequence, each with its index there, ascending.
     """
 
     removed: tuple[int, ...]
@@ -31,14 +31,14 @@ class Changes(Generic[T]):
 def changes(
     base: list[T], now: Sequence[T], key: Callable[[T], Any], same: Callable[[T, T], bool]
 ) -> Changes[T]:
-    """Return how `base` becomes `now`: exact in any order, and short where both are sorted.
+    """Return the changes from `base` to `now`: exact in any order, short if both are sorted.
 
-    What stayed is replaced in `base` by the very values of `now`: next time they are compared by
-    identity, which takes a hundredth of the time.
+    Unchanged values in `base` are replaced by the objects of `now`, so that the next comparison is
+    by identity, which is a hundred times faster.
 
     Args:
-        key: What values are sorted by.
-        same: Whether a value equals another; asked only where they are two objects.
+        key: The sort key of the values.
+        same: Whether a value equals another; called only for two different objects.
     """
     removed: list[int] = []
     added: list[tuple[int, T]] = []
@@ -70,31 +70,31 @@ def changes(
 
 
 def applied(base: Sequence[Any], plain: Any) -> list[Any]:
-    """Return what a sequence became, by its changes as they are written down.
+    """Apply recorded changes to a sequence and return the result.
 
     Args:
-        plain: `{"removed": [place, ...], "added": [[place, value], ...]}`.
+        plain: The changes, `{"removed": [index, ...], "added": [[index, value], ...]}`.
 
     Raises:
-        RestoreError: If these are no changes of this sequence.
+        RestoreError: If these are not changes of this sequence.
     """
     if not isinstance(plain, Mapping) or plain.keys() != {"removed", "added"}:
         raise RestoreError("must be what was removed and added")
     kept = _without(base, plain["removed"])
     found: list[Any] = []
-    taken = 0
+    used = 0
     if not isinstance(plain["added"], list):
         raise RestoreError("must be a list", ("added",))
     for number, entry in enumerate(plain["added"]):
         if not (isinstance(entry, list) and len(entry) == 2 and type(entry[0]) is int):
             raise RestoreError("must be a place and a value", ("added", str(number)))
         ahead = entry[0] - len(found)
-        if not 0 <= ahead <= len(kept) - taken:
+        if not 0 <= ahead <= len(kept) - used:
             raise RestoreError("is at a place that is not there", ("added", str(number)))
-        found += kept[taken : taken + ahead]
-        taken += ahead
+        found += kept[used : used + ahead]
+        used += ahead
         found.append(entry[1])
-    return found + kept[taken:]
+    return found + kept[used:]
 
 
 def _without(base: Sequence[Any], places: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Writing decisions down, so that each can be explained and replayed."""
+"""Writes decisions, so that each can be explained and replayed."""
 
 import dataclasses
 import gzip
@@ -18,11 +18,12 @@ from shared.packing.problem import PackingSettings
 from shared.ports import Decisions
 
 _PLAIN: Final = frozenset({str, int, bool, float, type(None)})
-# What many objects and many decisions have in common: the types of the catalogue, and what the
-# pods of a workload ask for. Made plain anew each time they took longer than a small decision.
+# Values that many objects and decisions share: the instance types of the catalog, and the
+# scheduling of a workload's pods. Converting them each time would take longer than a small
+# decision.
 _SHARED: Final = frozenset({InstanceType, Scheduling})
 _MOST_SHARED: Final = 8192
-# Of gzip: each level more takes longer for hardly less.
+# The gzip level: higher levels take longer and save hardly anything.
 _LEVEL: Final = 6
 
 
@@ -37,16 +38,16 @@ def record(
     """Write snapshot, settings and plan as one compressed JSON document; return its key.
 
     Args:
-        why: What the decision is for when it is about nodes instead of waiting pods.
+        why: The reason of a decision that changes nodes; None if it is about pending pods.
     """
-    key = key_of(plan_id, snapshot)
+    key = decision_key(plan_id, snapshot)
     text = decision_document(plan_id, snapshot, plan, settings or PackingSettings(), why)
     decisions.put(key, compressed(text))
     return key
 
 
-def key_of(plan_id: str, snapshot: ClusterSnapshot) -> str:
-    """Return where the decision of a plan is kept."""
+def decision_key(plan_id: str, snapshot: ClusterSnapshot) -> str:
+    """Return the key under which the decision of a plan is stored."""
     return f"decisions/{snapshot.cluster}/{snapshot.taken_at:%Y-%m-%d}/{plan_id}.json.gz"
 
 
@@ -57,10 +58,10 @@ def decision_document(
     settings: PackingSettings,
     why: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Return a decision as canonical JSON: the same decision is the same bytes.
+    """Return a decision as canonical JSON: equal decisions have equal bytes.
 
-    The model holds neither environment nor commands of pods, so the document cannot either. Of
-    user data it holds a hash.
+    The model contains neither environment variables nor commands of pods, so the document cannot
+    either. User data is replaced by a hash.
     """
     return encoded(1, plan_id, to_plain(snapshot), plan, settings, why)
 
@@ -77,8 +78,8 @@ def encoded(
     """Return the document of a decision as canonical JSON.
 
     Args:
-        version: Of the form of the snapshot.
-        snapshot: As plain JSON.
+        version: The version of the snapshot's format.
+        snapshot: The snapshot as plain JSON.
         more: Further fields.
     """
     document = {
@@ -94,15 +95,15 @@ def encoded(
 
 
 def compressed(document: bytes) -> bytes:
-    """Return the document as it is kept; the time is left out, so equal stays equal."""
+    """Return the document as stored; without a timestamp, so equal documents stay equal."""
     return gzip.compress(document, compresslevel=_LEVEL, mtime=0)
 
 
 def to_plain(value: Any) -> Any:
-    """Return a frozen value as plain JSON: dataclasses as objects, sets sorted, times as text.
+    """Convert a frozen value to plain JSON: dataclasses to objects, sets sorted, times to text.
 
     Fields marked `HASHED` become their SHA-256 and length, those marked `UNRECORDED` are left out.
-    The result is to be read only: parts of it are kept for the next call.
+    Callers must not change the result: parts of it are cached.
     """
     kind: Any = type(value)
     return value if kind in _PLAIN else _writer(kind)(value)
@@ -110,7 +111,7 @@ def to_plain(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _writer(kind: Any) -> Callable[[Any], Any]:
-    """Return what makes values of a type plain."""
+    """Return the function that converts values of a type."""
     if kind in _SHARED:
         return _shared
     if dataclasses.is_dataclass(kind):
@@ -152,7 +153,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    """Return the names of a dataclass's fields, each with what makes its value plain."""
+    """Return the field names of a dataclass, each with the function that converts its value."""
     return tuple(
         (field.name, _hashed if field.metadata == HASHED else to_plain)
         for field in dataclasses.fields(kind)

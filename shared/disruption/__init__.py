@@ -1,1 +1,1 @@
-"""Who may go, and in what order. Pure."""
+"""Which nodes may be disrupted, and in what order. Pure functions."""

@@ -19,7 +19,7 @@ class _OnNode(Protocol):
     def node(self) -> Node: ...
 
 
-_Held = TypeVar("_Held", bound=_OnNode)
+_Candidate = TypeVar("_Candidate", bound=_OnNode)
 _PER_CENT: Final = 100
 
 
@@ -28,8 +28,8 @@ class Allowances:
     """How many nodes may still be disrupted now.
 
     Attributes:
-        left: By owner and reason, None for one that no budget names. No number: any. Absent where
-            the settings say it.
+        left: By owner and reason, None for one that no budget names. None for any number of nodes;
+            absent where the settings limit it.
     """
 
     left: Mapping[tuple[str, DisruptionReason | None], int | None] = field(
@@ -38,14 +38,14 @@ class Allowances:
 
     def within(
         self,
-        candidates: Iterable[_Held],
+        candidates: Iterable[_Candidate],
         reason: DisruptionReason | None,
         others: int | None = None,
-    ) -> tuple[_Held, ...]:
+    ) -> tuple[_Candidate, ...]:
         """Return the first candidates, in their order, that may be disrupted together.
 
         Args:
-            others: Most nodes for which the settings say it, all together; None for any number.
+            others: Most nodes that the settings limit, all together; None for any number.
         """
         used: dict[str, int] = {}
         found = []
@@ -64,23 +64,23 @@ NO_BUDGETS: Final = Allowances()
 
 
 def allowances(
-    owners: Iterable[Provisioner], nodes: Sequence[Node], now: datetime, going: Collection[str]
+    owners: Iterable[Provisioner], nodes: Sequence[Node], now: datetime, removing: Collection[str]
 ) -> Allowances:
-    """Return what the budgets of owners leave now.
+    """Return what the budgets of owners allow now.
 
-    What no active budget of an owner limits is without limit for a NodePool, as in Karpenter, and
-    where the list of budgets is empty. Else the settings still limit it, as if there were none: a
-    budget for a reason or some hours is not meant to open the others.
+    What no active budget of an owner limits is unlimited for a NodePool, as in Karpenter, and where
+    the list of budgets is empty. Otherwise the settings still limit it, as if there were no
+    budgets: a budget for one reason or some hours is not meant to lift the limit for others.
 
     Args:
         nodes: Of the whole cluster.
-        going: Uids of nodes that are about to be removed.
+        removing: Uids of nodes that are about to be removed.
     """
     found = {}
     for owner in owners:
         as_karpenter = owner.budgets == () or owner.dialect.budgets is not None
         for reason in (None, *DisruptionReason) if owner.budgets is not None else ():
-            left = disruptions_left(owner, nodes, reason, now, going)
+            left = disruptions_left(owner, nodes, reason, now, removing)
             if left is not None or as_karpenter:
                 found[owner.name, reason] = left
     return Allowances(left=found)
@@ -91,33 +91,33 @@ def disruptions_left(
     nodes: Iterable[Node],
     reason: DisruptionReason | None,
     now: datetime,
-    going: Collection[str],
+    removing: Collection[str],
     *,
     asking: str = "",
 ) -> int | None:
     """Return how many nodes of an owner may be disrupted now, None where no budget limits it.
 
-    Nodes that were initialized count. Those among them that are not Ready, that are being removed
-    or that are about to be use the budget up. One that has not been Ready for five minutes does
-    not: unlike with Karpenter, what is lost does not hold the others for as long as it stands.
+    Nodes that were initialized count. Those that are not Ready, are being removed or are about to
+    be removed use up the budget. A node that has not been Ready for five minutes does not: unlike
+    in Karpenter, a lost node does not block the others for as long as it exists.
 
     Args:
         reason: None for one that no budget names.
-        going: Uids of nodes that are about to be removed.
-        asking: Uid of the empty node in question, which does not use up what it asks for itself.
+        removing: Uids of nodes that are about to be removed.
+        asking: Uid of the empty node in question, which does not count against itself.
     """
     if not owner.budgets:
         return None
-    counted = [node for node in nodes if node.is_ours and owner.owns(node) and node.has_joined]
+    counted = [node for node in nodes if node.is_ours and owner.owns(node) and node.was_initialized]
     allowed = _allowed(owner.budgets, reason, len(counted), now)
     if allowed is None:
         return None
-    used = sum(1 for node in counted if node.uid != asking and _uses_up(node, going, now))
+    used = sum(1 for node in counted if node.uid != asking and _uses_up(node, removing, now))
     return max(0, allowed - used)
 
 
-def _uses_up(node: Node, going: Collection[str], now: datetime) -> bool:
-    if node.deletion_at is not None or node.uid in going:
+def _uses_up(node: Node, removing: Collection[str], now: datetime) -> bool:
+    if node.deletion_at is not None or node.uid in removing:
         return True
     return node.ready is not True and not node.is_unhealthy(now)
 
@@ -125,9 +125,9 @@ def _uses_up(node: Node, going: Collection[str], now: datetime) -> bool:
 def _allowed(
     budgets: Sequence[NodeBudget], reason: DisruptionReason | None, of: int, now: datetime
 ) -> int | None:
-    """Return the smallest of the budgets that are active and for this reason, None without one.
+    """Return the smallest budget that is active and for this reason, None if there is none.
 
-    One that cannot be read blocks every reason.
+    A budget that cannot be parsed blocks every reason.
     """
     if any(budget.fault for budget in budgets):
         return 0
@@ -146,11 +146,11 @@ def _amount(budget: NodeBudget, of: int) -> int:
 def is_active(budget: NodeBudget, now: datetime) -> bool:
     """Return whether a budget limits anything now.
 
-    A schedule that no date ever meets, as the 30th of February, is always active.
+    A budget whose schedule matches no date, such as 30 February, is always active.
     """
     if not budget.schedule:
         return True
-    # Functions of clusters without schedules go without.
+    # Functions of clusters without schedules do not load it.
     from cronsim import CronSim, CronSimError  # noqa: PLC0415 -- see above
 
     try:

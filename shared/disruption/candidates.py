@@ -1,13 +1,13 @@
-"""Candidates: nodes that may be disrupted, with what their pods would suffer."""
+"""Candidates: nodes that may be disrupted, with the cost of moving their pods."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.emptiness import keeps
-from shared.disruption.eviction_blockers import first_hold
-from shared.disruption.expiration import life_of
+from shared.disruption.emptiness import keeps_node
+from shared.disruption.eviction_blockers import first_blocking_reason
+from shared.disruption.expiration import lifetime_of
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -16,7 +16,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
 
-# What one plain pod's move counts, in thousandths.
+# Cost of moving one plain pod, in thousandths.
 PLAIN_POD_COST: Final = 1000
 _LARGEST_POD_COST: Final = 10 * PLAIN_POD_COST
 # A pod-deletion-cost of 2^27 counts as much as one pod more; a priority of 2^25 likewise.
@@ -31,8 +31,8 @@ class Candidate:
     Attributes:
         pods: Those that would have to move, sorted by key.
         price_micros_per_hour: What removing it saves.
-        disruption_cost: What moving its pods counts, in thousandths of a plain pod; less for a
-            node that will expire soon anyway.
+        disruption_cost: Cost of moving its pods, in thousandths of a plain pod; less for a node
+            that will expire soon anyway.
     """
 
     node: Node
@@ -74,19 +74,19 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
     now: datetime,
     *,
     among: Iterable[str] | None = None,
-    despite_holds: Collection[str] = (),
+    despite_blockers: Collection[str] = (),
     resting: Collection[str] = (),
-    restless: Collection[str] = (),
+    recently_changed: Collection[str] = (),
 ) -> tuple[tuple[Candidate, ...], dict[str, str]]:
     """Return the candidates, cheapest to disrupt first, and why each other Dovetail node is none.
 
     Args:
         among: Names of provisioners whose nodes may be disrupted, whatever their age, price and
             annotation against consolidation; None for those with consolidation on.
-        despite_holds: Uids of nodes that go though pods or budgets hold them.
+        despite_blockers: Uids of nodes that are removed although pods or budgets block it.
         resting: Uids of nodes that are not disrupted for now: a change of them is under way, or
             failed a short while ago.
-        restless: Uids of nodes whose pods changed less than consolidateAfter ago.
+        recently_changed: Uids of nodes whose pods changed less than consolidateAfter ago.
     """
     wanted = None if among is None else frozenset(among)
     provisioners = {
@@ -108,16 +108,16 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
             continue
         pods = tuple(
             sorted(
-                (pod for pod in by_node.get(node.name, ()) if keeps(node, pod)),
+                (pod for pod in by_node.get(node.name, ()) if keeps_node(node, pod)),
                 key=lambda entry: (entry.key, entry.uid),
             )
         )
-        staying = by_node.get(node.name, ()) if owner.dialect.each_pod_holds else pods
-        reason = _refusal(node, owner, resting)
-        if node.uid in restless:
+        staying = by_node.get(node.name, ()) if owner.dialect.daemon_pods_block else pods
+        reason = _why_not_disruptable(node, owner, resting)
+        if node.uid in recently_changed:
             reason = "its pods changed less than consolidateAfter ago"
-        if node.uid not in despite_holds:
-            reason = reason or first_hold(staying, budgets, now)
+        if node.uid not in despite_blockers:
+            reason = reason or first_blocking_reason(staying, budgets, now)
         if not reason and node.instance_id in promised:
             reason = "pods are promised to it"
         if not reason and wanted is None:
@@ -151,8 +151,8 @@ def node_prices(snapshot: ClusterSnapshot) -> Mapping[str, int]:
     return found
 
 
-def _refusal(node: Node, owner: Provisioner, resting: Collection[str]) -> str:
-    """Return why a node may not be changed at all; a cordon of users is no reason.
+def _why_not_disruptable(node: Node, owner: Provisioner, resting: Collection[str]) -> str:
+    """Return why a node may not be changed at all; a cordon by users is no reason.
 
     Source: ValidateNodeDisruptable in
     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/state/statenode.go
@@ -180,9 +180,9 @@ def _not_worth_it(
     nominated: Collection[str],
     prices: Collection[str],
 ) -> str:
-    if node.hold:
-        return f"its annotation {node.hold} forbids it"
-    if not node.has_joined:
+    if node.blocking_annotation:
+        return f"its annotation {node.blocking_annotation} forbids it"
+    if not node.was_initialized:
         return "it is not initialized"
     if node.created_at is None or now - node.created_at < settings.minimum_age:
         return "it is young"
@@ -193,7 +193,7 @@ def _not_worth_it(
 
 def _disruption_cost(node: Node, owner: Provisioner, pods: Sequence[Pod], now: datetime) -> int:
     cost = sum(eviction_cost(pod) for pod in pods if not pod.is_terminating)
-    ttl = life_of(node, owner)
+    ttl = lifetime_of(node, owner)
     if not ttl or node.created_at is None:
         return cost
     left = max(timedelta(0), node.created_at + ttl - now)

@@ -10,7 +10,7 @@ from shared.disruption.allowances import NO_BUDGETS, Allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.option_prices import within_price
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import simulate, with_closed, with_drained
+from shared.disruption.simulate import simulate, with_cordoned, with_drained
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -24,47 +24,47 @@ from shared.planning.decide import decide
 _WHOLE: Final = 1000
 
 
-class Method(StrEnum):
-    """How nodes are saved."""
+class DisruptionMethod(StrEnum):
+    """How nodes are removed."""
 
     EMPTY = "empty"  # no pod has to move
-    DELETE = "delete"  # the others have room
-    REPLACE = "replace"  # cheaper nodes come first
+    DELETE = "delete"  # the other nodes hold the pods
+    REPLACE = "replace"  # cheaper nodes are launched first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consolidation:
+class ConsolidationCommand:
     """Nodes to remove, and the nodes that must be ready before they are removed.
 
     Attributes:
         remove: Names of the nodes, sorted.
-        plan: Where their pods would go: new nodes to launch first, and rooms on others. Every
+        plan: Where their pods would go: new nodes to launch first, and placements on others. Every
             option of every new node keeps the saving.
         saving_micros_per_hour: At least this much less is paid afterwards.
-        closed: Names of nodes that were no room for their pods, for these would move twice.
+        cordoned: Names of nodes to which their pods may not move, as they would move twice.
     """
 
-    method: Method
+    method: DisruptionMethod
     remove: tuple[str, ...]
     plan: Plan
     saving_micros_per_hour: int
-    closed: frozenset[str] = frozenset()
+    cordoned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class ConsolidationResult:
     """The result of an evaluation of the cluster.
 
     Attributes:
         best: What to do, None when no change saves enough.
         reason: Why nothing is done, for people; empty otherwise.
-        refused: Why each Dovetail node was left out, by name.
+        skipped: Why each Dovetail node was left out, by name.
         simulations: Plans tried.
     """
 
-    best: Consolidation | None = None
+    best: ConsolidationCommand | None = None
     reason: str = ""
-    refused: tuple[tuple[str, str], ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
     simulations: int = 0
 
 
@@ -77,28 +77,29 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
     most_nodes: int,
     allowances: Allowances = NO_BUDGETS,
     resting: Collection[str] = (),
-    restless: Collection[str] = (),
-    go_on: Callable[[], bool] = lambda: True,
-) -> Outlook:
+    recently_changed: Collection[str] = (),
+    may_continue: Callable[[], bool] = lambda: True,
+) -> ConsolidationResult:
     """Return the change of nodes that saves most, if any saves enough.
 
-    All empty nodes go first, and alone. Else sets of candidates are tried: the node of which most
-    is paid for nothing, growing groups of the least used nodes and of those that are cheapest to
-    disrupt, up to all, and each node. The set as a whole must save enough; of the best one every node is kept
-    that adds less to it than the least amount. As each accepted change makes the cluster strictly
-    cheaper, no later change can undo it.
+    All empty nodes are removed first, in a change of their own. Otherwise candidates are tried in
+    groups: the most wasteful node, growing groups of the least used and of the cheapest nodes to
+    disrupt, up to all, and each node alone. A group as a whole must save enough; nodes that add
+    less than the minimum saving are dropped from the best group. As each accepted change makes the
+    cluster strictly cheaper, no later change can undo it.
 
-    No pods are moved to a node that is only too young to be changed if more is paid for nothing
-    there than the change saves: they would move twice, and might make it wait once more.
+    No pods move to a node that is only too young to be changed if more is wasted there than the
+    change saves: they would move twice, and might delay its change.
 
-    The same snapshot always gives the same answer.
+    The same snapshot always gives the same result.
 
     Args:
         most_nodes: Nodes that may be disrupted now, by the settings, of owners without a budget.
         allowances: Nodes that may be disrupted now of the owners with one.
         resting: Uids of nodes that are left alone for now.
-        restless: Uids of nodes whose pods changed less than consolidateAfter ago.
-        go_on: Asked before each try whether there may be another; the best so far counts.
+        recently_changed: Uids of nodes whose pods changed less than consolidateAfter ago.
+        may_continue: Called before each simulation; returns whether it may run. If not, the best so
+            far counts.
     """
     found, refused = find_candidates(
         snapshot,
@@ -106,11 +107,11 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
         settings,
         snapshot.taken_at,
         resting=resting,
-        restless=restless,
+        recently_changed=recently_changed,
     )
-    told = tuple(sorted(refused.items()))
+    skipped = tuple(sorted(refused.items()))
     if not found:
-        return Outlook(reason="no node may be disrupted", refused=told)
+        return ConsolidationResult(reason="no node may be disrupted", skipped=skipped)
     empty = allowances.within(
         (candidate for candidate in found if candidate.is_empty), DisruptionReason.EMPTY, most_nodes
     )[: settings.most_at_once]
@@ -121,31 +122,33 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
         return allowed[: settings.most_at_once]
 
     if not (empty or within(used)):
-        return Outlook(reason="the budget of disruptions is used up", refused=told)
+        return ConsolidationResult(reason="the budget of disruptions is used up", skipped=skipped)
     waiting = decide(snapshot, packing)
     if waiting.nodes or waiting.placements:
-        return Outlook(reason="pods wait for capacity", refused=told)
+        return ConsolidationResult(reason="pods wait for capacity", skipped=skipped)
     if empty:
-        return Outlook(best=_emptied(empty), refused=told)
+        return ConsolidationResult(best=_emptied(empty), skipped=skipped)
     at_any_age = replace(settings, minimum_age=timedelta(0))
-    ripe = {candidate.node.name for candidate in found}
+    old_enough = {candidate.node.name for candidate in found}
     later, _ = find_candidates(snapshot, budgets, at_any_age, snapshot.taken_at, resting=resting)
-    unripe = {other.node.name: _waste(other) for other in later if other.node.name not in ripe}
-    search = _Search(snapshot, settings, packing, go_on, unripe)
+    too_young = {
+        other.node.name: _waste(other) for other in later if other.node.name not in old_enough
+    }
+    search = _CandidateSearch(snapshot, settings, packing, may_continue, too_young)
     best = search.best(_groups(used, within))
     if best is not None:
         best = search.smallest(best)
-    return Outlook(
+    return ConsolidationResult(
         best=None if best is None else best.change,
         reason="" if best is not None else "nothing saves enough",
-        refused=told,
+        skipped=skipped,
         simulations=search.tried,
     )
 
 
-def _emptied(empty: Sequence[Candidate]) -> Consolidation:
-    return Consolidation(
-        method=Method.EMPTY,
+def _emptied(empty: Sequence[Candidate]) -> ConsolidationCommand:
+    return ConsolidationCommand(
+        method=DisruptionMethod.EMPTY,
         remove=tuple(sorted(candidate.node.name for candidate in empty)),
         plan=Plan(),
         saving_micros_per_hour=sum(candidate.price_micros_per_hour for candidate in empty),
@@ -155,20 +158,20 @@ def _emptied(empty: Sequence[Candidate]) -> Consolidation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
     group: tuple[Candidate, ...]
-    change: Consolidation
-    hoped_micros_per_hour: int  # Saved when each new node is the cheapest it may be.
+    change: ConsolidationCommand
+    expected_micros_per_hour: int  # Saved when each new node is its cheapest option.
 
     @property
     def rank(self) -> tuple[int, int, tuple[str, ...]]:
         """More is better: saving, then fewer nodes, then names for a total order."""
-        return (self.hoped_micros_per_hour, -len(self.group), self.change.remove)
+        return (self.expected_micros_per_hour, -len(self.group), self.change.remove)
 
 
-class _Search:
+class _CandidateSearch:
     """Tries groups of candidates, each at most once, until the tries are used up.
 
     Args:
-        unripe: What is paid for nothing for nodes that may be changed later, by name, in
+        too_young: What is wasted on nodes that are too young to be changed, by name, in
             micro-dollars per hour.
     """
 
@@ -177,14 +180,14 @@ class _Search:
         snapshot: ClusterSnapshot,
         settings: DisruptionSettings,
         packing: PackingSettings,
-        go_on: Callable[[], bool],
-        unripe: Mapping[str, int],
+        may_continue: Callable[[], bool],
+        too_young: Mapping[str, int],
     ) -> None:
         self._snapshot = with_drained(snapshot)
-        self._unripe = unripe
+        self._too_young = too_young
         self._settings = settings
         self._packing = packing
-        self._go_on = go_on
+        self._may_continue = may_continue
         self._known: dict[frozenset[str], _Change | None] = {}
 
     @property
@@ -200,7 +203,7 @@ class _Search:
 
         The nodes that are most expensive to disrupt are tried first.
         """
-        worth = self._settings.minimum_saving_micros_per_hour
+        minimum_saving = self._settings.minimum_saving_micros_per_hour
         for candidate in sorted(
             best.group, key=lambda entry: (-entry.disruption_cost, entry.node.name)
         ):
@@ -213,14 +216,14 @@ class _Search:
                     if other_candidate is not candidate
                 )
             )
-            if fewer is not None and _loses_less_than(best, fewer, worth):
+            if fewer is not None and _loses_less_than(best, fewer, minimum_saving):
                 best = fewer
         return best
 
     def _try(self, group: tuple[Candidate, ...]) -> _Change | None:
         names = frozenset(candidate.node.name for candidate in group)
         if names not in self._known:
-            if len(self._known) >= self._settings.max_simulations or not self._go_on():
+            if len(self._known) >= self._settings.max_simulations or not self._may_continue():
                 return None
             self._known[names] = self._simulated(group, names)
         return self._known[names]
@@ -228,41 +231,42 @@ class _Search:
     def _simulated(self, group: tuple[Candidate, ...], names: frozenset[str]) -> _Change | None:
         price = sum(candidate.price_micros_per_hour for candidate in group)
         most = price - self._settings.required_saving(price)
-        # Any saving of so much outweighs nothing there.
-        closed = frozenset(name for name, waste in self._unripe.items() if waste > price)
-        plan = simulate(with_closed(self._snapshot, closed), names, self._packing)
+        # Where more is wasted than the group costs, no saving can exceed it.
+        closed = frozenset(name for name, waste in self._too_young.items() if waste > price)
+        plan = simulate(with_cordoned(self._snapshot, closed), names, self._packing)
         if plan is None or most < 0:
             return None
-        entered = (self._unripe.get(placement.node, 0) for placement in plan.placements)
+        entered = (self._too_young.get(placement.node, 0) for placement in plan.placements)
         if max(entered, default=0) > price - plan.cost_micros_per_hour:
             return None
         if not plan.nodes:
-            change = Consolidation(
-                method=Method.DELETE,
+            change = ConsolidationCommand(
+                method=DisruptionMethod.DELETE,
                 remove=tuple(sorted(names)),
                 plan=plan,
                 saving_micros_per_hour=price,
-                closed=closed,
+                cordoned=closed,
             )
-            return _Change(group=group, change=change, hoped_micros_per_hour=price)
+            return _Change(group=group, change=change, expected_micros_per_hour=price)
         kept = within_price(plan, most, self._settings, self._snapshot)
         if kept is None or not self._spot_is_wide_enough(group, kept):
             return None
-        change = Consolidation(
-            method=Method.REPLACE,
+        change = ConsolidationCommand(
+            method=DisruptionMethod.REPLACE,
             remove=tuple(sorted(names)),
             plan=kept,
-            saving_micros_per_hour=price - sum(node.dearest_micros_per_hour for node in kept.nodes),
-            closed=closed,
+            saving_micros_per_hour=price
+            - sum(node.highest_price_micros_per_hour for node in kept.nodes),
+            cordoned=closed,
         )
-        hoped = price - plan.cost_micros_per_hour
-        return _Change(group=group, change=change, hoped_micros_per_hour=hoped)
+        expected = price - plan.cost_micros_per_hour
+        return _Change(group=group, change=change, expected_micros_per_hour=expected)
 
     def _spot_is_wide_enough(self, group: Sequence[Candidate], plan: Plan) -> bool:
-        """Spot for spot only for fewer nodes, or where many cheaper types could serve.
+        """Return whether spot nodes, if any, are replaced by fewer nodes or by many cheaper types.
 
-        One for one, EC2 has little choice left after a few exchanges and takes a pool that it
-        soon needs itself. Each time nodes become fewer there is one less to exchange again.
+        One for one, EC2 has little choice left after a few replacements and takes a pool that it
+        soon needs itself. Where nodes become fewer, there are fewer to replace again.
         """
         if not any(_capacity_type(candidate) == CapacityType.SPOT for candidate in group):
             return True
@@ -274,21 +278,22 @@ class _Search:
         )
 
 
-def _loses_less_than(best: _Change, fewer: _Change, worth: int) -> bool:
-    return best.hoped_micros_per_hour - fewer.hoped_micros_per_hour < worth
+def _loses_less_than(best: _Change, fewer: _Change, minimum_saving: int) -> bool:
+    return best.expected_micros_per_hour - fewer.expected_micros_per_hour < minimum_saving
 
 
 def _groups(
     found: Sequence[Candidate], within: Callable[[Iterable[Candidate]], tuple[Candidate, ...]]
 ) -> Iterator[tuple[Candidate, ...]]:
-    """Yield the groups to try: the most wasteful node, growing ones of two orders, each node alone.
+    """Yield the groups of candidates in the order in which they are tried.
 
-    The large groups come early, so that they are tried even when the tries run out. They grow by
-    use, not by waste: over a day of small batches that was 5 % cheaper, as small nodes that are
-    almost empty go for nothing (tests/benchmarks/planning/days.py).
+    First the most wasteful node, then growing groups (by disruption cost, by use), then each node
+    alone. The large groups come early, so that they are tried even when simulations run out. They
+    grow by use, not by waste: over a day of small batches that was 5 % cheaper, as removing small
+    nodes that are almost empty costs nothing (tests/benchmarks/planning/days.py).
 
     Args:
-        within: Leaves of a row of candidates those that may be disrupted together.
+        within: Returns those of some candidates that may be disrupted together.
     """
     by_waste = sorted(found, key=lambda entry: (-_waste(entry), entry.node.name))
     by_use = sorted(found, key=lambda entry: (_used_share(entry), entry.node.name))
@@ -315,12 +320,12 @@ def _growing(last: int) -> Iterator[int]:
 
 
 def _waste(candidate: Candidate) -> int:
-    """Return what is paid for the room that its pods leave, in micro-dollars per hour."""
+    """Return what is paid for capacity that its pods do not use, in micro-dollars per hour."""
     return candidate.price_micros_per_hour * max(0, _WHOLE - _used_share(candidate)) // _WHOLE
 
 
 def _used_share(candidate: Candidate) -> int:
-    """Return the fuller of cpu and memory, in thousandths of what pods can have."""
+    """Return the higher use of cpu and memory, in thousandths of the allocatable."""
     shares = [0]
     for name in ("cpu", "memory"):
         allocatable = candidate.node.allocatable[name]

@@ -1,4 +1,4 @@
-"""In which order a node's pods are asked to leave; the caller knows the deadline."""
+"""In which order a node's pods are evicted; the caller knows the deadline."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from shared.model.kubernetes.taints import Effect, Taint
 
 _UNSCHEDULABLE: Final = Taint(key=keys.UNSCHEDULABLE_TAINT, effect=Effect.NO_SCHEDULE)
 _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})
-# Seconds that Kubernetes gives a pod that says nothing.
+# Kubernetes' default grace period, in seconds.
 _USUAL_GRACE: Final = 30
 # A pod that outlives its own grace period by this much no longer has a kubelet that ends it.
 STUCK_AFTER: Final = timedelta(minutes=1)
@@ -26,7 +26,7 @@ class DrainStep:
         delete: To be deleted now: the drain's deadline has passed, or they would outlive their
             node. Sorted by key.
         waiting: Still leaving, sorted by key.
-        blocked_by: Pods that forbid the drain by annotation, sorted by key.
+        blocked_by: Pods that block the drain by annotation, sorted by key.
         drained: Whether no pod is left to wait for.
     """
 
@@ -38,25 +38,25 @@ class DrainStep:
 
 
 def is_drainable(pod: Pod, now: datetime) -> bool:
-    """Return whether the pod must leave before its node may go.
+    """Return whether the pod must leave before its node may be removed.
 
     Not: static pods, ended pods, pods that tolerate being on an unschedulable node (this is how
-    DaemonSets are skipped), pods stuck a minute past their own end.
+    DaemonSets are skipped), pods stuck for a minute past their deletionTimestamp.
     """
-    if is_left_behind(pod):
+    if needs_no_eviction(pod):
         return False
     if any(toleration.tolerates(_UNSCHEDULABLE) for toleration in pod.scheduling.tolerations):
         return False
     return pod.deletion_at is None or now < pod.deletion_at + STUCK_AFTER
 
 
-def is_left_behind(pod: Pod) -> bool:
+def needs_no_eviction(pod: Pod) -> bool:
     """Return whether a pod needs no other node: static, ended, or of a DaemonSet."""
     return pod.is_static or pod.is_daemon or pod.is_terminal
 
 
 def grace_left(pod: Pod, ends_at: datetime, now: datetime) -> int:
-    """Return the seconds that a pod on a node that ends then may take to end, at least one."""
+    """Return a pod's grace period on a node that ends at `ends_at`, in seconds, at least one."""
     return min(max(1, int((ends_at - now).total_seconds())), _grace(pod))
 
 
@@ -77,8 +77,8 @@ def drain_step(
     Source: https://karpenter.sh/docs/concepts/disruption/#terminationgraceperiod (2026-11).
 
     Args:
-        voluntary: Whether we chose to remove the node.
-        deadline: From when pods are deleted instead of asked, None for never.
+        voluntary: Whether the disruption is voluntary.
+        deadline: From when pods are deleted instead of evicted, None for never.
         ends_at: When the node ends, whatever is on it: a pod is deleted early enough to have its
             own grace period. None for when it is drained.
     """
@@ -92,7 +92,7 @@ def drain_step(
     late = tuple(pod for pod in present if ends_at is not None and _outlives(pod, ends_at, now))
     staying = [pod for pod in staying if pod not in late]
     step = DrainStep(delete=late, waiting=leaving)
-    held = {pod: hold for pod in staying if (hold := pod.hold_at(now))}
+    held = {pod: hold for pod in staying if (hold := pod.blocking_annotation_at(now))}
     if voluntary and any(hold != keys.DO_NOT_DISRUPT for hold in held.values()):
         return replace(step, blocked_by=tuple(held))
     plain = [pod for pod in staying if pod.priority_class not in _CRITICAL]
@@ -108,7 +108,7 @@ def _grace(pod: Pod) -> int:
 
 
 def _outlives(pod: Pod, ends_at: datetime, now: datetime) -> bool:
-    """Return whether a pod would not have ended with its node if it were only asked now."""
+    """Return whether a pod that is evicted only now would outlive its node."""
     if pod.deletion_at is not None:
         return pod.deletion_at > max(ends_at, now + timedelta(seconds=1))
     return now >= ends_at - timedelta(seconds=_grace(pod))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.disruption.expiration import NEVER, life_of
+from shared.disruption.expiration import NEVER, lifetime_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.nodes import Node
@@ -16,18 +16,20 @@ from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 
-# Grows when the same fields get another hash.
+# Incremented when the same fields get another hash.
 HASH_VERSION: Final = "2"
-# What shapes a node for its whole life. Requirements are compared by the node's labels instead: a
-# wider choice of instance types makes no node wrong.
+# Fields that determine a node for its whole life. Requirements are compared with the node's labels
+# instead: a wider choice of instance types causes no drift.
 _SHAPE: Final = ("labels", "annotations", "taints", "startup_taints", "kubelet", "template")
 _LENGTH: Final = 16
 # The catalogue is made twice a day: two in a row lack what is no longer sold.
 _UNSOLD_FOR: Final = timedelta(hours=13)
 
 
-def is_judged(owner: Provisioner, *, otherwise: bool) -> bool:
-    """Return whether it is told which nodes of an owner have drifted: of each NodePool, as a rule.
+def reports_drift(owner: Provisioner, *, otherwise: bool) -> bool:
+    """Return whether Dovetail reports which nodes of an owner have drifted.
+
+    It does so for every NodePool.
 
     Args:
         otherwise: Whether drift is acted on for Provisioners that do not say.
@@ -39,52 +41,52 @@ def is_judged(owner: Provisioner, *, otherwise: bool) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def shape_hash(provisioner: Provisioner) -> str:
-    """Return a hash of the fields that shape a node; another hash means another kind of node.
+    """Return a hash of the fields that determine a node; another hash means drift.
 
     A field at its default counts as absent, so that a release with a new field causes no drift.
-    Names, and selectors of subnets, groups and images are left out: what these select may change
-    daily. So is an alias, which selects images, but for the family that it gives to user data. Of
-    taints the order is none. What user data says counts as its text alone.
+    Names, and selectors of subnets, security groups and images are left out: what these select may
+    change daily. So is an alias, which selects images, except for the family that it gives to user
+    data. The order of taints does not count. User data counts as its text alone.
 
     Source: https://github.com/kubernetes-sigs/karpenter/blob/v1.8.0/pkg/apis/v1/nodepool.go (Hash)
     and https://github.com/aws/karpenter-provider-aws/blob/v1.8.0/pkg/apis/v1/ec2nodeclass.go
     (Hash: lists as sets, the selector terms ignored), 2026-11-27.
     """
-    seen = _normal(provisioner.as_written)
+    seen = _normal(provisioner.without_user_data)
     shape = {name: _plain(getattr(seen, name)) for name in _SHAPE}
     text = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
 
 def stamp_of(owner: Provisioner) -> dict[str, str]:
-    """Return the annotations that say as what kind of node one is launched."""
+    """Return the annotations that record the hash of the owner at launch."""
     return {keys.PROVISIONER_HASH: shape_hash(owner), keys.HASH_VERSION: HASH_VERSION}
 
 
 def end_stamp(owner: Provisioner) -> dict[str, str]:
-    """Return the annotations that say when a node launched now expires by force, and drains end."""
+    """Return the annotations that say when a new node expires by force, and when its drain ends."""
     stamp = {}
     if owner.dialect.expires_by_force:
-        stamp[keys.EXPIRE_AFTER] = written_age(owner.ttl_until_expired)
+        stamp[keys.EXPIRE_AFTER] = format_age(owner.ttl_until_expired)
     if owner.termination_grace_period is not None:
-        stamp[keys.TERMINATION_GRACE_PERIOD] = written_age(owner.termination_grace_period)
+        stamp[keys.TERMINATION_GRACE_PERIOD] = format_age(owner.termination_grace_period)
     return stamp
 
 
 def launch_stamp(owner: Provisioner) -> dict[str, str]:
-    """Return the annotations of a node that is launched for its owner as that is now."""
+    """Return the annotations of a node that is launched for the owner in its present state."""
     return {**stamp_of(owner), **end_stamp(owner)}
 
 
-def written_age(age: timedelta | None) -> str:
+def format_age(age: timedelta | None) -> str:
     """Return an age of expiration as a Node's annotation has it: seconds, or Never for None."""
     return NEVER if age is None else str(int(age.total_seconds()))
 
 
 def new_stamp(node: Node, owner: Provisioner) -> dict[str, str]:
-    """Return the annotations of now for a node with a hash of another version, empty for none.
+    """Return new annotations for a node with a hash of another version, empty for other nodes.
 
-    Of such a hash nothing can be said: the node counts as it is now.
+    Such a hash cannot be compared: the node counts as not drifted.
     """
     if keys.PROVISIONER_HASH not in node.annotations or _has_this_version(node):
         return {}
@@ -101,20 +103,20 @@ def drift_of(
 ) -> str:
     """Return how a node differs from what its Provisioner asks for now, empty when it does not.
 
-    What is not known is no drift: a node without a hash, or with one of another version, a machine
-    whose image is not known, or images that could not be found.
+    Nothing unknown counts as drift: a node without a hash or with one of another version, an
+    unknown image, or images that could not be read.
 
     Args:
-        image_id: Its machine's AMI.
-        current: The AMI that new machines of its type boot from; empty for a launch template of
+        image_id: AMI of its instance.
+        current: The AMI that new instances of its type boot from; empty for a launch template of
             the user's own, or where it is not known.
-        unsold: Whether EC2 no longer sells what it is.
+        unsold: Whether EC2 no longer sells its offering.
     """
     if _is_reshaped(node, owner):
         return f"{owner.kind.lower()} {owner.name} has changed"
-    if life_of(node, owner) != owner.ttl_until_expired:
+    if lifetime_of(node, owner) != owner.ttl_until_expired:
         return f"{owner.dialect.expiry_field} of {owner.kind.lower()} {owner.name} has changed"
-    # Nodes that Karpenter launched may lack the label of the tenancy that all of them have.
+    # Nodes that Karpenter launched may lack the tenancy label: all of them have default tenancy.
     labels = {keys.INSTANCE_TENANCY: "default", **node.labels, owner.owner_label: owner.name}
     refusing = owner.requirements.first_refusing(labels)
     if refusing is not None:
@@ -128,19 +130,19 @@ def drift_of(
 
 
 def unsold_since(snapshot: ClusterSnapshot, before: Mapping[str, str]) -> dict[str, str]:
-    """Return since when the catalogue lacks what nodes are, as ISO time by uid.
+    """Return since when the catalogue lacks the offerings of nodes, as ISO time by uid.
 
-    Of a capacity type that it never has, the instance type counts alone.
+    For a capacity type that it never has, only the instance type counts.
 
     Args:
-        before: What the look before returned.
+        before: What the previous evaluation returned.
     """
     if not snapshot.instance_types:
         return dict(before)
     sold = {
-        (known.name, way.zone, way.capacity_type.value)
+        (known.name, offering.zone, offering.capacity_type.value)
         for known in snapshot.instance_types
-        for way in known.offerings
+        for offering in known.offerings
     }
     types = {known.name for known in snapshot.instance_types}
     found = {}
@@ -157,7 +159,7 @@ def unsold_since(snapshot: ClusterSnapshot, before: Mapping[str, str]) -> dict[s
 
 
 def long_unsold(seen: Mapping[str, str], now: datetime) -> frozenset[str]:
-    """Return the uids of nodes that the catalogue has lacked for so long that they have drifted."""
+    """Return the uids of nodes whose offering was missing for so long that they have drifted."""
     return frozenset(
         uid for uid, since in seen.items() if now - datetime.fromisoformat(since) >= _UNSOLD_FOR
     )
@@ -198,7 +200,7 @@ def _plain(value: Any) -> Any:
 
 
 def _ordered(name: str, value: Any) -> Any:
-    """Return disks by their names: the order in which they are written shapes nothing."""
+    """Return block devices by name: their order does not matter."""
     if name != "block_devices":
         return value
     return sorted(value, key=lambda block_device: block_device.device_name)

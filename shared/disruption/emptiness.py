@@ -28,7 +28,7 @@ class EmptinessStep(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptinessDecision:
-    """The step, and for WAIT and STAMP how long until the next look."""
+    """The step, and for WAIT and STAMP how long until the next check."""
 
     step: EmptinessStep
     wait: timedelta = timedelta(0)
@@ -37,23 +37,23 @@ class EmptinessDecision:
 def is_empty(node: Node, pods: Iterable[Pod], slot: Slot | None) -> bool:
     """Return whether nothing that counts is on the node, promised to it or on its way to it.
 
-    Pods of DaemonSets, static, ended and leaving pods do not count, nor do promises once the node
-    has been initialized, whether it is Ready now or not. A node that replaces others waits for
+    Pods of DaemonSets, static, ended and terminating pods do not count, nor do promises once the
+    node has been initialized, whether it is Ready now or not. A node that replaces others waits for
     their pods.
     """
-    promised = slot is not None and slot.pods and not node.has_joined
+    promised = slot is not None and slot.pods and not node.was_initialized
     if promised or keys.REPLACES in node.annotations:
         return False
-    return not any(keeps(node, pod) for pod in pods)
+    return not any(keeps_node(node, pod) for pod in pods)
 
 
-def keeps(node: Node, pod: Pod) -> bool:
+def keeps_node(node: Node, pod: Pod) -> bool:
     """Return whether a node with this pod is not empty.
 
-    A pod that leaves and whose kubelet does not say that it has ended stays until its Node is gone:
-    then the pod collector deletes it. So on a node that is not Ready no such pod counts, not even
-    one of a StatefulSet, which has no successor before that. Pods that no taint has evicted yet
-    count, for they may be running.
+    A terminating pod whose kubelet does not report its end stays until its Node is deleted: then
+    the pod garbage collector deletes it. So on a node that is not Ready no terminating pod counts,
+    not even one of a StatefulSet, which has no successor before that. Pods that no taint has
+    evicted yet count, as they may be running.
 
     Source: gcOrphaned in
     https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/podgc/gc_controller.go and
@@ -73,7 +73,7 @@ def empty_since(node: Node) -> datetime | None:
 
 
 def stays_empty(ttl: timedelta) -> timedelta:
-    """Return for how long a node is empty before it is removed, with a short ttl as well."""
+    """Return how long a node must be empty before it is removed: the ttl, at least 20 seconds."""
     return max(ttl, _AT_LEAST)
 
 
@@ -89,7 +89,7 @@ def decide_emptiness(
     Args:
         ttl: `ttlSecondsAfterEmpty` of its provisioner, None for never.
     """
-    held = keys.held_by(node.annotations, (keys.DO_NOT_DISRUPT,))
+    held = keys.first_true_annotation(node.annotations, (keys.DO_NOT_DISRUPT,))
     stays = held or node.deletion_at is not None or not (node.is_ours and node.has_started)
     if ttl is None or stays or not is_empty(node, pods, slot):
         return EmptinessDecision(step=EmptinessStep.FORGET)

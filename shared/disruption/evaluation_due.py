@@ -1,17 +1,17 @@
-"""Whether a look over all nodes could find any to change by choice, and which go by force."""
+"""Whether an evaluation could find a node to change, and which nodes are removed by force."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from shared.disruption.drift import is_judged
-from shared.disruption.expiration import NEVER, expires_in, life_of, read_age
+from shared.disruption.drift import reports_drift
+from shared.disruption.expiration import NEVER, lifetime_of, parse_age, time_to_expiration
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner, owner_among
 
 
-def wants_look(
+def needs_evaluation(
     nodes: Iterable[Node], owners: Mapping[str, Provisioner], now: datetime, *, drift: bool = False
 ) -> bool:
     """Return whether a Dovetail node is due, or may be consolidated or have drifted.
@@ -23,16 +23,16 @@ def wants_look(
         drift: Whether drift is acted on for Provisioners that do not say.
     """
     return any(
-        _wants(node, owner, now, drift=drift)
+        _needs_evaluation(node, owner, now, drift=drift)
         for node in nodes
         if node.is_ours and node.deletion_at is None and (owner := owner_among(node, owners))
     )
 
 
-def _wants(node: Node, owner: Provisioner, now: datetime, *, drift: bool) -> bool:
+def _needs_evaluation(node: Node, owner: Provisioner, now: datetime, *, drift: bool) -> bool:
     if owner.paused:
         return False
-    left = replaced_in(node, owner, now)
+    left = replacement_due_in(node, owner, now)
     due = left is not None and left <= timedelta(0)
     marks = {
         Trigger.REBALANCE: keys.REBALANCE_RECOMMENDED,
@@ -41,40 +41,44 @@ def _wants(node: Node, owner: Provisioner, now: datetime, *, drift: bool) -> boo
     marked = any(
         key in node.annotations and owner.acts_on(trigger) for trigger, key in marks.items()
     )
-    return due or owner.consolidation or marked or is_judged(owner, otherwise=drift)
+    return due or owner.consolidation or marked or reports_drift(owner, otherwise=drift)
 
 
-def replaced_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
-    """Return in how long a node's replacement is begun: zero or less for now, None for never.
+def replacement_due_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
+    """Return the time until a node's replacement begins: zero or less for now, None for never.
 
-    One that expires by force is replaced ahead of that; once it has expired, it goes by itself.
+    A node that expires by force is replaced ahead of that; once it has expired, it is removed by
+    force.
     """
-    left, forced = expires_in(node, owner, now), forced_in(node, owner, now)
+    left, forced = time_to_expiration(node, owner, now), forced_removal_in(node, owner, now)
     if left is None or (forced is not None and forced <= timedelta(0)):
         return None
-    return left - owner.replaced_ahead
+    return left - owner.replacement_lead_time
 
 
-def forced_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
-    """Return in how long the node is removed whatever holds it, None for never."""
-    left, written = expires_in(node, owner, now), node.annotations.get(keys.EXPIRE_AFTER, "")
+def forced_removal_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
+    """Return the time until the node is removed by force, None for never."""
+    left, written = (
+        time_to_expiration(node, owner, now),
+        node.annotations.get(keys.EXPIRE_AFTER, ""),
+    )
     if not owner.dialect.expires_by_force or left is None or written == NEVER:
         return None
-    life = life_of(node, owner) or timedelta(0)
-    return left + max(life, read_age(written) or life) - life
+    life = lifetime_of(node, owner) or timedelta(0)
+    return left + max(life, parse_age(written) or life) - life
 
 
 def is_forced(node: Node, owner: Provisioner, now: datetime) -> bool:
-    """Return whether a node expires by force so soon that its replacement is begun, or has."""
-    left = forced_in(node, owner, now)
-    return left is not None and left <= owner.replaced_ahead
+    """Return whether a node has expired by force, or will so soon that its replacement begins."""
+    left = forced_removal_in(node, owner, now)
+    return left is not None and left <= owner.replacement_lead_time
 
 
-def ignores_holds(node: Node, owner: Provisioner, reason: str, now: datetime) -> bool:
-    """Return whether a removal begins though pods or budgets hold the node.
+def ignores_blockers(node: Node, owner: Provisioner, reason: str, now: datetime) -> bool:
+    """Return whether a removal begins although pods or budgets block it.
 
-    A node that has drifted has an end by its grace period, and one may expire by force. What holds
-    a pod then holds its eviction.
+    The drain of a drifted node ends with its termination grace period, and a node may expire by
+    force. What blocks a pod then blocks only its eviction.
     """
     if reason == "drift":
         return owner.termination_grace_period is not None

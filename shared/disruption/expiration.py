@@ -1,9 +1,9 @@
 """Whether a node is older than its Provisioner allows.
 
-A node of a NodePool expires by force at the age that was asked for when it was launched, or at the
-present one if that is higher: where the age is lowered, nodes beyond it are replaced within the
-budgets, and none is removed at once for that. A NodePool may ask
-for Karpenter's way instead: each node lives as long as was said at its launch.
+A node of a NodePool expires by force at the expireAfter of its launch, or at the present one if
+that is higher: where it is lowered, nodes beyond it are replaced within the budgets, and none is
+removed at once for that. A NodePool may choose Karpenter's behavior instead: each node keeps the
+expireAfter of its launch.
 
 Source of expiration by force: https://karpenter.sh/docs/concepts/disruption/#expiration (2026-11).
 """
@@ -14,26 +14,26 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.model.policy import KarpenterWay
+from shared.model.policy import KarpenterBehavior
 from shared.model.provisioner import Provisioner
 
 NEVER: Final = "Never"
 _AGE: Final = re.compile(r"\d{1,10}\Z", re.ASCII)
 
 
-def life_of(node: Node, owner: Provisioner) -> timedelta | None:
-    """Return how old a node may become, None for ever."""
-    as_launched = KarpenterWay.LIFETIME in owner.as_karpenter
+def lifetime_of(node: Node, owner: Provisioner) -> timedelta | None:
+    """Return how old a node may become, None for no limit."""
+    as_launched = KarpenterBehavior.LIFETIME in owner.as_karpenter
     written = node.annotations.get(keys.EXPIRE_AFTER, "") if as_launched else ""
-    return None if written == NEVER else read_age(written) or owner.ttl_until_expired
+    return None if written == NEVER else parse_age(written) or owner.ttl_until_expired
 
 
-def expires_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
-    """Return how long the node may still live: zero or less when expired, None for ever."""
-    life = life_of(node, owner)
+def time_to_expiration(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
+    """Return how long the node may still live: zero or less when expired, None for no limit."""
+    life = lifetime_of(node, owner)
     return None if life is None or node.created_at is None else node.created_at + life - now
 
 
-def read_age(written: str) -> timedelta | None:
-    """Return an age as a Node's annotation has it, None for Never and for what is no age."""
+def parse_age(written: str) -> timedelta | None:
+    """Parse an age as a Node's annotation has it; None for Never and for what is no age."""
     return timedelta(seconds=int(written)) if _AGE.match(written) else None

@@ -8,7 +8,7 @@ from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
-from shared.scheduling.flexibility import may_be_asked_for, price_of_enough
+from shared.scheduling.min_values import offers_enough, price_of_enough
 
 
 def within_price(
@@ -16,10 +16,11 @@ def within_price(
 ) -> Plan | None:
     """Return the plan with only options that keep its cost at most this, None when there are none.
 
-    What is left between the plan's cost and the ceiling is shared by its nodes by their prices.
-    An option must also be so near the cheapest that the next look would not replace it again; on
-    spot, where EC2 takes a deep pool and not the cheapest, the few cheapest types stay as well.
-    What is left must offer as many values of labels as the owner of each node asks for.
+    What is left between the plan's cost and the ceiling is shared among its nodes by price. An
+    option must also be so near the cheapest that the next evaluation would not replace it again; on
+    spot, where EC2 takes a deep pool and not the cheapest, the few cheapest types are kept as well.
+    The options kept must offer as many values of labels as the owner of each node requires
+    (minValues).
     """
     cost = plan.cost_micros_per_hour
     slack = most_micros_per_hour - cost
@@ -35,14 +36,14 @@ def within_price(
         if node.options[0].offering.capacity_type == CapacityType.SPOT:
             near = max(near, _price_of_types(node.options, settings.spot_types))
         kept = _limited(node, min(near, price + slack * price // max(cost, 1)))
-        if not may_be_asked_for(least, kept.options, kept.labels, types):
+        if not offers_enough(least, kept.options, kept.labels, types):
             return None
         nodes.append(kept)
     return dataclasses.replace(plan, nodes=tuple(nodes))
 
 
 def _price_of_types(options: Sequence[LaunchOption], many: int) -> int:
-    """Return the price up to which options, cheapest first, are of so many types; else the last."""
+    """Return the price up to which options, cheapest first, are of `many` types, or the last."""
     seen = set()
     for option in options:
         seen.add(option.offering.instance_type)

@@ -1,17 +1,17 @@
-"""What a disruption must be worth, and how much of it there may be."""
+"""What a disruption must save, and how many nodes may be disrupted."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-# Tries times pods: a few seconds of one processor.
+# Simulations times pods: a few seconds of one processor.
 _PODS_TRIED: Final = 200_000
 _FEWEST_TRIES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionSettings:
-    """When removing nodes by choice pays.
+    """When voluntary disruption pays, and its limits.
 
     Attributes:
         minimum_saving_percent: A change of nodes must save this much of what they cost, in
@@ -24,19 +24,19 @@ class DisruptionSettings:
             instance types could serve: else the next interruption would undo it. Default 15, as
             in Karpenter.
             Source: https://karpenter.sh/docs/concepts/disruption/#spot-consolidation (2026-11).
-        max_simulations: Plans tried in one look. Default 80; a number of tries instead of a time
-            keeps decisions reproducible.
+        max_simulations: Plans tried in one evaluation. Default 80; a number of plans instead of a
+            time keeps decisions reproducible.
         budget_percent: Consolidation may remove this percentage of a cluster's nodes, but at least
             one, within `window`. Default 10: workloads recover faster than that.
-        most_at_once: Nodes of one change. Default 50: its timer looks at each of them in each step,
+        most_at_once: Nodes of one change. Default 50: its timer checks each of them in each step,
             and a step has a minute.
         at_a_time: Nodes with pods on them that expiration, drift or rebalance replaces at a time.
             Default 1: a node that waits longer loses nothing.
         window: Default 10 minutes: pods that moved are running again, budgets are counted anew.
         drift: Whether nodes that differ from what their Provisioner asks for are replaced where it
-            does not say. Default no: a change of a Provisioner then shapes new nodes only.
-        rebalance_micros_per_hour: What leaving a spot machine that EC2 expects to interrupt may
-            cost more than staying. Default 0: the interruption may never come.
+            does not say. Default no: a change of a Provisioner then applies to new nodes only.
+        rebalance_micros_per_hour: How much more replacing a spot instance that EC2 expects to
+            interrupt may cost than keeping it. Default 0: the interruption may never come.
     """
 
     minimum_saving_percent: int = 5

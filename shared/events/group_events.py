@@ -26,12 +26,12 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """What an Event about a group says of one instance.
+class InstanceSummary:
+    """What an Event about a group tells about one instance.
 
     Attributes:
-        name: Of its Node.
-        cause: Why it goes; empty for a launch.
+        name: The name of its Node.
+        cause: Why it is removed; empty for a launch.
     """
 
     name: str
@@ -45,55 +45,55 @@ class Machine:
 def launched_group(
     made: Sequence[tuple[Slot, Node]], provisioners: Mapping[str, Provisioner]
 ) -> list[KubernetesEvent]:
-    """Return the Events about nodes that were made together.
+    """Return the Events about nodes that were created together.
 
-    That is one on each Node, one on each Provisioner for all its nodes, and one on each of the
-    first pods that are nominated to them.
+    There is one on each Node, one on each Provisioner for all of its nodes, and one on each of the
+    first 25 pods that are nominated to them.
     """
-    told = [launched(slot, node) for slot, node in made]
-    for name, group in _by_provisioner(map(_launched_machine, made)).items():
+    kube_events = [launched(slot, node) for slot, node in made]
+    for name, group in _by_provisioner(map(_launched_instance, made)).items():
         pods = sum(len(slot.pods) for slot, _ in made if slot.provisioner == name)
         text = (
             f"launched {counted(len(group), 'node')} for {counted(pods, 'pod')}: {_summary(group)}"
         )
         owner = provisioners.get(name, Provisioner(name=name))
-        told.append(event_on(owner, "Launched", text, severity=Severity.NORMAL))
+        kube_events.append(event_on(owner, "Launched", text, severity=Severity.NORMAL))
     nominations = [(ref, slot, node) for slot, node in made for ref in slot.pods]
-    return told + [nominated(ref, slot, node) for ref, slot, node in nominations[:MOST_PODS]]
+    return kube_events + [nominated(ref, slot, node) for ref, slot, node in nominations[:MOST_PODS]]
 
 
 def terminated_group(
-    machines: Iterable[Machine], provisioners: Mapping[str, Provisioner]
+    instances: Iterable[InstanceSummary], provisioners: Mapping[str, Provisioner]
 ) -> list[KubernetesEvent]:
-    """Return the Event on each Provisioner about its nodes that EC2 was asked to terminate."""
-    told = []
-    for name, group in _by_provisioner(machines).items():
-        why = ", ".join(sorted({machine.cause for machine in group if machine.cause}))
+    """Return the Event on each Provisioner about its nodes that are being terminated."""
+    kube_events = []
+    for name, group in _by_provisioner(instances).items():
+        why = ", ".join(sorted({instance.cause for instance in group if instance.cause}))
         text = f"terminated {counted(len(group), 'node')} ({why}): {_summary(group)}"
         owner = provisioners.get(name, Provisioner(name=name))
-        told.append(event_on(owner, "Terminated", text, severity=Severity.NORMAL))
-    return told
+        kube_events.append(event_on(owner, "Terminated", text, severity=Severity.NORMAL))
+    return kube_events
 
 
-def record_terminated(ports: NodePorts, machines: Sequence[Machine]) -> None:
-    """Record on each Provisioner which of its nodes EC2 was asked to terminate, in one Event.
+def record_terminated(ports: NodePorts, instances: Sequence[InstanceSummary]) -> None:
+    """Record on each Provisioner, in one Event, which of its nodes are being terminated.
 
-    Nothing is recorded while the API server cannot be asked: the instances end all the same.
+    Nothing is recorded if the API server cannot be reached: the instances end anyway.
     """
-    if not machines:
+    if not instances:
         return
     try:
         provisioners, _ = ports.cluster.provisioners()
     except AutoscalerError as error:
-        _LOG.warning("termination of %d nodes is not recorded: %s", len(machines), error)
+        _LOG.warning("termination of %d nodes is not recorded: %s", len(instances), error)
         return
     owners = {owner.name: owner for owner in provisioners}
-    EventRecorder(ports).record_each(*terminated_group(machines, owners))
+    EventRecorder(ports).record_each(*terminated_group(instances, owners))
 
 
-def _launched_machine(made: tuple[Slot, Node]) -> Machine:
+def _launched_instance(made: tuple[Slot, Node]) -> InstanceSummary:
     slot, node = made
-    return Machine(
+    return InstanceSummary(
         name=node.name,
         provisioner=slot.provisioner,
         instance_type=slot.offering.instance_type,
@@ -102,16 +102,16 @@ def _launched_machine(made: tuple[Slot, Node]) -> Machine:
     )
 
 
-def _by_provisioner(machines: Iterable[Machine]) -> dict[str, list[Machine]]:
-    found: dict[str, list[Machine]] = {}
-    for machine in sorted(machines, key=lambda entry: (entry.provisioner, entry.name)):
-        found.setdefault(machine.provisioner, []).append(machine)
+def _by_provisioner(instances: Iterable[InstanceSummary]) -> dict[str, list[InstanceSummary]]:
+    found: dict[str, list[InstanceSummary]] = {}
+    for instance in sorted(instances, key=lambda entry: (entry.provisioner, entry.name)):
+        found.setdefault(instance.provisioner, []).append(instance)
     return found
 
 
-def _summary(group: Sequence[Machine]) -> str:
+def _summary(group: Sequence[InstanceSummary]) -> str:
     """Return types, price and names of a group, as in "2 × m5.large spot, $0.0770/h; a, b"."""
-    kinds = Counter(f"{machine.instance_type} {machine.capacity_type}" for machine in group)
+    kinds = Counter(f"{instance.instance_type} {instance.capacity_type}" for instance in group)
     types = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
-    price = sum(machine.price_micros_per_hour for machine in group) / MICROS
-    return f"{types}, ${price:.4f}/h; {first_names(machine.name for machine in group)}"
+    price = sum(instance.price_micros_per_hour for instance in group) / MICROS
+    return f"{types}, ${price:.4f}/h; {first_names(instance.name for instance in group)}"

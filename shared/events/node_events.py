@@ -1,7 +1,7 @@
 """Events about each step of a node's life, on the Node, and about groups of nodes.
 
-A step happens once, so its Event is written by whatever takes the step, without a note in the
-ledger; a step that is repeated after a crash raises the Event's count. Texts carry no times: the
+A step happens once, so the code that takes the step writes its Event, without a note in the ledger;
+a step that is repeated after a crash increments the Event's count. Texts contain no times: the
 Event has one.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef, Slot
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import UNHEALTHY_AFTER, Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
@@ -50,12 +50,14 @@ def event_on(
 
 
 def launched(slot: Slot, node: Node) -> KubernetesEvent:
-    """Return the Event that a node's instance was launched and its Node made."""
-    return _step(node, "Launched", f"launched {machine_of(slot)}; waits for its kubelet to join")
+    """Return the Event that a node's instance was launched and its Node created."""
+    return _step(
+        node, "Launched", f"launched {slot_instance_text(slot)}; waits for its kubelet to join"
+    )
 
 
-def unmarked(node: Node) -> KubernetesEvent:
-    """A kubelet registered without the taint that keeps pods away until the node is ready."""
+def registered_without_taint(node: Node) -> KubernetesEvent:
+    """Return the Event that a kubelet registered without the taint that keeps pods away."""
     text = "its kubelet registered without Dovetail's taint: pods may have come before it was ready"
     return event_on(node, "UnregisteredTaintMissing", text)
 
@@ -65,7 +67,7 @@ def registered(node: Node) -> KubernetesEvent:
     return _step(node, "Registered", f"the kubelet of {node.instance_id} joined and is Ready")
 
 
-def waits(node: Node, waiting_for: str) -> KubernetesEvent:
+def not_initialized(node: Node, waiting_for: str) -> KubernetesEvent:
     """Return the Event that a node whose kubelet is Ready is not initialized yet.
 
     Args:
@@ -74,9 +76,9 @@ def waits(node: Node, waiting_for: str) -> KubernetesEvent:
     return _step(node, "NotInitialized", f"is Ready and not initialized: waits for {waiting_for}")
 
 
-def overdue(node: Node, waiting_for: str, limit: timedelta) -> KubernetesEvent:
-    """Return the Event that a node has waited for too long, and takes no further pods for that."""
-    minutes = round(limit.total_seconds() / 60)
+def overdue(node: Node, waiting_for: str, allowed: timedelta) -> KubernetesEvent:
+    """Return the Event that a node has waited too long, so no further pods are nominated to it."""
+    minutes = round(allowed.total_seconds() / 60)
     text = (
         f"is Ready for more than {minutes} min and still waits for {waiting_for}; until it is "
         "initialized no further pods are nominated to it"
@@ -85,18 +87,18 @@ def overdue(node: Node, waiting_for: str, limit: timedelta) -> KubernetesEvent:
 
 
 def initialized(node: Node) -> KubernetesEvent:
-    """Return the Event that a node takes pods from now on."""
+    """Return the Event that a node is initialized and accepts pods from now on."""
     return _step(node, "Initialized", "is initialized and takes pods")
 
 
-def unhealthy(node: Node, prospect: str) -> KubernetesEvent:
-    """Return the Event that a node's kubelet has not been Ready for long.
+def unhealthy(node: Node, outcome: str) -> KubernetesEvent:
+    """Return the Event that a node has not been Ready for five minutes.
 
     Args:
-        prospect: What becomes of it.
+        outcome: What happens to the node.
     """
     minutes = round(UNHEALTHY_AFTER.total_seconds() / 60)
-    return event_on(node, "NotReady", f"has been NotReady for more than {minutes} min; {prospect}")
+    return event_on(node, "NotReady", f"has been NotReady for more than {minutes} min; {outcome}")
 
 
 def empty(node: Node, ttl: timedelta) -> KubernetesEvent:
@@ -122,18 +124,18 @@ def drained(node: Node) -> KubernetesEvent:
 
 def terminated(node: Node) -> KubernetesEvent:
     """Return the Event that a node's instance has ended and the Node is deleted."""
-    return _step(node, "Terminated", f"terminated {described(node)}: {cause_of(node)}")
+    return _step(node, "Terminated", f"terminated {node_instance_text(node)}: {cause_of(node)}")
 
 
 def cause_of(node: Node) -> str:
-    """Return why a node goes, for people: the reason written on it, else that it was deleted."""
+    """Return why a node is removed, for messages: its removal reason, else that it was deleted."""
     return node.annotations.get(keys.REMOVAL_REASON) or "the Node was deleted"
 
 
-def machine_of(slot: Slot) -> str:
-    """Return id, type, zone, capacity type and price of a launched instance, for people."""
+def slot_instance_text(slot: Slot) -> str:
+    """Return a launched instance as text: ID, type, capacity type, zone and price."""
     offering = slot.offering
-    return _machine(
+    return _instance_text(
         slot.instance_id,
         offering.instance_type,
         offering.capacity_type.value,
@@ -142,10 +144,10 @@ def machine_of(slot: Slot) -> str:
     )
 
 
-def described(node: Node) -> str:
-    """Return id, type, zone, capacity type and price of a node's instance, for people."""
+def node_instance_text(node: Node) -> str:
+    """Return a node's instance as text: ID, type, capacity type, zone and price."""
     found = node.labels.get
-    return _machine(
+    return _instance_text(
         node.instance_id,
         found(keys.INSTANCE_TYPE, ""),
         found(keys.CAPACITY_TYPE, ""),
@@ -155,16 +157,16 @@ def described(node: Node) -> str:
 
 
 def price_of(node: Node) -> int:
-    """Return what a node's instance costs, in micro-dollars per hour; 0 when that is unknown."""
+    """Return the price of a node's instance in micro-dollars per hour, 0 if unknown."""
     written = node.annotations.get(keys.PRICE, "")
     return int(written) if written.isdecimal() else 0
 
 
 def nominated(ref: PodRef, slot: Slot, node: Node | None) -> KubernetesEvent:
-    """Return the Event on a pod about the node it is planned onto, and what that node waits for.
+    """Return the Event on a pod about the node that it is nominated to, and what that waits for.
 
     Args:
-        node: Of the slot, None while it is not made.
+        node: The Node of the slot, None until it is created.
     """
     kind = slot.offering.instance_type
     if node is None:
@@ -177,7 +179,7 @@ def nominated(ref: PodRef, slot: Slot, node: Node | None) -> KubernetesEvent:
 
 
 def first_names(names: Iterable[str]) -> str:
-    """Return the first names and how many more there are.
+    """Return the first three names and how many more there are.
 
     Example:
         >>> first_names(["a", "b"]), first_names("abcde")
@@ -197,11 +199,11 @@ def _step(node: Node, reason: str, text: str) -> KubernetesEvent:
     return event_on(node, reason, text, severity=Severity.NORMAL)
 
 
-def _machine(
+def _instance_text(
     instance_id: str, instance_type: str, capacity_type: str, zone: str, micros_per_hour: int
 ) -> str:
-    said = [instance_type, capacity_type, zone]
+    parts = [instance_type, capacity_type, zone]
     if micros_per_hour:
-        said.append(f"${micros_per_hour / MICROS:.4f}/h")
-    known = ", ".join(text for text in said if text)
+        parts.append(f"${micros_per_hour / MICROS:.4f}/h")
+    known = ", ".join(text for text in parts if text)
     return f"{instance_id or 'an unknown instance'}" + (f" ({known})" if known else "")

@@ -1,16 +1,16 @@
-"""Events about a plan: pods without a place, nodes that would be launched, cheaper Provisioners."""
+"""Events about a plan: unschedulable pods, nodes of shadow mode, cheaper Provisioners."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shared.brakes.ceilings import OverCeiling
 from shared.events.node_events import counted, event_on
-from shared.events.recorded import note_recorded, recently_recorded
+from shared.events.recorded import recently_recorded, save_recorded
 from shared.events.recorder import EventRecorder
 from shared.events.workload_events import MOST_OF_WORKLOAD, each_workload
 from shared.model.digest import digest
 from shared.model.ec2.launches import PlannedNode
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
@@ -18,7 +18,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.cheaper_provisioners import cheaper_provisioner, same_weight
 from shared.ports import ClusterPorts, KubernetesEvent, Severity
-from shared.snapshot.gather import Gathered, each_namespace
+from shared.snapshot.gather import Gathered, by_kind_and_namespace
 
 _CHEAPER: Final = "CheaperProvisioner"
 _DOLLAR: Final = 1_000_000
@@ -30,7 +30,7 @@ WIDER: Final = (
 
 
 class PlanEvents:
-    """Records what a plan means for pods and Provisioners."""
+    """Records Events about a plan on pods and Provisioners."""
 
     def __init__(self, ports: ClusterPorts) -> None:
         self._ports = ports
@@ -39,17 +39,17 @@ class PlanEvents:
     def unschedulable(
         self, plan: Plan, over: Sequence[OverCeiling], pending: Mapping[str, Pod]
     ) -> None:
-        """Record on pods, and on the controllers of many, why no node is planned for them."""
-        told = [(pod_left.pod, "; ".join(pod_left.reasons)) for pod_left in plan.unschedulable]
-        told += [
+        """Record on pods, and on controllers with many pods, why no node is planned for them."""
+        reasons = [(pod_left.pod, "; ".join(pod_left.reasons)) for pod_left in plan.unschedulable]
+        reasons += [
             (ref, over_ceiling.reason) for over_ceiling in over for ref in over_ceiling.node.pods
         ]
-        found = [(pending.get(ref.uid) or ref, text) for ref, text in told]
+        found = [(pending.get(ref.uid) or ref, text) for ref, text in reasons]
         self._recorder.record(each_workload(found, "FailedProvisioning"))
 
     def left_out(self, gathered: Gathered) -> None:
-        """Record on DaemonSets, and on pods on nodes, that they do not count, or not whole."""
-        each = each_namespace(gathered.left_out).values()
+        """Record on DaemonSets, and on pods on nodes, that they do not count, or not in full."""
+        each = by_kind_and_namespace(gathered.left_out).values()
         self._recorder.record(
             event_on(
                 subject,
@@ -61,7 +61,7 @@ class PlanEvents:
         )
 
     def wider(self, plan: Plan) -> None:
-        """Record on namespaces that the rules of their pods on nodes are not weighed one by one."""
+        """Record on namespaces that the anti-affinity of their pods on nodes is simplified."""
         self._recorder.record(
             KubernetesEvent(
                 kind="Namespace",
@@ -93,16 +93,16 @@ class PlanEvents:
         )
 
     def cheaper(self, snapshot: ClusterSnapshot, plan: Plan, settings: PackingSettings) -> None:
-        """Record on Provisioners that one of the same weight would take their pods for less.
+        """Record on Provisioners that another of the same weight would run their pods for less.
 
-        To find out takes as long as a plan, so each pair is looked at once in some minutes.
+        The comparison takes as long as a plan, so each pair is compared once in some minutes.
         """
         pairs = {digest(_CHEAPER, *pair): pair for pair in same_weight(snapshot, plan)}
         if not pairs:
             return
         name, now = self._ports.cluster.name, self._ports.clock.now()
-        told = recently_recorded(self._ports.ledger, name, now)
-        fresh = {mark: pair for mark, pair in pairs.items() if mark not in told}
+        recorded = recently_recorded(self._ports.ledger, name, now)
+        fresh = {mark: pair for mark, pair in pairs.items() if mark not in recorded}
         owners = {owner.name: owner for owner in snapshot.provisioners}
         for used, other in fresh.values():
             found = cheaper_provisioner(snapshot, plan, used, other, settings)
@@ -111,7 +111,7 @@ class PlanEvents:
                     event_on(owners[used], _CHEAPER, found.text, severity=Severity.NORMAL)
                 )
         if fresh:
-            note_recorded(self._ports.ledger, name, frozenset(fresh), now)
+            save_recorded(self._ports.ledger, name, frozenset(fresh), now)
 
     def cannot_launch(self, provisioner: Provisioner, text: str) -> None:
         """Record on a Provisioner that nothing can be launched for it."""

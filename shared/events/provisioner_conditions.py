@@ -1,4 +1,4 @@
-"""Conditions of Provisioners and NodePools: whether nodes are launched for them, else why not."""
+"""Conditions of Provisioners and NodePools: whether nodes are launched for them, or why not."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -7,21 +7,21 @@ from typing import Any, Final
 
 from shared.brakes.ceilings import CeilingUse
 from shared.brakes.hold import PAUSED_REASON, Hold, rivals_of
-from shared.brakes.refusals import KnownRefusals, RefusalBook
+from shared.brakes.refusal_store import KnownRefusals, RefusalStore
 from shared.brakes.runaway import MOST_TRIALS, provisioners_of, workload_of
 from shared.events.node_events import MOST_PODS, counted, event_on, first_names
-from shared.events.recorded import forget_recorded
+from shared.events.recorded import drop_recorded
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.dialect import BY_KIND, OwnerKind
 from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.pods import Pod
-from shared.model.memo import Memo
+from shared.model.note import Note
 from shared.model.provisioner import InvalidProvisioner, Provisioner
-from shared.node_templates.status import Resolved
+from shared.node_templates.status import ResolvedTemplate
 from shared.node_templates.status_writes import write_status
-from shared.planning.provisioner_checks import requirement_warnings
-from shared.ports import ClusterPorts, Condition, Severity
+from shared.planning.provisioner_problems import requirement_warnings
+from shared.ports import ClusterPorts, ConditionType, Severity
 from shared.scheduling.provisioner_offerings import address_warnings
 
 _PAUSED: Final = Hold(
@@ -34,7 +34,7 @@ _TRIED: Final = (
     f"nodes of {MOST_TRIALS} launches of the last hour never became usable (look for 'Unable to "
     "register node' in the kubelet's log on the EC2 console, for a taint that stays, at the image)"
 )
-SHOWN: Final = "shown"
+SHOWN_NOTE: Final = "shown"
 _HOLD: Final = "hold"
 _USELESS: Final = "unusable"
 _CEILINGS: Final = "ceilings"
@@ -47,19 +47,19 @@ _SHOWN_FOR: Final = timedelta(days=400)
 
 
 class ProvisionerConditions:
-    """Shows on Provisioners what keeps them from launching, with an Event each time it changes.
+    """Sets conditions on Provisioners about what blocks launches, with an Event at each change.
 
-    The ledger keeps what is shown, so that it is removed however long ago it was shown. Karpenter
-    launches nodes for NodePools that are Ready: while it runs, and in shadow mode, no status of a
-    NodePool is written.
+    The ledger records what the conditions show, so that it can be removed even after a long time.
+    Karpenter launches nodes for NodePools that are Ready: while it runs, and in shadow mode, no
+    status of a NodePool is written.
     """
 
     def __init__(self, ports: ClusterPorts) -> None:
         self._ports = ports
         self._recorder = EventRecorder(ports)
-        self._shown = Memo(name=SHOWN)
+        self._shown = Note(name=SHOWN_NOTE)
         self._hold: Hold | None = None
-        self._leaves_pools: bool | None = None
+        self._skips_pools: bool | None = None
         self._is_shown = True
 
     def provisioners(
@@ -67,21 +67,21 @@ class ProvisionerConditions:
         valid: Sequence[Provisioner],
         invalid: Sequence[InvalidProvisioner],
         hold: Hold | None = None,
-        resolved: Mapping[str, Resolved] = MappingProxyType({}),
+        resolved: Mapping[str, ResolvedTemplate] = MappingProxyType({}),
     ) -> None:
-        """Write into each Provisioner's status whether it can launch nodes, and if not, why.
+        """Set each Provisioner's condition: whether it can launch nodes, and if not, why.
 
         Args:
-            hold: Why the whole cluster is held back, None when it is not.
-            resolved: What the Provisioners find, by name.
+            hold: Why the whole cluster is held back, None if it is not.
+            resolved: The resolved templates of the Provisioners, by name.
         """
-        self._leaves_pools = None
+        self._skips_pools = None
         for invalid_provisioner in invalid:
             self._invalid(invalid_provisioner)
-        refusals = RefusalBook(self._ports).read() if valid else KnownRefusals()
+        refusals = RefusalStore(self._ports).read() if valid else KnownRefusals()
         for provisioner in valid:
             held = hold or (_PAUSED if provisioner.paused else None)
-            refusal = refusals.standing(self._ports, provisioner)
+            refusal = refusals.reason_for(self._ports, provisioner)
             held = held or (refused_by_ec2(refusal) if refusal else None)
             found = resolved.get(provisioner.name)
             if held is None and found is not None and found.problem:
@@ -98,7 +98,7 @@ class ProvisionerConditions:
         self._recorder.record([event_on(named, reason, text)])
 
     def active(self, provisioner: Provisioner, held: Hold | None = None) -> None:
-        """Write into a Provisioner's status that it can be used, or why not."""
+        """Set a Provisioner's condition: that it can be used, or why not."""
         self._write(
             provisioner.name,
             active=held is None,
@@ -114,28 +114,28 @@ class ProvisionerConditions:
         return "; ".join((*provisioner.warnings, *misspelled, *beyond)) or "ready to launch nodes"
 
     def hold(self, hold: Hold | None) -> None:
-        """Set or clear on every Provisioner the condition that holds the whole cluster back.
+        """Set or clear on every Provisioner the condition about a hold of the whole cluster.
 
-        The ledger keeps what is shown, so that it is cleared however long it was shown.
+        The ledger records what is shown, so that it can be cleared even after a long time.
         """
         ports, name = self._ports, self._ports.cluster.name
-        self._hold, self._leaves_pools = hold, None
-        self._shown = ports.ledger.memo(name, SHOWN)
-        was = shown_hold(self._shown)
+        self._hold, self._skips_pools = hold, None
+        self._shown = ports.ledger.note(name, SHOWN_NOTE)
+        shown_reason = shown_hold(self._shown)
         if hold is not None:
             valid, invalid = ports.cluster.provisioners()
-            if was != hold.reason:
+            if shown_reason != hold.reason:
                 self.provisioners(valid, invalid, hold)
             self._recorder.record(event_on(owner, hold.reason, hold.text) for owner in valid)
-        elif was:
-            forget_recorded(ports.ledger, name)
+        elif shown_reason:
+            drop_recorded(ports.ledger, name)
             self.provisioners(*ports.cluster.provisioners())
         reason = hold.reason if hold is not None else ""
-        if was != reason:
+        if shown_reason != reason:
             self._show({**self._shown.value, _HOLD: reason})
 
     def waiting(self, pending: Iterable[Pod]) -> None:
-        """Record on the first pending pods why nothing is launched, if it is held back."""
+        """Record on the first pending pods why nothing is launched, if the cluster is held back."""
         hold = self._hold
         waiting = [pod for pod in pending if pod.is_provisionable] if hold is not None else []
         self._recorder.record(
@@ -146,19 +146,19 @@ class ProvisionerConditions:
         self,
         provisioners: Sequence[Provisioner],
         uses: Mapping[str, CeilingUse],
-        turned_away: Collection[str],
+        limited: Collection[str],
     ) -> None:
-        """Show on Provisioners how full their ceilings are, each time that it becomes otherwise.
+        """Set the conditions about how full the Provisioners' ceilings are, if they change.
 
         Args:
-            uses: By Provisioner.
-            turned_away: Provisioners whose limits are in the way of pods that wait.
+            uses: The use of the fullest ceiling, by Provisioner.
+            limited: Provisioners whose limits exclude pending pods.
         """
         shown = shown_ceilings(self._shown)
         levels = {}
         for owner in provisioners:
             use = uses.get(owner.name, CeilingUse(percent=0, text="has no ceiling"))
-            held = use.percent >= NEARLY_FULL and owner.name in turned_away
+            held = use.percent >= NEARLY_FULL and owner.name in limited
             reached = held or use.percent >= _FULL
             near = _NEAR if use.percent >= NEARLY_FULL else ""
             level = levels[owner.name] = _REACHED if reached else near
@@ -170,7 +170,7 @@ class ProvisionerConditions:
                 active=not reached,
                 reason=level or "WithinCeiling",
                 message=text,
-                kind=Condition.WITHIN_CEILING,
+                kind=ConditionType.WITHIN_CEILING,
                 owner=owner.kind,
             )
             if level:
@@ -179,15 +179,15 @@ class ProvisionerConditions:
         if full != shown:
             self._show({**self._shown.value, _CEILINGS: full})
 
-    def outdated(self, owners: Sequence[Provisioner], stories: Mapping[str, str]) -> None:
-        """Show on owners which of their nodes are outdated, each time that it becomes otherwise.
+    def outdated(self, owners: Sequence[Provisioner], texts: Mapping[str, str]) -> None:
+        """Set the conditions about which nodes of owners are outdated, if they change.
 
         Args:
-            stories: What is told of those that have any, by owner.
+            texts: The message of each owner with outdated nodes, by owner.
         """
         shown = shown_outdated(self._shown)
         for owner in owners:
-            text = stories.get(owner.name, "")
+            text = texts.get(owner.name, "")
             if text == shown.get(owner.name, ""):
                 continue
             self._write(
@@ -195,14 +195,14 @@ class ProvisionerConditions:
                 active=not text,
                 reason="Drifted" if text else "UpToDate",
                 message=text or "no node is outdated",
-                kind=Condition.NODES_CURRENT,
+                kind=ConditionType.NODES_CURRENT,
                 owner=owner.kind,
             )
             if text and owner.name not in shown:
-                told = event_on(owner, "Drifted", text, severity=Severity.NORMAL)
-                self._recorder.record([told])
-        if stories != shown:
-            self._show({**self._shown.value, _OUTDATED: dict(stories)})
+                drifted_event = event_on(owner, "Drifted", text, severity=Severity.NORMAL)
+                self._recorder.record([drifted_event])
+        if texts != shown:
+            self._show({**self._shown.value, _OUTDATED: dict(texts)})
 
     def runaways(
         self,
@@ -211,11 +211,11 @@ class ProvisionerConditions:
         trials: Sequence[Trial],
         provisioners: Sequence[Provisioner],
     ) -> None:
-        """Record on pods that nothing is launched for them now, and on their nodes' Provisioners.
+        """Record that nothing is launched for pods now, on the pods and their nodes' Provisioners.
 
         Args:
-            until: When nodes are launched for them again, by uid.
-            trials: Launches whose nodes were of no use.
+            until: When nodes are launched for them again, by pod UID.
+            trials: Launches whose nodes were unusable.
         """
         held = [pending[uid] for uid in sorted(until)]
         self._recorder.record(
@@ -253,53 +253,53 @@ class ProvisionerConditions:
             active=usable,
             reason=reason,
             message=text,
-            kind=Condition.NODES_USABLE,
+            kind=ConditionType.NODES_USABLE,
             owner=kinds.get(name, OwnerKind.PROVISIONER),
         )
 
-    def _write(self, name: str, *, owner: OwnerKind, active: bool, **said: Any) -> None:
-        if owner != OwnerKind.NODE_POOL or not self._of_another():
+    def _write(self, name: str, *, owner: OwnerKind, active: bool, **fields: Any) -> None:
+        if owner != OwnerKind.NODE_POOL or not self._has_rival():
             write = self._ports.cluster.set_provisioner_condition
-            written = write_status(write, name, owner=owner, active=active, **said)
+            written = write_status(write, name, owner=owner, active=active, **fields)
             self._is_shown = self._is_shown and written
 
-    def _of_another(self) -> bool:
-        """Return whether NodePools may be another autoscaler's, which reads their status."""
-        if self._leaves_pools is None:
-            self._leaves_pools = self._ports.brakes.shadow or bool(rivals_of(self._ports))
-        return self._leaves_pools
+    def _has_rival(self) -> bool:
+        """Return whether another autoscaler may use the NodePools and read their status."""
+        if self._skips_pools is None:
+            self._skips_pools = self._ports.brakes.shadow or bool(rivals_of(self._ports))
+        return self._skips_pools
 
     def _show(self, value: Mapping[str, Any]) -> None:
         if not self._is_shown:
-            # The next invocation writes it again: sweep wakes it.
+            # A condition was not written: sweep wakes the next invocation, which writes it.
             return
         name, until = self._ports.cluster.name, self._ports.clock.now() + _SHOWN_FOR
-        self._shown = Memo(name=SHOWN, value=value)
-        self._ports.ledger.put_memo(name, self._shown, until)
+        self._shown = Note(name=SHOWN_NOTE, value=value)
+        self._ports.ledger.put_note(name, self._shown, until)
 
 
 def refused_by_ec2(text: str) -> Hold:
-    """Return what a Provisioner shows that EC2 refuses to launch for."""
+    """Return the hold of a Provisioner whose launches EC2 refuses."""
     return Hold(reason=REFUSED_BY_EC2, text=text)
 
 
-def shown_hold(shown: Memo) -> str:
-    """Return the reason that Provisioners show for being held back as a cluster, else empty."""
+def shown_hold(shown: Note) -> str:
+    """Return the reason that Provisioners show for a hold of the whole cluster, else empty."""
     return str(shown.value.get(_HOLD, ""))
 
 
-def shown_ceilings(shown: Memo) -> dict[str, str]:
-    """Return the Provisioners that show a ceiling as nearly full or reached, and as which."""
+def shown_ceilings(shown: Note) -> dict[str, str]:
+    """Return the Provisioners that show a ceiling as nearly full or reached, with that reason."""
     return dict(shown.value.get(_CEILINGS, {}))
 
 
-def shown_outdated(shown: Memo) -> dict[str, str]:
-    """Return what owners show of their outdated nodes."""
+def shown_outdated(shown: Note) -> dict[str, str]:
+    """Return the messages that owners show about their outdated nodes, by owner."""
     return dict(shown.value.get(_OUTDATED, {}))
 
 
-def shown_unusable(shown: Memo) -> dict[str, datetime]:
-    """Return the Provisioners that show that their nodes are never usable, and until when."""
+def shown_unusable(shown: Note) -> dict[str, datetime]:
+    """Return the Provisioners that show that their nodes never become usable, and until when."""
     return {
         name: datetime.fromisoformat(end) for name, end in shown.value.get(_USELESS, {}).items()
     }

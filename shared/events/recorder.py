@@ -1,8 +1,8 @@
-"""Records Kubernetes Events, each once in some minutes."""
+"""Records Kubernetes Events, each once in ten minutes."""
 
 from collections.abc import Iterable
 
-from shared.events.recorded import note_recorded, recently_recorded
+from shared.events.recorded import recently_recorded, save_recorded
 from shared.model.digest import digest
 from shared.ports import KubernetesEvent, NodePorts
 
@@ -10,27 +10,27 @@ from shared.ports import KubernetesEvent, NodePorts
 class EventRecorder:
     """Records the Events of one cluster.
 
-    Two invocations that decide the same, by the queue and by the fast lane, record it once.
+    If two invocations decide the same, by the queue and by the fast lane, it is recorded once.
     """
 
     def __init__(self, ports: NodePorts) -> None:
         self._ports = ports
 
     def record(self, kube_events: Iterable[KubernetesEvent]) -> int:
-        """Write those Events that were not written lately; return how many that were."""
+        """Write the Events that were not written lately; return their number."""
         marked = {_mark(kube_event): kube_event for kube_event in kube_events}
         if not marked:
             return 0
         name, now = self._ports.cluster.name, self._ports.clock.now()
-        told = recently_recorded(self._ports.ledger, name, now)
-        fresh = {mark: event for mark, event in marked.items() if mark not in told}
+        recorded = recently_recorded(self._ports.ledger, name, now)
+        fresh = {mark: event for mark, event in marked.items() if mark not in recorded}
         if fresh:
             self._ports.cluster.record_events(list(fresh.values()))
-            note_recorded(self._ports.ledger, name, frozenset(fresh), now)
+            save_recorded(self._ports.ledger, name, frozenset(fresh), now)
         return len(fresh)
 
     def record_each(self, *kube_events: KubernetesEvent) -> None:
-        """Write Events about steps that happen once, without looking for earlier ones."""
+        """Write Events about steps that happen once, without a check for earlier ones."""
         if kube_events:
             self._ports.cluster.record_events(kube_events)
 

@@ -1,4 +1,4 @@
-"""Events about pods: the first of a workload have one each, the rest one together."""
+"""Events about pods: the first pods of a workload have one each, the others one together."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -6,26 +6,26 @@ from typing import Final
 
 from shared.events.node_events import counted, event_on
 from shared.model.ec2.launches import PodRef
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.ports import KubernetesEvent, Severity
 
-# Who looks at a workload reads the Events of some of its pods; thousands alike say no more.
+# Users read the Events of some pods of a workload; thousands of equal Events add nothing.
 MOST_OF_WORKLOAD: Final = 20
 
 
 def each_workload(
-    told: Sequence[tuple[Pod | PodRef, str]], reason: str
+    pod_texts: Sequence[tuple[Pod | PodRef, str]], reason: str
 ) -> Iterator[KubernetesEvent]:
     """Yield Events about pods, sorted by workload: at most 20 on pods of one controller.
 
-    One on the controller counts its other pods. A pod without a controller has its own.
+    One Event on the controller counts its other pods. A pod without a controller has its own.
 
     Args:
-        told: Pods, and what is said of each.
-        reason: Of the Events.
+        pod_texts: Pods, each with the message of its Event.
+        reason: The reason of the Events.
     """
-    workloads: dict[tuple[str, Owner | None], list[tuple[Pod | PodRef, str]]] = {}
-    for subject, text in told:
+    workloads: dict[tuple[str, ControllerRef | None], list[tuple[Pod | PodRef, str]]] = {}
+    for subject, text in pod_texts:
         owner = subject.owner if isinstance(subject, Pod) else None
         workloads.setdefault((subject.namespace, owner), []).append((subject, text))
     for (namespace, owner), members in workloads.items():
@@ -38,7 +38,7 @@ def each_workload(
 
 
 def _mixed(pods: Sequence[tuple[Pod | PodRef, str]]) -> list[tuple[Pod | PodRef, str]]:
-    """Return pods by name, of each text one in turn: a rare text is told as well."""
+    """Return pods by name, one of each text in turn, so that a rare text is among the first."""
     seen: Counter[str] = Counter()
     placed = []
     for subject, text in sorted(pods, key=lambda entry: entry[0].name):
@@ -48,8 +48,10 @@ def _mixed(pods: Sequence[tuple[Pod | PodRef, str]]) -> list[tuple[Pod | PodRef,
     return [(subject, text) for _, subject, text in placed]
 
 
-def _on_owner(owner: Owner, namespace: str, reason: str, texts: Sequence[str]) -> KubernetesEvent:
-    """Return the Event that counts pods; where they differ it says what is said of the first."""
+def _on_owner(
+    owner: ControllerRef, namespace: str, reason: str, texts: Sequence[str]
+) -> KubernetesEvent:
+    """Return the Event that counts pods; its message ends with the text of the first."""
     first, kinds = texts[0], len(set(texts))
     differ = "" if kinds == 1 else f" (of the first; {counted(kinds, 'reason')} in all)"
     return KubernetesEvent(

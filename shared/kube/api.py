@@ -1,4 +1,4 @@
-"""One call to an API server, and what its answer means.
+"""Calls to an API server, and the errors that their answers mean.
 
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ (2026-08).
 """
@@ -43,8 +43,8 @@ MOST_BYTES: Final = 8 * 2**20
 # The status of an answer that was not read to its end because it is larger than that.
 TOO_LARGE: Final = 507
 
-# Segments of paths are constants or names of objects, which Kubernetes allows only these letters
-# for. Names come from messages and from fields that the API server does not check.
+# Segments of paths are constants or names of objects; Kubernetes allows only these characters in
+# names. Names come from messages and from fields that the API server does not check.
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ (2026-11).
 _PATH: Final = re.compile(r"(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)+\Z")
 
@@ -66,8 +66,8 @@ class Reply:
 
     Attributes:
         body: The JSON object, a `Status` when the call failed.
-        delay: What Retry-After says, None when it says nothing.
-        size_bytes: Of the body, decompressed.
+        delay: The delay in the header Retry-After, None without one.
+        size_bytes: Size of the body, decompressed.
     """
 
     status: int
@@ -95,16 +95,15 @@ class Reply:
 class KubeApi:
     """An API server, reached through a pool of connections.
 
-    Safe for several threads. Every call is made once; only a kept connection that the other side
-    had closed meanwhile is replaced and the call made again, which is harmless: all our writes
-    are conditional or idempotent.
+    Thread-safe. Every call is made once; it is repeated only if the server had closed a pooled
+    connection meanwhile, which is harmless: all writes of Dovetail are conditional or idempotent.
 
     Args:
-        url: Of its endpoint, without a path.
-        pool: Of connections, made by `shared.kube.connection`.
+        url: URL of its endpoint, without a path.
+        pool: Pool of connections, made by `shared.kube.connection`.
         authorization: Called for each request; returns the headers that identify the caller.
-        timeout: Longest wait for an answer, complete.
-        compress: Whether to ask for gzip: worth it across networks, not inside the cluster.
+        timeout: Longest wait for a complete answer.
+        compress: Whether to request gzip: it pays across networks, not inside the cluster.
     """
 
     def __init__(
@@ -147,10 +146,10 @@ class KubeApi:
         content_type: str = JSON,
         decode: Decode = json.loads,
     ) -> Reply:
-        """Return the answer, whatever its status; the caller decides which are errors.
+        """Return the answer, whatever its status; the caller decides which statuses are errors.
 
-        A path with a name that no object can have is answered 404 without a call; an answer of
-        more than `MOST_BYTES` is one of status `TOO_LARGE`, a server error.
+        A path with a name that no object can have gets status 404 without a call; an answer of
+        more than `MOST_BYTES` gets status `TOO_LARGE`, a server error.
 
         Raises:
             CertificateError: If the server's certificate is not valid for it.
@@ -169,12 +168,12 @@ class KubeApi:
         return _reply(response, f"{method} {path}", until, decode)
 
     def stream(self, path: str, query: Query, read_seconds: float) -> "Stream":
-        """Return the lines of a watch as they come.
+        """Return the lines of a watch as they arrive.
 
         Args:
-            path: Of the collection.
-            query: Of the watch.
-            read_seconds: Longest silence that is not taken for a dead connection.
+            path: Path of the collection.
+            query: Query of the watch.
+            read_seconds: Longest silence before the connection counts as dead.
 
         Raises:
             ExpiredError: If the resourceVersion is too old.
@@ -223,14 +222,14 @@ class KubeApi:
 
 
 class Stream:
-    """The lines of a running watch, read by one thread; `interrupt` is for the others."""
+    """The lines of a running watch, read by one thread; other threads may call `interrupt`."""
 
     def __init__(self, response: BaseHTTPResponse, what: str) -> None:
         self._response = response
         self._what = what
 
     def lines(self) -> Iterator[bytes]:
-        """Yield complete lines until the server ends the stream; a torn last line is dropped.
+        """Yield complete lines until the server ends the stream; an incomplete line is dropped.
 
         Raises:
             UnavailableError: If the connection broke or stayed silent for too long, or a line has
@@ -247,18 +246,18 @@ class Stream:
             raise UnavailableError(f"{self._what}: broke off: {error}") from error
 
     def interrupt(self) -> None:
-        """Make a read that is under way in another thread end at once."""
+        """End a read that is under way in another thread at once."""
         with contextlib.suppress(ValueError, RuntimeError, OSError):
-            # These say that the connection has ended by itself.
+            # These errors mean that the connection has already ended.
             self._response.shutdown()
 
     def close(self) -> None:
-        """Drop the connection."""
+        """Close the connection."""
         self._response.close()
 
 
 def path_to(collection: str, *segments: str) -> str:
-    """Return the path to something below a collection; a segment stays one, whatever it holds."""
+    """Return the path of an object or subresource in a collection; segments are escaped."""
     return "/".join((collection, *(quote(segment, safe="") for segment in segments)))
 
 
@@ -273,7 +272,7 @@ def raise_unless_ok(reply: Reply, what: str) -> None:
 
 
 def error_for(reply: Reply, what: str) -> AutoscalerError:
-    """Return the error of our tree for a failed answer."""
+    """Return the error of `shared.model.errors`, or of this module, for a failed answer."""
     message = f"{what}: {reply.status} {reply.body.get('message', '')}".rstrip()
     match reply.status:
         case 401 | 403:
@@ -305,7 +304,7 @@ def _reply(response: BaseHTTPResponse, what: str, until: float, decode: Decode) 
     body = _object(text, decode)
     if body is None and 200 <= response.status < 300:
         raise UnavailableError(f"{what}: the answer is no JSON object: {text[:80]!r}")
-    # A failure may be told by a proxy's page.
+    # The body of a failure may be a proxy's page.
     return Reply(
         status=response.status,
         body={"message": text[:200].decode("utf-8", "replace")} if body is None else body,
@@ -315,7 +314,7 @@ def _reply(response: BaseHTTPResponse, what: str, until: float, decode: Decode) 
 
 
 def _object(text: bytes, decode: Decode) -> Mapping[str, Any] | None:
-    """Return a body as an object; None for one that is none, or too deep to be read."""
+    """Return a body as a JSON object; None if it is no object, or nested too deeply."""
     try:
         body = decode(text)
     except (ValueError, RecursionError):

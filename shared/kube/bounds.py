@@ -1,7 +1,7 @@
 """Bounds of one answer: how long it may take in total, and how many bytes it may have.
 
-A time-out of a socket bounds each read alone, so that a server which sends a byte now and then
-keeps its caller for ever. Here a watchdog ends the connection.
+The time-out of a socket bounds each single read, so that a server which sends a byte now and then
+blocks its caller for ever. Here a watchdog ends the connection.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _LEAST_SECONDS: Final = 0.001
 
 
 class TooLargeError(Exception):
-    """An answer has more bytes than it may have."""
+    """An answer has too many bytes."""
 
 
 class TooSlowError(OSError):
@@ -29,9 +29,9 @@ class TooSlowError(OSError):
 
 
 class _Watchdog:
-    """Ends what takes too long, from one thread for all of it.
+    """Ends connections that take too long, from one thread for all of them.
 
-    A `threading.Timer` for each answer is a thread for each: that doubles what a call costs.
+    A `threading.Timer` for each answer would be a thread for each: that doubles the cost of a call.
     """
 
     def __init__(self) -> None:
@@ -43,9 +43,9 @@ class _Watchdog:
 
     @contextlib.contextmanager
     def ended_after(self, seconds: float, end: Callable[[], None]) -> Iterator[None]:
-        """Call `end` from another thread unless the block is left in time; its errors are dropped.
+        """Call `end` from another thread unless the block ends in time; its errors are dropped.
 
-        It is not called once the block is left: the connection may be of use to others then.
+        `end` is not called after the block: another call may use the connection then.
         """
         number, until = next(self._numbers), time.monotonic() + seconds
         with self._changed:
@@ -68,8 +68,8 @@ class _Watchdog:
                 for number, (until, end) in list(self._running.items()):
                     if until <= now:
                         del self._running[number]
-                        # Most say that the connection has ended by itself; in any case the others
-                        # must still be ended.
+                        # Most errors mean that the connection has already ended; in any case the
+                        # other connections must still be ended.
                         with contextlib.suppress(Exception):
                             end()
                 self._awake_at = min(
@@ -116,12 +116,12 @@ def read_bounded(response: BaseHTTPResponse, *, until: float, most_bytes: int) -
     """Return the body of an answer, decompressed.
 
     Args:
-        response: Whose headers have been read.
-        until: When it must be complete, as `time.monotonic` tells it.
-        most_bytes: How large it may be.
+        response: An answer whose headers have been read.
+        until: When it must be complete, on the clock of `time.monotonic`.
+        most_bytes: The most bytes it may have.
 
     Raises:
-        TooLargeError: If it is larger; the rest is not read.
+        TooLargeError: If it has more; the rest is not read.
         TooSlowError: If it is not complete in time.
     """
     parts: list[bytes] = []
@@ -132,7 +132,7 @@ def read_bounded(response: BaseHTTPResponse, *, until: float, most_bytes: int) -
             if size_bytes > most_bytes:
                 raise TooLargeError(f"more than {most_bytes} bytes")
             parts.append(part)
-    # An answer without a length ends with its connection, which either side may close.
+    # An answer without a length ends with its connection: the watchdog may have closed it.
     if time.monotonic() >= until:
         raise TooSlowError("the answer takes too long")
     return b"".join(parts)

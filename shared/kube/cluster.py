@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from shared.ami_families import refuse_wrong_user_data, with_user_data
+from shared.ami_families import refuse_wrong_user_data, with_user_data_settings
 from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.conditions import (
-    HOLDS,
+    CONDITION_STATUS,
     condition,
     owner_conditions,
     pool_status,
@@ -18,7 +18,7 @@ from shared.kube.kept import decoding
 from shared.kube.kept.copy import SMALL, KeptCopy
 from shared.kube.kept.feed import KubeFeed
 from shared.kube.kept.state import KeptState
-from shared.kube.kept.stored import ShelfOf, no_shelf
+from shared.kube.kept.stored import CopyStoreFactory, no_copy_store
 from shared.kube.nodes import NODES_PATH, PODS_PATH, KubeNodes
 from shared.kube.provisioners import (
     NODE_CLASSES_PATH,
@@ -28,15 +28,15 @@ from shared.kube.provisioners import (
     utc_now,
 )
 from shared.kube.storage import KubeStorage
-from shared.manifests.daemonsets import decode_daemonsets, wants_runtimes
-from shared.manifests.fields import Raw, mapping
+from shared.manifests.daemonsets import decode_daemonsets, names_runtime_class
 from shared.manifests.nodes import decode_node
+from shared.manifests.raw_json import Raw, mapping
 from shared.model.dialect import BY_KIND, V1, OwnerKind
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import InvalidProvisioner, Provisioner
-from shared.ports import Condition, FoundImage, NodeClass, PoolStatus, Subnet, TemplateStatus
+from shared.ports import ConditionType, FoundImage, NodeClass, PoolStatus, Subnet, TemplateStatus
 from shared.ports.cluster import EachPage, nothing
 
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
@@ -54,13 +54,13 @@ _TEMPLATE_PATHS: Final[Mapping[OwnerKind, str]] = {
 
 
 class KubeCluster(KubeNodes, KubeStorage):
-    """Implements shared.ports.Cluster; made as KubeNodes is.
+    """Implements shared.ports.Cluster; further arguments are those of KubeNodes.
 
-    It reads whole clusters: pods on nodes, and nodes, are kept from one reading to the next.
+    It reads whole clusters: bound pods and nodes are kept from one reading to the next.
 
     Args:
-        shelf_of: Where copies of them lie that outlive processes.
-        small: So few of them are listed each time.
+        copy_store_of: Returns the store of a copy that outlives processes.
+        small: A collection with fewer objects is listed each time.
     """
 
     def __init__(
@@ -69,15 +69,15 @@ class KubeCluster(KubeNodes, KubeStorage):
         api: KubeApi,
         *,
         now: Callable[[], datetime] = utc_now,
-        shelf_of: ShelfOf = no_shelf,
+        copy_store_of: CopyStoreFactory = no_copy_store,
         small: int = SMALL,
     ) -> None:
         super().__init__(name, api, now=now)
-        pods = KubeFeed(api, PODS_PATH, _BOUND, decoding.PODS, self._decoder.decode)
-        nodes = KubeFeed(api, NODES_PATH, "", decoding.NODES, decode_node)
+        pods = KubeFeed(api, PODS_PATH, _BOUND, decoding.POD_PAGE_DECODER, self._decoder.decode)
+        nodes = KubeFeed(api, NODES_PATH, "", decoding.NODE_PAGE_DECODER, decode_node)
         self._kept = KeptState(
-            KeptCopy(pods, lambda pod: (pod.key, pod.uid), now, small, shelf_of("pods", Pod)),
-            KeptCopy(nodes, lambda node: node.name, now, small, shelf_of("nodes", Node)),
+            KeptCopy(pods, lambda pod: (pod.key, pod.uid), now, small, copy_store_of("pods", Pod)),
+            KeptCopy(nodes, lambda node: node.name, now, small, copy_store_of("nodes", Node)),
             self.pods_on,
             self.node,
         )
@@ -91,25 +91,25 @@ class KubeCluster(KubeNodes, KubeStorage):
         return self._kept.nodes(each_page)
 
     def leave_copies(self) -> bool:
-        """Leave pods and nodes, as they were last read, for processes that begin."""
+        """Save a copy of nodes and their pods for processes that start later."""
         return self._kept.save()
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""
         raws = self._list(DAEMONSETS_PATH)
-        runtimes = self._list(RUNTIMES_PATH) if wants_runtimes(raws) else ()
+        runtimes = self._list(RUNTIMES_PATH) if names_runtime_class(raws) else ()
         return decode_daemonsets(raws, runtimes, self._decoder.scheduling)
 
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
-        """Return the same, with what their user data says of nodes."""
+        """Return the same as NodeCluster, with the settings of nodes that user data adds."""
         usable, refused = super().provisioners()
-        return tuple(map(with_user_data, usable)), refused
+        return tuple(map(with_user_data_settings, usable)), refused
 
     def _check_user_data(self, family: str, custom: str) -> None:
         refuse_wrong_user_data(family, custom)
 
     def _pool_reader(self) -> Callable[[Raw], Provisioner]:
-        # The models take 40 ms to import: clusters without NodePools go without these.
+        # The models take 40 ms to import: clusters without NodePools do not need these.
         from shared.manifests.custom_resources.node_pools import (  # noqa: PLC0415 -- see above
             decode_node_pool,
         )
@@ -127,10 +127,10 @@ class KubeCluster(KubeNodes, KubeStorage):
         active: bool,
         reason: str,
         message: str,
-        kind: Condition = Condition.ACTIVE,
+        kind: ConditionType = ConditionType.ACTIVE,
         owner: OwnerKind = OwnerKind.PROVISIONER,
     ) -> None:
-        """Set a condition in the status of a Provisioner or NodePool; gone is fine."""
+        """Set a condition in the status of a Provisioner or NodePool if it exists."""
         path = path_to(_OWNER_PATHS[owner], name)
         raw = self._find(path)
         if raw is None:
@@ -156,7 +156,7 @@ class KubeCluster(KubeNodes, KubeStorage):
     def set_pool_status(
         self, name: str, status: PoolStatus, owner: OwnerKind = OwnerKind.NODE_POOL
     ) -> None:
-        """Write into an owner's status what its nodes are, unless it says so; gone is fine."""
+        """Write the summary of its nodes into an owner's status, if it exists and differs."""
         path = path_to(_OWNER_PATHS[owner], name)
         raw = self._find(path)
         if raw is not None:
@@ -166,7 +166,7 @@ class KubeCluster(KubeNodes, KubeStorage):
     def set_template_status(
         self, name: str, status: TemplateStatus, owner: OwnerKind = OwnerKind.PROVISIONER
     ) -> None:
-        """Write the status of what an owner names unless it says so already; gone is fine."""
+        """Write the status of an owner's template, if it exists and its status differs."""
         path = path_to(_TEMPLATE_PATHS[owner], name)
         raw = self._find(path)
         if raw is not None:
@@ -184,12 +184,12 @@ class KubeCluster(KubeNodes, KubeStorage):
 def _template_status(
     raw: Mapping[str, Any], owner: OwnerKind, status: TemplateStatus, *, at: datetime
 ) -> dict[str, Any] | None:
-    """Return the status patch of an AWSNodeTemplate or EC2NodeClass, None when it says so already.
+    """Return the status patch of an AWSNodeTemplate or EC2NodeClass, None when nothing differs.
 
     Args:
         raw: The document as read.
-        owner: The kind of what names it.
-        at: Now: the transition's time if its readiness changes.
+        owner: The kind of the owners that name it.
+        at: The current time: its lastTransitionTime if a condition changes.
     """
     wanted: dict[str, Any] = {
         "subnets": [{"id": subnet.subnet_id, "zone": subnet.zone} for subnet in status.subnets],
@@ -200,7 +200,7 @@ def _template_status(
         "reason": "NotResolved" if status.problems else "Resolved",
         "message": "; ".join(status.problems) or "machines can be made of it",
     }
-    needed = [condition(_READY, HOLDS[not status.problems], **said)]
+    needed = [condition(_READY, CONDITION_STATUS[not status.problems], **said)]
     if owner == V1.owner_kind:
         wanted["subnets"] = [_subnet_of_class(subnet) for subnet in status.subnets]
         wanted["amis"] = [
@@ -236,7 +236,7 @@ def _subnet_of_class(subnet: Subnet) -> dict[str, str]:
 
 
 def _parts_of_class(status: TemplateStatus) -> list[dict[str, Any]]:
-    """Return the conditions that Ready of an EC2NodeClass is made of.
+    """Return the conditions that Ready of an EC2NodeClass depends on.
 
     Source: https://karpenter.sh/docs/concepts/nodeclasses/#statusconditions (2026-11).
     """
@@ -251,7 +251,7 @@ def _parts_of_class(status: TemplateStatus) -> list[dict[str, Any]]:
         ("InstanceProfileReady", bool(status.instance_profile), "InstanceProfileNotFound"),
     )
     found = [
-        condition(kind, HOLDS[holds], kind if holds else why, "" if holds else said)
+        condition(kind, CONDITION_STATUS[holds], kind if holds else why, "" if holds else said)
         for kind, holds, why in ((kind, holds or not said, why) for kind, holds, why in parts)
     ]
     kind = "ValidationSucceeded"

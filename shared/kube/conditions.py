@@ -1,54 +1,54 @@
-"""How conditions are written into a status; those of Provisioners and NodePools."""
+"""Writes conditions into a status; the conditions of Provisioners and NodePools."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from shared.manifests.fields import integer, mapping, mappings
+from shared.manifests.raw_json import integer, mapping, mappings
 from shared.model.dialect import BY_KIND, V1, OwnerKind
 from shared.model.kubernetes.nodes import UNHEALTHY_AFTER
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, format_amount
-from shared.ports import Condition, PoolStatus
+from shared.ports import ConditionType, PoolStatus
 
 _HEALTHY: Final = "NodeRegistrationHealthy"
 _NODES_HEALTHY: Final = "NodesHealthy"
 _MINUTES: Final = round(UNHEALTHY_AFTER.total_seconds() / 60)
-# Resources that a NodePool without nodes has 0 of.
+# Resources that are 0 in the status of an owner without nodes.
 _COUNTED: Final = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE)
 _MICROS: Final = 1_000_000
-HOLDS: Final = {True: "True", False: "False"}
+CONDITION_STATUS: Final = {True: "True", False: "False"}
 
 
 def owner_conditions(
     raw: Mapping[str, Any],
     owner: OwnerKind,
-    kind: Condition,
+    kind: ConditionType,
     said: Mapping[str, str],
     *,
     holds: bool,
     at: datetime,
 ) -> dict[str, Any] | None:
-    """Return the status patch that sets a condition, None when it says so already.
+    """Return the status patch that sets a condition, None when nothing differs.
 
-    With the condition that nodes are launched for it, a NodePool gets those that Karpenter's users
-    look at beside it.
+    With the condition that says whether nodes are launched for it, a NodePool also gets the
+    conditions that Karpenter sets with it.
 
     Args:
         raw: The Provisioner or NodePool as read.
         said: Reason and message.
-        at: Now: the transition's time if the status changes.
+        at: The current time: lastTransitionTime if the status changes.
     """
-    if kind != Condition.ACTIVE:
-        wanted = [condition(kind.value, HOLDS[holds], **said)]
+    if kind != ConditionType.ACTIVE:
+        wanted = [condition(kind.value, CONDITION_STATUS[holds], **said)]
     else:
-        wanted = [condition(BY_KIND[owner].ready, HOLDS[holds], **said)]
+        wanted = [condition(BY_KIND[owner].ready_condition, CONDITION_STATUS[holds], **said)]
         wanted += _parts_of_ready(**said) if owner == V1.owner_kind else ()
     found = with_conditions(raw, wanted, at, generation=owner == V1.owner_kind)
     return None if found is None else status_patch(raw, {"conditions": found})
 
 
 def _parts_of_ready(reason: str, message: str) -> list[dict[str, Any]]:
-    """Return the conditions that Ready is made of, from the reason why it is what it is.
+    """Return the conditions that Ready of a NodePool depends on, from the reason of Ready.
 
     Source: https://karpenter.sh/docs/concepts/nodepools/#status (2026-11).
     """
@@ -63,7 +63,7 @@ def _parts_of_ready(reason: str, message: str) -> list[dict[str, Any]]:
         condition("ValidationSucceeded", "True", "ValidationSucceeded", ""),
         condition(
             "NodeClassReady",
-            HOLDS[ready],
+            CONDITION_STATUS[ready],
             "NodeClassReady" if ready else reason,
             "" if ready else message,
         ),
@@ -73,7 +73,7 @@ def _parts_of_ready(reason: str, message: str) -> list[dict[str, Any]]:
 def pool_status(
     raw: Mapping[str, Any], owner: OwnerKind, status: PoolStatus, *, at: datetime
 ) -> dict[str, Any] | None:
-    """Return the patch of what the nodes of an owner are, None when it says so already.
+    """Return the status patch with the summary of an owner's nodes, None when nothing differs.
 
     Source: https://karpenter.sh/docs/concepts/nodepools/#status (2026-11).
     """
@@ -90,15 +90,19 @@ def pool_status(
         # A merge patch keeps what it does not name.
         gone = mapping(known.get("resources")).keys() - resources.keys()
         changed["resources"] = {**resources, **dict.fromkeys(sorted(gone))}
-    told = [*_health(raw, status), *([_registration(status)] if of_pool else [])]
-    conditions = with_conditions(raw, told, at, generation=of_pool) if told else None
+    wanted_conditions = [*_health(raw, status), *([_registration(status)] if of_pool else [])]
+    conditions = (
+        with_conditions(raw, wanted_conditions, at, generation=of_pool)
+        if wanted_conditions
+        else None
+    )
     if conditions is not None:
         changed["conditions"] = conditions
     return status_patch(raw, changed) if changed else None
 
 
 def _health(raw: Mapping[str, Any], status: PoolStatus) -> list[dict[str, Any]]:
-    """Return whether all nodes of an owner are Ready, nothing while they have always been."""
+    """Return the condition whether all nodes of an owner are Ready; none if it was never set."""
     if status.unhealthy:
         text = f"NotReady for more than {_MINUTES} min: {status.unhealthy}; see their Events"
         return [condition(_NODES_HEALTHY, "False", "NodesNotReady", text)]
@@ -125,10 +129,10 @@ def condition(kind: str, status: str, reason: str, message: str) -> dict[str, An
 def with_conditions(
     raw: Mapping[str, Any], wanted: Sequence[dict[str, Any]], at: datetime, *, generation: bool
 ) -> list[Mapping[str, Any]] | None:
-    """Return all conditions with these among them, None when all stand there already.
+    """Return all conditions with these among them, None when nothing differs.
 
     Args:
-        generation: Whether conditions say which generation of the document they are about.
+        generation: Whether conditions have an observedGeneration.
     """
     known = mappings(mapping(raw.get("status")).get("conditions"))
     observed = integer(mapping(raw.get("metadata")).get("generation"))
@@ -151,7 +155,7 @@ def with_conditions(
 def status_patch(raw: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
     """Return the patch that sets parts of the status of an object as it was read."""
     return {
-        # Lists are replaced as a whole: only if they have not changed since they were read.
+        # A patch replaces whole lists: only if they have not changed since they were read.
         "metadata": {"resourceVersion": mapping(raw.get("metadata")).get("resourceVersion")},
         "status": dict(status),
     }

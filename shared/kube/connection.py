@@ -1,4 +1,4 @@
-"""How a function outside a cluster reaches its API server, and what all connections share."""
+"""Connections to API servers from outside their cluster; options of all connections."""
 
 import base64
 import socket
@@ -16,14 +16,16 @@ from urllib3.util import create_urllib3_context
 from shared.kube.api import KubeApi
 from shared.kube.bounds import POOLS
 from shared.model.errors import PermanentError
-from shared.ports.crew import AT_ONCE
+from shared.ports.executor import MAX_CONCURRENT_CALLS
 
 TIMEOUT: Final = timedelta(seconds=20)
-_CONNECTIONS: Final = AT_ONCE + 2  # of threads, and of the main one with a watch beside
-# The first after so many quiet seconds, the next after so many, and how many stay without answer.
+_CONNECTIONS: Final = (
+    MAX_CONCURRENT_CALLS + 2
+)  # one for each thread, and two for the main thread with a watch
+# Seconds of silence before the first probe, seconds between probes, and unanswered probes.
 _PROBES: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-# A watch that is quiet is told from one whose other side is gone within a minute. Not every
-# platform has each option.
+# They distinguish a quiet watch from a dead connection within a minute. Not every platform has each
+# option.
 # Source: https://man7.org/linux/man-pages/man7/tcp.7.html (2026-11).
 SOCKET_OPTIONS: Final = (
     *HTTPConnection.default_socket_options,
@@ -43,11 +45,11 @@ def connect_endpoint(
     *,
     timeout: timedelta = TIMEOUT,
 ) -> KubeApi:
-    """Return the API server at a URL, as a function outside the cluster reaches it.
+    """Return a client for the API server at a URL, from outside the cluster.
 
     Args:
-        url: Its endpoint, `https://...` (`http://` only in the local world).
-        certificate_authority: PEM certificates in base64, as DescribeCluster gives them; empty
+        url: Its endpoint, `https://...` (`http://` only in local tests).
+        certificate_authority: PEM certificates in base64, as DescribeCluster returns them; empty
             for those of the system.
         token: Called for each request; returns a token that is still valid, from its own cache.
         timeout: Longest wait for an answer.
@@ -56,7 +58,7 @@ def connect_endpoint(
         PermanentError: If the certificate authority is not a certificate.
     """
     # Not as a file, which another process could replace. Certificates are ASCII; other text
-    # can only be a comment beside them.
+    # can only be a comment.
     pem = base64.b64decode(certificate_authority).decode("ascii", "ignore")
     options: dict[str, Any] = {
         "maxsize": _CONNECTIONS,
@@ -78,7 +80,7 @@ def connect_endpoint(
 def tls_context(
     url: str, *, file: str | None = None, text: str | bytes | None = None, verify: bool = True
 ) -> ssl.SSLContext:
-    """Return a context that checks chain, dates and host name, but no form of the certificates.
+    """Return a context that checks chain, dates and host name, but not VERIFY_X509_STRICT.
 
     Python 3.13 and later set VERIFY_X509_STRICT, which refuses certificates without key
     identifiers: those of every cluster created with Kubernetes 1.16 or older.
@@ -86,9 +88,9 @@ def tls_context(
     https://github.com/kubernetes-client/python/issues/2394 (2026-11).
 
     Args:
-        url: Of the server.
-        file: Path of certificates that are trusted.
-        text: Certificates that are trusted; without file and text, those of the system are.
+        url: URL of the server.
+        file: Path of trusted certificates.
+        text: Trusted certificates; without file and text, those of the system.
         verify: Whether anything is checked.
 
     Raises:

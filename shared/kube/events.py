@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.lists import list_all
-from shared.kube.payloads import NAMESPACES_PATH
-from shared.manifests.fields import Raw, mapping, text
+from shared.kube.paths_and_documents import NAMESPACES_PATH
+from shared.manifests.raw_json import Raw, mapping, text
 from shared.model.dialect import BY_KIND
 from shared.model.errors import AutoscalerError
 from shared.ports import KubernetesEvent, PastEvent
-from shared.ports.crew import AT_ONCE
+from shared.ports.executor import MAX_CONCURRENT_CALLS
 
 _COMPONENT: Final = "dovetail"
 _MESSAGE_LENGTH: Final = 1024
@@ -26,15 +26,15 @@ _API_VERSIONS: Final = {kind.value: found.owner_version for kind, found in BY_KI
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Happenings:
-    """Writes Events; the name is a hash of what it says, so that a repeat raises the count."""
+class KubeEvents:
+    """Writes Events; the name has a hash of the content, so that a repeat raises the count."""
 
     def __init__(self, api: KubeApi, now: Callable[[], datetime]) -> None:
         self._api = api
         self._now = now
 
-    def write(self, kube_events: Sequence[KubernetesEvent]) -> None:
-        """Write all, several at a time; failures are logged, never raised."""
+    def record(self, kube_events: Sequence[KubernetesEvent]) -> None:
+        """Write all Events, several at a time; failures are logged, never raised."""
         counts: dict[KubernetesEvent, int] = {}
         for kube_event in kube_events:
             counts[kube_event] = counts.get(kube_event, 0) + 1
@@ -42,27 +42,27 @@ class Happenings:
             for event, count in counts.items():
                 self._write(event, count)
             return
-        with ThreadPoolExecutor(min(AT_ONCE, len(counts))) as pool:
-            list(pool.map(self._write, counts, counts.values()))
+        with ThreadPoolExecutor(min(MAX_CONCURRENT_CALLS, len(counts))) as executor:
+            list(executor.map(self._write, counts, counts.values()))
 
-    def _write(self, other_event: KubernetesEvent, count: int) -> None:
+    def _write(self, event: KubernetesEvent, count: int) -> None:
         try:
-            self._create_or_count(other_event, count)
+            self._create_or_count(event, count)
         except AutoscalerError as error:
             _LOG.warning(
                 "event %s about %s %s: %s",
-                other_event.reason,
-                other_event.kind,
-                other_event.name,
+                event.reason,
+                event.kind,
+                event.name,
                 error,
             )
 
-    def _create_or_count(self, other_event: KubernetesEvent, count: int) -> None:
+    def _create_or_count(self, event: KubernetesEvent, count: int) -> None:
         at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        event = _event(other_event, count, at)
-        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
+        document = _event_document(event, count, at)
+        namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]
         path = path_to(NAMESPACES_PATH, namespace, "events")
-        made = self._api.send("POST", path, body=event)
+        made = self._api.send("POST", path, body=document)
         if made.status != 409:
             raise_unless_ok(made, f"event {name}")
             return
@@ -79,7 +79,7 @@ class Happenings:
 
 
 def events_about(api: KubeApi, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
-    """Return the Events about an object, oldest first; those that do not say when come first."""
+    """Return the Events about an object, oldest first; those without a time come first."""
     fields = f"involvedObject.kind={kind},involvedObject.name={name}"
     path = path_to(NAMESPACES_PATH, namespace or "default", "events")
     found = list_all(api, path, _past_event, (("fieldSelector", fields),))
@@ -119,36 +119,36 @@ def _by_time(event: PastEvent) -> tuple[datetime, PastEvent]:
     return at, dataclasses.replace(event, at=at)
 
 
-def _event(other_event: KubernetesEvent, count: int, at: str) -> dict[str, Any]:
+def _event_document(event: KubernetesEvent, count: int, at: str) -> dict[str, Any]:
     parts = (
-        other_event.kind,
-        other_event.namespace,
-        other_event.name,
-        other_event.uid,
-        other_event.severity,
-        other_event.reason,
-        other_event.message,
+        event.kind,
+        event.namespace,
+        event.name,
+        event.uid,
+        event.severity,
+        event.reason,
+        event.message,
     )
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     about: Mapping[str, str] = {
-        "apiVersion": other_event.api_version or _API_VERSIONS.get(other_event.kind, "v1"),
-        "kind": other_event.kind,
-        "namespace": other_event.namespace,
-        "name": other_event.name,
-        "uid": other_event.uid,
+        "apiVersion": event.api_version or _API_VERSIONS.get(event.kind, "v1"),
+        "kind": event.kind,
+        "namespace": event.namespace,
+        "name": event.name,
+        "uid": event.uid,
     }
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
             # Events about cluster-wide objects live in `default`.
-            "namespace": other_event.namespace or "default",
-            "name": f"{other_event.name[:200].rstrip('.-')}.{digest}",
+            "namespace": event.namespace or "default",
+            "name": f"{event.name[:200].rstrip('.-')}.{digest}",
         },
         "involvedObject": {key: value for key, value in about.items() if value},
-        "type": other_event.severity.value,
-        "reason": other_event.reason,
-        "message": other_event.message[:_MESSAGE_LENGTH],
+        "type": event.severity.value,
+        "reason": event.reason,
+        "message": event.message[:_MESSAGE_LENGTH],
         "source": {"component": _COMPONENT},
         "reportingComponent": _COMPONENT,
         "reportingInstance": _COMPONENT,

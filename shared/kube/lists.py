@@ -1,25 +1,25 @@
-"""Lists, page by page, each page turned into values before the next is fetched."""
+"""Lists, page by page; each page is decoded before the next is fetched."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from shared.kube.api import TOO_LARGE, Decode, ExpiredError, KubeApi, Query, raise_unless_ok
-from shared.manifests.fields import Raw
+from shared.manifests.raw_json import Raw
 from shared.model.errors import UnavailableError
 from shared.ports.cluster import EachPage, nothing
 
 T = TypeVar("T")
 
 PAGE_SIZE: Final = 250
-# How many objects a page may have however small they are, and how large it may become: a page is
-# held in memory as text and as objects at the same time.
+# The most objects and bytes of a page: a page is held in memory as text and as objects at the same
+# time.
 MOST_PAGE_SIZE: Final = 1000
 PAGE_BYTES: Final = 4 * 2**20
-# What a list may have in all: no cluster has more, but a server may find no end.
+# The most pages and bytes of a list: no cluster has more, but a faulty server may never end it.
 MOST_PAGES: Final = 2000
 MOST_LIST_BYTES: Final = 2 * 2**30
-# A page that is larger than an answer may be is asked for again with an eighth of its objects.
+# A page that is too large for an answer is requested again with an eighth of its objects.
 _SMALLER: Final = 8
 _ATTEMPTS: Final = 3
 
@@ -27,13 +27,13 @@ _ATTEMPTS: Final = 3
 class Pages:
     """The pages of one list.
 
-    The size of each page follows from the bytes of those before: objects of a few hundred
-    kilobytes come a few at a time, small ones in fewer requests. A page that is too large to be
-    read is asked for again with fewer objects.
+    The size of each page follows from the bytes of the pages before: objects of a few hundred
+    kilobytes come a few at a time, small objects in fewer requests. A page that is too large to be
+    read is requested again with fewer objects.
 
     Args:
-        size: How many objects the first page may have.
-        most: How many objects a later page may have.
+        size: The most objects of the first page.
+        most: The most objects of a later page.
 
     Attributes:
         version: The list's resourceVersion, known after the first page.
@@ -102,10 +102,10 @@ def list_all(
 ) -> list[T]:
     """Return the projection of every item, in the server's order.
 
-    A list whose continue token expires under way is begun again.
+    A list whose continue token expires meanwhile starts again.
 
     Args:
-        each_page: Called after each page; what it raises ends the list.
+        each_page: Called after each page; an error that it raises ends the list.
 
     Raises:
         UnavailableError: If that happens three times.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shared.kube.payloads import owner_reference
+from shared.kube.paths_and_documents import owner_reference
 from shared.manifests.nodes import encode_taint
 from shared.model.kubernetes.nodes import Node
 from shared.ports import NodeChange
@@ -12,7 +12,7 @@ Operation = dict[str, Any]
 
 
 def node_patch(node: Node, change: NodeChange) -> list[Operation]:
-    """Return the operations; the first two fail when uid or resourceVersion is another."""
+    """Return the operations; the first two fail when uid or resourceVersion differs."""
     return [
         {"op": "test", "path": "/metadata/uid", "value": node.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": node.resource_version},
@@ -68,9 +68,9 @@ def _spec(change: NodeChange) -> Iterator[Operation]:
 
 
 def _taints(node: Node, change: NodeChange) -> Iterator[Operation]:
-    """Change taints one by one, so that those that stay keep what our values do not carry.
+    """Change taints one by one, so that the others keep fields that Taint does not have.
 
-    The order of `node.taints` is the manifest's, and the version is tested: positions hold.
+    The order of `node.taints` is the manifest's, and the version is tested: positions are valid.
     """
     kept = []
     for number in range(len(node.taints) - 1, -1, -1):

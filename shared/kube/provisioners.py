@@ -1,4 +1,4 @@
-"""Provisioners and NodePools over one API server, and what they name."""
+"""Provisioners and NodePools over one API server, and the templates that they name."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from typing import Final
 from shared.kube.api import KubeApi
 from shared.kube.lists import KubeReader
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
-from shared.manifests.fields import Raw
+from shared.manifests.raw_json import Raw
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.errors import NotFoundError, NotInstalledError
 from shared.model.provisioner import InvalidProvisioner, Provisioner
@@ -24,11 +24,11 @@ def utc_now() -> datetime:
 
 
 class KubeProvisioners(KubeReader):
-    """Implements what shared.ports.NodeCluster says of Provisioners.
+    """Implements the part of shared.ports.NodeCluster that reads Provisioners.
 
     Args:
         api: The cluster's API server.
-        now: Gives the current time, for timestamps of conditions.
+        now: Returns the current time, for timestamps of conditions.
     """
 
     def __init__(self, api: KubeApi, *, now: Callable[[], datetime] = utc_now) -> None:
@@ -41,37 +41,37 @@ class KubeProvisioners(KubeReader):
         Each sorted by name. AWSNodeTemplates and EC2NodeClasses are listed when one is named.
 
         Raises:
-            NotInstalledError: If the cluster has neither a definition of Provisioners nor one of
+            NotInstalledError: If the cluster has neither the CRD of Provisioners nor that of
                 NodePools.
         """
-        # The models take 40 ms to import: functions that read no Provisioner go without.
+        # The models take 40 ms to import: functions that read no Provisioner do not need them.
         from shared.manifests.custom_resources.node_templates import (  # noqa: PLC0415 -- see above
             asks_for_templates,
         )
         from shared.manifests.custom_resources.owners import (  # noqa: PLC0415 -- see above
             decode_owners,
-            of_dovetail,
+            own_node_pools,
         )
 
         found, pools = self._defined(PROVISIONERS_PATH), self._defined(NODE_POOLS_PATH)
         if found is None and pools is None:
             raise NotInstalledError("Provisioners and NodePools are not defined in the cluster")
-        asks = asks_for_templates(found or ())
-        pools = of_dovetail(pools or ())
+        names_templates = asks_for_templates(found or ())
+        pools = own_node_pools(pools or ())
         return decode_owners(
             found or (),
-            self._defined(NODE_TEMPLATES_PATH) or () if asks else (),
+            self._defined(NODE_TEMPLATES_PATH) or () if names_templates else (),
             pools,
             self._pool_reader() if pools else read_lifetime,
             check=self._check_user_data,
         )
 
     def _pool_reader(self) -> Callable[[Raw], Provisioner]:
-        """Return what reads a NodePool: only what launches instances has to know its class."""
+        """Return the decoder of a NodePool: only services that launch need its EC2NodeClass."""
         return read_lifetime
 
     def _check_user_data(self, family: str, custom: str) -> None:
-        """Accept any user data: only what launches instances has to understand it."""
+        """Accept any user data: only services that launch instances have to read it."""
 
     def _defined(self, path: str) -> list[Raw] | None:
         """Return all objects of a kind, None where the kind is not defined."""

@@ -1,8 +1,8 @@
 """A local copy of a collection, kept up to date by list and watch.
 
-The client library's own watchers lose deletions, repeat events or hammer a failing server, so
+The client library's own watchers lose deletions, repeat events or overload a failing server, so
 this is written out: list in pages, watch from the list's version, resume where the stream ended,
-list again when the server has forgotten that version, and back off whenever nothing came of it.
+list again when the server no longer has that version, and back off after each watch without events.
 
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 (2026-08).
@@ -27,7 +27,7 @@ LONGEST_DELAY: Final = 30.0
 HEALTHY_SECONDS: Final = 5.0
 WATCH_SECONDS: Final = (300, 400)
 PAGE_SIZE: Final = 100
-# After so many fruitless watches in a row the version itself may be what is wrong.
+# After so many fruitless watches in a row the version itself may be wrong.
 _FAILURES_BEFORE_LIST: Final = 5
 _LOG: Final = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Projection(Protocol[T_co]):
-    """Reads from a raw object the little that is kept. Must not keep the object itself."""
+    """Reads the value to keep from a raw object. Must not keep the object itself."""
 
     def __call__(self, raw: Mapping[str, Any], /) -> T_co:
         """Return the value kept for an object; equal values mean that nothing changed."""
@@ -44,13 +44,13 @@ class Projection(Protocol[T_co]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning:
-    """How a copy is kept; most of it is what tests replace.
+class ReflectorOptions:
+    """Options of a reflector; tests replace most of them.
 
     Attributes:
         optional: Whether the cluster need not define the kind: there are no objects then, and it
             is listed again at long intervals.
-        page_size: Objects per page of a list: what is in memory at once while listing.
+        page_size: Objects per page of a list, which are in memory at once while listing.
         decode: Reads a page; it may leave out fields that `project` does not read.
         clock: Seconds, monotonic.
         spread: Random numbers from 0 to 1, for jitter.
@@ -65,7 +65,7 @@ class Tuning:
     pause: Callable[[float], bool] | None = None
 
 
-_DEFAULT: Final = Tuning()
+_DEFAULT: Final = ReflectorOptions()
 
 
 class Reflector(Generic[T]):
@@ -73,14 +73,14 @@ class Reflector(Generic[T]):
 
     Args:
         api: The API server.
-        path: Of the collection, such as `/api/v1/pods`.
-        project: Makes of each raw object the value that is kept.
+        path: Path of the collection, such as `/api/v1/pods`.
+        project: Returns the value to keep of a raw object.
         changed: Called with (old, new) for each change: old is None for a new object, new is None
-            for one that is gone. Values that are equal are no change.
+            for a deleted object. Equal values are no change.
         synced: Called once, when the first list is complete.
-        served: Called each time that the API server has served a list or a watch, or has said that
-            a kind does not exist that need not.
-        tuning: Page size, time and randomness.
+        served: Called each time the API server has served a list or a watch, or has answered that
+            an optional kind does not exist.
+        options: Page size, time and randomness.
     """
 
     def __init__(  # noqa: PLR0913 -- three of them by keyword
@@ -92,7 +92,7 @@ class Reflector(Generic[T]):
         *,
         synced: Callable[[], None] = lambda: None,
         served: Callable[[], None] = lambda: None,
-        tuning: Tuning = _DEFAULT,
+        options: ReflectorOptions = _DEFAULT,
     ) -> None:
         self._api = api
         self._path = path
@@ -100,9 +100,9 @@ class Reflector(Generic[T]):
         self._changed = changed
         self._report_synced = synced
         self._report_served = served
-        self._tuning = tuning
+        self._options = options
         self._stopped = threading.Event()
-        self._pause = tuning.pause or self._stopped.wait
+        self._pause = options.pause or self._stopped.wait
         self._known: dict[str, T] = {}
         self._version = ""
         self._delay = FIRST_DELAY
@@ -120,14 +120,14 @@ class Reflector(Generic[T]):
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin, in a thread of its own."""
+        """Start in a new thread."""
         self._thread = threading.Thread(
             target=self.run, name=f"reflector {self._path}", daemon=True
         )
         self._thread.start()
 
     def stop(self, wait: timedelta = timedelta(seconds=1)) -> None:
-        """End it: a wait or a read that is under way ends at once."""
+        """Stop: a wait or a read that is under way ends at once."""
         self._stopped.set()
         with self._lock:
             if self._stream is not None:
@@ -160,10 +160,10 @@ class Reflector(Generic[T]):
                 return
 
     def _list(self) -> None:
-        """Bring the copy up to date by a list; what it no longer names is gone."""
+        """Update the copy by a list; objects that are not in the list are gone."""
         seen = set()
-        size = self._tuning.page_size
-        pages = Pages(self._api, self._path, size=size, most=size, decode=self._tuning.decode)
+        size = self._options.page_size
+        pages = Pages(self._api, self._path, size=size, most=size, decode=self._options.decode)
         for page in pages:
             for raw in page:
                 seen.add(self._put(raw))
@@ -174,9 +174,9 @@ class Reflector(Generic[T]):
         self._report_served()
 
     def _absent(self, error: NotFoundError) -> None:
-        """Note that the cluster does not define the kind."""
+        """Handle that the cluster does not define the kind."""
         self._version = ""
-        if not self._tuning.optional:
+        if not self._options.optional:
             _LOG.warning("%s", error)
             return
         self._keep_only(())
@@ -184,7 +184,7 @@ class Reflector(Generic[T]):
         self._report_served()
 
     def _keep_only(self, uids: Collection[str]) -> None:
-        """Take away what a complete list does not name."""
+        """Remove objects that are not in a complete list."""
         for uid in [value for value in self._known if value not in uids]:
             self._changed(self._known.pop(uid), None)
         if not self.has_synced:
@@ -192,13 +192,13 @@ class Reflector(Generic[T]):
             self._report_synced()
 
     def _watch(self) -> bool:
-        """Follow one watch to its end; return whether it was worth something.
+        """Follow one watch to its end; return whether it was fruitful.
 
-        It was when it brought an event or lived for a while: only then the backoff starts over.
+        It was when it brought an event or lasted for a while: only then the backoff is reset.
         """
-        began = self._tuning.clock()
+        began = self._options.clock()
         shortest, longest = WATCH_SECONDS
-        seconds = shortest + int((longest - shortest) * self._tuning.spread())
+        seconds = shortest + int((longest - shortest) * self._options.spread())
         query = (
             ("watch", "1"),
             ("allowWatchBookmarks", "true"),
@@ -212,13 +212,13 @@ class Reflector(Generic[T]):
             if not self._opened(stream):
                 return True
             for line in stream.lines():
-                fruitful = self._take(line) or fruitful
+                fruitful = self._apply_line(line) or fruitful
         except UnavailableError as error:
             if self._stopped.is_set():
                 return True
             _LOG.info("%s", error)
         finally:
-            if fruitful or self._tuning.clock() - began >= HEALTHY_SECONDS:
+            if fruitful or self._options.clock() - began >= HEALTHY_SECONDS:
                 fruitful = True
                 self._delay = FIRST_DELAY
             with self._lock:
@@ -231,11 +231,11 @@ class Reflector(Generic[T]):
             self._stream = stream
         return not self._stopped.is_set()
 
-    def _take(self, line: bytes) -> bool:
+    def _apply_line(self, line: bytes) -> bool:
         """Apply one line of a watch; return whether it was an event.
 
         Raises:
-            ExpiredError: If the server has forgotten our version.
+            ExpiredError: If the server no longer has the version.
             AutoscalerError: For any other error event.
         """
         try:
@@ -259,12 +259,12 @@ class Reflector(Generic[T]):
         return is_event
 
     def _put(self, raw: Mapping[str, Any]) -> str:
-        """Keep an object's projection, report it if it changed, and return the object's uid."""
+        """Store an object's projection, report it if it changed, and return the object's uid."""
         uid = _uid(raw)
         try:
             new = self._project(raw)
         except (KeyError, TypeError, ValueError, AttributeError):
-            # One strange object must not end the watch of all others.
+            # One malformed object must not end the watch of all others.
             _LOG.exception("%s: object %s cannot be read", self._path, uid)
             return uid
         old = self._known.get(uid)
@@ -274,19 +274,19 @@ class Reflector(Generic[T]):
         return uid
 
     def _back_off_at_least(self, error: AutoscalerError) -> bool:
-        """Take the server's own delay into account; never fruitful."""
+        """Wait at least for the delay that the server asks for; return False: not fruitful."""
         if isinstance(error, RetryableError) and error.delay is not None:
             self._delay = max(self._delay, min(error.delay.total_seconds(), LONGEST_DELAY))
         return False
 
     def _next_delay(self) -> float:
-        """Return the next wait, between half of and the whole of a delay that doubles."""
+        """Return the next wait, between half and all of a delay that doubles each time."""
         delay = self._delay
         self._delay = min(delay * 2, LONGEST_DELAY)
-        return delay * (0.5 + self._tuning.spread() / 2)
+        return delay * (0.5 + self._options.spread() / 2)
 
 
 def _uid(raw: Mapping[str, Any]) -> str:
-    """Return what tells an object from every other, also from a later one of the same name."""
+    """Return the key that identifies an object, also against a later object of the same name."""
     metadata = raw.get("metadata") or {}
     return str(metadata.get("uid") or f"{metadata.get('namespace')}/{metadata.get('name')}")

@@ -1,26 +1,32 @@
-"""Volumes over one API server."""
+"""Volumes, claims and storage classes over one API server."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
 from shared.kube.api import path_to
 from shared.kube.lists import KubeReader, list_all
-from shared.kube.payloads import ATTACHMENTS_PATH, claim_path
+from shared.kube.paths_and_documents import ATTACHMENTS_PATH, claim_path
 from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
-    decode_attach_limits,
     decode_attachment,
+    decode_csi_node,
     decode_storage_class,
     decode_volume,
 )
 from shared.model.errors import NotFoundError
-from shared.model.kubernetes.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
+from shared.model.kubernetes.volumes import (
+    Claim,
+    CsiNodeLimits,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+)
 
 CLAIMS_PATH: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES_PATH: Final = "/api/v1/persistentvolumes"
 CLASSES_PATH: Final = "/apis/storage.k8s.io/v1/storageclasses"
 CSI_NODES_PATH: Final = "/apis/storage.k8s.io/v1/csinodes"
-# Up to so many are asked for one by one; beyond, one list is less work for both sides.
+# Up to so many are read one by one; beyond, one list is less work for both sides.
 _SINGLE: Final = 8
 
 _Read = TypeVar("_Read")
@@ -30,7 +36,7 @@ class KubeStorage(KubeReader):
     """Implements shared.ports.Storage."""
 
     def claims(self, namespaces: Collection[str]) -> tuple[Claim, ...]:
-        """Return the claims of these namespaces, sorted by namespace and name."""
+        """Return the PersistentVolumeClaims of these namespaces, sorted by namespace and name."""
         wanted = sorted(set(namespaces))
         if len(wanted) > _SINGLE:
             found = [
@@ -43,18 +49,18 @@ class KubeStorage(KubeReader):
         return tuple(sorted(found, key=lambda entry: (entry.namespace, entry.name)))
 
     def _claims_of(self, namespace: str) -> list[Claim]:
-        """Return the claims of a namespace, none of one that cannot be."""
+        """Return the claims of a namespace; none if no namespace can have that name."""
         try:
             return list_all(self._api, claim_path(namespace), decode_claim)
         except NotFoundError:
             return []
 
     def volumes(self, names: Collection[str], free_of: Collection[str] = ()) -> tuple[Volume, ...]:
-        """Return the volumes of these names that there are, sorted by name.
+        """Return the PersistentVolumes of these names that exist, sorted by name.
 
         Args:
-            names: Of volumes.
-            free_of: Names of classes whose free volumes are returned too.
+            names: Names of volumes.
+            free_of: Names of storage classes whose free volumes are returned too.
         """
         if free_of or len(names) > _SINGLE:
             listed = list_all(self._api, VOLUMES_PATH, decode_volume)
@@ -74,15 +80,15 @@ class KubeStorage(KubeReader):
             CLASSES_PATH, decode_storage_class, lambda storage_class: storage_class.name
         )
 
-    def attach_limits(self) -> tuple[AttachLimits, ...]:
-        """Return what each node can attach, sorted by node."""
+    def attach_limits(self) -> tuple[CsiNodeLimits, ...]:
+        """Return how many volumes each node can attach, sorted by node."""
         return self._sorted(
             CSI_NODES_PATH,
-            decode_attach_limits,
-            lambda decode_attach_limit: decode_attach_limit.node,
+            decode_csi_node,
+            lambda limits: limits.node_name,
         )
 
-    def attached_volumes(self) -> tuple[Attachment, ...]:
+    def attached_volumes(self) -> tuple[VolumeAttachment, ...]:
         """Return the volumes attached to nodes, inline ones left out, sorted."""
         found = list_all(self._api, ATTACHMENTS_PATH, decode_attachment)
         return tuple(sorted(attachment for attachment in found if attachment.volume))

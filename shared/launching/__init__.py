@@ -1,1 +1,1 @@
-"""From a plan to machines: intents, fleets, slots, Nodes."""
+"""From a plan to instances: intents, fleets, slots, Nodes."""

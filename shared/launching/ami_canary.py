@@ -1,10 +1,11 @@
 """The AMI canary: a new image is launched on one node first; others get the last that worked.
 
-A memo holds what is known of a Provisioner's images: for each kind of image the id that last
-registered a node (good), the one being tried and since when (trial), and the id of which a machine
-did not register, with the time (bad). It is written before a machine is launched with a new image,
-and again when the node is initialized or its machine is terminated as late. A trial without an
-outcome times out and is repeated, so a crash anywhere costs minutes and no verdict.
+A note of the ledger records what is known of a Provisioner's images. For each image kind it holds
+the ID that last registered a node (good), the ID on trial and since when (trial), and the ID whose
+instance did not register, with the time (bad). It is written before an instance is launched with a
+new image, and again when the node is initialized or its instance is terminated because it did not
+register in time. A trial without an outcome times out and is repeated, so a crash costs minutes and
+no result.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,29 +17,29 @@ from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.model.memo import Memo
-from shared.model.policy import KarpenterWay
+from shared.model.note import Note
+from shared.model.policy import KarpenterBehavior
 from shared.model.provisioner import Provisioner
 from shared.ports import NodePorts
 from shared.snapshot.images import ImageTable
 
-IMAGES: Final = "images#"
-# Longer than a machine may take to register, its launch included.
+IMAGE_NOTES: Final = "images#"
+# Longer than an instance may take to register, its launch included.
 _TRIAL: Final = timedelta(minutes=10)
-# After so long an image that did not register is tried once more: what was missing may be there.
+# After this time an image that did not register is tried again: its cause may be gone.
 _FORGIVEN: Final = timedelta(hours=6)
 _KEEP: Final = timedelta(days=400)
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is known of one kind of image of one Provisioner.
+class ImageHistory:
+    """What is known of one image kind of one Provisioner.
 
     Attributes:
-        good: The id that last registered a node, empty when none is known.
-        trial: The id that is being tried on one node, empty when none is.
-        bad: The id of which a machine did not register last, empty when there is none.
+        good: The ID that last registered a node, empty if none is known.
+        trial: The ID that is on trial on one node, empty if none is.
+        bad: The ID whose instance last failed to register, empty if there is none.
     """
 
     good: str = ""
@@ -49,39 +50,41 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ImageChoice:
     """Which images the nodes of one plan get.
 
     Attributes:
-        safe: Image kind to id, for all nodes but one.
-        tried: Likewise for that one; the same when nothing is to be tried.
+        safe: From image kind to ID, for all nodes but one.
+        canary: The same for that one node; equal to `safe` if no image is to be tried.
     """
 
     safe: Mapping[str, str]
-    tried: Mapping[str, str]
+    canary: Mapping[str, str]
 
 
-def choose(newest: Mapping[str, str], known: Mapping[str, Known], now: datetime) -> Choice:
-    """Return which image of each kind is launched.
+def choose_images(
+    newest: Mapping[str, str], histories: Mapping[str, ImageHistory], now: datetime
+) -> ImageChoice:
+    """Return which image of each kind to launch.
 
-    The first image of a kind is good as it is: there is nothing to go back to.
+    The first image of a kind counts as good: there is no earlier one to fall back to.
 
     Args:
-        newest: Image kind to the newest id.
-        known: By image kind.
+        newest: From image kind to the newest ID.
+        histories: By image kind.
     """
-    safe, tried = {}, {}
+    safe, canary = {}, {}
     for kind, image in newest.items():
-        one = known.get(kind, Known())
-        refused = one.bad == image and now - one.bad_at < _FORGIVEN
-        under_way = one.trial == image and now - one.trial_at < _TRIAL
-        safe[kind] = one.good or image
-        tried[kind] = safe[kind] if refused or under_way else image
-    return Choice(safe=safe, tried=tried)
+        history = histories.get(kind, ImageHistory())
+        refused = history.bad == image and now - history.bad_at < _FORGIVEN
+        under_way = history.trial == image and now - history.trial_at < _TRIAL
+        safe[kind] = history.good or image
+        canary[kind] = safe[kind] if refused or under_way else image
+    return ImageChoice(safe=safe, canary=canary)
 
 
-class ImageRollout:
-    """Keeps the memo of each Provisioner's images in one cluster."""
+class ImageCanary:
+    """Keeps the note of each Provisioner's images in one cluster."""
 
     def __init__(self, ports: NodePorts) -> None:
         self._ports = ports
@@ -89,85 +92,93 @@ class ImageRollout:
     def choose(self, owner: Provisioner, images: ImageTable) -> tuple[ImageTable, ImageTable]:
         """Return the images for all nodes of a plan but one, and those for that one.
 
-        Both are the same when there is nothing new to try, or nothing is to be tried first.
+        Both are the same if there is no new image, or if the owner does not try images on one node
+        first.
         """
-        if KarpenterWay.IMAGES in owner.as_karpenter:
+        if KarpenterBehavior.IMAGES in owner.as_karpenter:
             return images, images
         now = self._ports.clock.now()
-        known = _known(self._memo(owner.name))
-        choice = choose(images.ids, known, now)
-        return images.with_ids(choice.safe), images.with_ids(choice.tried)
+        histories = _histories(self._note(owner.name))
+        choice = choose_images(images.ids, histories, now)
+        return images.with_ids(choice.safe), images.with_ids(choice.canary)
 
-    def waits(self, owner: Provisioner, images: ImageTable) -> dict[str, str]:
-        """Return why nodes with the last image that worked keep it for now, by its id.
+    def waiting_reasons(self, owner: Provisioner, images: ImageTable) -> dict[str, str]:
+        """Return why nodes keep the last image that worked for now, by the ID of that image.
 
-        Not where the newest is yet to be tried: the first of these nodes is replaced for that.
+        Kinds whose newest image has not been tried are left out: the first of their nodes is
+        replaced to try it.
         """
-        safe, tried = self.choose(owner, images)
-        now, known = self._ports.clock.now(), _known(self._memo(owner.name))
+        safe, canary = self.choose(owner, images)
+        now, histories = self._ports.clock.now(), _histories(self._note(owner.name))
         return {
-            safe.ids[kind]: _outcome(newest, known[kind], now)
+            safe.ids[kind]: _outcome(newest, histories[kind], now)
             for kind, newest in images.ids.items()
-            if newest != tried.ids[kind] == safe.ids[kind]
+            if newest != canary.ids[kind] == safe.ids[kind]
         }
 
-    def begin(self, provisioner: str, images: ImageTable, instance_types: Iterable[str]) -> bool:
+    def begin_trial(
+        self, provisioner: str, images: ImageTable, instance_types: Iterable[str]
+    ) -> bool:
         """Record a trial of images, before the one node with them is launched.
 
         Args:
             instance_types: The types that the node may be launched as.
 
         Returns:
-            False if the memo was changed meanwhile: the node gets the safe images.
+            False if the note was changed meanwhile: the node gets the safe images.
         """
-        memo, now = self._memo(provisioner), self._ports.clock.now()
-        known = _known(memo)
+        note, now = self._note(provisioner), self._ports.clock.now()
+        histories = _histories(note)
         for kind in sorted(
             {images.kinds.get(instance_type, "") for instance_type in instance_types}
             & {*images.ids}
         ):
-            before = known.get(kind, Known())
+            before = histories.get(kind, ImageHistory())
             if before.good and before.good != images.ids[kind]:
-                known[kind] = replace(before, trial=images.ids[kind], trial_at=now)
-        return self._write(memo, known)
+                histories[kind] = replace(before, trial=images.ids[kind], trial_at=now)
+        return self._write(note, histories)
 
-    def note_first(self, provisioner: str, images: ImageTable) -> None:
+    def save_first_images(self, provisioner: str, images: ImageTable) -> None:
         """Record the first image of each new kind: later failures fall back to it."""
-        memo = self._memo(provisioner)
-        known = _known(memo)
-        new = {kind: Known(good=value) for kind, value in images.ids.items() if kind not in known}
+        note = self._note(provisioner)
+        histories = _histories(note)
+        new = {
+            kind: ImageHistory(good=value)
+            for kind, value in images.ids.items()
+            if kind not in histories
+        }
         if new:
-            # A faster writer has written the same.
-            self._write(memo, known | new)
+            # A concurrent writer that wins has written the same.
+            self._write(note, histories | new)
 
-    def registered(self, node: Node) -> None:
+    def save_success(self, node: Node) -> None:
         """Record that a node has been initialized: its image works."""
-        memo = self._memo(node.provisioner)
+        note = self._note(node.provisioner)
         image = node.annotations.get(keys.IMAGE_ID, "")
-        known = _known(memo)
+        histories = _histories(note)
         works = {
-            kind: Known(good=image)
-            for kind, other_image in known.items()
-            if image and image in (other_image.trial, other_image.bad)
+            kind: ImageHistory(good=image)
+            for kind, history in histories.items()
+            if image and image in (history.trial, history.bad)
         }
         if works:
-            self._write(memo, known | works)
+            self._write(note, histories | works)
 
-    def failed(self, node: Node) -> bool:
-        """Record that a machine did not register: a trial of its image ends.
+    def save_failure(self, node: Node) -> bool:
+        """Record that an instance did not register: a trial of its image ends.
 
         Returns:
-            Whether its image was on trial and this failure is the first recorded.
+            Whether its image was on trial and this is the first failure recorded.
         """
-        memo, now = self._memo(node.provisioner), self._ports.clock.now()
+        note, now = self._note(node.provisioner), self._ports.clock.now()
         image = node.annotations.get(keys.IMAGE_ID, "")
-        known = _known(memo)
+        histories = _histories(note)
         stopped = {
-            kind: replace(other_image, trial="", bad=image, bad_at=now)
-            for kind, other_image in known.items()
-            if image and other_image.trial == image
+            kind: replace(history, trial="", bad=image, bad_at=now)
+            for kind, history in histories.items()
+            if image and history.trial == image
         }
-        if not stopped or not self._write(memo, known | stopped):
+        if not stopped or not self._write(note, histories | stopped):
             return False
         good = ", ".join(sorted({image.good for image in stopped.values()}))
         text = (
@@ -180,59 +191,59 @@ class ImageRollout:
         )
         return True
 
-    def vanished(self, provisioner: str, used: Collection[str]) -> None:
-        """Write down that EC2 does not know an image of these any more.
+    def save_missing_images(self, provisioner: str, used: Collection[str]) -> None:
+        """Record that EC2 no longer knows some of these images.
 
-        One on trial is refused like one that did not register. The one that was gone back to is
-        forgotten: there is nothing else that is known to work, so the newest takes its place.
+        An image on trial counts as one that did not register. If it is the good image, the history
+        of its kind is dropped: no other image is known to work, so the newest takes its place.
         """
-        memo, now = self._memo(provisioner), self._ports.clock.now()
-        known = {
-            kind: replace(image, trial="", bad=image.trial, bad_at=now)
-            if image.trial in used
-            else image
-            for kind, image in _known(memo).items()
-            if image.good not in used
+        note, now = self._note(provisioner), self._ports.clock.now()
+        histories = {
+            kind: replace(history, trial="", bad=history.trial, bad_at=now)
+            if history.trial in used
+            else history
+            for kind, history in _histories(note).items()
+            if history.good not in used
         }
-        self._write(memo, known)
+        self._write(note, histories)
 
-    def _memo(self, provisioner: str) -> Memo:
-        return self._ports.ledger.memo(self._ports.cluster.name, f"{IMAGES}{provisioner}")
+    def _note(self, provisioner: str) -> Note:
+        return self._ports.ledger.note(self._ports.cluster.name, f"{IMAGE_NOTES}{provisioner}")
 
-    def _write(self, memo: Memo, known: Mapping[str, Known]) -> bool:
-        value = {kind: _out(image) for kind, image in sorted(known.items())}
-        if value == memo.value:
+    def _write(self, note: Note, histories: Mapping[str, ImageHistory]) -> bool:
+        value = {kind: _row(image) for kind, image in sorted(histories.items())}
+        if value == note.value:
             return True
         until = self._ports.clock.now() + _KEEP
-        changed = replace(memo, value=value)
-        return self._ports.ledger.change_memo(self._ports.cluster.name, changed, until)
+        changed = replace(note, value=value)
+        return self._ports.ledger.change_note(self._ports.cluster.name, changed, until)
 
 
-def _outcome(newest: str, known: Known, now: datetime) -> str:
-    if known.bad == newest and now - known.bad_at < _FORGIVEN:
-        again = f"{known.bad_at + _FORGIVEN:%H:%M} UTC"
+def _outcome(newest: str, history: ImageHistory, now: datetime) -> str:
+    if history.bad == newest and now - history.bad_at < _FORGIVEN:
+        again = f"{history.bad_at + _FORGIVEN:%H:%M} UTC"
         return f"image {newest} did not register a node: it is tried again after {again}"
     return f"image {newest} is tried on one node first"
 
 
-def _known(memo: Memo) -> dict[str, Known]:
+def _histories(note: Note) -> dict[str, ImageHistory]:
     return {
-        kind: Known(
+        kind: ImageHistory(
             good=row["good"],
             trial=row["trial"],
             trial_at=datetime.fromisoformat(row["trial_at"]),
             bad=row["bad"],
             bad_at=datetime.fromisoformat(row["bad_at"]),
         )
-        for kind, row in memo.value.items()
+        for kind, row in note.value.items()
     }
 
 
-def _out(other_image: Known) -> dict[str, Any]:
+def _row(history: ImageHistory) -> dict[str, Any]:
     return {
-        "good": other_image.good,
-        "trial": other_image.trial,
-        "trial_at": other_image.trial_at.isoformat(timespec="seconds"),
-        "bad": other_image.bad,
-        "bad_at": other_image.bad_at.isoformat(timespec="seconds"),
+        "good": history.good,
+        "trial": history.trial,
+        "trial_at": history.trial_at.isoformat(timespec="seconds"),
+        "bad": history.bad,
+        "bad_at": history.bad_at.isoformat(timespec="seconds"),
     }

@@ -1,9 +1,9 @@
-"""What machines boot from, beside what new ones in their place would."""
+"""The images of running instances, and the images that instances in their place would get now."""
 
 from collections.abc import Iterable, Sequence
 
-from shared.disruption.selection import Images
-from shared.launching.ami_canary import ImageRollout
+from shared.disruption.evaluation import InstanceImages
+from shared.launching.ami_canary import ImageCanary
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import PermanentError
@@ -19,12 +19,12 @@ def current_images(
     owners: Iterable[Provisioner],
     nodes: Iterable[Node],
     instance_types: Sequence[InstanceType],
-) -> Images:
+) -> InstanceImages:
     """Return the images of the nodes of some owners.
 
-    Images that cannot be found now are not known: no node has drifted for that.
+    Owners whose images cannot be resolved now are left out: no node has drifted because of that.
     """
-    version, rollout = ports.cloud.endpoint().version, ImageRollout(ports)
+    version, rollout = ports.cloud.endpoint().version, ImageCanary(ports)
     found: dict[str, tuple[Provisioner, ImageTable, dict[str, str]]] = {}
     for owner in owners:
         try:
@@ -33,9 +33,9 @@ def current_images(
             )
         except PermanentError:
             continue
-        found[owner.name] = owner, table, rollout.waits(owner, table)
-    machines = cluster_instances(ports) if found else ()
-    booted = {machine.instance_id: machine.image_id for machine in machines}
+        found[owner.name] = owner, table, rollout.waiting_reasons(owner, table)
+    instances = cluster_instances(ports) if found else ()
+    booted = {instance.instance_id: instance.image_id for instance in instances}
     known = {name: owner for name, (owner, _, _) in found.items()}
     current, waits = {}, {}
     for node in nodes:
@@ -44,4 +44,4 @@ def current_images(
         _, table, waiting = found[node.provisioner]
         current[node.instance_id] = table.of(node.labels.get(keys.INSTANCE_TYPE, "")) or ""
         waits[node.instance_id] = waiting.get(booted.get(node.instance_id, ""), "")
-    return Images(of_instance=booted, current=current, waits=waits)
+    return InstanceImages(of_instance=booted, current=current, waiting_reasons=waits)

@@ -1,4 +1,4 @@
-"""Launching one group: intent first, then EC2, then the pairs of slot and instance."""
+"""Launches one group: the intent, then the EC2 request, then the pairs of slot and instance."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.drift import launch_stamp, stamp_of
-from shared.launching.ami_canary import ImageRollout
-from shared.launching.archive import body_of, write_body
-from shared.launching.fleet_request import LaunchContext, launch_body
-from shared.launching.insufficient_capacity import Shortage, without
+from shared.launching.ami_canary import ImageCanary
+from shared.launching.body_archive import body_of, write_body
+from shared.launching.held_lease import HeldLease
 from shared.launching.intents import IntentBook, LaunchOutcome
-from shared.launching.lease import HeldLease
-from shared.launching.shallow_spot_pools import note_passed_over
+from shared.launching.launch_request import LaunchContext, launch_body
+from shared.launching.refusal_log import RefusalLog, without_offerings
+from shared.launching.shallow_spot_pools import save_skipped_spot_pools
 from shared.launching.slots import Pairing, slot_owner
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import (
@@ -21,8 +21,8 @@ from shared.model.ec2.launches import (
     LaunchIntent,
     LaunchOption,
     PlannedNode,
-    dearest,
-    largest,
+    highest_price,
+    largest_capacity_of,
 )
 from shared.model.errors import (
     NotFoundError,
@@ -33,14 +33,14 @@ from shared.model.errors import (
 from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts, Site
-from shared.scheduling.flexibility import may_be_asked_for
+from shared.scheduling.min_values import offers_enough
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 
-# How the codes begin by which EC2 says that a machine image is gone, or not ready.
+# The prefix of the EC2 error codes for an AMI that is gone or not ready.
 _NO_IMAGE: Final = "InvalidAMIID."
-# A ClientToken that was used with other bytes: says nothing about what was asked for.
+# A ClientToken that was used with other bytes: tells nothing about what was requested.
 _MISMATCH: Final = "IdempotentParameterMismatch"
-# What may come by itself is asked for again so often, after 2, 4, 8 ... seconds: two minutes.
+# How often a transient error is retried, after 2, 4, 8 ... seconds: two minutes in all.
 _MOST_RETRIES: Final = 6
 
 
@@ -48,19 +48,19 @@ class Launcher:
     """Launches groups of planned nodes for one cluster, under its lease.
 
     Attributes:
-        shortage: What EC2 refused in this invocation.
+        refusals: What EC2 refused in this invocation.
         calls: CreateFleet calls made.
-        book: The open intents it changes.
+        intents: The open intents that it changes.
     """
 
-    def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
+    def __init__(self, ports: ClusterPorts, held_lease: HeldLease, policy: LaunchPolicy) -> None:
         self._ports = ports
-        self._lease = lease
+        self._lease = held_lease
         self._policy = policy
-        self._pairing = Pairing(ports, lease)
-        self.shortage = Shortage(ports, policy.max_empty)
+        self._pairing = Pairing(ports, held_lease)
+        self.refusals = RefusalLog(ports, policy.max_empty_launches)
         self.calls = 0
-        self.book = IntentBook(ports, lease, policy)
+        self.intents = IntentBook(ports, held_lease, policy)
 
     def launch(
         self,
@@ -71,23 +71,23 @@ class Launcher:
         *,
         replaces: str = "",
     ) -> LaunchOutcome:
-        """Write the intent of a group down and carry it out.
+        """Save the intent of a group and launch the group.
 
-        What EC2 refused to an earlier group of this invocation is not asked for again.
+        What EC2 refused for an earlier group of this invocation is not requested again.
 
         Args:
-            replaces: Names of the nodes these are to replace, separated by commas.
+            replaces: Names of the nodes that these will replace, separated by commas.
 
         Raises:
-            PermanentError: If nothing of the group can be asked for.
+            PermanentError: If nothing of the group can be requested.
             ConflictError: If the lease was lost.
         """
-        options, later = self.shortage.left_of(
+        options, fallback = self.refusals.remaining_options(
             context.provisioner.name,
             self._with_subnet(context, nodes[0].options),
             self._with_subnet(context, nodes[0].fallback),
         )
-        options, later = _flexible(context, nodes[0].labels, options, later)
+        options, fallback = _flexible(context, nodes[0].labels, options, fallback)
         if not options:
             return LaunchOutcome.SHORT
         attempt = LaunchAttempt(
@@ -102,13 +102,13 @@ class Launcher:
                 for n, node in enumerate(nodes)
             ),
             options=options,
-            later=later,
+            fallback=fallback,
             replaces=replaces,
             stamp=launch_stamp(context.provisioner),
             owner=slot_owner(context.provisioner),
         )
-        body = launch_body(self._usable(context), attempt)
-        context.addresses.note(body)
+        body = launch_body(self._without_refused_subnets(context), attempt)
+        context.addresses.reserve(body)
         intent = LaunchIntent(
             cluster=context.cluster,
             plan_id=plan_id,
@@ -118,163 +118,170 @@ class Launcher:
             count=len(nodes),
             body_key=attempt.key,
             body_hash=body.sha256(),
-            reserved=largest((*options, *later)).times(len(nodes)),
-            reserved_price_micros_per_hour=dearest((*options, *later)) * len(nodes),
+            reserved=largest_capacity_of((*options, *fallback)).times(len(nodes)),
+            reserved_price_micros_per_hour=highest_price((*options, *fallback)) * len(nodes),
             created_at=self._ports.clock.now(),
         )
-        self._lease.keep()
-        # The body first: a header without its body could not be resumed.
+        self._lease.renew_if_due()
+        # The body first: an intent without its body could not be resumed.
         self._ports.decisions.put(attempt.key, body.to_bytes())
-        asked = self.book.open(intent)
-        if asked is None:
+        stored = self.intents.open(intent)
+        if stored is None:
             return LaunchOutcome.LATER
-        return self._request(context, intent, asked, body, anew=True)
+        return self._request(context, intent, stored, body, first_request=True)
 
     def resume(self, context: LaunchContext, intent: LaunchIntent) -> LaunchOutcome:
-        """Go on with an intent that an earlier invocation left open.
+        """Resume an intent that an earlier invocation left open.
 
-        Instances are adopted by tag first. The exact bytes are sent again only while that is
-        recent; later a new attempt is made.
+        First, instances with its tags are paired with its slots. The exact bytes are sent again
+        only within the replay window and only if no slot is filled; otherwise a new attempt is
+        made.
 
         Raises:
-            PermanentError: If it cannot go on; the intent may still be open: `give_up` ends it.
+            PermanentError: If it cannot continue; the intent may still be open: `abandon` closes
+                it.
             ConflictError: If the lease was lost.
         """
-        self._lease.keep()
+        self._lease.renew_if_due()
         now = self._ports.clock.now()
-        self.book.note_turn(intent)
-        earliest = self.book.earliest(intent)
+        self.intents.expect_token(intent)
+        earliest = self.intents.earliest(intent)
         if earliest is not None and now < earliest:
-            return self.book.wait_until(earliest)
+            return self.intents.wait_until(earliest)
         body = body_of(self._ports.decisions, intent)
-        missing = self._pairing.adopt(body.attempt)
+        missing = self._pairing.pair_tagged(body.attempt)
         if not missing:
-            return self.book.finish(intent, LaunchOutcome.DONE)
-        unsettled = self.book.unsettled_until(intent)
-        recent = now < intent.created_at + self._policy.replay
+            return self.intents.finish(intent, LaunchOutcome.DONE)
+        in_doubt_until = self.intents.in_doubt_until(intent)
+        recent = now < intent.created_at + self._policy.replay_window
         if recent and len(missing) == len(body.attempt.slots):
-            return self._carry_out(context, intent, body, unsettled)
-        if unsettled is not None:
-            return self.book.hold(intent, unsettled)
+            return self._request_with_token(context, intent, body, in_doubt_until)
+        if in_doubt_until is not None:
+            return self.intents.postpone_until(intent, in_doubt_until)
         return self._next_attempt(context, intent, body, missing, frozenset())
 
-    def give_up(self, intent: LaunchIntent) -> LaunchOutcome:
-        """Adopt what EC2 shows of an intent that cannot go on, and end it: its pods are free."""
-        earliest = self.book.earliest(intent)
+    def abandon(self, intent: LaunchIntent) -> LaunchOutcome:
+        """Pair what EC2 shows of an intent that cannot continue, and close it to free its pods."""
+        earliest = self.intents.earliest(intent)
         if earliest is not None and self._ports.clock.now() < earliest:
-            # EC2 may not yet show what it has launched for it.
-            return self.book.wait_until(earliest)
+            # EC2 may not yet show all that it has launched for this intent.
+            return self.intents.wait_until(earliest)
         try:
             attempt = body_of(self._ports.decisions, intent).attempt
         except PermanentError:
-            # Its request is no longer known; sweep finds machines without a slot.
+            # Its request is no longer known; sweep finds instances without a slot.
             attempt = None
-        if attempt is not None and not self._pairing.adopt(attempt):
-            return self.book.finish(intent, LaunchOutcome.DONE)
-        unsettled = self.book.unsettled_until(intent)
-        if unsettled is not None:
-            return self.book.wait_until(unsettled)
-        return self.book.finish(intent, LaunchOutcome.SHORT)
+        if attempt is not None and not self._pairing.pair_tagged(attempt):
+            return self.intents.finish(intent, LaunchOutcome.DONE)
+        in_doubt_until = self.intents.in_doubt_until(intent)
+        if in_doubt_until is not None:
+            return self.intents.wait_until(in_doubt_until)
+        return self.intents.finish(intent, LaunchOutcome.SHORT)
 
-    def _carry_out(
+    def _request_with_token(
         self,
         context: LaunchContext,
         intent: LaunchIntent,
         body: LaunchBody,
-        unsettled: datetime | None = None,
+        in_doubt_until: datetime | None = None,
         *,
-        anew: bool = False,
+        first_request: bool = False,
     ) -> LaunchOutcome:
         """Request an attempt from EC2 once there is a request token for it."""
-        ready = self.book.take_up(intent)
+        ready = self.intents.acquire_token(intent)
         if ready is None:
             return LaunchOutcome.LATER
-        return self._request(context, ready, ready, body, unsettled, anew=anew)
+        return self._request(
+            context, ready, ready, body, in_doubt_until, first_request=first_request
+        )
 
     def _request(
         self,
         context: LaunchContext,
         intent: LaunchIntent,
-        asked: LaunchIntent,
+        stored: LaunchIntent,
         body: LaunchBody,
-        unsettled: datetime | None = None,
+        in_doubt_until: datetime | None = None,
         *,
-        anew: bool,
+        first_request: bool,
     ) -> LaunchOutcome:
-        """Request an attempt from EC2; request what it does not launch in another way.
+        """Request an attempt from EC2; retry for the instances that it does not launch.
 
         Args:
-            intent: As it is if this call launches nothing.
-            asked: As it stands written.
-            anew: Whether this attempt cannot have been requested before.
-            unsettled: Until when an earlier holder of the lease may still request this attempt:
-                before then, a refusal does not prove that nothing is launched for it.
+            intent: The intent as it is if this call launches nothing.
+            stored: The intent as it is stored now.
+            first_request: Whether this attempt cannot have been requested before.
+            in_doubt_until: Until when an earlier holder of the lease may still request this
+                attempt: before then, a refusal does not prove that nothing is launched for it.
         """
         try:
             self._make_templates(body)
-            asked = self.book.about_to_ask(asked)
-            answer = self._ask(body)
+            stored = self.intents.mark_asked(stored)
+            answer = self._create_fleet(body)
         except ThrottledError as error:
-            # Nothing was launched by this call, so nothing has to be waited for but the throttle.
-            return self.book.postpone(intent, error.delay or self._policy.throttled)
+            # Nothing was launched by this call, so only the throttle delays the next one.
+            return self.intents.postpone(intent, error.delay or self._policy.throttle_delay)
         except UnavailableError:
-            # The outcome is unknown: instances are looked for by tag once EC2 can show them.
-            return self.book.postpone(asked, self._policy.consistency)
+            # The outcome is unknown: instances are searched by tag once EC2 can show them.
+            return self.intents.postpone(stored, self._policy.consistency_delay)
         except PermanentError as error:
-            if unsettled is not None:
-                return self.book.hold(asked, unsettled)
+            if in_doubt_until is not None:
+                return self.intents.postpone_until(stored, in_doubt_until)
             if error.code in ("", _MISMATCH):
-                # Nothing was launched, and asking again changes nothing: its pods are free.
-                self.book.finish(intent, LaunchOutcome.SHORT)
+                # Nothing was launched, and another request would not change that: its pods are
+                # planned again.
+                self.intents.finish(intent, LaunchOutcome.SHORT)
                 raise
             refusal = FleetError(code=error.code, message=error.detail)
             answer = FleetAnswer(fleet_id="", instances=(), errors=(refusal,))
         missing = self._pairing.pair(
-            body.attempt, body.attempt.slots, answer.instances, launched_now=anew
+            body.attempt, body.attempt.slots, answer.instances, launched_now=first_request
         )
-        note_passed_over(self._ports, body.attempt, answer)
+        save_skipped_spot_pools(self._ports, body.attempt, answer)
         if not missing:
-            self.shortage.settle(body, answer)
-            return self.book.finish(asked, LaunchOutcome.DONE)
-        if unsettled is not None:
-            return self.book.hold(asked, unsettled)
-        return self._ask_otherwise(context, asked, body, answer, missing, anew=anew)
+            self.refusals.add_filled(body, answer)
+            return self.intents.finish(stored, LaunchOutcome.DONE)
+        if in_doubt_until is not None:
+            return self.intents.postpone_until(stored, in_doubt_until)
+        return self._retry_missing(
+            context, stored, body, answer, missing, first_request=first_request
+        )
 
-    def _ask_otherwise(
+    def _retry_missing(
         self,
         context: LaunchContext,
-        asked: LaunchIntent,
+        stored: LaunchIntent,
         body: LaunchBody,
         answer: FleetAnswer,
         missing: Sequence[PromisedSlot],
         *,
-        anew: bool,
+        first_request: bool,
     ) -> LaunchOutcome:
-        """Ask for what an answer lacks in the way that its errors leave."""
+        """Retry for the instances that an answer lacks, as far as its errors allow."""
         if any(error.code.startswith(_NO_IMAGE) for error in answer.errors):
-            # EC2 is short of nothing: planned again, the pods get nodes of another image.
-            self.shortage.without_image(body, answer)
+            # EC2 has capacity: planned again, the pods get nodes with another image.
+            self.refusals.add_missing_image(body, answer)
             images = {str(template.get("ImageId", "")) for template in body.templates.values()}
-            ImageRollout(self._ports).vanished(context.provisioner.name, images)
-            return self.book.finish(asked, LaunchOutcome.SHORT)
-        young = bool(body.templates) and body.attempt.number < _MOST_RETRIES
-        if self.shortage.is_transient(answer, young=young):
+            ImageCanary(self._ports).save_missing_images(context.provisioner.name, images)
+            return self.intents.finish(stored, LaunchOutcome.SHORT)
+        new_template = bool(body.templates) and body.attempt.number < _MOST_RETRIES
+        if self.refusals.is_transient(answer, new_template=new_template):
             wait = timedelta(seconds=2 ** min(body.attempt.number + 1, _MOST_RETRIES))
-            return self._next_attempt(context, asked, body, missing, frozenset(), wait)
-        dropped = self.shortage.learn(body, answer, anew=anew)
-        return self._next_attempt(context, asked, body, missing, dropped)
+            return self._next_attempt(context, stored, body, missing, frozenset(), wait)
+        dropped = self.refusals.add_refusals(body, answer, first_request=first_request)
+        return self._next_attempt(context, stored, body, missing, dropped)
 
     def _make_templates(self, body: LaunchBody) -> None:
         for name, data in sorted(body.templates.items()):
-            self._lease.keep()
+            self._lease.renew_if_due()
             self._ports.cloud.ensure_launch_template(name, data)
 
-    def _ask(self, body: LaunchBody) -> FleetAnswer:
+    def _create_fleet(self, body: LaunchBody) -> FleetAnswer:
         self.calls += 1
         try:
             return self._ports.cloud.create_fleet(body.request)
         except NotFoundError:
-            # The template was collected between the two calls: make it again, once.
+            # The launch template was deleted between the two calls: create it again, once.
             self._make_templates(body)
             self._lease.renew()
             return self._ports.cloud.create_fleet(body.request)
@@ -288,62 +295,68 @@ class Launcher:
         dropped: frozenset[OfferingKey],
         wait: timedelta | None = None,
     ) -> LaunchOutcome:
-        """Ask for the slots that are still empty, with the options that are left.
+        """Request instances for the slots that are still empty, with the options that are left.
 
         Args:
-            dropped: What is not to be asked for again; empty when that is not known.
-            wait: How long to wait before; None for not at all.
+            dropped: Offerings that are not requested again; empty if that is not known.
+            wait: How long to wait before the request; None for no wait.
         """
         attempt = body.attempt
-        # Whatever an earlier attempt left behind is adopted before more is asked for.
+        # Instances that an earlier attempt left behind are paired before more are requested.
         unpaired = self._pairing.unpaired(attempt)
         if unpaired:
             missing = self._pairing.pair(attempt, missing, unpaired)
             if not missing:
-                return self.book.finish(intent, LaunchOutcome.DONE)
-        options = self._with_subnet(context, without(attempt.options, dropped))
-        later = self._with_subnet(context, without(attempt.later, dropped))
-        options, later = _flexible(context, attempt.labels, options, later)
+                return self.intents.finish(intent, LaunchOutcome.DONE)
+        options = self._with_subnet(context, without_offerings(attempt.options, dropped))
+        fallback = self._with_subnet(context, without_offerings(attempt.fallback, dropped))
+        options, fallback = _flexible(context, attempt.labels, options, fallback)
         if not options or _has_changed(context.provisioner, attempt):
-            # Its pods are free: they are planned again, for the Provisioner as it is now.
-            return self.book.finish(intent, LaunchOutcome.SHORT)
-        again = dataclasses.replace(
-            attempt, number=attempt.number + 1, slots=tuple(missing), options=options, later=later
+            # Its pods are planned again, for the Provisioner as it is now.
+            return self.intents.finish(intent, LaunchOutcome.SHORT)
+        next_attempt = dataclasses.replace(
+            attempt,
+            number=attempt.number + 1,
+            slots=tuple(missing),
+            options=options,
+            fallback=fallback,
         )
-        self._lease.keep()
+        self._lease.renew_if_due()
         try:
-            next_body = write_body(self._ports.decisions, self._usable(context), again)
+            next_body = write_body(
+                self._ports.decisions, self._without_refused_subnets(context), next_attempt
+            )
         except PermanentError:
-            self.book.finish(intent, LaunchOutcome.SHORT)
+            self.intents.finish(intent, LaunchOutcome.SHORT)
             raise
         if next_body is None:
-            # Its pods are free: they are planned again, under a plan whose numbers are all free.
-            return self.book.finish(intent, LaunchOutcome.SHORT)
-        context.addresses.note(next_body)
-        again = next_body.attempt
+            # Its pods are planned again, in a new plan whose attempt numbers are all free.
+            return self.intents.finish(intent, LaunchOutcome.SHORT)
+        context.addresses.reserve(next_body)
+        next_attempt = next_body.attempt
         next_intent = dataclasses.replace(
             intent,
-            attempt=again.number,
+            attempt=next_attempt.number,
             count=len(missing),
-            body_key=again.key,
+            body_key=next_attempt.key,
             body_hash=next_body.sha256(),
-            reserved=largest((*options, *later)).times(len(missing)),
-            reserved_price_micros_per_hour=dearest((*options, *later)) * len(missing),
+            reserved=largest_capacity_of((*options, *fallback)).times(len(missing)),
+            reserved_price_micros_per_hour=highest_price((*options, *fallback)) * len(missing),
             not_before=None,
             asked_at=None,
             created_at=self._ports.clock.now(),
         )
         if wait is not None:
-            return self.book.postpone(next_intent, wait)
-        self.book.change(next_intent)
-        return self._carry_out(context, next_intent, next_body, anew=True)
+            return self.intents.postpone(next_intent, wait)
+        self.intents.change(next_intent)
+        return self._request_with_token(context, next_intent, next_body, first_request=True)
 
-    def _usable(self, context: LaunchContext) -> LaunchContext:
-        """Return the ground without the subnets that EC2 refused."""
+    def _without_refused_subnets(self, context: LaunchContext) -> LaunchContext:
+        """Return the context without the subnets that EC2 refused."""
         kept = tuple(
             subnet
             for subnet in context.site.subnets
-            if subnet.subnet_id not in self.shortage.subnets
+            if subnet.subnet_id not in self.refusals.subnets
         )
         site = Site(subnets=kept, security_groups=context.site.security_groups)
         return dataclasses.replace(context, site=site)
@@ -352,12 +365,12 @@ class Launcher:
         self, context: LaunchContext, options: Sequence[LaunchOption]
     ) -> tuple[LaunchOption, ...]:
         """Return the options in zones that still have a subnet."""
-        zones = {subnet.zone for subnet in self._usable(context).site.subnets}
+        zones = {subnet.zone for subnet in self._without_refused_subnets(context).site.subnets}
         return tuple(option for option in options if option.offering.zone in zones)
 
 
 def _has_changed(owner: Provisioner, attempt: LaunchAttempt) -> bool:
-    """Return whether an attempt was planned for a Provisioner of another shape than it has now."""
+    """Return whether the Provisioner has changed since an attempt was planned."""
     return any(attempt.stamp.get(key) != now for key, now in stamp_of(owner).items())
 
 
@@ -365,24 +378,24 @@ def _flexible(
     context: LaunchContext,
     labels: Mapping[str, str],
     options: tuple[LaunchOption, ...],
-    later: tuple[LaunchOption, ...],
+    fallback: tuple[LaunchOption, ...],
 ) -> tuple[tuple[LaunchOption, ...], tuple[LaunchOption, ...]]:
-    """Return the options and the later ones; none where they offer too few values of a label.
+    """Return the options and the fallback; none of either if they offer too few values of a label.
 
-    Where the former are too few, the later ones are asked for at once.
+    If the options offer too few, the fallback is requested at once.
     """
     least = context.provisioner.least_values
     enough = [
         some
-        if may_be_asked_for(least, _bootable(context, some), labels, context.instance_types)
+        if offers_enough(least, _bootable(context, some), labels, context.instance_types)
         else ()
-        for some in (options, later)
+        for some in (options, fallback)
     ]
     return (enough[0], enough[1]) if enough[0] else (enough[1], ())
 
 
 def _bootable(context: LaunchContext, options: Iterable[LaunchOption]) -> Iterator[LaunchOption]:
-    """Yield the options for which there is an image, or a launch template of the user's own."""
+    """Yield the options for which there is an image, or a launch template of the user's."""
     own = context.provisioner.template.launch_template
     for option in options:
         if own or context.images.of(option.offering.instance_type):

@@ -1,4 +1,4 @@
-"""Making Node objects for launched machines, and binding what may be bound at once."""
+"""Creates Node objects for launched instances, and binds the pods that may be bound at once."""
 
 import dataclasses
 import re
@@ -9,9 +9,9 @@ from shared.disruption.drift import launch_stamp
 from shared.events.group_events import launched_group
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
-from shared.launching.lease import HeldLease
+from shared.launching.held_lease import HeldLease
+from shared.launching.refusal_actions import LostInstance
 from shared.launching.slots import former_owner
-from shared.launching.verdicts import Death
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import Instance, PodRef, Slot
@@ -32,35 +32,35 @@ from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import may_bind
 from shared.timers.timers import start_expiration, start_registration
 
-# The Nodes made before the time and the lease are looked at: about two seconds of work.
+# The Nodes that are created between two checks of time and lease: about two seconds of work.
 _PART: Final = 80
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _NoNode:
-    """That a machine becomes no node: its slot is dropped.
+    """An instance does not become a node: its slot is dropped.
 
     Attributes:
-        why: Empty where the drain of its Node terminates it.
+        why: The reason; empty if the drain of its Node terminates it.
     """
 
     why: str = ""
 
 
 class NodeMaker:
-    """Turns filled slots into Node objects with their first pods.
+    """Creates the Node objects of filled slots, with their first pods.
 
     Attributes:
-        deaths: Machines that ended before they were nodes, as far as seen.
-        started: Provisioners for whose machines Nodes were made.
+        lost_instances: Instances that ended before they became nodes, as far as observed.
+        started_provisioners: Provisioners for whose instances Nodes were created.
     """
 
-    def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
+    def __init__(self, ports: ClusterPorts, held_lease: HeldLease, policy: LaunchPolicy) -> None:
         self._ports = ports
-        self._lease = lease
+        self._lease = held_lease
         self._policy = policy
-        self.deaths: list[Death] = []
-        self.started: set[str] = set()
+        self.lost_instances: list[LostInstance] = []
+        self.started_provisioners: set[str] = set()
 
     def make(
         self,
@@ -69,45 +69,48 @@ class NodeMaker:
         instance_types: Mapping[str, InstanceType],
         pending: Mapping[str, Pod],
         *,
-        goes_on: Callable[[], bool],
+        may_continue: Callable[[], bool],
     ) -> int:
-        """Make the Node of every slot that has none, as far as EC2 shows its machine running.
+        """Create the Node of every slot that has none and whose instance runs, as EC2 shows it.
 
-        Not earlier: the cloud controller deletes a Node whose machine EC2 does not show, which
-        may happen in the first seconds after a launch.
+        Not earlier: the cloud controller deletes a Node whose instance EC2 does not show, which may
+        happen in the first seconds after a launch.
 
-        Some at a time, and several of these at the same time: of each part first all Nodes, then
-        all bindings, then the timers, as pods wait for the first two. Of each node comes last the
-        name in the slot, which says that all of it is done.
+        The slots are processed in parts, and the slots of a part in parallel: first all Nodes, then
+        all bindings, then the timers, because pods wait for the first two. The node name is written
+        to the slot last: it shows that the node is complete.
 
         Args:
-            pending: Unbound pods by uid.
-            goes_on: Returns whether to make another part now; the rest is left to the next call.
+            pending: Unbound pods by UID.
+            may_continue: Returns whether to process another part now; the rest is left to the next
+                call.
 
         Returns:
-            How many slots ask for another look soon: their machine does not run yet, their turn
-            has not come, or it died and their pods are free to be planned again.
+            The number of slots that need another check soon: the instance does not run yet, its
+            part was not reached, or it ended and its pods must be planned again.
         """
-        without = [slot for slot in slots if not slot.node_name]
+        slots_without_node = [slot for slot in slots if not slot.node_name]
         shown = {
             instance.instance_id: instance
-            for instance in self._ports.cloud.instances([slot.instance_id for slot in without])
+            for instance in self._ports.cloud.instances(
+                [slot.instance_id for slot in slots_without_node]
+            )
         }
-        # What is not shown yet must not hold back what is.
-        without.sort(key=lambda slot: slot.instance_id not in shown)
-        look_again = 0
+        # Instances that EC2 does not show yet must not delay those that it shows.
+        slots_without_node.sort(key=lambda slot: slot.instance_id not in shown)
+        retry_soon = 0
         done: list[tuple[Slot, Node]] = []
         try:
-            for start in range(0, len(without), _PART):
-                if start and not goes_on():
-                    look_again += len(without) - start
+            for start in range(0, len(slots_without_node), _PART):
+                if start and not may_continue():
+                    retry_soon += len(slots_without_node) - start
                     break
-                part = without[start : start + _PART]
-                look_again += self._make(part, shown, provisioners, instance_types, pending, done)
+                part = slots_without_node[start : start + _PART]
+                retry_soon += self._make(part, shown, provisioners, instance_types, pending, done)
         finally:
             if done:
                 EventRecorder(self._ports).record_each(*launched_group(done, provisioners))
-        return look_again
+        return retry_soon
 
     def _make(
         self,
@@ -118,32 +121,34 @@ class NodeMaker:
         pending: Mapping[str, Pod],
         done: list[tuple[Slot, Node]],
     ) -> int:
-        running, look_again = self._running(slots, shown, provisioners, instance_types, pending)
+        running, retry_soon = self._running(slots, shown, provisioners, instance_types, pending)
 
-        def make(one: tuple[Slot, Instance]) -> Node | _NoNode | None:
-            return self._make_node(*one, _owner_of(one[0], provisioners), instance_types)
+        def make(slot_and_instance: tuple[Slot, Instance]) -> Node | _NoNode | None:
+            return self._make_node(
+                *slot_and_instance, _owner_of(slot_and_instance[0], provisioners), instance_types
+            )
 
-        outcomes = list(zip(running, self._ports.crew.each(make, running), strict=True))
+        outcomes = list(zip(running, self._ports.executor.each(make, running), strict=True))
         made = [(slot, node) for (slot, _), node in outcomes if isinstance(node, Node)]
-        self.started |= {slot.provisioner for slot, _ in made}
-        left = self._bind_early(made, pending)
-        complete = [(slot, node) for slot, node in made if slot.name in left]
-        look_again += len(running) - len(complete)
+        self.started_provisioners |= {slot.provisioner for slot, _ in made}
+        unbound = self._bind_early(made, pending)
+        complete = [(slot, node) for slot, node in made if slot.name in unbound]
+        retry_soon += len(running) - len(complete)
 
         def write_down(one: tuple[Slot, Node]) -> None:
             slot, node = one
-            self._lease.keep()
+            self._lease.renew_if_due()
             self._start_timers(node, _owner_of(slot, provisioners))
-            self._write_down(slot, node, left[slot.name])
+            self._save_slot(slot, node, unbound[slot.name])
 
-        self._ports.crew.each(write_down, complete)
+        self._ports.executor.each(write_down, complete)
         done += complete
         self._wake_bind([node for _, node in made])
-        # One after the other: each write checks the lease, and pods of good nodes come first.
+        # In sequence: each write checks the lease, and the pods of created nodes come first.
         for (slot, _), outcome in outcomes:
             if isinstance(outcome, _NoNode):
                 self._drop(slot, _owner_of(slot, provisioners), outcome)
-        return look_again
+        return retry_soon
 
     def _running(
         self,
@@ -153,33 +158,33 @@ class NodeMaker:
         instance_types: Mapping[str, InstanceType],
         pending: Mapping[str, Pod],
     ) -> tuple[list[tuple[Slot, Instance]], int]:
-        """Return the machines that run, and how many of the others ask for another look."""
+        """Return the instances that run, and how many of the others need another check soon."""
         now = self._ports.clock.now()
-        look_again = 0
+        retry_soon = 0
         running: list[tuple[Slot, Instance]] = []
         for slot in slots:
             instance = shown.get(slot.instance_id)
-            given_up = now - slot.launched_at > self._policy.registration
-            if (instance is None and given_up) or (instance is not None and not instance.is_alive):
-                self.deaths.append(Death(slot=slot, instance=instance))
-                self._ports.ledger.drop_slot(slot, self._lease.keep())
-                if instance is not None and instance.is_ending:
+            is_late = now - slot.launched_at > self._policy.registration_timeout
+            if (instance is None and is_late) or (instance is not None and not instance.is_alive):
+                self.lost_instances.append(LostInstance(slot=slot, instance=instance))
+                self._ports.ledger.drop_slot(slot, self._lease.renew_if_due())
+                if instance is not None and instance.is_terminating:
                     self._ports.ledger.drop_instance(slot.instance_id)
-                look_again += 1
+                retry_soon += 1
             elif slot.interrupted_at is not None:
-                # EC2 ends it soon and says so; sweep terminates one that it does not end.
-                if given_up:
-                    self._ports.ledger.drop_slot(slot, self._lease.keep())
+                # EC2 has announced that it ends this instance; if it does not, sweep terminates it.
+                if is_late:
+                    self._ports.ledger.drop_slot(slot, self._lease.renew_if_due())
             elif instance is None or not (instance.is_running and instance.private_dns_name):
-                if instance is not None and given_up:
+                if instance is not None and is_late:
                     owner = _owner_of(slot, provisioners)
-                    self._give_up_late(slot, instance, owner, instance_types, pending)
-                look_again += 1
+                    self._drop_late_slot(slot, instance, owner, instance_types, pending)
+                retry_soon += 1
             else:
                 running.append((slot, instance))
-        return running, look_again
+        return running, retry_soon
 
-    def _give_up_late(
+    def _drop_late_slot(
         self,
         slot: Slot,
         instance: Instance,
@@ -187,13 +192,15 @@ class NodeMaker:
         instance_types: Mapping[str, InstanceType],
         pending: Mapping[str, Pod],
     ) -> None:
-        """Free the pods of a machine that does not become a node in time; sweep terminates it."""
-        node = _without_object(slot, instance, owner, instance_types)
+        """Free the pods of an instance that does not become a node in time; sweep terminates it."""
+        node = _future_node(slot, instance, owner, instance_types)
         waited = self._ports.clock.now() - slot.launched_at
-        if waited > node.joins_within(self._policy.registration):
+        if waited > node.registration_timeout(self._policy.registration_timeout):
             waiting = tuple(pending[ref.uid] for ref in slot.pods if ref.uid in pending)
-            self.deaths.append(Death(slot=slot, instance=instance, node=node, waiting=waiting))
-            self._ports.ledger.drop_slot(slot, self._lease.keep())
+            self.lost_instances.append(
+                LostInstance(slot=slot, instance=instance, node=node, waiting_pods=waiting)
+            )
+            self._ports.ledger.drop_slot(slot, self._lease.renew_if_due())
 
     def _make_node(
         self,
@@ -202,9 +209,9 @@ class NodeMaker:
         owner: Provisioner | None,
         instance_types: Mapping[str, InstanceType],
     ) -> Node | _NoNode | None:
-        """Make the Node of one machine; None when another look is needed."""
+        """Create the Node of one instance; None if another check is needed."""
         manifest = node_manifest(slot, instance, owner, instance_types)
-        self._lease.keep()
+        self._lease.renew_if_due()
         try:
             node = self._ports.cluster.create_node(manifest)
         except (UnauthorizedError, CertificateError):
@@ -212,55 +219,56 @@ class NodeMaker:
         except PermanentError as error:
             return _NoNode(why=str(error))
         if node.deletion_at is not None:
-            return self._left(slot, node)
+            return self._outcome_of_deleted_node(slot, node)
         if node.provider_id and node.instance_id != slot.instance_id:
-            return self._collided(slot, node)
+            return self._outcome_of_collision(slot, node)
         try:
             return self._repair(node, manifest)
         except (ConflictError, NotFoundError):
-            # Its kubelet writes at the same time, or it was deleted: it is made again.
+            # Its kubelet writes at the same time, or it was deleted: the next call creates it
+            # again.
             return None
 
     def _drop(self, slot: Slot, owner: Provisioner | None, outcome: _NoNode) -> None:
-        """Free the pods of a machine that becomes no node; sweep terminates a refused one."""
-        self._ports.ledger.drop_slot(slot, self._lease.keep())
+        """Free the pods of an instance without a node; sweep terminates it if that was refused."""
+        self._ports.ledger.drop_slot(slot, self._lease.renew_if_due())
         if outcome.why:
             text = f"the Node of {slot.instance_id} is refused, it is terminated: {outcome.why}"
             named = owner or Provisioner(name=slot.provisioner)
             EventRecorder(self._ports).record([event_on(named, "NodeRefused", text)])
 
-    def _collided(self, slot: Slot, node: Node) -> _NoNode | None:
+    def _outcome_of_collision(self, slot: Slot, node: Node) -> _NoNode | None:
         """Do not change the Node of another instance that has the name of a new one.
 
         A Node of Dovetail is deleted once its terminated instance, whose address was reused, is
-        gone. For any other, and for one that stays, the new instance is terminated: two networks
-        have the same addresses.
+        gone. If the Node is another's, or stays, the new instance is terminated: two networks have
+        the same addresses.
         """
         waited = self._ports.clock.now() - slot.launched_at
-        if not node.is_ours or waited > self._policy.registration:
+        if not node.is_ours or waited > self._policy.registration_timeout:
             return _NoNode(why=f"node {node.name} is of another instance, {node.provider_id}")
         return None
 
-    def _left(self, slot: Slot, node: Node) -> _NoNode | None:
+    def _outcome_of_deleted_node(self, slot: Slot, node: Node) -> _NoNode | None:
         """Do not change a Node that is being deleted; no pod is bound to it, as it may never run.
 
-        The drain of a Node of Dovetail terminates the machine as well, so that its pods can be
-        planned again. Any other accepts no finalizer any more: once it is gone it is made again.
+        The drain of a Node of Dovetail terminates the instance as well, so its pods can be planned
+        again. Any other Node no longer accepts a finalizer: once it is gone, it is created again.
         """
         return _NoNode() if node.is_ours and node.instance_id == slot.instance_id else None
 
     def _start_timers(self, node: Node, owner: Provisioner | None) -> None:
         now = self._ports.clock.now()
-        start_registration(self._ports, node, self._policy.registration, now)
+        start_registration(self._ports, node, self._policy.registration_timeout, now)
         if owner is not None:
             start_expiration(self._ports, node, owner, now)
 
     def _repair(self, node: Node, manifest: NodeManifest) -> Node:
-        """Give a Node that a kubelet made first what it lacks.
+        """Add what is missing to a Node that the kubelet created first.
 
-        Taints that are removed while a node starts are left out, except Dovetail's own: the kubelet
-        registered with them, and their controllers may have removed them already. The owner's
-        taints are left out on a Node whose label says so.
+        Startup taints are not added, except Dovetail's own: the kubelet registered with them, and
+        their controllers may have removed them already. The owner's taints are not added if a label
+        of the Node forbids it.
         """
         missing = {k: v for k, v in manifest.labels.items() if node.labels.get(k) != v}
         finalizers = tuple(sorted({*node.finalizers, *manifest.finalizers}))
@@ -282,48 +290,49 @@ class NodeMaker:
     def _bind_early(
         self, made: Sequence[tuple[Slot, Node]], pending: Mapping[str, Pod]
     ) -> Mapping[str, Sequence[PodRef]]:
-        """Bind the pods for which that is safe; return who is still waiting, by slot name.
+        """Bind the pods for which that is safe; return the pods that still wait, by slot name.
 
-        The pods of a Node that is Ready are left to bind: it may have read the Node before a
-        startup taint was removed, and open it for kube-scheduler without them at any moment.
+        The pods of a Ready Node are left to the bind function: it may have read the Node before a
+        startup taint was removed, and may open it for kube-scheduler without them at any moment.
 
-        Until an invocation later an earlier provision, which read the Node before that, may still
-        be binding them. Their slot is not in what is returned: bind keeps the Node closed, unless
-        it binds all of them itself, as long as the slot lacks the Node's name.
+        For one invocation timeout, an earlier invocation of provision that read the Node before it
+        was Ready may still bind them. Until then their slot is not in the result: bind keeps the
+        Node closed as long as the slot lacks the Node's name, unless it binds all of the pods
+        itself.
         """
         bindings: list[tuple[Pod, str]] = []
-        left: dict[str, list[PodRef]] = {}
+        unbound: dict[str, list[PodRef]] = {}
         now = self._ports.clock.now()
         for slot, node in made:
             waiting = {ref: pending[ref.uid] for ref in slot.pods if ref.uid in pending}
-            early = self._policy.binding == BindingPolicy.EARLY and not slot.opened
+            early = self._policy.binding_policy == BindingPolicy.EARLY and not slot.opened
             safe = {ref: pod for ref, pod in waiting.items() if early and may_bind(pod, node)}
             if safe and node.ready is True:
-                if now - (node.ready_changed_at or now) <= self._policy.invocation:
+                if now - (node.ready_changed_at or now) <= self._policy.invocation_timeout:
                     continue
                 safe = {}
             bindings += [(pod, node.name) for pod in safe.values()]
-            left[slot.name] = [ref for ref in waiting if ref not in safe]
-        # A pod that this does not bind is gone or was bound by another scheduler.
-        self._lease.keep()
+            unbound[slot.name] = [ref for ref in waiting if ref not in safe]
+        # A pod that this call does not bind is gone, or another scheduler has bound it.
+        self._lease.renew_if_due()
         self._ports.cluster.bind_all(bindings)
-        return left
+        return unbound
 
-    def _write_down(self, slot: Slot, node: Node, left: Sequence[PodRef]) -> None:
-        # One that bind has completed meanwhile stays gone.
+    def _save_slot(self, slot: Slot, node: Node, unbound: Sequence[PodRef]) -> None:
+        # A slot that bind has completed meanwhile stays deleted.
         self._ports.ledger.change_slot(
-            dataclasses.replace(slot, node_name=node.name, pods=tuple(left), bound=not left)
+            dataclasses.replace(slot, node_name=node.name, pods=tuple(unbound), bound=not unbound)
         )
 
     def _wake_bind(self, nodes: Sequence[Node]) -> None:
-        """Wake bind for nodes whose kubelet was faster than we: it says nothing new by itself."""
+        """Invoke bind for nodes that are Ready already: no later change of theirs would do so."""
         ready = [node.name for node in nodes if node.ready is True and not node.is_initialized]
         if ready:
             self._ports.outbox.invoke_bind(self._ports.cluster.name, ready)
 
 
 def _owner_of(slot: Slot, owners: Mapping[str, Provisioner]) -> Provisioner | None:
-    """Return what a slot was launched for, None when it is gone, or its name is another's now."""
+    """Return the owner of a slot, None if it is gone or another owner has its name now."""
     owner = owners.get(slot.provisioner)
     named = owner is not None and slot.labels.get(owner.owner_label) == owner.name
     return owner if named else None
@@ -335,11 +344,11 @@ def node_manifest(
     owner: Provisioner | None,
     instance_types: Mapping[str, InstanceType],
 ) -> NodeManifest:
-    """Return the Node object of a launched machine.
+    """Return the Node object of a launched instance.
 
-    It has the planned amounts of what every node has. The kubelet admits pods against the Node
-    that it reads, also before its own first status: without them it would refuse all of them.
-    Devices are left to their plugins.
+    It has the planned amounts of the resources that every node has. The kubelet admits pods against
+    the Node that it reads, even before it writes its first status: without these amounts it would
+    reject all pods. Devices are left to their plugins.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/kubelet/lifecycle/predicate.go
     and https://github.com/kubernetes/kubernetes/pull/142234 (2026-11-22).
@@ -364,13 +373,13 @@ def node_manifest(
     )
 
 
-def _without_object(
+def _future_node(
     slot: Slot,
     instance: Instance,
     owner: Provisioner | None,
     instance_types: Mapping[str, InstanceType],
 ) -> Node:
-    """Return a machine as the node that it would become, which the API server does not have."""
+    """Return the node that an instance would become, which does not exist in the API server."""
     manifest = node_manifest(slot, instance, owner, instance_types)
     return Node(
         name=manifest.name,
@@ -395,7 +404,7 @@ def _annotations(slot: Slot, instance: Instance, owner: Provisioner | None) -> d
 
 
 def region_of(zone: str) -> str:
-    """Return the Region of a zone, local zones included.
+    """Return the Region of a zone, including Local Zones.
 
     Example:
         >>> region_of("us-east-1a"), region_of("us-west-2-lax-1a")

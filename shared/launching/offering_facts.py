@@ -1,4 +1,4 @@
-"""What is learned of EC2's stock, and which clusters are told: one table.
+"""What launches teach about EC2's capacity, and which clusters learn of it: one table.
 
 | fact | source | true for |
 |---|---|---|
@@ -11,13 +11,13 @@
 | never joined | inferred: the machine runs, or never came to | the cluster |
 | quota reached | EC2, if it is clear of which quota | the account |
 
-A launch template of the user's may name a placement group, a tenancy or a capacity reservation, and
-EC2 then answers `InsufficientInstanceCapacity` for want of room there.
+A launch template of the user's may name a placement group, a tenancy or a capacity reservation. EC2
+then answers `InsufficientInstanceCapacity` if there is no capacity there.
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html (2026-11).
 
-Refusals of a request and full subnets are kept by Provisioner and cluster
-(`shared.brakes.refusals`). Nothing here is taken from labels: a kubelet may write those of its
-Node that name type and zone.
+Refusals of a request are stored by Provisioner, full subnets by cluster
+(`shared.brakes.refusal_store`). Nothing here is read from labels: a kubelet may write the labels of
+its Node that name instance type and zone.
 Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
 (2026-11).
 """
@@ -27,11 +27,11 @@ from enum import StrEnum
 from typing import Final
 
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
-from shared.model.ec2.quotas import QuotaReached, quota_of, reached
+from shared.model.ec2.quotas import QuotaReached, quota_of, reached_quotas
 from shared.ports import ClusterPorts, NodePorts
 
 
-class Fact(StrEnum):
+class OfferingFact(StrEnum):
     """What was learned about offerings."""
 
     NO_CAPACITY = "no capacity"
@@ -43,35 +43,41 @@ class Fact(StrEnum):
     NEVER_JOINED = "never joined"
 
 
-class ToldTo(StrEnum):
-    """Which clusters a fact is true for."""
+class FactScope(StrEnum):
+    """The clusters that a fact is true for."""
 
     ACCOUNT = "account"
     CLUSTER = "cluster"
 
 
-TOLD_TO: Final[Mapping[Fact, ToldTo]] = {
-    Fact.NO_CAPACITY: ToldTo.ACCOUNT,
-    Fact.NO_CAPACITY_AS_ASKED: ToldTo.CLUSTER,
-    Fact.NOTHING_LAUNCHED: ToldTo.CLUSTER,
-    Fact.INTERRUPTED: ToldTo.ACCOUNT,
-    Fact.ABOUT_TO_BE_INTERRUPTED: ToldTo.ACCOUNT,
-    Fact.DIED_PENDING: ToldTo.CLUSTER,
-    Fact.NEVER_JOINED: ToldTo.CLUSTER,
+FACT_SCOPES: Final[Mapping[OfferingFact, FactScope]] = {
+    OfferingFact.NO_CAPACITY: FactScope.ACCOUNT,
+    OfferingFact.NO_CAPACITY_AS_ASKED: FactScope.CLUSTER,
+    OfferingFact.NOTHING_LAUNCHED: FactScope.CLUSTER,
+    OfferingFact.INTERRUPTED: FactScope.ACCOUNT,
+    OfferingFact.ABOUT_TO_BE_INTERRUPTED: FactScope.ACCOUNT,
+    OfferingFact.DIED_PENDING: FactScope.CLUSTER,
+    OfferingFact.NEVER_JOINED: FactScope.CLUSTER,
 }
-_SUSPICIONS: Final = frozenset({Fact.NOTHING_LAUNCHED, Fact.ABOUT_TO_BE_INTERRUPTED})
+_SUSPICIONS: Final = frozenset(
+    {OfferingFact.NOTHING_LAUNCHED, OfferingFact.ABOUT_TO_BE_INTERRUPTED}
+)
 
 
-def note(ports: NodePorts, fact: Fact, offerings: Collection[OfferingKey]) -> None:
-    """Leave offerings out for a while, for those clusters that the fact is true for.
+def mark_unavailable(
+    ports: NodePorts, fact: OfferingFact, offerings: Collection[OfferingKey]
+) -> None:
+    """Mark offerings as unavailable for a while, for the clusters that the fact is true for.
 
-    The cluster itself remembers all of its facts together: what was suspected and is then named is
-    left out for longer.
+    The cluster itself records all of its facts together: an offering that was suspected and is then
+    named stays unavailable for longer.
     """
     if not offerings:
         return
-    whose = ["", ports.cluster.name] if TOLD_TO[fact] == ToldTo.ACCOUNT else [ports.cluster.name]
-    for cluster in whose:
+    clusters = (
+        ["", ports.cluster.name] if FACT_SCOPES[fact] == FactScope.ACCOUNT else [ports.cluster.name]
+    )
+    for cluster in clusters:
         ports.ledger.mark_unavailable(
             sorted(offerings),
             ports.clock.now(),
@@ -80,12 +86,12 @@ def note(ports: NodePorts, fact: Fact, offerings: Collection[OfferingKey]) -> No
         )
 
 
-def note_quotas(ports: ClusterPorts, marks: Sequence[QuotaReached]) -> None:
-    """Leave out, for all clusters, what quotas of the account have no room for."""
+def mark_quotas(ports: ClusterPorts, marks: Sequence[QuotaReached]) -> None:
+    """Mark the offerings beyond reached quotas of the account as unavailable, for all clusters."""
     ports.ledger.mark_quotas(marks, ports.clock.now())
 
 
-def quotas_for_all(
+def certain_quotas(
     over: frozenset[OfferingKey],
     named: frozenset[OfferingKey],
     instance_types: Sequence[InstanceType],
@@ -93,8 +99,8 @@ def quotas_for_all(
     """Return the quotas that are reached for certain, sorted.
 
     Args:
-        over: Offerings of errors about quotas; all that was asked for where EC2 names none.
-        named: Those of them that EC2 names.
+        over: Offerings of errors about quotas; all that were requested if EC2 names none.
+        named: The ones among them that EC2 names.
     """
     quotas = {quota_of(offering) for offering in over}
-    return reached(over if len(quotas) == 1 else named, instance_types)
+    return reached_quotas(over if len(quotas) == 1 else named, instance_types)

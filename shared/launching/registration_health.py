@@ -1,4 +1,4 @@
-"""Whether instances of a NodePool join: its last four, as a memo that conditions are made from.
+"""Whether the instances of a NodePool register: the last four results, saved for its conditions.
 
 Source: https://karpenter.sh/docs/concepts/nodepools/#status (2026-11): NodeRegistrationHealthy.
 """
@@ -9,10 +9,10 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.model.memo import Memo
+from shared.model.note import Note
 from shared.ports import NodePorts
 
-JOINS: Final = "joins#"
+REGISTRATION_NOTES: Final = "joins#"
 _LAST: Final = "last"
 _OF: Final = "of"
 _MOST: Final = 4
@@ -21,31 +21,31 @@ _JOINED: Final = "1"
 _KEEP: Final = timedelta(days=400)
 
 
-def note_registration(ports: NodePorts, node: Node, *, joined: bool) -> None:
-    """Keep whether an instance of a NodePool joined; results of another shape are dropped.
+def save_registration(ports: NodePorts, node: Node, *, joined: bool) -> None:
+    """Save whether an instance of a NodePool registered; results for another hash are dropped.
 
-    A faster writer may drop a result: four are a sample.
+    A concurrent write may lose a result: four are only a sample.
     """
-    pool = node.labels.get(keys.NODE_POOL)
-    if not pool:
+    pool_name = node.labels.get(keys.NODE_POOL)
+    if not pool_name:
         return
     name, shape = ports.cluster.name, node.annotations.get(keys.PROVISIONER_HASH, "")
-    memo = ports.ledger.memo(name, f"{JOINS}{pool}")
-    before = str(memo.value.get(_LAST, "")) if memo.value.get(_OF) == shape else ""
+    note = ports.ledger.note(name, f"{REGISTRATION_NOTES}{pool_name}")
+    before = str(note.value.get(_LAST, "")) if note.value.get(_OF) == shape else ""
     last = (before + (_JOINED if joined else "0"))[-_MOST:]
-    if (last, shape) != (memo.value.get(_LAST), memo.value.get(_OF)):
-        changed = Memo(name=memo.name, value={_LAST: last, _OF: shape}, version=memo.version)
-        ports.ledger.change_memo(name, changed, ports.clock.now() + _KEEP)
+    if (last, shape) != (note.value.get(_LAST), note.value.get(_OF)):
+        changed = Note(name=note.name, value={_LAST: last, _OF: shape}, version=note.version)
+        ports.ledger.change_note(name, changed, ports.clock.now() + _KEEP)
 
 
-def registers(memo: Mapping[str, object], shape: str) -> bool | None:
-    """Return whether instances of a shape join, None when too little is known.
+def registers(note: Mapping[str, object], shape: str) -> bool | None:
+    """Return whether instances with this hash register, None if too little is known.
 
     Args:
-        memo: What was kept of the NodePool.
-        shape: Hash of what its nodes are now.
+        note: The value of the NodePool's note.
+        shape: Hash of the NodePool's nodes as it declares them now.
     """
-    last = str(memo.get(_LAST, "")) if memo.get(_OF) == shape else ""
+    last = str(note.get(_LAST, "")) if note.get(_OF) == shape else ""
     if last.count("0") >= _TOO_MANY:
         return False
     return True if _JOINED in last else None

@@ -1,10 +1,10 @@
-"""Pairing the slots of a launch with the instances that fill them, each once."""
+"""Pairs the slots of a launch with the instances that fill them, each once."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from shared.launching.lease import HeldLease
+from shared.launching.held_lease import HeldLease
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import FleetInstance, Instance, LaunchOption, Slot, SlotOwner
@@ -15,19 +15,19 @@ from shared.ports import ClusterPorts
 from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
 from shared.snapshot.node_facts import cluster_instances
 
-# Slots that are filled before the lease is looked at again.
+# The number of slots that are filled between two checks of the lease.
 _PART: Final = 200
 
 
 class Pairing:
-    """Writes down which instance became which planned node, under the lease."""
+    """Records which instance became which planned node, under the lease."""
 
-    def __init__(self, ports: ClusterPorts, lease: HeldLease) -> None:
+    def __init__(self, ports: ClusterPorts, held_lease: HeldLease) -> None:
         self._ports = ports
-        self._lease = lease
+        self._lease = held_lease
 
-    def adopt(self, attempt: LaunchAttempt) -> tuple[PromisedSlot, ...]:
-        """Pair what EC2 shows of this group with its slots; return the slots still empty."""
+    def pair_tagged(self, attempt: LaunchAttempt) -> tuple[PromisedSlot, ...]:
+        """Pair the instances of this group with its slots; return the slots still empty."""
         filled = {
             slot.number
             for slot in self._ports.ledger.slots(attempt.cluster)
@@ -37,7 +37,7 @@ class Pairing:
         return self.pair(attempt, empty, self.unpaired(attempt))
 
     def unpaired(self, attempt: LaunchAttempt) -> tuple[FleetInstance, ...]:
-        """Return what EC2 shows of this group that no slot has, whichever attempt launched it."""
+        """Return the instances of this group without a slot, whichever attempt launched them."""
         paired = {slot.instance_id for slot in self._ports.ledger.slots(attempt.cluster)}
         tagged = cluster_instances(
             self._ports, {keys.TAG_PLAN: attempt.plan_id, keys.TAG_GROUP: str(attempt.group)}
@@ -56,25 +56,27 @@ class Pairing:
         *,
         launched_now: bool = False,
     ) -> tuple[PromisedSlot, ...]:
-        """Give each empty slot an instance, as far as there are any; return those left empty.
+        """Pair empty slots with instances, as far as there are any; return the slots left empty.
 
         Args:
-            launched_now: Whether only this invocation can know these instances. Any other may have
-                had a slot that is gone, for its node is complete: that slot must not be filled
-                with another instance first.
+            launched_now: Whether only this invocation can know these instances. Any other instance
+                may have had a slot that is deleted because its node is complete: that slot must not
+                be filled with another instance.
 
         Raises:
             ConflictError: If the lease was lost.
         """
         options = {
             launch_option.offering: launch_option
-            for launch_option in (*attempt.options, *attempt.later)
+            for launch_option in (*attempt.options, *attempt.fallback)
         }
         waiting, free = list(empty), list(instances)
         if not launched_now:
             ids = [fleet_instance.instance_id for fleet_instance in instances]
-            kept_by = dict(zip(ids, self._ports.crew.each(self._kept_by, ids), strict=True))
-            names = frozenset(kept_by.values())
+            slot_name_of = dict(
+                zip(ids, self._ports.executor.each(self._slot_name_of, ids), strict=True)
+            )
+            names = frozenset(slot_name_of.values())
             waiting = [
                 promised_slot
                 for promised_slot in waiting
@@ -83,7 +85,7 @@ class Pairing:
             free = [
                 fleet_instance
                 for fleet_instance in instances
-                if kept_by[fleet_instance.instance_id] is None
+                if slot_name_of[fleet_instance.instance_id] is None
             ]
         usable = [entry for entry in free if entry.offering in options]
         usable.sort(key=lambda entry: entry.instance_id)
@@ -94,18 +96,18 @@ class Pairing:
                 for promised, instance in zip(waiting[:_PART], usable, strict=False)
             ]
             usable = usable[len(part) :]
-            done = self._ports.ledger.fill_slots(self._lease.keep(), part)
+            done = self._ports.ledger.fill_slots(self._lease.renew_if_due(), part)
             paired = list(zip(part, done, strict=True))
             filled = {slot.name for slot, fits in paired if fits}
-            # The others are paired. If the slot of one is gone, its node is complete already and
-            # the intent was not updated: that slot is not to be filled again.
-            kept = {self._kept_by(slot.instance_id) for slot, fits in paired if not fits}
+            # The others are paired already. If the slot of one is deleted, its node is complete and
+            # the intent was not updated: that slot must not be filled again.
+            kept = {self._slot_name_of(slot.instance_id) for slot, fits in paired if not fits}
             waiting = [
                 promised for promised in waiting if _name_of(attempt, promised) not in filled | kept
             ]
         return tuple(waiting)
 
-    def _kept_by(self, instance_id: str) -> str | None:
+    def _slot_name_of(self, instance_id: str) -> str | None:
         return self._ports.ledger.slot_of(instance_id)
 
 
@@ -139,7 +141,7 @@ def _slot(
 
 
 def slot_owner(provisioner: Provisioner) -> SlotOwner:
-    """Return what slots keep of what they are launched for."""
+    """Return the part of the owner that its slots keep."""
     return SlotOwner(
         kind=provisioner.kind,
         uid=provisioner.uid,
@@ -149,10 +151,10 @@ def slot_owner(provisioner: Provisioner) -> SlotOwner:
 
 
 def former_owner(slot: Slot) -> Provisioner | None:
-    """Return what a slot keeps of what it was launched for, None where it keeps nothing.
+    """Return the owner as far as a slot keeps it, None if it keeps nothing.
 
     A Node that refers to an owner that is gone is deleted by garbage collection; its drain
-    terminates the machine.
+    terminates the instance.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/garbagecollector/garbagecollector.go
     (isDangling, attemptToDeleteItem; 2026-11-27).
@@ -173,18 +175,18 @@ def _name_of(attempt: LaunchAttempt, promised: PromisedSlot) -> str:
     return f"{attempt.plan_id}/{attempt.group}/{promised.number}"
 
 
-def slot_of_machine(
+def slot_of_instance(
     cluster: str,
     instance: Instance,
     node: Node | None,
-    of_type: InstanceType | None,
+    instance_type: InstanceType | None,
     now: datetime,
 ) -> Slot:
-    """Return the slot of a machine that runs already, as its tags and its Node tell.
+    """Return the slot of an instance that runs already, made from its tags and its Node.
 
     Args:
-        of_type: Its instance type, None when the catalogue has none.
-        now: When it was launched, where EC2 does not say.
+        instance_type: Its instance type, None if it is not in the catalog.
+        now: Used as its launch time if EC2 does not tell it.
     """
     group = instance.tags.get(keys.TAG_GROUP, "")
     facts = {**instance.owner_labels, **instance.offering.labels}
@@ -196,18 +198,18 @@ def slot_of_machine(
         provisioner=instance.tags.get(keys.PROVISIONER_NAME, ""),
         instance_id=instance.instance_id,
         offering=instance.offering,
-        price_micros_per_hour=price_of(instance.offering, of_type),
-        capacity=of_type.capacity if of_type is not None else Resources(),
-        allocatable=of_type.allocatable if of_type is not None else Resources(),
+        price_micros_per_hour=price_of(instance.offering, instance_type),
+        capacity=instance_type.capacity if instance_type is not None else Resources(),
+        allocatable=instance_type.allocatable if instance_type is not None else Resources(),
         labels={**(node.labels if node is not None else {}), **facts},
         node_name=node.name if node is not None else "",
         launched_at=instance.launched_at or now,
     )
 
 
-def price_of(offering: OfferingKey, of_type: InstanceType | None) -> int:
-    """Return what an offering costs in micros an hour, 0 when the catalogue does not know."""
-    for way in of_type.offerings if of_type is not None else ():
-        if (way.zone, way.capacity_type) == (offering.zone, offering.capacity_type):
-            return way.price_micros_per_hour
+def price_of(offering: OfferingKey, instance_type: InstanceType | None) -> int:
+    """Return the price of an offering in micros an hour, 0 if it is not in the catalog."""
+    for sold in instance_type.offerings if instance_type is not None else ():
+        if (sold.zone, sold.capacity_type) == (offering.zone, offering.capacity_type):
+            return sold.price_micros_per_hour
     return 0

@@ -1,1 +1,1 @@
-"""Kubernetes documents as the API writes them, turned into the values of the model. No I/O."""
+"""Decodes Kubernetes documents, as the API writes them, to values of the model. No I/O."""

@@ -2,8 +2,8 @@
 
 The plugins that change what scheduling reads, in the order of the API server: defaults of the
 API, LimitRanger, Priority, DefaultTolerationSeconds, ExtendedResourceToleration, RuntimeClass;
-then validation, and what LimitRanger refuses. All but ExtendedResourceToleration are on wherever
-nothing says otherwise, and that one is on in EKS. Webhooks are not known here.
+then validation, and what LimitRanger refuses. All but ExtendedResourceToleration are on by default,
+and that one is on in EKS. Webhooks are not known here.
 
 Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubeapiserver/options/plugins.go
 (AllOrderedPlugins), pkg/apis/core/v1/defaults.go (SetDefaults_Pod),
@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from shared.manifests.fields import CONTAINERS, Raw, containers_of, mapping, mappings, text
 from shared.manifests.limit_ranges import check_limits, limits_by_namespace, with_limits
 from shared.manifests.pod_requests import is_pod_level, pod_amounts
-from shared.manifests.priority_classes import Priorities, priorities_of, with_priority
-from shared.manifests.resource_names import is_extended, may_be_overcommitted
+from shared.manifests.priority_classes import PriorityClasses, priorities_of, with_priority
+from shared.manifests.raw_json import CONTAINERS, Raw, containers_of, mapping, mappings, text
+from shared.manifests.resource_names import is_extended_resource, is_overcommit_allowed
 from shared.manifests.runtime_classes import runtimes_by_name, with_runtime
 from shared.model.errors import NotAdmittedError
 from shared.model.quantity import milli_units
@@ -31,24 +31,24 @@ _EVICTED_AFTER_SECONDS: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What admission of a cluster reads.
+    """The objects of a cluster that admission reads.
 
     Attributes:
         limit_ranges: LimitRanges by namespace.
-        runtimes: RuntimeClasses by name; a pod that names another one is taken as it is.
-        priorities: Of PriorityClasses.
+        runtimes: RuntimeClasses by name; a pod that names an unknown one is not changed.
+        priorities: The PriorityClasses.
     """
 
     limit_ranges: Mapping[str, tuple[Raw, ...]] = field(default_factory=dict, hash=False)
     runtimes: Mapping[str, Raw] = field(default_factory=dict, hash=False)
-    priorities: Priorities = field(default_factory=lambda: priorities_of(()))
+    priorities: PriorityClasses = field(default_factory=lambda: priorities_of(()))
 
     def admit(self, namespace: str, spec: Raw) -> tuple[Raw, str]:
         """Return the spec of a new pod as it is stored, and why it is refused, empty if not.
 
         Args:
-            namespace: Of the pod.
-            spec: As its author or its controller writes it.
+            namespace: Namespace of the pod.
+            spec: Its spec as its author or its controller writes it.
         """
         ranges = self.limit_ranges.get(namespace, ())
         completed = spec
@@ -58,7 +58,7 @@ class Admission:
             completed = _with_eviction_delays(completed)
             completed = _with_resources_tolerated(completed)
             completed = with_runtime(completed, self.runtimes)
-            # The API server validates first; a LimitRange says more of what is wrong.
+            # The API server validates first; the error of a LimitRange says more.
             check_limits(completed, ranges)
             _check_amounts(completed)
         except NotAdmittedError as error:
@@ -67,7 +67,7 @@ class Admission:
 
 
 def admission_of(raws: Iterable[Raw]) -> Admission:
-    """Return what admission reads of these objects; those of other kinds are left out."""
+    """Return the objects that admission reads; objects of other kinds are left out."""
     found: dict[str, list[Raw]] = {}
     for raw in raws:
         found.setdefault(text(raw.get("kind")), []).append(raw)
@@ -93,7 +93,7 @@ def with_defaults(spec: Raw) -> Raw:
             **{
                 name: amount
                 for name, amount in together.items()
-                if is_pod_level(name) and may_be_overcommitted(name)
+                if is_pod_level(name) and is_overcommit_allowed(name)
             },
             **mapping(resources.get("requests")),
         }
@@ -102,7 +102,7 @@ def with_defaults(spec: Raw) -> Raw:
 
 
 def with_toleration(tolerations: Iterable[Raw], added: Raw) -> list[Raw]:
-    """Return the tolerations with one more, in the place of one for the same taints.
+    """Return the tolerations with `added`, which replaces a toleration of the same taints.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/helper/helpers.go
     (AddOrUpdateTolerationInPod), 2026-11-29.
@@ -152,7 +152,7 @@ def _with_resources_tolerated(spec: Raw) -> Raw:
         name
         for container in containers_of(spec)
         for name in mapping(mapping(container.get("resources")).get("requests"))
-        if is_extended(name)
+        if is_extended_resource(name)
     }
     if not names:
         return spec
@@ -164,7 +164,7 @@ def _with_resources_tolerated(spec: Raw) -> Raw:
 
 
 def _check_amounts(spec: Raw) -> None:
-    """Refuse a pod or container that asks for more than it may have, or than its pod has.
+    """Refuse a pod or container that requests more than its limit, or than its pod's limit.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/validation/
     validation.go (validateResourceRequirements, validatePodResourceConsistency), 2026-11-29.
@@ -193,9 +193,9 @@ def _check_owner(who: str, owner: Raw) -> None:
         shown = f"{who}: {name}: request {asked}"
         wanted, most = milli_units(asked), milli_units(limits.get(name))
         if name not in limits:
-            if not may_be_overcommitted(name):
+            if not is_overcommit_allowed(name):
                 raise NotAdmittedError(f"{shown} needs a limit of the same amount")
-        elif not may_be_overcommitted(name) and wanted != most:
+        elif not is_overcommit_allowed(name) and wanted != most:
             raise NotAdmittedError(f"{shown} and limit {limits[name]} must be equal")
         elif wanted is not None and most is not None and wanted > most:
             raise NotAdmittedError(f"{shown} is above its limit {limits[name]}")

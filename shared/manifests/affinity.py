@@ -1,19 +1,19 @@
-"""Where a pod's manifest wants it: node affinity, selectors, spreads and (anti-)affinity."""
+"""Reads node affinity, selectors, topology spreads and pod (anti-)affinity of a pod."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map, texts
-from shared.manifests.problems import key_fault, value_fault
-from shared.manifests.sizes import (
-    MOST_EXPRESSIONS,
-    MOST_RULES,
+from shared.manifests.pod_bounds import (
+    MAX_EXPRESSIONS,
+    MAX_RULES,
     PREFERRED,
     REQUIRED,
-    expressions_of,
-    too_many,
+    expression_count,
+    expressions_fault,
 )
+from shared.manifests.problems import key_fault, value_fault
+from shared.manifests.raw_json import Raw, integer, mapping, mappings, text, text_map, texts
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import (
     AffinityTerm,
@@ -25,7 +25,7 @@ from shared.model.kubernetes.pods import (
 from shared.model.requirements import Operator, Requirement, Requirements
 
 _ANY: Final = LabelSelector()
-# Keys of which a term counts however many others there are: those that nodes surely have.
+# Keys whose terms always count, however many other keys there are: those that all nodes have.
 _TOPOLOGY: Final = keys.WELL_KNOWN | {keys.HOSTNAME, keys.ZONE_ID}
 _FIELDS = (
     "node affinity: matchFields names a single node: only kube-scheduler can place it; "
@@ -33,13 +33,12 @@ _FIELDS = (
 )
 
 
-def required_terms(affinity: Raw, problems: list[str]) -> tuple[Requirements, ...]:
-    """Return the OR-ed terms of the required node affinity; none when it asks for nothing.
+def required_node_terms(affinity: Raw, problems: list[str]) -> tuple[Requirements, ...]:
+    """Return the OR-ed terms of the required node affinity; none when it requires nothing.
 
-    Terms without any expression select no node and are left out, and so are those that ask for
-    a node by its name. A name that a node must not have is one that its hostname must not be, as
-    both are the same on EC2. When nothing is left although something was required, that is a
-    problem.
+    Terms without any expression select no node and are left out, as are terms that require a node
+    by its name. A name that a node must not have is a hostname that it must not have: both are the
+    same on EC2. It is a problem when no term is left although some were required.
     """
     required = mapping(affinity.get("nodeAffinity")).get(REQUIRED)
     if required is None:
@@ -59,7 +58,7 @@ def required_terms(affinity: Raw, problems: list[str]) -> tuple[Requirements, ..
     return tuple(terms)
 
 
-def preferred_nodes(affinity: Raw, problems: list[str]) -> tuple[PreferredNodes, ...]:
+def preferred_node_terms(affinity: Raw, problems: list[str]) -> tuple[PreferredNodes, ...]:
     """Return the preferred node affinity, heaviest first, equal weights in the order written.
 
     A term that names nodes by field is left out: no new node can have that name.
@@ -75,7 +74,7 @@ def preferred_nodes(affinity: Raw, problems: list[str]) -> tuple[PreferredNodes,
     return tuple(sorted(found, key=lambda entry: -entry.weight))
 
 
-def pod_terms(
+def pod_affinity_terms(
     affinity: Raw,
     kind: str,
     namespace: str,
@@ -104,28 +103,27 @@ def pod_terms(
     return (*required, *sorted(preferred, key=lambda entry: -(entry.weight or 0)))
 
 
-def kept_apart(
+def bounded_anti_affinity_terms(
     affinity: Raw, namespace: str, pod_labels: Mapping[str, str], problems: list[str]
 ) -> tuple[AffinityTerm, ...]:
     """Return the required terms of `podAntiAffinity` of a pod that may have too many of them.
 
-    As many are read as a pod may have. Those after them become one for each topology key, which
-    counts any pod of the namespaces they name: where such a pod runs, no pod is taken to have a
-    place that kube-scheduler would refuse it. Of keys that are not well known, at most as many
-    are kept, too.
+    As many are read as a pod may have. The terms beyond the bound are merged into one for each
+    topology key, which selects all pods of the namespaces that they name: so no pod is placed where
+    kube-scheduler would refuse it. Of keys that are not well known, at most as many are kept, too.
     """
     read: list[AffinityTerm] = []
     expressions = 0
-    # By topology key: namespaces, and whether it is all of them.
+    # By topology key: namespaces, and whether the term is about all namespaces.
     rest: dict[str, tuple[set[str], bool]] = {}
     for entry in mappings(mapping(affinity.get("podAntiAffinity")).get(REQUIRED)):
-        if len(read) < MOST_RULES and expressions <= MOST_EXPRESSIONS:
-            expressions += expressions_of(entry)
-            if expressions <= MOST_EXPRESSIONS:
+        if len(read) < MAX_RULES and expressions <= MAX_EXPRESSIONS:
+            expressions += expression_count(entry)
+            if expressions <= MAX_EXPRESSIONS:
                 read.append(_pod_term(entry, None, namespace, pod_labels, problems))
                 continue
         key = keys.normalize(text(entry.get("topologyKey")))
-        if key in rest or key in _TOPOLOGY or len(rest) < MOST_RULES:
+        if key in rest or key in _TOPOLOGY or len(rest) < MAX_RULES:
             named, wide = rest.get(key, (set(), False))
             named.update(texts(entry.get("namespaces")) or (namespace,))
             rest[key] = (named, wide or entry.get("namespaceSelector") is not None)
@@ -143,7 +141,7 @@ def kept_apart(
     )
 
 
-def spreads(
+def topology_spreads(
     spec: Raw, pod_labels: Mapping[str, str], problems: list[str]
 ) -> tuple[TopologySpread, ...]:
     """Return the topology spread constraints, `matchLabelKeys` folded into the selector."""
@@ -162,7 +160,7 @@ def spreads(
                 key=keys.normalize(text(constraint.get("topologyKey"))),
                 max_skew=integer(constraint.get("maxSkew")) or 1,
                 policy=policy,
-                selector=_fold(selector, constraint, pod_labels),
+                selector=_with_match_label_keys(selector, constraint, pod_labels),
                 min_domains=integer(constraint.get("minDomains")),
                 honor_affinity=constraint.get("nodeAffinityPolicy") != "Ignore",
                 honor_taints=constraint.get("nodeTaintsPolicy") == "Honor",
@@ -171,8 +169,8 @@ def spreads(
     return tuple(found)
 
 
-def label_keys_used(spec: Raw) -> tuple[str, ...]:
-    """Return the pod label keys, sorted, whose values enter a selector of the pod itself."""
+def used_label_keys(spec: Raw) -> tuple[str, ...]:
+    """Return the pod label keys, sorted, that the pod's own selectors read (matchLabelKeys)."""
     affinity = mapping(spec.get("affinity"))
     terms: list[Raw] = list(mappings(spec.get("topologySpreadConstraints")))
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -188,7 +186,7 @@ def label_keys_used(spec: Raw) -> tuple[str, ...]:
 
 
 def _node_requirements(expressions: Sequence[Raw], problems: list[str]) -> list[Requirement]:
-    if many := too_many(expressions):
+    if many := expressions_fault(expressions):
         problems.append(f"node affinity: {many}")
         return []
     found = []
@@ -197,7 +195,7 @@ def _node_requirements(expressions: Sequence[Raw], problems: list[str]) -> list[
         named = values if expression.get("operator") in (Operator.IN, Operator.NOT_IN) else ()
         fault = key_fault(key) or next(filter(None, map(value_fault, named)), None)
         if fault:
-            # No node has such a label, and none may be launched with it.
+            # No node can have such a label.
             problems.append(f"node affinity: {key}: {', '.join(values)}: {fault}")
             continue
         try:
@@ -219,7 +217,7 @@ def _pod_term(
     named = tuple(sorted(set(texts(entry.get("namespaces")))))
     return AffinityTerm(
         key=keys.normalize(text(entry.get("topologyKey"))),
-        selector=_fold(
+        selector=_with_match_label_keys(
             label_selector(entry.get("labelSelector"), path, problems), entry, pod_labels
         ),
         namespaces=named if named or others is not None else (namespace,),
@@ -229,21 +227,21 @@ def _pod_term(
 
 
 def label_selector(raw: object, path: str, problems: list[str]) -> LabelSelector | None:
-    """Return a selector of pods, None when there is none; what is wrong goes to `problems`."""
+    """Return a selector of pods, None when there is none; faults are added to `problems`."""
     if not isinstance(raw, Mapping):
         return None
     found: list[Requirement] = []
     expressions = mappings(raw.get("matchExpressions"))
     match_labels = tuple(sorted(text_map(raw.get("matchLabels")).items()))
     asked: list[tuple[str, tuple[str, ...]]] = [(key, (value,)) for key, value in match_labels]
-    if fault := too_many(expressions):
+    if fault := expressions_fault(expressions):
         problems.append(f"{path}: labelSelector: {fault}")
         expressions = []
     for expression in expressions:
         key, operator = text(expression.get("key")), text(expression.get("operator"))
         values = texts(expression.get("values"))
         try:
-            parsed = Requirement.parse(key, _of_pods(operator), values)
+            parsed = Requirement.parse(key, _pod_operator(operator), values)
             # These are labels of pods: the aliases of node labels do not apply.
             found.append(replace(parsed, key=key))
         except ValueError as error:
@@ -255,7 +253,7 @@ def label_selector(raw: object, path: str, problems: list[str]) -> LabelSelector
 
 
 def _fault(path: str, key: str, values: Sequence[str]) -> str:
-    """Return why no label is as a selector asks, empty if one may be.
+    """Return why no label can match a selector's expression, empty if one can.
 
     The API server refuses such a selector in a new pod, and kube-scheduler cannot read it.
 
@@ -266,16 +264,16 @@ def _fault(path: str, key: str, values: Sequence[str]) -> str:
     return f"{path}: labelSelector: {key}: {', '.join(values)}: {found}" if found else ""
 
 
-def _of_pods(operator: str) -> str:
+def _pod_operator(operator: str) -> str:
     if operator in ("Gt", "Lt"):
         raise ValueError(f"operator {operator!r} is not for pod labels")
     return operator
 
 
-def _fold(
+def _with_match_label_keys(
     selector: LabelSelector | None, entry: Raw, pod_labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """Narrow a selector to the pod's own values of the label keys that the rule names."""
+    """Return the selector narrowed by `matchLabelKeys` and `mismatchLabelKeys` of a rule."""
     if selector is None:
         return None
     same = {k: pod_labels[k] for k in texts(entry.get("matchLabelKeys")) if k in pod_labels}

@@ -5,13 +5,13 @@ from typing import Final
 
 from shared.manifests.admission import Admission, with_toleration
 from shared.manifests.affinity import label_selector
-from shared.manifests.controllers import Workload, daemonset_generation, labels_of_all
-from shared.manifests.fields import Raw, mapping, mappings, text, text_map
+from shared.manifests.controllers import Workload, controller_labels, daemonset_generation
+from shared.manifests.pod_bounds import REQUIRED
 from shared.manifests.pods import decode_scheduling
+from shared.manifests.raw_json import Raw, mapping, mappings, text, text_map
 from shared.manifests.runtime_classes import runtimes_by_name
-from shared.manifests.sizes import REQUIRED
 from shared.model import labels as keys
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import Scheduling
 from shared.model.kubernetes.taints import Effect
 
@@ -29,8 +29,8 @@ ReadScheduling = Callable[[Raw, Raw, Raw], Scheduling]
 _HOST_NETWORK: Final = ("network-unavailable", Effect.NO_SCHEDULE)
 
 
-def wants_runtimes(raws: Iterable[Raw]) -> bool:
-    """Return whether some DaemonSet's pods get something from a RuntimeClass."""
+def names_runtime_class(raws: Iterable[Raw]) -> bool:
+    """Return whether the pods of some DaemonSet name a RuntimeClass."""
     return any(text(_pod_spec(raw).get("runtimeClassName")) for raw in raws)
 
 
@@ -42,7 +42,7 @@ def decode_daemonsets(
     Args:
         raws: DaemonSets.
         runtimes: RuntimeClasses that their pods may name.
-        read: As `decode_scheduling`; one that knows what it has read takes less time.
+        read: `decode_scheduling`, or a function like it that has a cache.
     """
     admission = Admission(runtimes=runtimes_by_name(runtimes))
     found = (decode_daemonset(raw, admission, read) for raw in raws)
@@ -52,12 +52,12 @@ def decode_daemonsets(
 def decode_daemonset(
     raw: Raw, admission: Admission | None = None, read: ReadScheduling = decode_scheduling
 ) -> DaemonSet:
-    """Return the DaemonSet with its pods as its controller makes them and admission completes them.
+    """Return the DaemonSet; its pods are as its controller and admission complete them.
 
     Args:
         raw: The DaemonSet.
-        admission: Of its cluster, as far as it is known.
-        read: As `decode_scheduling`.
+        admission: Admission of its cluster, as far as it is known.
+        read: `decode_scheduling`, or a function like it.
     """
     metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
     namespace, name = text(metadata.get("namespace")), text(metadata.get("name"))
@@ -67,7 +67,7 @@ def decode_daemonset(
     workload = Workload(
         kind="DaemonSet", namespace=namespace, name=name, spec=spec, metadata=metadata
     )
-    labels = {**text_map(template.get("labels")), **labels_of_all(workload)}
+    labels = {**text_map(template.get("labels")), **controller_labels(workload)}
     # No pod name: claims of ephemeral volumes are named after each pod.
     of_pod = {"namespace": namespace, "labels": labels}
     scheduling = read(of_pod, admitted, {})
@@ -83,7 +83,7 @@ def decode_daemonset(
 
 
 def _with_tolerations(spec: Raw) -> Raw:
-    """Return the spec with what the controller adds to the tolerations of each of its pods."""
+    """Return the spec with the tolerations that the controller adds to each pod."""
     tolerations = mappings(spec.get("tolerations"))
     added = (*_STANDARD, _HOST_NETWORK) if spec.get("hostNetwork") is True else _STANDARD
     for name, effect in added:
@@ -97,9 +97,9 @@ def _pod_spec(raw: Raw) -> Raw:
 
 
 def _by_host(spec: Raw) -> Raw:
-    """Return the spec with nodes named by their host label, where it names them by field.
+    """Return the spec with nodes named by their hostname label instead of by field.
 
-    The controller looks at both, and a node that is still to come has neither.
+    The controller reads both, and a node that does not exist yet has neither.
     """
     affinity = mapping(spec.get("affinity"))
     of_nodes = mapping(affinity.get("nodeAffinity"))
@@ -120,7 +120,7 @@ def _by_host(spec: Raw) -> Raw:
 
 
 def _problem(spec: Raw, labels: Mapping[str, str]) -> str:
-    """Return why its controller makes no pods, empty when it does or nothing is said."""
+    """Return why its controller creates no pods, empty when it does or has no selector."""
     problems: list[str] = []
     selector = label_selector(spec.get("selector"), "spec.selector", problems)
     if problems:

@@ -1,14 +1,14 @@
 """PodDisruptionBudgets."""
 
 from shared.manifests.affinity import label_selector
-from shared.manifests.fields import Raw, mapping, text
+from shared.manifests.raw_json import Raw, mapping, text
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 
 
 def decode_budget(raw: Raw) -> PodDisruptionBudget:
-    """Return the budget as its controller last counted; one not yet counted allows nothing.
+    """Return the budget with the counts of its status; without a status it allows nothing.
 
-    What cannot be read of its selector is left out: it then protects more pods, not fewer.
+    Parts of its selector that cannot be read are left out: it then protects more pods, not fewer.
 
     Source: https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/
     pod-disruption-budget-v1/ (2026-08).
@@ -20,5 +20,5 @@ def decode_budget(raw: Raw) -> PodDisruptionBudget:
         name=text(metadata.get("name")),
         selector=label_selector(spec.get("selector"), "spec", []),
         disruptions_allowed=allowed if isinstance(allowed, int) else 0,
-        lets_unhealthy_go=spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow",
+        always_allows_unhealthy=spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow",
     )

@@ -1,4 +1,4 @@
-"""LimitRanges: what LimitRanger adds to containers, and what it refuses.
+"""LimitRanges: the defaults that LimitRanger adds to containers, and what it refuses.
 
 Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/limitranger/
 admission.go, pkg/apis/core/v1/defaults.go (SetDefaults_LimitRangeItem), 2026-11-29.
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Final
 
-from shared.manifests.fields import CONTAINERS, Raw, containers_of, mapping, mappings, text
 from shared.manifests.pod_requests import pod_amounts
+from shared.manifests.raw_json import CONTAINERS, Raw, containers_of, mapping, mappings, text
 from shared.model.errors import NotAdmittedError
 from shared.model.quantity import milli_units
 
@@ -20,8 +20,8 @@ _POD: Final = "Pod"
 def limits_by_namespace(raws: Iterable[Raw]) -> dict[str, tuple[Raw, ...]]:
     """Return LimitRanges by their namespaces, sorted by name.
 
-    Of several that say a default of one resource the API server takes any first; here it is the
-    first by name.
+    Where several set a default of one resource, the API server applies any of them; here the first
+    by name counts.
     """
     found: dict[str, list[Raw]] = {}
     for raw in sorted(raws, key=lambda raw: text(mapping(raw.get("metadata")).get("name"))):
@@ -30,7 +30,7 @@ def limits_by_namespace(raws: Iterable[Raw]) -> dict[str, tuple[Raw, ...]]:
 
 
 def with_limits(spec: Raw, ranges: Iterable[Raw]) -> Raw:
-    """Return a pod's spec with the limits and requests that its containers do not say."""
+    """Return a pod's spec with default limits and requests of containers that have none."""
     for limit_range in ranges:
         limits: dict[str, object] = {}
         requests: dict[str, object] = {}
@@ -52,7 +52,7 @@ def with_limits(spec: Raw, ranges: Iterable[Raw]) -> Raw:
 
 
 def check_limits(spec: Raw, ranges: Iterable[Raw]) -> None:
-    """Check what a pod and its containers ask for.
+    """Check requests and limits of a pod and its containers.
 
     Raises:
         NotAdmittedError: For the first amount that a LimitRange does not allow.

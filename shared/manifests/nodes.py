@@ -2,7 +2,16 @@
 
 from typing import Final
 
-from shared.manifests.fields import Raw, condition, mapping, mappings, moment, text, text_map, texts
+from shared.manifests.raw_json import (
+    Raw,
+    condition,
+    mapping,
+    mappings,
+    text,
+    text_map,
+    texts,
+    timestamp,
+)
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
@@ -15,9 +24,9 @@ _EFFECTS: Final = {effect.value: effect for effect in Effect}
 def decode_node(raw: Raw) -> Node:
     """Return the node.
 
-    A label known only by an older name also appears under its stable one. Taints keep the order
-    of the manifest (patches count on it); an unknown effect counts as NoSchedule. A quantity
-    that cannot be read counts as zero.
+    A label with only an older name also appears under its stable name. Taints keep the order of
+    the manifest (patches depend on it); an unknown effect counts as NoSchedule. A quantity that
+    cannot be read counts as zero.
     """
     metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
     ready = condition(status, "Ready")
@@ -41,9 +50,9 @@ def decode_node(raw: Raw) -> Node:
         capacity=_amounts(status.get("capacity")),
         allocatable=_amounts(status.get("allocatable")),
         ready=_READY.get(text(ready.get("status"))),
-        ready_changed_at=moment(ready.get("lastTransitionTime")),
-        created_at=moment(metadata.get("creationTimestamp")),
-        deletion_at=moment(metadata.get("deletionTimestamp")),
+        ready_changed_at=timestamp(ready.get("lastTransitionTime")),
+        created_at=timestamp(metadata.get("creationTimestamp")),
+        deletion_at=timestamp(metadata.get("deletionTimestamp")),
     )
 
 

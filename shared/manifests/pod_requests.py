@@ -1,4 +1,4 @@
-"""What a pod asks for, summed as kube-scheduler does it.
+"""The requests of a pod, summed as kube-scheduler does it.
 
 Source: https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers,
 https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers,
@@ -8,21 +8,20 @@ https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resour
 
 from collections.abc import Callable
 
-from shared.manifests.fields import Raw, condition, mapping, mappings, text
+from shared.manifests.raw_json import Raw, condition, mapping, mappings, text
 from shared.model.resources import PODS, Resources
 
 _POD_LEVEL = ("cpu", "memory")
 
 
 def pod_requests(spec: Raw, status: Raw, problems: list[str]) -> Resources:
-    """Return what the scheduler counts for a pod, one of the resource `pods` included.
+    """Return the requests that the scheduler counts for a pod, with one of the resource `pods`.
 
     Containers run together with all restartable init containers (sidecars); an ordinary init
-    container runs with the sidecars started before it; the larger need counts. Pod-level
-    requests replace the sum for cpu, memory and huge pages. The overhead of the runtime class
-    comes on top. A container that is being resized counts with the most of what it is to have
-    and what the kubelet has already given it; where its node cannot bear that ever, with what it
-    has been given alone.
+    container runs with the sidecars started before it; the larger sum counts. Pod-level requests
+    replace the sum for cpu, memory and huge pages. The overhead of the runtime class is added. A
+    container that is being resized counts with the larger of its requests and what the kubelet has
+    allocated; where the resize is infeasible on its node, only with what is allocated.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/staging/src/k8s.io/
     component-helpers/resource/helpers.go (determineContainerReqs), 2026-11-27.
@@ -30,7 +29,7 @@ def pod_requests(spec: Raw, status: Raw, problems: list[str]) -> Resources:
     Args:
         spec: The pod's spec, or that of a pod template.
         status: The pod's status, empty for a template.
-        problems: Gets one sentence per quantity that cannot be read; it counts as zero.
+        problems: Receives one sentence per quantity that cannot be read; it counts as zero.
     """
     given = _granted(status, problems)
     refused = resize_is_infeasible(status)
@@ -44,9 +43,9 @@ def pod_requests(spec: Raw, status: Raw, problems: list[str]) -> Resources:
 
 
 def pod_amounts(spec: Raw, field: str, problems: list[str]) -> Resources:
-    """Return what the containers of a pod have together of `requests` or of `limits` alone.
+    """Return the sum of `requests`, or of `limits`, of a pod's containers as admission counts it.
 
-    Admission counts so: amounts that are not written are none, and there is no overhead.
+    Amounts that are not set count as zero, and there is no overhead.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/limitranger/
     admission.go (podRequests, podLimits), 2026-11-29.
@@ -54,7 +53,7 @@ def pod_amounts(spec: Raw, field: str, problems: list[str]) -> Resources:
     Args:
         spec: The pod's spec.
         field: `requests` or `limits`.
-        problems: Gets one sentence per quantity that cannot be read; it counts as zero.
+        problems: Receives one sentence per quantity that cannot be read; it counts as zero.
     """
 
     def amounts(entry: Raw, path: str) -> Resources:
@@ -66,7 +65,7 @@ def pod_amounts(spec: Raw, field: str, problems: list[str]) -> Resources:
 
 
 def _together(spec: Raw, needs: Callable[[Raw, str], Resources]) -> Resources:
-    """Return the larger of what runs together and of what each init container needs beside."""
+    """Return the larger of the sum of what runs together and of each init container's sum."""
     running = Resources.total(
         needs(container, f"spec.containers[{n}]")
         for n, container in enumerate(mappings(spec.get("containers")))
@@ -89,7 +88,7 @@ def is_sidecar(init_container: Raw) -> bool:
 
 
 def resize_is_infeasible(status: Raw) -> bool:
-    """Return whether a pod's containers are to have more than its node has."""
+    """Return whether a pending resize of a pod does not fit its node."""
     return condition(status, "PodResizePending").get("reason") == "Infeasible"
 
 
@@ -132,7 +131,7 @@ def _pod_level(spec: Raw, summed: Resources, problems: list[str]) -> Resources:
 
 
 def is_pod_level(name: str) -> bool:
-    """Return whether a pod may ask for a resource itself, beside its containers."""
+    """Return whether a pod may have pod-level requests of a resource."""
     return name in _POD_LEVEL or name.startswith("hugepages-")
 
 

@@ -8,29 +8,29 @@ from datetime import timedelta
 from typing import Any, Final
 
 from shared.manifests import affinity as terms
-from shared.manifests.fields import (
+from shared.manifests.pod_bounds import exceeded_bounds
+from shared.manifests.pod_requests import is_sidecar, pod_requests, resize_is_infeasible
+from shared.manifests.raw_json import (
     CONTAINERS,
     Raw,
     condition,
-    controller,
+    controller_ref,
     integer,
     mapping,
     mappings,
-    moment,
     text,
     text_map,
+    timestamp,
 )
-from shared.manifests.pod_requests import is_sidecar, pod_requests, resize_is_infeasible
-from shared.manifests.sizes import excesses
 from shared.manifests.spans import read_go_duration
-from shared.manifests.volumes.claims import claims_to_be
+from shared.manifests.volumes.claims import ephemeral_claims
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, Owner, Pod, Scheduling
+from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, ControllerRef, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Toleration
 from shared.model.kubernetes.volumes import inline_claim
 from shared.model.requirements import Requirements
 
-# The only annotations kept: others may repeat the whole manifest, with what is in its environment.
+# The only annotations kept: others may repeat the whole manifest with its environment variables.
 _KEPT_PREFIXES: Final = ("karpenter.sh/", "dovetail.dev/")
 _KEPT_KEYS: Final = frozenset(
     {
@@ -57,15 +57,15 @@ _SPEC_KEYS: Final = (
 _CONTAINER_KEYS: Final = ("name", "ports", "resources", "restartPolicy")
 
 
-# What decides placement, the labels that enter its own selectors, and its claims.
+# Digest of what decides placement, labels that its own selectors read, and its claims.
 _Key = tuple[bytes, tuple[str, ...], tuple[str, ...]]
 
 
 class PodDecoder:
-    """Turns raw pods into values; pods of one workload share one `Scheduling` object.
+    """Decodes raw pods; pods of one workload share one `Scheduling` object.
 
     What decides placement is a small part of a pod and the same for all pods of a workload, so it
-    is read once per content hash. Keep one decoder for many pods; it is bounded.
+    is decoded once per content hash. Keep one decoder for many pods; its cache is bounded.
     """
 
     def __init__(self) -> None:
@@ -75,11 +75,11 @@ class PodDecoder:
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
     def decode(self, raw: Raw) -> Pod:
-        """Return the pod. What cannot be read becomes a refusal, never an exception."""
+        """Return the pod. A field that cannot be read becomes a refusal, never an exception."""
         metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
         annotations = text_map(metadata.get("annotations"))
         scheduled = condition(status, "PodScheduled")
-        deletion_at = moment(metadata.get("deletionTimestamp"))
+        deletion_at = timestamp(metadata.get("deletionTimestamp"))
         grace = integer(spec.get("terminationGracePeriodSeconds"))
         if deletion_at is not None:
             grace = integer(metadata.get("deletionGracePeriodSeconds"))
@@ -99,24 +99,24 @@ class PodDecoder:
             ),
             gated=bool(spec.get("schedulingGates")),
             owner=_owner(metadata, spec, annotations),
-            created_at=moment(metadata.get("creationTimestamp")),
+            created_at=timestamp(metadata.get("creationTimestamp")),
             deletion_at=deletion_at,
             grace_period_seconds=grace,
-            ephemeral=claims_to_be(
+            ephemeral=ephemeral_claims(
                 text(metadata.get("namespace")), text(metadata.get("name")), spec
             ),
-            started_at=moment(status.get("startTime")),
+            started_at=timestamp(status.get("startTime")),
             kept_for=_kept_for(annotations),
             priority_class=text(spec.get("priorityClassName")),
             ready=condition(status, "Ready").get("status") == "True",
         )
 
     def scheduling(self, metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
-        """Return what decides where a pod may go, the same object for the same content."""
+        """Return the scheduling constraints of a pod, the same object for the same content."""
         digest = _digest(_relevant(metadata, spec, status))
         used = self._label_keys.get(digest)
         if used is None:
-            used = self._label_keys[digest] = terms.label_keys_used(spec)
+            used = self._label_keys[digest] = terms.used_label_keys(spec)
         labels = mapping(metadata.get("labels")) if used else {}
         asked = tuple(text(labels.get(value)) for value in used)
         claims = _claims(text(metadata.get("name")), spec)
@@ -132,7 +132,7 @@ class PodDecoder:
     def _read(
         self, bare: _Key, metadata: Raw, spec: Raw, status: Raw, claims: tuple[str, ...]
     ) -> Scheduling:
-        """Read it, or only the claims: each pod of a StatefulSet has claims of its own."""
+        """Decode all, or only the claims: each pod of a StatefulSet has its own claims."""
         known = self._by_content.get(bare)
         if known is None:
             read = decode_scheduling(metadata, {**spec, "volumes": None}, status)
@@ -155,12 +155,12 @@ def decode_pod(raw: Raw) -> Pod:
 
 
 def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
-    """Return what decides where a pod, or a pod of a template, may go.
+    """Return the scheduling constraints of a pod, or of the pods of a template.
 
     Args:
-        metadata: Of the pod: namespace, name and labels enter affinity, claims and selectors.
-        spec: Of the pod or template.
-        status: Of the pod; empty for a template.
+        metadata: Of the pod; affinity, claims and selectors depend on namespace, name and labels.
+        spec: Spec of the pod or template.
+        status: Status of the pod; empty for a template.
     """
     problems: list[str] = []
     namespace, labels = text(metadata.get("namespace")), text_map(metadata.get("labels"))
@@ -170,7 +170,7 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
         # kube-scheduler ignores the field, but the kubelet of a Dovetail node refuses the pod.
         problems.append(f"spec.os.name: {system!r}: only linux machines are made")
     if spec.get("resourceClaims"):
-        # Which nodes have what a claim asks for is known to their drivers alone.
+        # Only its driver knows which nodes can satisfy a claim.
         problems.append(
             "spec.resourceClaims: claimed devices are not planned for; ask for an extended "
             "resource, such as nvidia.com/gpu"
@@ -184,23 +184,25 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
         scheduler_name=text(spec.get("schedulerName")) or DEFAULT_SCHEDULER,
         priority=integer(spec.get("priority")) or 0,
     )
-    beyond = tuple(excesses(spec, host_ports, requests.items))
+    beyond = tuple(exceeded_bounds(spec, host_ports, requests.items))
     if beyond:
         asked = replace(
             asked,
-            anti_affinity=terms.kept_apart(affinity, namespace, labels, problems),
+            anti_affinity=terms.bounded_anti_affinity_terms(affinity, namespace, labels, problems),
             beyond=beyond,
         )
     else:
         asked = replace(
             asked,
             node_selector=Requirements.from_labels(text_map(spec.get("nodeSelector"))),
-            required_terms=terms.required_terms(affinity, problems),
-            preferred_nodes=terms.preferred_nodes(affinity, problems),
+            required_terms=terms.required_node_terms(affinity, problems),
+            preferred_nodes=terms.preferred_node_terms(affinity, problems),
             tolerations=_tolerations(spec, problems),
-            spreads=terms.spreads(spec, labels, problems),
-            affinity=terms.pod_terms(affinity, "podAffinity", namespace, labels, problems),
-            anti_affinity=terms.pod_terms(affinity, "podAntiAffinity", namespace, labels, problems),
+            spreads=terms.topology_spreads(spec, labels, problems),
+            affinity=terms.pod_affinity_terms(affinity, "podAffinity", namespace, labels, problems),
+            anti_affinity=terms.pod_affinity_terms(
+                affinity, "podAntiAffinity", namespace, labels, problems
+            ),
         )
     return replace(asked, refusals=tuple(dict.fromkeys((*problems, *beyond))))
 
@@ -227,10 +229,10 @@ def _relevant(metadata: Raw, spec: Raw, status: Raw) -> dict[str, Any]:
 
 
 def _digest(content: dict[str, Any]) -> bytes:
-    """Return a hash of plain JSON; pods of one workload are written with their keys in one order.
+    """Return a hash of plain JSON; pods of one workload have their keys in the same order.
 
     `marshal` writes equal values as equal bytes (version 2 has no references) in a quarter of the
-    time of `json`. What it cannot write came from YAML, not from an API server.
+    time of `json`. Values that it cannot write come from YAML, not from an API server.
     """
     try:
         written = marshal.dumps(content, 2)
@@ -297,11 +299,11 @@ def _claims(pod_name: str, spec: Raw) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _owner(metadata: Raw, spec: Raw, annotations: Mapping[str, str]) -> Owner | None:
-    owner = controller(metadata)
+def _owner(metadata: Raw, spec: Raw, annotations: Mapping[str, str]) -> ControllerRef | None:
+    owner = controller_ref(metadata)
     if owner is None and _MIRROR in annotations:
-        # Kubelets before 1.12 made mirror pods without an owner.
-        return Owner(kind="Node", name=text(spec.get("nodeName")), uid="", api_version="v1")
+        # Kubelets before 1.12 created mirror pods without an owner.
+        return ControllerRef(kind="Node", name=text(spec.get("nodeName")), uid="", api_version="v1")
     return owner
 
 
@@ -310,7 +312,7 @@ def _is_kept(key: str) -> bool:
 
 
 def _kept_for(annotations: Mapping[str, str]) -> timedelta | None:
-    """Return the span above zero that do-not-disrupt says, None where it says none.
+    """Return the span above zero in the value of do-not-disrupt, None without one.
 
     Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls and
     https://github.com/kubernetes-sigs/karpenter/blob/v1.12.0/pkg/utils/pod/scheduling.go

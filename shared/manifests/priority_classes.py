@@ -1,4 +1,4 @@
-"""Priority classes: what their admission writes into a pod.
+"""Priority classes: what admission writes into a pod for its class.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/ (2026-11),
 https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/priority/admission.go
@@ -9,30 +9,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from shared.manifests.fields import Raw, integer, mapping, text
+from shared.manifests.raw_json import Raw, integer, mapping, text
 from shared.model.errors import NotAdmittedError
 
-# Each API server makes them.
+# Each API server creates them.
 # Source: https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/scheduling/types.go
 _BUILT_IN: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _PREEMPTS: Final = "PreemptLowerPriority"
 
 
 @dataclass(frozen=True, slots=True)
-class Priorities:
+class PriorityClasses:
     """PriorityClasses.
 
     Attributes:
-        by_name: Value of each class, and whom its pods preempt.
-        usual: Name of the class of pods that name none, empty without one.
+        by_name: Value and preemptionPolicy of each class.
+        global_default: Name of the class of pods that name none, empty without one.
     """
 
     by_name: Mapping[str, tuple[int, str]] = field(default_factory=dict, hash=False)
-    usual: str = ""
+    global_default: str = ""
 
 
-def priorities_of(raws: Iterable[Raw]) -> Priorities:
-    """Return these PriorityClasses and those that each cluster has.
+def priorities_of(raws: Iterable[Raw]) -> PriorityClasses:
+    """Return these PriorityClasses and the built-in ones.
 
     Of several global defaults the lowest counts.
     """
@@ -44,19 +44,19 @@ def priorities_of(raws: Iterable[Raw]) -> Priorities:
         found[name] = (value, text(raw.get("preemptionPolicy")) or _PREEMPTS)
         if raw.get("globalDefault") is True:
             usual.append((value, name))
-    return Priorities(found, min(usual, default=(0, ""))[1])
+    return PriorityClasses(found, min(usual, default=(0, ""))[1])
 
 
-def with_priority(spec: Raw, priorities: Priorities) -> Raw:
+def with_priority(spec: Raw, priorities: PriorityClasses) -> Raw:
     """Return a pod spec as its admission completes it.
 
-    A template has not been through admission: the number comes only when its pods are made. A
-    class that is not there adds nothing.
+    Admission does not complete a template, only its pods when they are created. A class that does
+    not exist adds nothing.
 
     Raises:
-        NotAdmittedError: The pod says another priority or policy than its class.
+        NotAdmittedError: The pod has another priority or policy than its class.
     """
-    named = text(spec.get("priorityClassName")) or priorities.usual
+    named = text(spec.get("priorityClassName")) or priorities.global_default
     if named and named not in priorities.by_name:
         return spec
     value, policy = priorities.by_name.get(named, (0, _PREEMPTS))

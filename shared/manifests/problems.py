@@ -1,10 +1,10 @@
-"""Reading a document that people wrote: every wrong field is reported, not only the first."""
+"""Reads a document that people wrote; every wrong field is reported, not only the first."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shared.manifests.fields import Raw
+from shared.manifests.raw_json import Raw
 from shared.model import labels as keys
 from shared.model.errors import InvalidManifestError, fault_line
 from shared.model.resources import Resources
@@ -12,7 +12,7 @@ from shared.model.resources import Resources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldProblem:
-    """One wrong field: its path, what stands there, and what to write instead."""
+    """One wrong field: its path, its value, and what to write instead."""
 
     field: str
     value: object
@@ -23,7 +23,7 @@ class FieldProblem:
 
     @property
     def public(self) -> str:
-        """Return the text for conditions and Events, which shows nothing of user data."""
+        """Return the text for conditions and Events, without user data."""
         secret = "userdata" in self.field.lower().replace("_", "")
         return fault_line(self.field, "not shown" if secret else self.value, self.remedy)
 
@@ -41,12 +41,12 @@ class InvalidProvisionerError(InvalidManifestError):
 
 
 class Section:
-    """One object of a manifest; reading a wrong field notes a problem and goes on.
+    """One object of a manifest; reading a wrong field records a problem and continues.
 
     Args:
         raw: The object.
-        path: Where it stands, such as `spec.provider`; empty for the document.
-        problems: Gets what is wrong, shared by all sections of a document.
+        path: Its path, such as `spec.provider`; empty for the document.
+        problems: Receives the problems; all sections of a document share it.
     """
 
     def __init__(self, raw: Raw, path: str, problems: list[FieldProblem]) -> None:
@@ -54,25 +54,25 @@ class Section:
         self.path = path
         self.problems = problems
 
-    def at(self, key: str) -> str:
+    def path_of(self, key: str) -> str:
         """Return the path of a member."""
         return f"{self.path}.{key}" if self.path else key
 
     def has(self, key: str) -> bool:
-        """Return whether a member is there and not null."""
+        """Return whether a member exists and is not null."""
         return self.raw.get(key) is not None
 
     def refuse(self, key: str, remedy: str) -> None:
-        """Note a problem about a member."""
+        """Record a problem of a member."""
         self.problems.append(
-            FieldProblem(field=self.at(key), value=self.raw.get(key), remedy=remedy)
+            FieldProblem(field=self.path_of(key), value=self.raw.get(key), remedy=remedy)
         )
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
-        """Refuse members that are not known, with the nearest known name."""
+        """Refuse unknown members; the problem has the nearest known name."""
         names = sorted(known)
         for key in sorted(set(self.raw) - set(names)):
-            self.refuse(key, unknown_field(key, names))
+            self.refuse(key, unknown_field_remedy(key, names))
 
     def text(self, key: str, default: str = "") -> str:
         """Return a string."""
@@ -105,7 +105,7 @@ class Section:
         return None
 
     def text_map(self, key: str) -> dict[str, str]:
-        """Return names with strings, empty when absent or refused; null is an empty string."""
+        """Return strings by name, empty when absent or refused; null is an empty string."""
         found = {}
         section = self.section(key)
         if section is not None:
@@ -125,7 +125,7 @@ class Section:
         if not isinstance(value, Mapping):
             self.refuse(key, "write an object with named fields")
             return None
-        return Section(value, self.at(key), self.problems)
+        return Section(value, self.path_of(key), self.problems)
 
     def sections(self, key: str) -> list["Section"]:
         """Return a list of objects, empty when absent or refused."""
@@ -136,22 +136,22 @@ class Section:
             self.refuse(key, "write a list of objects")
             return []
         return [
-            Section(entry, f"{self.at(key)}[{number}]", self.problems)
+            Section(entry, f"{self.path_of(key)}[{number}]", self.problems)
             for number, entry in enumerate(value)
         ]
 
     def resources(self) -> Resources:
         """Return this object's members as amounts; bad or negative quantities are refused.
 
-        Null is no amount, as in the API's own kinds; definitions of custom resources refuse it.
+        Null is no amount, as in built-in kinds of the API; CRDs refuse it.
         """
         given = {name: value for name, value in self.raw.items() if value is not None}
         return Resources.from_mapping(
-            dict(Section(given, self.path, self.problems).ceilings().items)
+            dict(Section(given, self.path, self.problems).resources_with_zeros().items)
         )
 
-    def ceilings(self) -> Resources:
-        """Return the same with zeros kept, where zero says something else than nothing."""
+    def resources_with_zeros(self) -> Resources:
+        """Return the same with zeros kept, for fields where zero differs from absent."""
         found = {}
         for name in self.raw:
             try:
@@ -165,8 +165,8 @@ class Section:
         return Resources(tuple(sorted(found.items())))
 
 
-def unknown_field(name: str, known: Iterable[str]) -> str:
-    """Return what to write instead of a field that is not known."""
+def unknown_field_remedy(name: str, known: Iterable[str]) -> str:
+    """Return what to write instead of an unknown field."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
     advice = f"write {near[0]}" if near else f"known fields are {', '.join(names)}"

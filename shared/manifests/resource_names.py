@@ -1,4 +1,4 @@
-"""Kinds of resources by their names.
+"""Classifies resources by their names.
 
 Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/helper/helpers.go
 (IsExtendedResourceName, IsNativeResource, IsOvercommitAllowed), 2026-11-29.
@@ -11,12 +11,12 @@ _OF_QUOTAS: Final = "requests."
 HUGE_PAGES: Final = "hugepages-"
 
 
-def is_extended(name: str) -> bool:
-    """Return whether a resource is one that a device plugin shows, such as nvidia.com/gpu."""
+def is_extended_resource(name: str) -> bool:
+    """Return whether a resource is an extended resource, such as nvidia.com/gpu."""
     return "/" in name and _NATIVE not in name and not name.startswith(_OF_QUOTAS)
 
 
-def may_be_overcommitted(name: str) -> bool:
-    """Return whether a container may ask for less of a resource than its limit."""
+def is_overcommit_allowed(name: str) -> bool:
+    """Return whether a container may request less of a resource than its limit."""
     native = "/" not in name or _NATIVE in name
     return native and not name.startswith(HUGE_PAGES)

@@ -1,4 +1,4 @@
-"""Runtime classes: what their admission adds to a pod.
+"""Runtime classes: what admission adds to a pod for its class.
 
 Source: https://kubernetes.io/docs/concepts/containers/runtime-class/#scheduling,
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-overhead/ (2026-11),
@@ -9,7 +9,7 @@ admission.go, pkg/util/tolerations/tolerations.go (MergeTolerations), 2026-11-29
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map
+from shared.manifests.raw_json import Raw, integer, mapping, mappings, text, text_map
 from shared.model.errors import NotAdmittedError
 from shared.model.quantity import milli_units
 
@@ -22,11 +22,11 @@ def runtimes_by_name(raws: Iterable[Raw]) -> dict[str, Raw]:
 def with_runtime(spec: Raw, runtimes: Mapping[str, Raw]) -> Raw:
     """Return a pod spec as its admission completes it.
 
-    A template has not been through admission: the overhead, node selector and tolerations of its
-    runtime class come only when its pods are made. A class that is not there adds nothing.
+    Admission adds overhead, node selector and tolerations of the runtime class not to a template,
+    only to its pods when they are created. A class that does not exist adds nothing.
 
     Raises:
-        NotAdmittedError: The pod says another overhead or node label than its class.
+        NotAdmittedError: The pod has another overhead or node label than its class.
     """
     name = text(spec.get("runtimeClassName"))
     found = runtimes.get(name)
@@ -57,7 +57,7 @@ def _millis(amounts: Raw) -> dict[str, int | None]:
 
 
 def _merged(tolerations: Sequence[Raw]) -> list[Raw]:
-    """Return the tolerations without those that another one covers; of equal ones the first."""
+    """Return the tolerations without those that another covers; of equal ones the first."""
     found: list[Raw] = []
     for n, toleration in enumerate(tolerations):
         later = (
@@ -81,7 +81,7 @@ def _parts(toleration: Raw) -> tuple[str, str, str, str, int | None]:
 
 
 def _covers(wide: Raw, narrow: Raw) -> bool:
-    """Return whether one toleration tolerates all that another does."""
+    """Return whether `wide` tolerates all taints that `narrow` does."""
     key, operator, value, effect, seconds = _parts(wide)
     other_key, other_operator, other_value, other_effect, other_seconds = _parts(narrow)
     if _parts(wide) == _parts(narrow):

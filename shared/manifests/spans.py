@@ -1,4 +1,4 @@
-"""Spans of time: as v1 documents write them (hours, minutes and seconds, or Never), and as Go does.
+"""Parses durations: of v1 documents (hours, minutes and seconds, or Never), and of Go.
 
 Source: https://karpenter.sh/docs/concepts/nodepools/ (2026-11).
 """
@@ -12,7 +12,7 @@ NEVER: Final = "Never"
 _PART: Final = re.compile(r"(\d{1,9})(h|m|s)", re.ASCII)
 _UNITS: Final = {"h": 3600, "m": 60, "s": 1}
 _WHOLE: Final = re.compile(r"(\d{1,9}[hms])+\Z", re.ASCII)
-# Longest span a timer can be given; Never says the same.
+# The longest span of a timer, which is practically Never.
 _MAX_SECONDS: Final = 100 * 365 * 24 * 3600
 _GO_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _GO: Final = re.compile(rf"([+-]?)(0|(?:{_GO_PART.pattern})+)\Z", re.ASCII)
@@ -33,7 +33,7 @@ def read_span(value: object) -> timedelta | None:
     """Return the span, None for Never.
 
     Raises:
-        ValueError: If it is no span, or one of more than a hundred years.
+        ValueError: If it is no span, or longer than a hundred years.
     """
     if value == NEVER:
         return None
@@ -50,7 +50,7 @@ def read_go_duration(value: str) -> timedelta:
     Source: https://pkg.go.dev/time#ParseDuration (2026-11-27).
 
     Raises:
-        ValueError: If it is none, or one that Go cannot hold.
+        ValueError: If it is no duration, or too long for Go.
     """
     found = _GO.match(value)
     if found is not None:

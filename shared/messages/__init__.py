@@ -1,1 +1,1 @@
-"""Wire formats: what happened, as it came in. A message wakes; it is never the truth."""
+"""Wire formats of messages. A message triggers work; it is only a hint about a cluster's state."""

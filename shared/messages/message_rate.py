@@ -1,8 +1,8 @@
-"""How many messages of a forwarder one process serves, so that no cluster takes another's turn.
+"""Limits how many messages of a forwarder a process serves, so that no cluster starves the others.
 
-Functions are shared by all clusters, and the bus takes thousands of messages a second from one
+Functions are shared by all clusters, and the bus accepts thousands of messages a second from one
 forwarder. Each message is a hint: the queue has the pods, and sweep finds the rest within a minute.
-So what is beyond the rate is dropped before anything is read, in about a millisecond.
+So messages beyond the rate are dropped before anything is read, in about a millisecond.
 """
 
 from collections import OrderedDict
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from shared.messages.wake import Kind
+from shared.messages.message import MessageKind
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """What one process has left for messages of one kind of one cluster.
+    """Token bucket of a process for messages of one kind of one cluster.
 
     Attributes:
-        dropped: Messages since the last one that was served.
+        dropped: Messages dropped since the last served message.
     """
 
     tokens: float
@@ -26,11 +26,11 @@ class _Bucket:
     dropped: int = 0
 
 
-# Messages at once, and each second after that. A forwarder sends ten of a kind a second at most;
-# its heartbeats come every five minutes, and a pod leads after 20 quiet seconds.
+# Burst, and messages a second. A forwarder sends at most ten of a kind a second; its heartbeats
+# come every five minutes, and a pod-pending message is leading after 20 quiet seconds.
 _USUAL: Final = (30.0, 5.0)
 _RARE: Final = (3.0, 0.1)
-_RATES: Final = {Kind.HEARTBEAT: _RARE, Kind.POD_PENDING: _RARE}
+_RATES: Final = {MessageKind.HEARTBEAT: _RARE, MessageKind.POD_PENDING: _RARE}
 _MOST_BUCKETS: Final = 1000
 
 
@@ -38,9 +38,9 @@ class MessageRate:
     """Counts the messages of each cluster and kind that one process gets."""
 
     def __init__(self) -> None:
-        self._buckets: OrderedDict[tuple[str, Kind], _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, MessageKind], _Bucket] = OrderedDict()
 
-    def dropped_before(self, cluster: str, kind: Kind, now: datetime) -> int | None:
+    def dropped_before(self, cluster: str, kind: MessageKind, now: datetime) -> int | None:
         """Count a message; return how many were dropped before it, None if it is dropped, too."""
         most, per_second = _RATES.get(kind, _USUAL)
         bucket = self._buckets.pop((cluster, kind), None) or _Bucket(most, now)

@@ -1,4 +1,4 @@
-"""What AWS says about machines: interruption warnings and state changes.
+"""Notices of AWS about instances: interruption warnings, scheduled changes and state changes.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitor-interruptible-cr.html,
@@ -20,7 +20,7 @@ from shared.model.scheduled_changes import ScheduledChange, read_time
 
 
 class NoticeKind(StrEnum):
-    """Why AWS wrote."""
+    """The kind of a notice."""
 
     SPOT_INTERRUPTION = "spot-interruption"
     RESERVATION_INTERRUPTION = "capacity-reservation-interruption"
@@ -30,7 +30,7 @@ class NoticeKind(StrEnum):
 
     @property
     def is_warning(self) -> bool:
-        """Whether EC2 takes the machine two minutes later."""
+        """Whether EC2 interrupts the instance two minutes later."""
         return self in (NoticeKind.SPOT_INTERRUPTION, NoticeKind.RESERVATION_INTERRUPTION)
 
 
@@ -39,18 +39,18 @@ class Notice:
     """One notice about one or more instances.
 
     Attributes:
-        instance_ids: Sorted; empty when what was scheduled is about other things than instances,
-            as Dedicated Hosts.
+        instance_ids: Sorted; empty when a scheduled change is about other resources than instances,
+            such as Dedicated Hosts.
         state: New instance state for STATE_CHANGE, else empty.
-        change: What is scheduled for SCHEDULED_CHANGE.
-        over: Those of the instances for which it is over, or was called off.
+        change: The scheduled change for SCHEDULED_CHANGE.
+        ended: The instances for which it is over, or was canceled.
     """
 
     kind: NoticeKind
     instance_ids: tuple[str, ...]
     state: str = ""
     change: ScheduledChange | None = None
-    over: frozenset[str] = frozenset()
+    ended: frozenset[str] = frozenset()
 
 
 _INSTANCE: Final = re.compile(r"^(?:arn:[^:]+:ec2:[^:]*:[^:]*:instance/)?(i-[^/:]+)$")
@@ -88,7 +88,7 @@ def decode_notice(event: Mapping[str, Any]) -> Notice:
 
 
 def _scheduled(detail: Mapping[str, Any]) -> Notice:
-    """Return the notice in a Health event, which tells the end of a change like its beginning.
+    """Return the notice in a Health event; the end of a change is such an event, too.
 
     An event about the whole account or Region lists no instances.
     """
@@ -96,24 +96,24 @@ def _scheduled(detail: Mapping[str, Any]) -> Notice:
     if not isinstance(entities, list):
         raise InvalidMessageError("detail: affectedEntities is no list")
     closed = detail.get("statusCode") == "closed"
-    over = {
+    ended = {
         _instance(entity.get("entityValue")): closed or entity.get("status") == "RESOLVED"
         for entity in entities
         if isinstance(entity, Mapping)
     }
-    over.pop("", None)
+    ended.pop("", None)
     return Notice(
         kind=NoticeKind.SCHEDULED_CHANGE,
-        instance_ids=tuple(sorted(over)),
+        instance_ids=tuple(sorted(ended)),
         change=ScheduledChange(
             code=str(detail.get("eventTypeCode") or ""),
             starts_at=read_time(str(detail.get("startTime"))),
         ),
-        over=frozenset(instance_id for instance_id, is_over in over.items() if is_over),
+        ended=frozenset(instance_id for instance_id, is_over in ended.items() if is_over),
     )
 
 
 def _instance(value: object) -> str:
-    """Return the instance that an id or an ARN names, empty when it names something else."""
+    """Return the instance id in an id or an ARN, empty when it names something else."""
     named = _INSTANCE.match(str(value))
     return named.group(1) if named else ""

@@ -1,1 +1,1 @@
-"""Frozen values of the field: what every other room speaks in. Standard library only."""
+"""Frozen domain values that all other packages use. Standard library only."""

@@ -1,4 +1,4 @@
-"""What holds Dovetail back: switches and ceilings, of a Provisioner or of a whole cluster."""
+"""Pause, shadow mode and ceilings, of one Provisioner or of a whole cluster."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
-    """The most that may stand and be on its way at once; None for no ceiling.
+    """The limits of existing nodes and launches in flight together; None for no ceiling.
 
     Attributes:
-        max_nodes: Machines.
-        max_price_micros_per_hour: What they cost together, at the price they were bought at.
+        max_nodes: The most nodes.
+        max_price_micros_per_hour: Their highest total price, each at its price at launch.
     """
 
     max_nodes: int | None = None
@@ -37,7 +37,7 @@ class Brakes:
     """The brakes of a whole cluster.
 
     Attributes:
-        paused: Dovetail launches no machine, and terminates none by choice.
+        paused: Dovetail launches no instance, and terminates none voluntarily.
         shadow: The same, but decisions are made, recorded and reported.
     """
 
@@ -46,12 +46,12 @@ class Brakes:
     ceiling: Ceiling = NO_CEILING
 
     @property
-    def holds(self) -> bool:
-        """Whether no machine may be launched, and none terminated by choice."""
+    def forbids_changes(self) -> bool:
+        """Whether no instance may be launched, and none terminated voluntarily."""
         return self.paused or self.shadow
 
-    def tighter(self, other: "Brakes") -> "Brakes":
-        """Return the brakes that both ask for."""
+    def stricter(self, other: "Brakes") -> "Brakes":
+        """Return the stricter of the two, for each brake."""
         return Brakes(
             paused=self.paused or other.paused,
             shadow=self.shadow or other.shadow,

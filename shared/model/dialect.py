@@ -1,7 +1,7 @@
 """The dialects of manifests, and where they differ.
 
-A dialect is one version of Karpenter's API. The documents of both become the same values; what a
-dialect says differently is here, and nowhere in the planner.
+A dialect is one version of Karpenter's API. The documents of both become the same values; all
+differences between dialects are here, and none in the planner.
 
 Source: https://karpenter.sh/v0.31/concepts/provisioners/ (2023-09),
 https://karpenter.sh/docs/concepts/nodepools/ and .../nodeclasses/ (2026-11).
@@ -24,18 +24,18 @@ WHEN_EMPTY: Final = "WhenEmpty"
 
 
 class OwnerKind(StrEnum):
-    """The kinds of objects that declare nodes."""
+    """The kinds of objects that nodes are launched for."""
 
     PROVISIONER = "Provisioner"
     NODE_POOL = "NodePool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reasons:
-    """Why nodes are launched for an owner or not, as its condition says it in a word.
+class ConditionReasons:
+    """The reasons of the condition that says whether nodes are launched for an owner.
 
     Attributes:
-        template: Something is wrong in what it names for its instances.
+        template: The template that the owner names is invalid.
     """
 
     valid: str
@@ -45,7 +45,7 @@ class Reasons:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectorFields:
-    """What selectors are called."""
+    """The names of the selector fields."""
 
     subnets: str
     security_groups: str
@@ -54,41 +54,41 @@ class SelectorFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What a version of the API calls its objects, and what it means where they say nothing.
+    """One version of Karpenter's API: the names of its kinds and fields, and its defaults.
 
     Attributes:
-        owner_version: apiVersion of the kind that declares nodes.
+        owner_version: apiVersion of the kind that nodes are launched for.
         owner_kind: That kind.
         template_version: apiVersion of the kind that says how instances are launched.
         template_kind: That kind.
         owner_label: Label of each node that names its owner.
-        owner_tags: Tags of all that a launch makes that name the owner.
-        closing_taint: Of a Node that is made for a machine: keeps kube-scheduler away until pods
-            are bound.
-        registering_taint: The same where a kubelet makes the Node: nothing was bound to it.
-        ready: Type of the condition that says whether nodes are launched for an owner.
+        owner_tags: Tags, on all resources of a launch, that name the owner.
+        closing_taint: The taint of a Node that Dovetail creates for an instance; it keeps
+            kube-scheduler away until pods are bound.
+        registering_taint: The taint that the kubelet registers the Node with; no pod was bound to
+            that Node before.
+        ready_condition: Type of the condition that says whether nodes are launched for an owner.
         reasons: Reasons of that condition.
-        selectors: Fields of what an owner names for its instances.
-        implied: Requirements of an owner that mentions none of their keys.
-        implied_types: Requirements of an owner that mentions no key of instance types.
+        selectors: Names of the selector fields in the template.
+        default_requirements: Requirements of an owner that mentions none of their keys.
+        default_type_requirements: Requirements of an owner that mentions no key of instance types.
         expiry_field: The field with the age at which nodes expire.
         expires_by_force: Whether a node is removed at that age though nothing can replace it yet,
-            or though its pods or budgets hold it.
-        expires_after: That age where the owner says nothing; None for never.
-        consolidates: Whether nodes are consolidated where the owner says nothing.
-        acts_on: What begins the replacement of its nodes where the owner says nothing.
-        budgets: How many nodes may be disrupted at once where the owner says nothing; None for what
-            the settings of Dovetail say.
-        hop_limit: Most network hops of the instance metadata service where nothing is said.
-        each_pod_holds: Whether pods of DaemonSets and of the host that must stay keep their node
-            from being chosen, too.
-        soft_eviction_takes_room: Whether `evictionSoft` of a kubelet takes room from pods, as
-            `evictionHard` does. To kubelets it does not.
-        preference_policy: What becomes of what pods prefer on its nodes where nothing is said; None
-            for what the attachment of the cluster says.
-        image_tags_choose: Whether tags of an image that are well-known labels say which machines it
-            is for.
-        reserved_domains: Domains of labels that an owner may not choose, apart from single keys.
+            or though its pods or budgets block it.
+        expires_after: That age by default; None for never.
+        consolidates: Whether nodes are consolidated by default.
+        acts_on: The triggers that start the replacement of its nodes by default.
+        budgets: How many nodes may be disrupted at once by default; None for Dovetail's settings.
+        hop_limit: The most network hops of the instance metadata service by default.
+        daemon_pods_block: Whether DaemonSet and static pods that may not be evicted also keep their
+            node from being disrupted.
+        counts_soft_eviction: Whether `evictionSoft` of a kubelet reduces allocatable as
+            `evictionHard` does. A kubelet itself does not count it.
+        preference_policy: How preferences of pods are handled on its nodes by default; None for
+            the setting of the cluster's attachment.
+        image_tags_are_labels: Whether tags of an image that are well-known labels say which
+            instances it is for.
+        reserved_domains: Domains of labels that an owner may not set, apart from single keys.
     """
 
     owner_version: str
@@ -99,11 +99,11 @@ class Dialect:
     owner_tags: tuple[str, ...]
     closing_taint: Taint
     registering_taint: Taint
-    ready: str
-    reasons: Reasons
+    ready_condition: str
+    reasons: ConditionReasons
     selectors: SelectorFields
-    implied: tuple[Requirement, ...] = ()
-    implied_types: tuple[Requirement, ...] = ()
+    default_requirements: tuple[Requirement, ...] = ()
+    default_type_requirements: tuple[Requirement, ...] = ()
     expiry_field: str
     expires_by_force: bool
     expires_after: timedelta | None
@@ -111,10 +111,10 @@ class Dialect:
     acts_on: frozenset[Trigger]
     budgets: tuple[NodeBudget, ...] | None
     hop_limit: int
-    each_pod_holds: bool
-    soft_eviction_takes_room: bool
+    daemon_pods_block: bool
+    counts_soft_eviction: bool
     preference_policy: PreferencePolicy | None
-    image_tags_choose: bool
+    image_tags_are_labels: bool
     reserved_domains: tuple[str, ...]
 
     @property
@@ -132,17 +132,17 @@ V1ALPHA5: Final = Dialect(
     owner_tags=(keys.PROVISIONER_NAME,),
     closing_taint=Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE),
     registering_taint=Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE),
-    ready="Active",
-    reasons=Reasons(valid="Valid", invalid="Invalid", template="Invalid"),
+    ready_condition="Active",
+    reasons=ConditionReasons(valid="Valid", invalid="Invalid", template="Invalid"),
     selectors=SelectorFields(
         subnets="subnetSelector", security_groups="securityGroupSelector", images="amiSelector"
     ),
-    implied=(
+    default_requirements=(
         Requirement.of(keys.CAPACITY_TYPE, "on-demand"),
         Requirement.of(keys.ARCH, "amd64"),
         Requirement.of(keys.OS, "linux"),
     ),
-    implied_types=(
+    default_type_requirements=(
         Requirement.of(keys.INSTANCE_CATEGORY, "c", "m", "r"),
         Requirement.parse(keys.INSTANCE_GENERATION, "Gt", ["2"]),
     ),
@@ -153,10 +153,10 @@ V1ALPHA5: Final = Dialect(
     acts_on=frozenset({Trigger.REBALANCE, Trigger.SCHEDULED_CHANGE}),
     budgets=None,
     hop_limit=2,
-    each_pod_holds=False,
-    soft_eviction_takes_room=True,
+    daemon_pods_block=False,
+    counts_soft_eviction=True,
     preference_policy=None,
-    image_tags_choose=True,
+    image_tags_are_labels=True,
     reserved_domains=keys.RESTRICTED_DOMAINS,
 )
 V1: Final = Dialect(
@@ -165,14 +165,14 @@ V1: Final = Dialect(
     template_version="karpenter.k8s.aws/v1",
     template_kind="EC2NodeClass",
     owner_label=keys.NODE_POOL,
-    # Karpenter terminates each machine of its cluster with the tag karpenter.sh/nodepool for which
-    # it has no NodeClaim: no machine of Dovetail has it. The rights in EC2 ask for the first one.
+    # Karpenter terminates each instance of its cluster that has the tag karpenter.sh/nodepool and
+    # no NodeClaim: no instance of Dovetail has that tag. The IAM policies require the first tag.
     owner_tags=(keys.PROVISIONER_NAME, keys.TAG_NODE_POOL),
     # Pods are bound before the kubelet joins: NoExecute would have them evicted.
     closing_taint=Taint(key=keys.UNREGISTERED_TAINT, effect=Effect.NO_SCHEDULE),
     registering_taint=Taint(key=keys.UNREGISTERED_TAINT, effect=Effect.NO_EXECUTE),
-    ready="Ready",
-    reasons=Reasons(
+    ready_condition="Ready",
+    reasons=ConditionReasons(
         valid="Ready", invalid="NodePoolValidationFailed", template="NodeClassNotReady"
     ),
     selectors=SelectorFields(
@@ -190,10 +190,10 @@ V1: Final = Dialect(
     acts_on=frozenset({Trigger.DRIFT, Trigger.SCHEDULED_CHANGE}),
     budgets=(NodeBudget(percent=DEFAULT_PERCENT),),
     hop_limit=1,
-    each_pod_holds=True,
-    soft_eviction_takes_room=False,
+    daemon_pods_block=True,
+    counts_soft_eviction=False,
     preference_policy=PreferencePolicy.RESPECT,
-    image_tags_choose=False,
+    image_tags_are_labels=False,
     reserved_domains=keys.CONTROL_DOMAINS,
 )
 BY_KIND: Final[Mapping[OwnerKind, Dialect]] = {

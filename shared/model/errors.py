@@ -2,10 +2,10 @@
 
 AutoscalerError
 ├── RetryableError          the same call may succeed later; may carry a delay
-│   ├── ThrottledError      the service asked us to slow down
+│   ├── ThrottledError      the service throttled the call
 │   ├── ConflictError       another writer was first (resourceVersion, condition, token)
 │   ├── UnavailableError    time-out, connection refused, 5xx
-│   └── EvictionRefusedError  a PodDisruptionBudget says: not now
+│   └── EvictionRefusedError  a PodDisruptionBudget forbids it for now
 └── PermanentError          repeating changes nothing
     ├── InvalidMessageError   a record that cannot be understood
     ├── InvalidManifestError  a Kubernetes document with a wrong field
@@ -34,7 +34,7 @@ class RetryableError(AutoscalerError):
 
 
 class ThrottledError(RetryableError):
-    """The service asked us to slow down."""
+    """The service throttled the call."""
 
 
 class ConflictError(RetryableError):
@@ -71,7 +71,7 @@ _SHOWN: Final = 200
 
 
 def fault_line(field: str, value: object, remedy: str) -> str:
-    """Return what is wrong with a field in one line: what stands there is shortened and escaped."""
+    """Return what is wrong with a field in one line; the value is shortened and escaped."""
     shown = repr(value)
     if len(shown) > _SHOWN:
         shown = f"{shown[:_SHOWN]}…"
@@ -84,7 +84,7 @@ class InvalidManifestError(PermanentError):
 
     Args:
         field: Path of the field, as in `spec.requirements[0].operator`.
-        value: What stands there.
+        value: Its value.
         remedy: What to write instead.
     """
 
@@ -116,4 +116,4 @@ class NotAttachedError(NotFoundError):
 
 
 class NotInstalledError(NotFoundError):
-    """The cluster has no definition of Provisioners, and none of NodePools."""
+    """The cluster has neither the CRD of Provisioners nor that of NodePools."""

@@ -1,7 +1,7 @@
 """Label, annotation, taint and tag keys, and the rules about them.
 
 Source: https://kubernetes.io/docs/reference/labels-annotations-taints/ (2026-08) and the
-v1alpha5 API of Karpenter, whose manifests Dovetail takes unchanged.
+v1alpha5 API of Karpenter, whose manifests Dovetail accepts unchanged.
 """
 
 import re
@@ -17,28 +17,28 @@ REGISTERED: Final = "karpenter.sh/registered"
 DO_NOT_EVICT: Final = "karpenter.sh/do-not-evict"
 DO_NOT_CONSOLIDATE: Final = "karpenter.sh/do-not-consolidate"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
-# On a Node whose taints stay as its kubelet registered it.
+# On a Node that keeps the taints its kubelet registered it with.
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
-# On a node that is being deleted: when it ends, whatever its pods say; Karpenter writes the same.
+# On a node that is being deleted: when its drain ends, whatever blocks it. Karpenter writes it too.
 TERMINATION_TIMESTAMP: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 EMPTINESS_TIMESTAMP: Final = "karpenter.sh/emptiness-timestamp"
 PROVISIONER_HASH: Final = "karpenter.sh/provisioner-hash"
 HASH_VERSION: Final = "dovetail.dev/hash-version"
-# On a node that expires by force: the age at which it does, in seconds, or Never, as at its launch.
+# On a node that expires by force: its age limit at launch, in seconds, or Never.
 EXPIRE_AFTER: Final = "dovetail.dev/expire-after"
-# On a node: how long its drain may last, in seconds, as at its launch; for when its owner is gone.
+# On a node: how long its drain may last, in seconds, as at its launch; used if its owner is gone.
 TERMINATION_GRACE_PERIOD: Final = "dovetail.dev/termination-grace-period"
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
 NOT_READY_TAINT: Final = "karpenter.sh/not-ready"
 UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"
-# Each keeps kube-scheduler from a new node until its pods are bound, in one of the dialects.
+# Each keeps kube-scheduler away from a new node until its pods are bound, in one of the dialects.
 CLOSING_TAINTS: Final = frozenset({NOT_READY_TAINT, UNREGISTERED_TAINT})
-# Each keeps a pod where it is, or a node from being changed to save money; true alone counts.
-HOLDS_OF_PODS: Final = (DO_NOT_EVICT, DO_NOT_DISRUPT)
-HOLDS_OF_NODES: Final = (DO_NOT_CONSOLIDATE, DO_NOT_DISRUPT)
+# Each keeps a pod from being evicted, or a node from being disrupted to save cost, if it is `true`.
+POD_BLOCKING_ANNOTATIONS: Final = (DO_NOT_EVICT, DO_NOT_DISRUPT)
+NODE_BLOCKING_ANNOTATIONS: Final = (DO_NOT_CONSOLIDATE, DO_NOT_DISRUPT)
 
 ZONE: Final = "topology.kubernetes.io/zone"
-# Of the physical zone, the same in all accounts. The cloud controller adds it; no catalogue has it.
+# The id of the zone, the same in all accounts. The cloud controller adds it; no catalog has it.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html (2026-11)
 ZONE_ID: Final = "topology.k8s.aws/zone-id"
 INSTANCE_TENANCY: Final = "karpenter.k8s.aws/instance-tenancy"
@@ -84,24 +84,24 @@ DISRUPTION_BUDGETS: Final = "dovetail.dev/disruption-budgets"
 PREFERENCE_POLICY: Final = "dovetail.dev/preference-policy"
 AS_KARPENTER: Final = "dovetail.dev/as-karpenter"
 DELETION_REFUSED: Final = "dovetail.dev/deletion-refused"
-# On a node whose drain went on in another execution: which one; all others end.
+# On a node whose drain another execution continues: the name of that execution; all others end.
 DRAIN_RUN: Final = "dovetail.dev/drain-run"
 IMAGE_ID: Final = "dovetail.dev/image-id"
-# On a node: what its machine costs, so that it is known when the node goes.
+# On a node: the price of its instance, so that it is known when the node is removed.
 PRICE: Final = "dovetail.dev/price-micros-per-hour"
 DRAIN_DEADLINE: Final = "dovetail.dev/drain-deadline"
 DISRUPTION_BLOCKED: Final = "dovetail.dev/disruption-blocked"
 REMOVAL_REASON: Final = "dovetail.dev/removal-reason"
-# On a node bought to replace others, until those are gone: its pods are still on their way.
+# On a node launched to replace others, until those are gone: their pods have yet to move to it.
 REPLACES: Final = "dovetail.dev/replaces"
-# On a node whose spot machine EC2 expects to interrupt: since when.
+# On a node whose spot instance EC2 expects to interrupt: since when.
 REBALANCE_RECOMMENDED: Final = "dovetail.dev/rebalance-recommended"
 # On a node whose instance AWS will reboot, stop or retire: when, and the type of the event.
 CHANGE_SCHEDULED: Final = "dovetail.dev/change-scheduled"
 TAG_CLUSTER: Final = "dovetail.dev/cluster"
 TAG_NODE_POOL: Final = "dovetail.dev/nodepool"
 TAG_PLAN: Final = "dovetail.dev/plan"
-# Begins the plan of an instance that was taken over from Karpenter.
+# Prefix of the plan id of an instance that was taken over from Karpenter.
 TAKE_OVER_PLAN: Final = "take-over-"
 TAG_GROUP: Final = "dovetail.dev/group"
 TAG_ATTEMPT: Final = "dovetail.dev/attempt"
@@ -117,7 +117,7 @@ DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 OUT_OF_SERVICE_TAINT: Final = "node.kubernetes.io/out-of-service"
 EXCLUDE_FROM_LOAD_BALANCERS: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
 
-# Taints expected to go while a node starts; ignored until it is initialized.
+# Taints that are expected to be removed while a node starts; ignored until it is initialized.
 EPHEMERAL_TAINTS: Final = frozenset(
     {
         *CLOSING_TAINTS,
@@ -127,7 +127,7 @@ EPHEMERAL_TAINTS: Final = frozenset(
     }
 )
 
-# Of the node readiness controller: each goes once a condition of its rules holds.
+# Of the node readiness controller: each is removed once a condition of its rules holds.
 # Source: https://github.com/kubernetes-sigs/node-readiness-controller (2026-11).
 READINESS_TAINTS: Final = "readiness.k8s.io/"
 
@@ -140,7 +140,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
 }
 
-# Keys every instance type or offering answers (absent properties mean DoesNotExist).
+# Keys that every instance type or offering defines (absent properties mean DoesNotExist).
 WELL_KNOWN: Final = frozenset(
     {
         PROVISIONER_NAME,
@@ -190,7 +190,7 @@ _OPEN_DOMAINS: Final = ("kops.k8s.io", "node-restriction.kubernetes.io")
 
 
 def is_ephemeral(taint: str) -> bool:
-    """Return whether a taint of this key is expected to go while a node starts."""
+    """Return whether a taint of this key is expected to be removed while a node starts."""
     return taint in EPHEMERAL_TAINTS or taint.startswith(READINESS_TAINTS)
 
 
@@ -211,7 +211,7 @@ def is_value(value: str) -> bool:
 
 
 def normalize(key: str) -> str:
-    """Return the stable name of a label key that Kubernetes also knows by an older one."""
+    """Return the stable name of a label key that Kubernetes also knows by an older name."""
     return ALIASES.get(key, key)
 
 
@@ -238,8 +238,8 @@ def is_restricted(key: str, reserved_domains: tuple[str, ...] = RESTRICTED_DOMAI
 def is_control_annotation(key: str, allowed: str = DO_NOT_CONSOLIDATE) -> bool:
     """Return whether a Provisioner or NodePool may not give its nodes this annotation.
 
-    Drains, replacements and removals are steered by such annotations. What people may set on a node
-    to keep it, they may set on all nodes of a Provisioner.
+    Such annotations control drains, replacements and removals. The annotation that people may set
+    on a node to keep it, they may set on all nodes of a Provisioner.
 
     Args:
         allowed: The annotation that keeps a node, in the dialect of the document.
@@ -247,12 +247,12 @@ def is_control_annotation(key: str, allowed: str = DO_NOT_CONSOLIDATE) -> bool:
     return key.rpartition("/")[0] in CONTROL_DOMAINS and key != allowed
 
 
-def held_by(annotations: Mapping[str, str], known: Iterable[str]) -> str:
-    """Return the first of these annotations that is true, empty when none is."""
+def first_true_annotation(annotations: Mapping[str, str], known: Iterable[str]) -> str:
+    """Return the first of these annotations that is `true`, empty when none is."""
     return next((key for key in known if annotations.get(key) == "true"), "")
 
 
-def is_of_a_known_domain(key: str) -> bool:
+def is_in_known_domain(key: str) -> bool:
     """Return whether Kubernetes, Karpenter or AWS define the label keys of this key's domain.
 
     Their domains that are reserved for users' own labels do not count.

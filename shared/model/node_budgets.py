@@ -5,12 +5,12 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-# The share of a budget that names no nodes.
+# The percentage of a budget that does not set `nodes`.
 DEFAULT_PERCENT: Final = 10
 
 
 class DisruptionReason(StrEnum):
-    """What a budget may be for."""
+    """The reasons for disruption that a budget may be limited to."""
 
     UNDERUTILIZED = "Underutilized"
     EMPTY = "Empty"
@@ -22,12 +22,12 @@ class NodeBudget:
     """One budget of a Provisioner or NodePool; the smallest that is active counts.
 
     Attributes:
-        nodes: The most nodes; None where it is a share.
-        percent: The largest share of the owner's nodes, rounded up.
-        schedule: When it begins to be active: five fields of cron in UTC; empty for always.
+        nodes: The most nodes; None where it is a percentage.
+        percent: The largest percentage of the owner's nodes, rounded up.
+        schedule: When it becomes active: five fields of cron in UTC; empty for always.
         duration: How long it is active from then on.
-        reasons: What it is for; empty for everything.
-        fault: What in it cannot be read, for people; such a budget allows nothing. Empty usually.
+        reasons: The reasons it applies to; empty for all.
+        fault: What cannot be parsed, for people; such a budget allows nothing. Usually empty.
     """
 
     nodes: int | None = None

@@ -1,17 +1,17 @@
-"""What one provisioning decision says: nodes to buy, places found, pods that fit nothing."""
+"""A plan: nodes to launch, placements on nodes, and unschedulable pods."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 from shared.model.ec2.launches import PlannedNode, PodRef
 
-# Of a field that records of decisions leave out: it is proved from what they hold.
+# Marks a field that decision records leave out: it can be proved again from what they hold.
 UNRECORDED: Final = {"recorded": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Pods for which room was found on a node that exists or is in flight.
+    """Pods placed on a node that exists or is in flight.
 
     Attributes:
         node: Name of the Node, or of the slot when it has no Node object yet.
@@ -25,11 +25,11 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unschedulable:
-    """A pod that fits nothing, with a reason per provisioner.
+    """A pod that fits no node, with a reason per provisioner.
 
     Attributes:
-        limited: Provisioners that would have held it but for their limits.
-        later: Whether it was set aside and may fit: a later plan takes it up.
+        limited: Provisioners that could have held it but for their limits.
+        later: Whether it was deferred and may fit: a later plan takes it up.
     """
 
     pod: PodRef
@@ -40,14 +40,14 @@ class Unschedulable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptPreferences:
-    """How far a plan keeps what the pods that it places prefer.
+    """How many preferences of the pods that it places a plan keeps.
 
     Attributes:
-        stated: Preferences of these pods, each once for each pod; those of pods whose policy is to
-            ignore them are left out.
-        kept: Those of them that the plan keeps.
-        rest_micros_per_hour: What keeping as many as possible would cost more, in micro-dollars an
-            hour; 0 if the plan does.
+        stated: Number of preferences of these pods, counted for each pod; without those of pods
+            whose policy is to ignore them.
+        kept: Number of these that the plan keeps.
+        rest_micros_per_hour: The additional cost of keeping as many as possible, in micro-dollars
+            an hour; 0 if the plan does.
     """
 
     stated: int = 0
@@ -63,17 +63,17 @@ class Plan:
         nodes: To be launched, sorted by provisioner, then price, then pods.
         placements: Sorted by node.
         unschedulable: Sorted by pod.
-        order: Every pod of `nodes` and `placements` in an order of binding in which each is
-            acceptable to kube-scheduler at its moment, all nodes being there from the start.
+        order: Every pod of `nodes` and `placements` in a binding order in which kube-scheduler
+            accepts each in its turn, if all nodes exist from the start.
         cost_micros_per_hour: Price of `nodes` at their cheapest options.
         lower_bound_micros_per_hour: No plan for the same pods can cost less; 0 until it is proved.
-        bound_is_close: Whether that is known to be within 1 % of what pods cost at least on whole
-            machines. Where the proof was stopped, free room takes part, or pods have rules that the
-            proof leaves out, only if it is within 1 % of `cost_micros_per_hour`.
-        remark: Why a simpler plan than the best was taken, or nodes above the cap; empty usually.
-        preferences: How far it keeps what pods prefer.
-        wider: Namespaces whose pods on nodes have more rules than a plan weighs one by one: each
-            keeps all pods away that any of them names.
+        bound_is_close: Whether the bound is known to be within 1 % of the lowest cost of the pods
+            on whole instances. Where the proof was stopped, free capacity takes part, or pods have
+            rules that the proof leaves out, only if it is within 1 % of `cost_micros_per_hour`.
+        remark: Why a simpler plan than the best was taken, or nodes above the cap; usually empty.
+        preferences: How many preferences of pods it keeps.
+        wider: Namespaces with more anti-affinity rules than a plan checks one by one. Each of these
+            namespaces keeps all pods away that any of its rules names.
     """
 
     nodes: tuple[PlannedNode, ...] = ()
@@ -89,7 +89,7 @@ class Plan:
 
     @property
     def gap_percent(self) -> float:
-        """How far the cost may be above the cheapest possible, in percent of the bound."""
+        """How far the cost may be above the lowest possible cost, in percent of the bound."""
         if not self.lower_bound_micros_per_hour:
             return 0.0
         excess = self.cost_micros_per_hour - self.lower_bound_micros_per_hour

@@ -1,4 +1,4 @@
-"""How the services behave: settings as values, spans as timedeltas."""
+"""Settings of the services as values; spans are timedeltas."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,34 +14,34 @@ class BindingPolicy(StrEnum):
 
 
 class PreferencePolicy(StrEnum):
-    """What becomes of what pods prefer: affinity with a weight, spreads that may be broken."""
+    """How preferences of pods are handled: preferred affinity and ScheduleAnyway spreads."""
 
-    RESPECT = "Respect"  # rules, dropped one by one when nothing else can place the pod
+    RESPECT = "Respect"  # as rules, dropped one by one when nothing else can place the pod
     WEIGH = "Weigh"  # kept where that costs little more
-    IGNORE = "Ignore"  # as if it were not there
+    IGNORE = "Ignore"  # as if the pods had none
 
 
-class KarpenterWay(StrEnum):
-    """What a NodePool may ask to be done as Karpenter does it, where Dovetail does otherwise."""
+class KarpenterBehavior(StrEnum):
+    """Behaviors of Karpenter that a NodePool may choose instead of Dovetail's."""
 
-    EXPIRATION = "expiration"  # a node goes at its age; its pods get another one then
+    EXPIRATION = "expiration"  # an expired node is removed first; its pods get a node afterwards
     IMAGES = "images"  # a new image goes to all nodes at once
-    LIFETIME = "lifetime"  # a node lives as long as was said at its launch; a change is drift
+    LIFETIME = "lifetime"  # a node keeps the lifetime it had at its launch; a change is drift
 
 
 class Trigger(StrEnum):
-    """What begins the replacement of a node that runs well, if its owner wants that.
+    """What starts the replacement of a healthy node, if its owner wants that.
 
     A Provisioner or NodePool says `on` or `off` in an annotation of that name.
     """
 
-    DRIFT = "drift"  # it is no longer what its owner asks for
-    REBALANCE = "rebalance"  # EC2 expects to interrupt it
+    DRIFT = "drift"  # it no longer matches its owner
+    REBALANCE = "rebalance"  # EC2 expects to interrupt its spot instance
     SCHEDULED_CHANGE = "scheduled-change"  # AWS will reboot, stop or retire its instance
 
     @property
     def annotation(self) -> str:
-        """The annotation of a Provisioner or NodePool that says whether it is acted on."""
+        """The annotation of a Provisioner or NodePool that turns the trigger on or off."""
         return f"dovetail.dev/{self.value}"
 
 
@@ -50,34 +50,36 @@ class LaunchPolicy:
     """How launches behave.
 
     Attributes:
-        lease: Length of the lease: longer than any outside call with its time-out, at most 60 s.
-        batch_idle: The fast lane waits until the pending pods are unchanged this long.
-        batch_max: But no longer than this.
-        poll: How often it looks.
-        registration: A machine that has not registered by then is terminated.
-        initialization: A Ready node that is not initialized by then stops counting as capacity
-            for pods that are not promised to it, until it is.
-        binding: When pods are bound.
-        consistency: How long EC2 may not show an instance it has just launched.
-        invocation: How long one invocation lives at most: one that is frozen between a write and
-            the call it announced may still make that call until then.
-        replay: How long the exact bytes of a request are sent again; afterwards instances are
-            looked for by tag and a new attempt is made.
-        describe: How long to wait before looking again for a machine EC2 does not show yet.
-        throttled: How long to wait after EC2 asked to slow down.
-        max_empty: A launch that EC2 gives nothing so many times in a row is over for now.
+        lease_span: Length of the lease: longer than any outside call with its time-out, at most 60
+            s.
+        batch_idle: The fast lane waits until the pending pods are unchanged for this long.
+        batch_max: The longest such wait.
+        poll_interval: How often the fast lane lists pending pods meanwhile.
+        registration_timeout: An instance that has not registered by then is terminated.
+        initialization_timeout: A Ready node that is not initialized by then no longer counts as
+            capacity for pods that are not promised to it, until it is.
+        binding_policy: When pods are bound.
+        consistency_delay: How long EC2 may not show an instance it has just launched.
+        invocation_timeout: How long one invocation lives at most: an invocation that is frozen
+            between a write and the call it announced may still make that call until then.
+        replay_window: How long the exact bytes of a request are sent again; afterwards instances
+            are found by tag and a new attempt is made.
+        describe_delay: The delay before an instance that EC2 does not show yet is described again.
+        throttle_delay: The delay after EC2 throttled a request.
+        max_empty_launches: A launch ends for now after this many consecutive answers of EC2
+            without an instance.
     """
 
-    lease: timedelta = timedelta(seconds=50)
+    lease_span: timedelta = timedelta(seconds=50)
     batch_idle: timedelta = timedelta(seconds=1)
     batch_max: timedelta = timedelta(seconds=10)
-    poll: timedelta = timedelta(milliseconds=500)
-    registration: timedelta = timedelta(minutes=5)
-    initialization: timedelta = timedelta(minutes=5)
-    binding: BindingPolicy = BindingPolicy.EARLY
-    consistency: timedelta = timedelta(seconds=10)
-    invocation: timedelta = timedelta(minutes=2)
-    replay: timedelta = timedelta(minutes=5)
-    describe: timedelta = timedelta(seconds=2)
-    throttled: timedelta = timedelta(seconds=2)
-    max_empty: int = 3
+    poll_interval: timedelta = timedelta(milliseconds=500)
+    registration_timeout: timedelta = timedelta(minutes=5)
+    initialization_timeout: timedelta = timedelta(minutes=5)
+    binding_policy: BindingPolicy = BindingPolicy.EARLY
+    consistency_delay: timedelta = timedelta(seconds=10)
+    invocation_timeout: timedelta = timedelta(minutes=2)
+    replay_window: timedelta = timedelta(minutes=5)
+    describe_delay: timedelta = timedelta(seconds=2)
+    throttle_delay: timedelta = timedelta(seconds=2)
+    max_empty_launches: int = 3

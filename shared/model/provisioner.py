@@ -1,4 +1,4 @@
-"""The user's declaration of what nodes may look like and how long they live.
+"""The user's declaration of which nodes may be launched and how long they live.
 
 A NodePool of Karpenter's v1 becomes the same value: Dovetail keeps the v1alpha5 name throughout.
 """
@@ -14,21 +14,21 @@ from shared.model.ec2.selectors import Selector
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Taint
 from shared.model.node_budgets import NodeBudget
-from shared.model.policy import KarpenterWay, PreferencePolicy, Trigger
+from shared.model.policy import KarpenterBehavior, PreferencePolicy, Trigger
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources
 
 API_VERSION: Final = V1ALPHA5.owner_version
 KIND: Final = V1ALPHA5.owner_kind.value
-# A replacement of a node that expires by force is asked for so long before: nodes join in minutes.
-# Where nodes live for less than an hour, it is a quarter of that.
+# The replacement of a node that expires by force starts this long before: nodes join in minutes.
+# It is never more than a quarter of the node's lifetime.
 _AHEAD: Final = timedelta(minutes=10)
 _SHARE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockDevice:
-    """One disk of a machine.
+    """One disk of an instance.
 
     Attributes:
         volume_size_gib: Size in GiB; None for that of its snapshot.
@@ -57,36 +57,36 @@ class MetadataOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataBound:
-    """What the attachment of a cluster allows of the instance metadata service.
+    """Bounds that the attachment of a cluster sets on access to the instance metadata service.
 
     Attributes:
-        hop_limit: Most network hops an answer may take; 1 keeps it from pods without host network.
+        hop_limit: The most network hops of a response; 1 keeps it from pods without host network.
         tokens_required: Whether requests must carry a token (IMDSv2).
     """
 
     hop_limit: int = 64
     tokens_required: bool = False
 
-    def applied(self, asked: MetadataOptions) -> MetadataOptions:
-        """Return the options of a machine: the stricter of what was asked and of the bound."""
+    def applied(self, requested: MetadataOptions) -> MetadataOptions:
+        """Return the options of an instance: the stricter of `requested` and the bound."""
         return replace(
-            asked,
-            http_put_response_hop_limit=min(asked.http_put_response_hop_limit, self.hop_limit),
-            http_tokens="required" if self.tokens_required else asked.http_tokens,
+            requested,
+            http_put_response_hop_limit=min(requested.http_put_response_hop_limit, self.hop_limit),
+            http_tokens="required" if self.tokens_required else requested.http_tokens,
         )
 
 
 UNBOUND: Final = MetadataBound()
-# What `amiFamily` may say; the first is what a manifest means that names none.
+# The values of `amiFamily`; the first is the default.
 AMI_FAMILIES: Final = ("AL2023", "Bottlerocket", "AL2", "Ubuntu", "Custom")
 AMI_FAMILY_WITHOUT_IMAGE: Final = "Custom"
-# What may be reserved on the kubelet of a family, where it is not anything.
+# The resources that may be reserved on the kubelet of a family, where they are restricted.
 RESERVABLE: Final[Mapping[str, frozenset[str]]] = {
     "Bottlerocket": frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 }
-# Marks a field whose text decisions hold as a hash only.
+# Marks a field that decision records hold as a hash only.
 HASHED: Final = {"hashed": True}
-# Marks resources of which a zero means that there may be none, where absence means no limit.
+# Marks resources where a zero means that there may be none; an absent resource has no limit.
 WITH_ZEROS: Final = {"with_zeros": True}
 
 
@@ -95,20 +95,19 @@ class NodeTemplate:
     """The AWS half of a Provisioner (`provider`, an AWSNodeTemplate or EC2NodeClass).
 
     Attributes:
-        name: Of the AWSNodeTemplate or EC2NodeClass; empty when the Provisioner says it all itself.
-        subnet_selector: What finds the subnets; empty for what carries the cluster's own tag.
-        security_group_selector: The same of security groups.
-        instance_profile: Name; empty means that of `role`, or the cluster's default.
+        name: Of the AWSNodeTemplate or EC2NodeClass; empty when the Provisioner has it inline.
+        subnet_selector: Selects subnets; empty for those that carry the cluster's own tag.
+        security_group_selector: The same for security groups.
+        instance_profile: Name; empty for that of `role`, or the cluster's default.
         role: Name of the role whose instance profile the attachment has; empty for none.
-        launch_template: Name of the user's own template; empty means we make one.
-        ami_selector: What finds the images; empty for what the family recommends.
-        user_data: What machines do at boot besides joining, in the form their family reads. Users
-            write secrets into it: decisions hold its hash.
-        context: Passed on to EC2 with each fleet.
-        image_family: Whose recommended image is booted, where it is not the family that joins.
+        launch_template: Name of the user's own template; empty where Dovetail creates one.
+        ami_selector: Selects images; empty for those that the AMI family recommends.
+        user_data: What instances do at boot besides joining, in the format of their AMI family.
+            Users write secrets into it: decision records hold its hash.
+        context: Passed to EC2 with each fleet.
+        image_family: The family whose recommended image is booted, where it is not `ami_family`.
         image_version: Of that image, as its family names versions; empty for the newest.
-        instance_store: Whether the instance's own NVMe disks, where it has some, are what pods
-            write to.
+        instance_store: Whether pods write to the instance's own NVMe disks, where it has some.
         public_ip: Whether instances get a public address; None leaves it to the subnet.
     """
 
@@ -133,7 +132,7 @@ class NodeTemplate:
 
     @property
     def is_plain(self) -> bool:
-        """Whether launches ask for offerings alone: no template or context of the user's."""
+        """Whether launches have neither a launch template nor a context of the user."""
         return not self.launch_template and not self.context
 
 
@@ -142,10 +141,10 @@ class KubeletConfiguration:
     """What the user sets on the kubelet of each node; None or empty means its own default.
 
     Attributes:
-        reserved_cpus: Of a list of cores that pods get nothing of: their number takes the place of
-            cpu in both reservations. Only user data can name them.
+        reserved_cpus: Number of cores in the kubelet's `reservedSystemCPUs`: it replaces cpu in
+            both reservations. Only user data can set it.
         kube_reserved: None for the formula of the AMI.
-        eviction_soft_grace_period: By signal, as Go writes spans (`1m30s`).
+        eviction_soft_grace_period: By signal, as Go durations (`1m30s`).
         eviction_max_pod_grace_period: In seconds.
     """
 
@@ -164,7 +163,7 @@ class KubeletConfiguration:
     cpu_cfs_quota: bool | None = None
 
     def left_out(self, family: str) -> tuple[str, ...]:
-        """Return what is reserved that kubelets of an AMI family are not told, a line for each."""
+        """Return a line for each reservation that kubelets of an AMI family have no setting for."""
         reserved = {
             "kubeReserved": self.kube_reserved or Resources(),
             "systemReserved": self.system_reserved,
@@ -178,8 +177,8 @@ class KubeletConfiguration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenShape:
-    """What documents say of the nodes of a Provisioner whose user data says more."""
+class ManifestSettings:
+    """The settings of nodes in the manifests alone, without those that user data adds."""
 
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] = ()
@@ -195,25 +194,26 @@ class Provisioner:
     Attributes:
         kind: `Provisioner` or `NodePool`; it decides which label of a node names its owner.
         requirements: Labels, requirements and defaults merged; without the provisioner's name.
-        taints: On every node, to be tolerated by pods.
+        taints: On every node; pods must tolerate them.
         startup_taints: On every new node, removed by another component, ignored when planning.
-        limits: Ceiling on the total capacity of its nodes; None for no ceiling.
+        limits: Limit on the total capacity of its nodes; None for no limit.
         weight: 0-100, higher is tried first.
-        least_values: How many values of a label the options of each launch must offer, by key.
-        warnings: What in it will never act, for people; the rest does.
+        least_values: How many values of a label the options of each launch must have, by key
+            (`minValues`).
+        warnings: Which of its fields have no effect, for people; the others do.
         paused: Whether its annotation forbids any action.
-        shadow: Whether what is decided for it is only recorded and told.
-        ceiling: The most nodes and dollars an hour it may come to.
-        termination_grace_period: How long a drain of its nodes may last; None for ever.
+        shadow: Whether decisions for it are only recorded and reported.
+        ceiling: The most nodes, and the highest total price, of its nodes.
+        termination_grace_period: How long a drain of its nodes may last; None for no limit.
         consolidate_after: How long a node's pods must not have changed before it is consolidated.
-        budgets: How many of its nodes may be disrupted at once; None for what the settings say.
-        preference_policy: What becomes of pods' preferences on its nodes; None for what the
-            cluster's attachment says.
-        as_karpenter: What is done for its nodes as Karpenter does it: values of KarpenterWay.
-        triggers: Whether each of these begins the replacement of its nodes, where its annotations
-            say so.
-        written: What its documents say of its nodes, where labels, taints or kubelet settings of
-            its user data were added; None where none were.
+        budgets: How many of its nodes may be disrupted at once; None for Dovetail's settings.
+        preference_policy: How pods' preferences are handled on its nodes; None for the setting of
+            the cluster's attachment.
+        as_karpenter: The behaviors of Karpenter that it chooses: values of KarpenterBehavior.
+        triggers: Whether each of these starts the replacement of its nodes, where its annotations
+            set it.
+        written: The settings of its nodes in its manifests, where its user data adds labels, taints
+            or kubelet settings; None where it adds none.
     """
 
     name: str
@@ -245,27 +245,29 @@ class Provisioner:
     preference_policy: PreferencePolicy | None = None
     as_karpenter: frozenset[str] = frozenset()
     triggers: Mapping[Trigger, bool] = field(default_factory=dict, hash=False)
-    written: WrittenShape | None = None
+    written: ManifestSettings | None = None
 
     @property
     def dialect(self) -> Dialect:
-        """What the version of its API means where it says nothing."""
+        """The version of Karpenter's API that it is written in."""
         return BY_KIND[self.kind]
 
     @property
     def owner_label(self) -> str:
-        """The label of each of its nodes that has its name."""
+        """The label of its nodes whose value is its name."""
         return self.dialect.owner_label
 
     @property
-    def replaced_ahead(self) -> timedelta:
-        """How long before a node's expiration by force its replacement is begun; else zero."""
-        ahead = self.dialect.expires_by_force and KarpenterWay.EXPIRATION not in self.as_karpenter
+    def replacement_lead_time(self) -> timedelta:
+        """How long before a node's forced expiration its replacement starts; zero without one."""
+        ahead = (
+            self.dialect.expires_by_force and KarpenterBehavior.EXPIRATION not in self.as_karpenter
+        )
         return min(_AHEAD, (self.ttl_until_expired or _AHEAD) / _SHARE) if ahead else timedelta(0)
 
     @property
-    def as_written(self) -> "Provisioner":
-        """It without what its user data says of its nodes."""
+    def without_user_data(self) -> "Provisioner":
+        """The Provisioner as its manifests define it, without the settings of its user data."""
         if self.written is None:
             return self
         return replace(
@@ -279,15 +281,15 @@ class Provisioner:
         )
 
     def acts_on(self, trigger: Trigger, *, otherwise: bool = False) -> bool:
-        """Return whether its nodes are replaced for this.
+        """Return whether this trigger starts the replacement of its nodes.
 
         Args:
-            otherwise: What counts where neither it nor its dialect says so.
+            otherwise: The default where neither its annotations nor its dialect turn it on.
         """
         return self.triggers.get(trigger, trigger in self.dialect.acts_on or otherwise)
 
     def owns(self, node: Node) -> bool:
-        """Return whether Dovetail launched a node for it, not for one of the other kind."""
+        """Return whether Dovetail launched a node for it, not for an owner of the other kind."""
         return node.provisioner == self.name == node.labels.get(self.owner_label)
 
 
@@ -296,7 +298,7 @@ class InvalidProvisioner:
     """A Provisioner or NodePool that cannot be used; it never stops the others.
 
     Attributes:
-        template: The AWSNodeTemplate or EC2NodeClass it names, if something is wrong in there.
+        template: The AWSNodeTemplate or EC2NodeClass it names, if something is wrong there.
     """
 
     name: str
@@ -314,10 +316,10 @@ class InvalidProvisioner:
 
 
 def owner_among(node: Node, owners: Mapping[str, Provisioner]) -> Provisioner | None:
-    """Return the owner of a node, None when it is not among these.
+    """Return the owner of a node, None when it is not among `owners`.
 
     Args:
-        owners: By name.
+        owners: Owners by name.
     """
     found = owners.get(node.provisioner)
     return found if found is not None and found.owns(node) else None

@@ -34,7 +34,7 @@ _BINARY: Final = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 
 
 def parse_quantity(text: str | float) -> Fraction:
-    """Return the exact value of a Kubernetes quantity in base units (cores, bytes, pieces).
+    """Return the exact value of a Kubernetes quantity in base units (cores, bytes, counts).
 
     Args:
         text: As written in a manifest; YAML may have made it a number already.
@@ -74,7 +74,7 @@ def parse_cpu_millis(text: str | float) -> int:
 
 
 def parse_amount(text: str | float) -> int:
-    """Return a quantity of anything but cpu in whole base units (bytes, pieces), rounded up.
+    """Return a quantity of anything but cpu in whole base units (bytes, counts), rounded up.
 
     Raises:
         ValueError: If the text is no quantity.
@@ -89,7 +89,7 @@ def parse_amount(text: str | float) -> int:
 def milli_units(text: object) -> int | None:
     """Return a quantity in thousandths of its base unit, as admission compares them, rounded up.
 
-    Null is zero; None is returned for what is no quantity.
+    Null is zero; for a text that is no quantity the result is None.
 
     Example:
         >>> milli_units("250m"), milli_units("1Ki"), milli_units("1GiB")
@@ -112,7 +112,7 @@ def format_cpu(millis: int) -> str:
 
 
 def format_bytes(amount: int) -> str:
-    """Return bytes with the largest binary suffix that loses nothing.
+    """Return bytes with the largest binary suffix that is exact.
 
     Example:
         >>> format_bytes(2**30), format_bytes(1000)

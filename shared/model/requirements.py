@@ -1,7 +1,7 @@
 """Constraints on labels, as an exact set algebra.
 
-A requirement is the set of values its key may take: a finite set, or everything but a finite
-set, cut by inclusive integer bounds, and, as one more possible "value", the label's absence.
+A requirement is the set of values its key may take: a finite set, or all values but a finite set,
+within inclusive integer bounds, and, as one more possible "value", the label's absence.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ _LONGEST: Final = 63
 
 
 class Operator(StrEnum):
-    """How a requirement's values are meant."""
+    """The operator of a requirement."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -30,7 +30,7 @@ class Operator(StrEnum):
     LTE = "Lte"
 
 
-# What pods and Provisioners may say; NodePools may say all.
+# The operators that pods and Provisioners may use; NodePools may use all.
 KUBERNETES_OPERATORS: Final = (
     Operator.IN,
     Operator.NOT_IN,
@@ -117,7 +117,7 @@ class Requirement:
         return self._in_bounds(value) and (value in self.values) is not self.complement
 
     def intersect(self, other: "Requirement") -> "Requirement":
-        """Return the requirement both hold for. Both must be about the same key."""
+        """Return the requirement that satisfies both. Both must have the same key."""
         minimum = _pick(max, self.minimum, other.minimum)
         maximum = _pick(min, self.maximum, other.maximum)
         absent = self.absent and other.absent
@@ -140,9 +140,9 @@ class Requirement:
         return met.normalized()
 
     def normalized(self) -> "Requirement":
-        """Return the one form of the set: bounds applied to values, empty ranges made empty.
+        """Return the canonical form of the set: bounds applied to values, empty ranges made empty.
 
-        A range with some integer in it is never empty, whatever is forbidden: `5` may be written
+        A range that contains an integer is never empty, whatever is forbidden: `5` may be written
         `05`, which kube-scheduler reads as the same number.
         """
         bounded = frozenset(v for v in self.values if self._in_bounds(v))
@@ -199,7 +199,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Requirements for many keys, meaning all of these; one per key, sorted by key."""
+    """Requirements that must all hold; one per key, sorted by key."""
 
     items: tuple[Requirement, ...] = ()
 
@@ -237,11 +237,11 @@ class Requirements:
         return Requirements.of((*self.items, *other.items))
 
     def empty_keys(self) -> tuple[str, ...]:
-        """Return the keys, sorted, for which nothing is possible."""
+        """Return the keys, sorted, whose requirement no node can satisfy."""
         return tuple(item.key for item in self.items if item.is_empty())
 
     def allow_labels(self, values: Mapping[str, str]) -> bool:
-        """Return whether a node with exactly these labels satisfies all of them."""
+        """Return whether a node with exactly these labels satisfies all requirements."""
         return all(item.allows(values.get(item.key)) for item in self.items)
 
     def first_refusing(self, values: Mapping[str, str]) -> Requirement | None:

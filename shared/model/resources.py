@@ -7,14 +7,14 @@ from typing import Final, Self
 from shared.model import quantity
 
 CPU: Final = "cpu"
-# What ceilings count and no machine shows: its price in micros of a dollar, and that it is one.
+# What ceilings count and no instance reports: its price in micro-dollars, and 1 for the node.
 PRICE: Final = "price-per-hour"
 NODES: Final = "nodes"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 
-# What every node has; anything else is a device, a volume slot or a huge page.
+# The resources of every node; anything else is a device, a volume slot or a huge page.
 PLAIN: Final = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
@@ -23,10 +23,10 @@ _READABLE: Final = 6  # letters, as in 1536Mi
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Amounts by resource name: cpu in millicores, memory and storage in bytes, else pieces.
+    """Amounts by resource name: cpu in millicores, memory and storage in bytes, others as counts.
 
     A name that is absent means zero, and zeros are not kept, so equal amounts are equal values.
-    Amounts may be negative (the room left on an overcommitted node).
+    Amounts may be negative (the free capacity of an overcommitted node).
 
     Example:
         >>> Resources.of(cpu=500) + Resources.of(cpu=250, pods=1)
@@ -100,14 +100,14 @@ class Resources:
         """Return `count` times every amount."""
         return Resources.from_mapping({k: v * count for k, v in self.items})
 
-    def fits(self, room: "Resources") -> bool:
-        """Return whether no amount exceeds the one in `room` (a name absent there is zero)."""
-        available = dict(room.items)
+    def fits(self, capacity: "Resources") -> bool:
+        """Return whether no amount exceeds that in `capacity` (a name absent there is zero)."""
+        available = dict(capacity.items)
         return all(amount <= 0 or amount <= available.get(k, 0) for k, amount in self.items)
 
-    def exceeding(self, room: "Resources") -> tuple[str, ...]:
-        """Return the names, sorted, of which more is asked for than `room` has."""
-        available = dict(room.items)
+    def exceeding(self, capacity: "Resources") -> tuple[str, ...]:
+        """Return the names, sorted, whose amount exceeds that in `capacity`."""
+        available = dict(capacity.items)
         return tuple(k for k, v in self.items if v > 0 and v > available.get(k, 0))
 
     def largest(self, other: "Resources") -> "Resources":
@@ -132,10 +132,10 @@ def format_amount(name: str, amount: int) -> str:
 
 
 def readable_amount(name: str, amount: int, *, up: bool = False) -> str:
-    """Return an amount for people: bytes in the unit that leaves few digits.
+    """Return an amount for people: bytes in the largest unit, with two decimals.
 
     Args:
-        up: Whether what is cut off counts as one more, as in a request beside a smaller amount.
+        up: Whether to round up, as for a request that is compared with a smaller amount.
     """
     exact = format_amount(name, amount)
     if len(exact) <= _READABLE or not (name in _BYTES or name.startswith("hugepages-")):

@@ -12,8 +12,8 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 
-# Until then a node is replaced first, within budgets; from then it is drained as for an
-# interruption: a drain within PodDisruptionBudgets takes its time.
+# Earlier than that before the change, a node is replaced first, within budgets; later it is drained
+# as for an interruption: a drain within PodDisruptionBudgets takes its time.
 DRAINED_AHEAD: Final = timedelta(hours=1)
 
 
@@ -31,23 +31,23 @@ class ScheduledChange:
 
     @property
     def text(self) -> str:
-        """It for people."""
+        """The change as a text for people."""
         when = f" for {self.starts_at:%Y-%m-%d %H:%M} UTC" if self.starts_at is not None else ""
         return f"{self.code or 'a change of its instance'} is scheduled{when}"
 
     @property
-    def mark(self) -> str:
-        """It as an annotation of a Node has it."""
+    def annotation_value(self) -> str:
+        """The change as the value of a Node's annotation."""
         at = self.starts_at.isoformat(timespec="seconds") if self.starts_at is not None else ""
         return f"{at} {self.code}"
 
-    def drains_by(self, now: datetime) -> bool:
-        """Return whether a node with it that still stands is drained, whatever holds it."""
+    def is_drain_due(self, now: datetime) -> bool:
+        """Return whether a node that has it and still exists is drained, whatever blocks it."""
         return self.starts_at is None or self.starts_at - now <= DRAINED_AHEAD
 
 
 def scheduled_change(node: Node) -> ScheduledChange | None:
-    """Return what a node is marked with, None where it is not, or not with a time."""
+    """Return the change in a node's annotation, None without one or without a time in it."""
     at, _, code = node.annotations.get(keys.CHANGE_SCHEDULED, "").partition(" ")
     starts_at = read_time(at)
     return None if starts_at is None else ScheduledChange(code=code, starts_at=starts_at)

@@ -1,4 +1,4 @@
-"""Everything one decision sees, frozen."""
+"""The input of one decision, frozen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
@@ -15,18 +15,18 @@ from shared.model.resources import Resources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionerSite:
-    """Where a Provisioner's nodes can stand.
+    """Where a Provisioner's nodes can be launched.
 
     Attributes:
         zones: Zones with at least one matching subnet, sorted.
         reason: Why there is none, for people; empty when `zones` is not.
-        refusal: Why EC2 is not asked for it now, for people; empty when it may be. There are no
-            zones then.
+        refusal: Why no launch is tried for it now, for people; there are no zones then. Empty when
+            launches may be tried.
         refused: Offerings that EC2 refuses to this Provisioner alone.
-        without_image: Instance types that no image of its template boots; empty when none is found
-            at all, or when that is not known.
-        observed: What its nodes have shown for pods, by type: of memory, and of what they had less
-            of than was estimated.
+        without_image: Instance types that no image of its template boots; empty when there is no
+            image at all, or when that is not known.
+        observed: Allocatable resources that its nodes have reported, by instance type: memory, and
+            whatever was less than estimated.
     """
 
     provisioner: str
@@ -40,20 +40,21 @@ class ProvisionerSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
-    """Everything one provisioning decision sees.
+    """The input of one provisioning decision.
 
     Attributes:
-        taken_at: When gathering began (UTC).
+        taken_at: When reading it began (UTC).
         pending: Unbound pods, provisionable or not, sorted by key.
         bound: Pods on nodes that are not terminal, sorted by key.
-        slots: Launched nodes whose promises are not yet kept.
+        slots: Launched nodes whose nominated pods are not all bound yet.
         intents: Unfinished launches.
         promised: Uids of pods that unfinished launches were decided for: they count as placed.
         launching: Nodes of unfinished launches that have no instance yet, as they were planned.
-        namespaces: Labels of namespaces by name; one that is absent has only its own name.
-        instance_types: What can be bought in the Region, sorted by name.
-        unavailable: Offerings EC2 was out of lately, or beyond a quota.
-        seed: Of every pseudo-random choice in the decision.
+        namespaces: Labels of namespaces by name; an absent namespace has only the label of its
+            name.
+        instance_types: Instance types that can be launched in the Region, sorted by name.
+        unavailable: Offerings for which EC2 recently had no capacity, or that exceed a quota.
+        seed: Seed of every pseudo-random choice in the decision.
     """
 
     cluster: str
@@ -74,9 +75,9 @@ class ClusterSnapshot:
     seed: int = 0
 
     def owner_of(self, node: Node) -> str:
-        """Return the name of what a node was launched for by Dovetail, empty for any other node.
+        """Return the name of the owner that Dovetail launched a node for, empty for other nodes.
 
-        A Provisioner that is gone still has its nodes, unless a NodePool has its name now.
+        A deleted Provisioner still owns its nodes, unless a NodePool has its name now.
         """
         found = next((owner for owner in self.provisioners if owner.name == node.provisioner), None)
         return node.provisioner if found is None or found.owns(node) else ""

@@ -1,4 +1,4 @@
-"""The state of a timer: what its execution in Step Functions keeps between two steps."""
+"""The state of a timer, which its execution in Step Functions keeps between two steps."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from shared.model.errors import InvalidMessageError
 
-# One execution lives at most a year; a longer wait is cut; sweep starts what ends before its time.
+# An execution lives at most a year. A longer wait is shortened; sweep starts a timer again that
+# ended before its time.
 LONGEST_WAIT: Final = timedelta(days=300)
 DONE: Final = "done"
 WAIT: Final = "wait"
@@ -16,29 +17,29 @@ WAIT: Final = "wait"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerState:
-    """What a timer knows; a field that is None is absent from the execution's state.
+    """The state of a timer; a field that is None is absent from the execution's state.
 
     Attributes:
-        node: Name, empty when the machine has no Node.
-        uid: Of the node, or the instance id where there is none.
+        node: Name of the node, empty when the instance has no Node.
+        uid: Uid of the node, or the instance id where there is none.
         next: `wait` or `done`, which the state machine reads.
         wait_seconds: How long the state machine waits before the next step.
         result: How the timer ended, for people.
-        since: What made the timer start, as an ISO time.
+        since: Time of the event that started the timer, in ISO format.
         steps: How many steps this execution has taken.
-        run: Name of the execution, where another one began the drain.
-        blocked: How many pods held the drain back at its last step.
+        run: Name of the execution, where another execution started the drain.
+        blocked: How many pods blocked the drain at its last step.
         tried: How often a refused drain was tried.
         volumes_since: When waiting for volumes to be detached began.
         unread_since: Since when its node cannot be read past the drain's deadline.
         undeleted_since: Since when calls that delete pods past the drain's deadline fail.
-        freed_since: When the pods of a machine that does not run were first deleted.
-        drained: That nothing was left to evict, and that this was recorded.
-        released_micros_per_hour: What the machine that has ended cost.
+        freed_since: When the pods of an instance that does not run were first deleted.
+        drained: Whether nothing was left to evict, and this was recorded.
+        released_micros_per_hour: The price of the terminated instance.
         remove: Name and uid of each node that a replacement removes.
         new_nodes: How many nodes the plan launches.
         registration_seconds: How long a new node may take to join.
-        image_stopped: That the machine was the trial of a new image.
+        image_stopped: Whether the instance was the canary of a new image.
     """
 
     cluster: str
@@ -129,7 +130,7 @@ _KNOWN: Final = tuple(entry.name for entry in fields(TimerState))
 
 
 def decode_state(raw: Mapping[str, Any]) -> TimerState:
-    """Return the state that an execution passes to a step; a field that is not known is left out.
+    """Return the state that an execution passes to a step; unknown fields are left out.
 
     Raises:
         InvalidMessageError: If cluster, node or uid is absent, or a field has another type.

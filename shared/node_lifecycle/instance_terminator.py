@@ -1,11 +1,10 @@
-"""Describing and terminating many machines with few calls.
+"""Describes and terminates many instances with few calls.
 
-Each drain is a timer of its own, and a thousand of them may run at once. None calls EC2 by itself:
-each writes into the ledger which machine it needs and whether to terminate it. An execution that
-finds the turn free takes it for a moment, calls EC2 once for all of them, and writes the answers
-to the ledger. A single drain finds the turn free, so it is no slower. A crash during a turn costs
-a pause of seconds: the next execution reads what is needed and calls again, and terminating a
-machine twice is harmless.
+Each drain is a timer of its own, and a thousand may run at once. No drain calls EC2 for itself
+alone: each writes a request into the ledger. One execution locks the list for some seconds, calls
+EC2 once for all requests and writes the statuses to the ledger. A single drain finds the list
+unlocked, so it is no slower. If the execution crashes, the lock expires within seconds and the next
+one repeats the calls; terminating twice is harmless.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,23 +12,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.events.group_events import Machine, record_terminated
+from shared.events.group_events import InstanceSummary, record_terminated
 from shared.events.node_events import cause_of, price_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import PermanentError, ThrottledError
 from shared.model.kubernetes.nodes import Node
-from shared.model.memo import Memo
+from shared.model.note import Note
 from shared.ports import NodePorts
 
-_ENDING: Final = frozenset({"shutting-down", "terminated"})
-# No kubelet runs on such a machine.
+_TERMINATING: Final = frozenset({"shutting-down", "terminated"})
+# No kubelet runs on an instance in these states.
 _OFF: Final = frozenset({"stopped", "terminated"})
-GOING: Final = "going#"
-ANSWERS: Final = "machines"
-# How long a turn is kept free of others, longer than its calls take on a good day.
-_TURN: Final = timedelta(seconds=10)
-# Between turns: (fewer machines than that are going, pause). Many gather, few do not wait.
+INSTANCE_REQUESTS: Final = "going#"
+INSTANCE_STATUSES: Final = "machines"
+# How long the list is locked: longer than the calls usually take.
+_LOCKED_FOR: Final = timedelta(seconds=10)
+# (Fewer terminating instances than this, the pause between two calls): few do not wait, many are
+# combined into one call.
 _SHORTEST_PAUSE: Final = timedelta(seconds=2)
 _PAUSES: Final = (
     (3, timedelta(0)),
@@ -38,27 +38,27 @@ _PAUSES: Final = (
     (300, timedelta(seconds=12)),
 )
 _LONGEST_PAUSE: Final = timedelta(seconds=15)
-# What EC2 said is believed for so long while a drain goes on, and while a machine shuts down.
+# How long a status is valid during a drain, and while an instance shuts down.
 _BELIEVED: Final = timedelta(seconds=30)
 _BELIEVED_ENDING: Final = timedelta(seconds=2)
 _KEEP: Final = timedelta(days=1)
-# Machines described so lately count as terminating together, though their drains may be over.
+# Instances described within this time count for the pause, though their drains may be over.
 _RECENT: Final = timedelta(seconds=15)
-# Answers of one turn: one row of the ledger holds them.
+# Most statuses at a time: one row of the ledger holds them.
 _MOST: Final = 3000
-# Of a call that EC2 refuses as a whole, so many are tried one by one.
+# If EC2 refuses a call as a whole, it is split until this many instances are refused one by one.
 _MOST_REFUSED: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What EC2 last said about a machine.
+class InstanceStatus:
+    """The last status of an instance that EC2 returned.
 
     Attributes:
-        state: Empty when EC2 does not know it.
-        ours: Whether its tags prove that it was bought for this cluster, and its name that it is
+        state: The EC2 instance state; empty if EC2 does not know the instance.
+        ours: Whether its tags prove that it was launched for this cluster, and its name that it is
             the instance of the Node that is removed.
-        refused: Why EC2 does not end it, empty when it does.
+        refused: Why EC2 refuses to terminate it, empty if it does not.
     """
 
     state: str
@@ -67,14 +67,14 @@ class Seen:
     refused: str = ""
 
     @property
-    def has_ended(self) -> bool:
-        """Whether it is terminated: nothing changes any more."""
+    def is_terminated(self) -> bool:
+        """Whether it is terminated: its state no longer changes."""
         return self.state == "terminated"
 
     @property
-    def is_ending(self) -> bool:
+    def is_terminating(self) -> bool:
         """Whether it is terminated or shutting down; until it is terminated it may run pods."""
-        return self.state in _ENDING
+        return self.state in _TERMINATING
 
     @property
     def is_off(self) -> bool:
@@ -82,120 +82,128 @@ class Seen:
         return self.state in _OFF
 
 
-class Ending:
-    """Looks at the machines of one cluster that are going, and ends them, together."""
+class InstanceTerminator:
+    """Describes and terminates the leaving instances of one cluster together."""
 
     def __init__(self, ports: NodePorts) -> None:
         self._ports = ports
         self._name = ports.cluster.name
 
-    def look(
-        self, instance_id: str, *, end: bool, node: Node | None = None
-    ) -> tuple[Seen | None, timedelta]:
-        """Return what EC2 says about a machine, and when to look again at the earliest.
+    def describe(
+        self, instance_id: str, *, terminate: bool, node: Node | None = None
+    ) -> tuple[InstanceStatus | None, timedelta]:
+        """Return the status of an instance and when to check again at the earliest.
 
         Args:
-            end: Whether to terminate the machine; once asked for, it is terminated even if the
-                caller fails.
-            node: Of a machine to be terminated: its Provisioner gets an Event.
+            terminate: Whether to terminate the instance; once requested, it is terminated even if
+                the caller fails.
+            node: The Node of an instance to terminate: its Provisioner gets an Event.
 
         Returns:
-            None as the first when no execution has described it lately.
+            None instead of a status if no execution has described the instance lately.
 
         Raises:
-            PermanentError: If EC2 refuses to terminate this very machine.
-            RetryableError: If the ledger or EC2 cannot be asked now.
+            PermanentError: If EC2 refuses to terminate this instance in particular.
+            RetryableError: If the ledger or EC2 cannot be reached now.
         """
         ledger, now = self._ports.ledger, self._ports.clock.now()
-        answers = ledger.memo(self._name, ANSWERS)
-        row = answers.value.get("seen", {}).get(instance_id)
-        seen = _seen(row) if row is not None else None
-        fresh = seen is not None and not _is_old(seen, now)
-        if seen is not None and seen.refused and fresh:
+        statuses = ledger.note(self._name, INSTANCE_STATUSES)
+        row = statuses.value.get("seen", {}).get(instance_id)
+        status = _status(row) if row is not None else None
+        fresh = status is not None and not _is_old(status, now)
+        if status is not None and status.refused and fresh:
             self.forget(instance_id)
-            raise PermanentError(f"ec2 TerminateInstances: {instance_id}: {seen.refused}")
-        if seen is not None and (seen.has_ended or (fresh and (seen.is_ending or not end))):
-            return seen, _SHORTEST_PAUSE
-        about = {} if node is None else {"node": _about(node)}
-        wanted = Memo(name=f"{GOING}{instance_id}", value={"end": end, **about})
-        ledger.put_memo(self._name, wanted, now + _KEEP)
-        free_at = _free_at(answers)
+            raise PermanentError(f"ec2 TerminateInstances: {instance_id}: {status.refused}")
+        if status is not None and (
+            status.is_terminated or (fresh and (status.is_terminating or not terminate))
+        ):
+            return status, _SHORTEST_PAUSE
+        about = {} if node is None else {"node": _event_facts(node)}
+        wanted = Note(name=f"{INSTANCE_REQUESTS}{instance_id}", value={"end": terminate, **about})
+        ledger.put_note(self._name, wanted, now + _KEEP)
+        free_at = _free_at(statuses)
         if now < free_at:
-            # A turn that goes on now is over long before it must be.
-            wait = timedelta(0) if answers.value.get("busy") else free_at - now
-            return (None if end else seen), max(wait, _SHORTEST_PAUSE)
-        return self._ask_all(answers, now).get(instance_id), _SHORTEST_PAUSE
+            # A call that is under way ends long before its lock expires.
+            wait = timedelta(0) if statuses.value.get("busy") else free_at - now
+            return (None if terminate else status), max(wait, _SHORTEST_PAUSE)
+        return self._ask_all(statuses, now).get(instance_id), _SHORTEST_PAUSE
 
     def forget(self, instance_id: str) -> None:
-        """Look no more at a machine."""
-        self._ports.ledger.drop_memo(self._name, f"{GOING}{instance_id}")
+        """Drop the request for an instance."""
+        self._ports.ledger.drop_note(self._name, f"{INSTANCE_REQUESTS}{instance_id}")
 
-    def _ask_all(self, answers: Memo, now: datetime) -> Mapping[str, Seen]:
-        """Take the turn, ask for all machines that are going, and leave the answers."""
+    def _ask_all(self, statuses: Note, now: datetime) -> Mapping[str, InstanceStatus]:
+        """Lock the list, call EC2 for all requests and save the statuses."""
         ledger = self._ports.ledger
-        taken = {**answers.value, "free_at": (now + _TURN).isoformat(), "busy": True}
-        turn = replace(answers, value=taken)
-        if not ledger.change_memo(self._name, turn, now + _KEEP):
+        locked = {**statuses.value, "free_at": (now + _LOCKED_FOR).isoformat(), "busy": True}
+        lock = replace(statuses, value=locked)
+        if not ledger.change_note(self._name, lock, now + _KEEP):
             return {}
-        wanted = {
-            memo.name.removeprefix(GOING): memo.value
-            for memo in ledger.memos(self._name, GOING)[:_MOST]
+        requests = {
+            note.name.removeprefix(INSTANCE_REQUESTS): note.value
+            for note in ledger.notes(self._name, INSTANCE_REQUESTS)[:_MOST]
         }
-        going = {instance_id: value.get("end") is True for instance_id, value in wanted.items()}
-        before = _all_seen(answers)
-        known = {item: before.get(item) for item in going}
+        requested = {
+            instance_id: value.get("end") is True for instance_id, value in requests.items()
+        }
+        before = _all_statuses(statuses)
+        known = {item: before.get(item) for item in requested}
         due = [
             item
-            for item, seen in known.items()
-            if seen is None or not seen.state or (not seen.has_ended and _is_old(seen, now))
+            for item, status in known.items()
+            if status is None
+            or not status.state
+            or (not status.is_terminated and _is_old(status, now))
         ]
-        found = {item: seen for item, seen in known.items() if seen is not None}
-        nodes = {item: row.get("node", {}).get("name", "") for item, row in wanted.items()}
-        found |= self._described({item: nodes[item] for item in due}, now)
-        to_end = [
+        found = {item: status for item, status in known.items() if status is not None}
+        nodes = {item: row.get("node", {}).get("name", "") for item, row in requests.items()}
+        found |= self._describe({item: nodes[item] for item in due}, now)
+        to_terminate = [
             item
-            for item, seen in found.items()
-            if going[item] and seen.state and not seen.is_ending and seen.ours
+            for item, status in found.items()
+            if requested[item] and status.state and not status.is_terminating and status.ours
         ]
-        recent = {item: seen for item, seen in before.items() if now - seen.at < _RECENT}
-        pause = _pause_after(len({*going, *recent}))
+        recent = {item: status for item, status in before.items() if now - status.at < _RECENT}
+        pause = _pause_after(len({*requested, *recent}))
         try:
-            found |= self._ended(to_end, found)
+            found |= self._terminate(to_terminate, found)
         except ThrottledError as error:
-            # What was seen is worth keeping; the next turn goes on from it.
+            # The statuses read so far are saved; the next execution continues from them.
             pause = max(pause, error.delay or _SHORTEST_PAUSE)
         value = {
             "free_at": (now + pause).isoformat(),
-            "seen": {item: _out(seen) for item, seen in sorted({**recent, **found}.items())},
+            "seen": {item: _row(status) for item, status in sorted({**recent, **found}.items())},
         }
-        left = replace(turn, value=value, version=turn.version + 1)
-        ledger.change_memo(self._name, left, now + _KEEP)
+        answered = replace(lock, value=value, version=lock.version + 1)
+        ledger.change_note(self._name, answered, now + _KEEP)
         record_terminated(
             self._ports,
             [
-                _machine(wanted[instance_id]["node"])
-                for instance_id in to_end
-                if found[instance_id].is_ending and "node" in wanted[instance_id]
+                _instance_summary(requests[instance_id]["node"])
+                for instance_id in to_terminate
+                if found[instance_id].is_terminating and "node" in requests[instance_id]
             ],
         )
         return found
 
-    def _described(self, nodes: Mapping[str, str], now: datetime) -> dict[str, Seen]:
-        """Return what EC2 says about machines, given their Nodes' names; empty for no Node."""
+    def _describe(self, nodes: Mapping[str, str], now: datetime) -> dict[str, InstanceStatus]:
+        """Return the statuses of instances; `nodes` names the Node of each, empty for none."""
         shown = (
             {entry.instance_id: entry for entry in self._ports.cloud.instances(list(nodes))}
             if nodes
             else {}
         )
         return {
-            item: _answer(shown.get(item), self._name, node, now) for item, node in nodes.items()
+            item: _status_of(shown.get(item), self._name, node, now) for item, node in nodes.items()
         }
 
-    def _ended(self, ids: Sequence[str], found: Mapping[str, Seen]) -> dict[str, Seen]:
-        """End machines; one that EC2 refuses to end must not keep the others alive.
+    def _terminate(
+        self, ids: Sequence[str], found: Mapping[str, InstanceStatus]
+    ) -> dict[str, InstanceStatus]:
+        """Terminate instances; one that EC2 refuses to terminate must not keep the others running.
 
-        Nor may one whose tags give no right to end it: its own drain reads so from its answer, and
-        the execution that has the turn may be of another machine.
+        Nor may one whose tags do not permit its termination: its own drain reads that from its
+        status, and the execution that holds the lock may belong to another instance.
         """
         if not ids:
             return {}
@@ -207,16 +215,16 @@ class Ending:
         else:
             now = self._ports.clock.now()
             return {value: replace(found[value], state="shutting-down", at=now) for value in ids}
-        ended: dict[str, Seen] = {}
+        terminated: dict[str, InstanceStatus] = {}
         half = len(ids) // 2
         for part in (ids[:half], ids[half:]):
-            if sum(1 for seen in ended.values() if seen.refused) < _MOST_REFUSED:
-                ended |= self._ended(part, found)
-        return ended
+            if sum(1 for status in terminated.values() if status.refused) < _MOST_REFUSED:
+                terminated |= self._terminate(part, found)
+        return terminated
 
 
-def _about(node: Node) -> dict[str, Any]:
-    """Return what the Event on a Provisioner says about a node whose machine is terminated."""
+def _event_facts(node: Node) -> dict[str, Any]:
+    """Return what the Event on a Provisioner tells of a node whose instance is terminated."""
     return {
         "name": node.name,
         "provisioner": node.provisioner,
@@ -227,8 +235,8 @@ def _about(node: Node) -> dict[str, Any]:
     }
 
 
-def _machine(row: Mapping[str, Any]) -> Machine:
-    return Machine(
+def _instance_summary(row: Mapping[str, Any]) -> InstanceSummary:
+    return InstanceSummary(
         name=row["name"],
         provisioner=row["provisioner"],
         instance_type=row["instance_type"],
@@ -238,31 +246,35 @@ def _machine(row: Mapping[str, Any]) -> Machine:
     )
 
 
-def _answer(instance: Instance | None, cluster: str, node: str, now: datetime) -> Seen:
+def _status_of(
+    instance: Instance | None, cluster: str, node_name: str, now: datetime
+) -> InstanceStatus:
     if instance is None:
-        return Seen(state="", ours=True, at=now)
-    ours = instance.tags.get(keys.TAG_CLUSTER) == cluster and (not node or instance.is_of(node))
-    return Seen(state=instance.state, ours=ours, at=now)
+        return InstanceStatus(state="", ours=True, at=now)
+    ours = instance.tags.get(keys.TAG_CLUSTER) == cluster and (
+        not node_name or instance.matches_node(node_name)
+    )
+    return InstanceStatus(state=instance.state, ours=ours, at=now)
 
 
-def _is_old(seen: Seen, now: datetime) -> bool:
-    return now - seen.at >= (_BELIEVED_ENDING if seen.is_ending else _BELIEVED)
+def _is_old(status: InstanceStatus, now: datetime) -> bool:
+    return now - status.at >= (_BELIEVED_ENDING if status.is_terminating else _BELIEVED)
 
 
-def _pause_after(machines: int) -> timedelta:
-    return next((pause for most, pause in _PAUSES if machines < most), _LONGEST_PAUSE)
+def _pause_after(instances: int) -> timedelta:
+    return next((pause for most, pause in _PAUSES if instances < most), _LONGEST_PAUSE)
 
 
-def _free_at(answers: Memo) -> datetime:
-    return datetime.fromisoformat(answers.value.get("free_at", "1970-01-01T00:00:00+00:00"))
+def _free_at(statuses: Note) -> datetime:
+    return datetime.fromisoformat(statuses.value.get("free_at", "1970-01-01T00:00:00+00:00"))
 
 
-def _all_seen(answers: Memo) -> dict[str, Seen]:
-    return {entry: _seen(row) for entry, row in answers.value.get("seen", {}).items()}
+def _all_statuses(statuses: Note) -> dict[str, InstanceStatus]:
+    return {entry: _status(row) for entry, row in statuses.value.get("seen", {}).items()}
 
 
-def _seen(row: Mapping[str, Any]) -> Seen:
-    return Seen(
+def _status(row: Mapping[str, Any]) -> InstanceStatus:
+    return InstanceStatus(
         state=row["state"],
         ours=row["ours"],
         at=datetime.fromisoformat(row["at"]),
@@ -270,6 +282,10 @@ def _seen(row: Mapping[str, Any]) -> Seen:
     )
 
 
-def _out(seen: Seen) -> dict[str, Any]:
-    row = {"state": seen.state, "ours": seen.ours, "at": seen.at.isoformat(timespec="seconds")}
-    return {**row, "refused": seen.refused} if seen.refused else row
+def _row(status: InstanceStatus) -> dict[str, Any]:
+    row = {
+        "state": status.state,
+        "ours": status.ours,
+        "at": status.at.isoformat(timespec="seconds"),
+    }
+    return {**row, "refused": status.refused} if status.refused else row

@@ -1,10 +1,10 @@
-"""Machines that EC2 takes before they are nodes: no pod may come to run on them.
+"""Instances that EC2 interrupts before they are nodes: no pod may be bound to them.
 
-Provision makes Nodes and binds pods while it holds the lease, which the handler of a notice does
-not hold. Terminating the machine there would let it end under pods that are being bound. So the
-handler writes into the slot that the machine is taken, and EC2 ends it two minutes later. Where the
-Node is being made at that moment, provision finds it and calls bind, which drains it: provision may
-delete no Node.
+Provision creates Nodes and binds pods while it holds the lease, which the handler of a notice does
+not hold. If the handler terminated the instance, it would end under pods that are being bound. So
+the handler marks the slot as interrupted, and EC2 ends the instance two minutes later. If the Node
+is being created at that moment, provision finds it and calls bind, which drains it: provision must
+not delete Nodes.
 """
 
 from collections.abc import Iterable
@@ -19,21 +19,21 @@ from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.resources import Resources
-from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.node_deletion import remove_node
 from shared.ports import NodePorts
 
-# A machine ends two minutes after its warning: from then pods are no longer asked, so that
-# they can still end in order.
-ASKED_FOR: Final = timedelta(seconds=90)
+# How long pods are evicted after a warning. The instance ends two minutes after it, so pods that
+# are left are deleted before, while they can still end in order.
+EVICTION_TIME: Final = timedelta(seconds=90)
 
 
 def mark_interrupted(ports: NodePorts, slot: Slot) -> bool:
-    """Write into a slot that EC2 takes its machine: it has no room, and its pods are free.
+    """Mark a slot whose instance EC2 interrupts: it has no allocatable, and its pods are freed.
 
-    Its capacity still counts towards limits until it has ended.
+    The instance still counts towards limits until it has ended.
 
     Returns:
-        False when the slot was changed since it was read: its Node may exist now.
+        False if the slot was changed since it was read: its Node may exist now.
     """
     marked = replace(
         slot, interrupted_at=ports.clock.now(), pods=(), allocatable=Resources(), bound=False
@@ -42,12 +42,12 @@ def mark_interrupted(ports: NodePorts, slot: Slot) -> bool:
 
 
 def interrupted_nodes(ports: NodePorts, slots: Iterable[Slot]) -> tuple[str, ...]:
-    """Return the names of Nodes that were being made while the slots of their machines were marked.
+    """Return the names of Nodes that were being created while their slots were marked.
 
     Those that are being deleted already are left out.
 
     Args:
-        slots: As read under the lease: no Node of a marked one is made any more.
+        slots: As read under the lease: no Node of a marked slot is created after that.
     """
     marked = {slot.instance_id for slot in slots if slot.interrupted_at is not None}
     if not marked:
@@ -60,24 +60,24 @@ def interrupted_nodes(ports: NodePorts, slots: Iterable[Slot]) -> tuple[str, ...
 
 
 def drain_interrupted(ports: NodePorts, node: Node, interrupted_at: datetime) -> bool:
-    """Drain the Node of a machine that EC2 takes, as its slot says since then.
+    """Drain the Node of an instance that EC2 interrupts, as its slot has recorded.
 
     Returns:
-        False when the Node changed meanwhile: read it again.
+        False if the Node changed meanwhile: read it again.
     """
-    spot = node.labels.get(keys.CAPACITY_TYPE) == CapacityType.SPOT
-    reason = NoticeKind.SPOT_INTERRUPTION if spot else NoticeKind.RESERVATION_INTERRUPTION
-    drained = remove(ports, node, reason.value, interrupted_at + ASKED_FOR)
+    is_spot = node.labels.get(keys.CAPACITY_TYPE) == CapacityType.SPOT
+    reason = NoticeKind.SPOT_INTERRUPTION if is_spot else NoticeKind.RESERVATION_INTERRUPTION
+    drained = remove_node(ports, node, reason.value, interrupted_at + EVICTION_TIME)
     if drained:
-        tell_interrupted(ports, node, reason)
+        record_interruption(ports, node, reason)
     return drained
 
 
-def tell_interrupted(ports: NodePorts, node: Node, kind: NoticeKind, why: str = "") -> None:
-    """Record on a Node that AWS takes its machine.
+def record_interruption(ports: NodePorts, node: Node, kind: NoticeKind, why: str = "") -> None:
+    """Record an Event on a Node whose instance AWS interrupts.
 
     Args:
-        why: What AWS says besides.
+        why: What AWS adds to the notice.
     """
     text = f"{kind.value}{f' ({why})' if why else ''}: drained and replaced"
     ports.cluster.record_events([event_on(node, "Interrupted", text)])

@@ -1,4 +1,4 @@
-"""Interruption: AWS takes a machine; its node is drained and replaced at once."""
+"""Interruption: AWS interrupts an instance; its node is drained and replaced at once."""
 
 import contextlib
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.events.node_events import event_on
-from shared.launching.offering_facts import Fact, note
+from shared.launching.offering_facts import OfferingFact, mark_unavailable
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
@@ -15,20 +15,20 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner
 from shared.model.scheduled_changes import DRAINED_AHEAD
-from shared.node_lifecycle.force_deletion import free_node
 from shared.node_lifecycle.interrupted_slots import (
-    ASKED_FOR,
+    EVICTION_TIME,
     mark_interrupted,
-    tell_interrupted,
+    record_interruption,
 )
-from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.node_deletion import remove_node
 from shared.node_lifecycle.node_editor import change_node, read_again
+from shared.node_lifecycle.pod_eviction import force_delete_pods
 from shared.ports import NodeChange, NodePorts
 from shared.snapshot.node_facts import cluster_instances
 
-# Provision is not called again within this.
-_SETTLED: Final = timedelta(seconds=2)
-_TAKEN: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
+# Provision is not invoked again within this time.
+_WAKE_INTERVAL: Final = timedelta(seconds=2)
+_LOST_STATES: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
 _STOPPED: Final = frozenset({"stopping", "stopped"})
 # In these states no kubelet runs; before, it may still run pods.
 _OFF: Final = frozenset({"stopped", "terminated"})
@@ -38,10 +38,10 @@ _ATTEMPTS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterruptReport:
-    """What came of one notice about one instance.
+    """The result of one notice about one instance.
 
     Attributes:
-        interrupted: Whether the machine was taken: false for what Dovetail terminates itself.
+        interrupted: Whether AWS interrupts the instance: false if Dovetail terminates it itself.
     """
 
     instance_id: str
@@ -51,21 +51,22 @@ class InterruptReport:
 
 
 class NodeIndex:
-    """Which node an instance is, for one cluster; kept while a process lives.
+    """From instance to node, for one cluster; kept while the process runs.
 
-    A burst of notices comes when a pool is taken: nodes and machines are listed once for many.
+    Notices come in bursts when EC2 reclaims a Spot pool: nodes and instances are listed once for
+    many.
     """
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._offerings: dict[str, OfferingKey] = {}
-        self._looked_at: datetime | None = None
+        self._woken_at: datetime | None = None
 
     def find(self, ports: NodePorts, instance_id: str, node_name: str = "") -> Node | None:
-        """Return the node of an instance as it is now, None when there is none.
+        """Return the node of an instance as it is now, None if there is none.
 
         Args:
-            node_name: Of its node, if that is known.
+            node_name: The name of its node, if known.
         """
         if node_name:
             self._names[instance_id] = node_name
@@ -80,30 +81,30 @@ class NodeIndex:
         return node
 
     def offering(self, ports: NodePorts, instance_id: str) -> OfferingKey | None:
-        """Return the offering of one of the cluster's machines, None when EC2 does not show it."""
+        """Return the offering of one of the cluster's instances, None if EC2 does not show it."""
         if instance_id not in self._offerings:
             shown = cluster_instances(ports)
-            self._offerings = {machine.instance_id: machine.offering for machine in shown}
+            self._offerings = {instance.instance_id: instance.offering for instance in shown}
         return self._offerings.get(instance_id)
 
-    def look(self, ports: NodePorts) -> None:
-        """Let provision look over the nodes: by the queue, and at once when not just asked."""
+    def wake_provision(self, ports: NodePorts) -> None:
+        """Let provision evaluate the nodes: by the queue, and at once unless just invoked."""
         now = ports.clock.now()
-        ports.outbox.look(ports.cluster.name)
-        if self._looked_at is None or now - self._looked_at >= _SETTLED:
-            self._looked_at = now
+        ports.outbox.evaluate(ports.cluster.name)
+        if self._woken_at is None or now - self._woken_at >= _WAKE_INTERVAL:
+            self._woken_at = now
             try:
-                ports.outbox.invoke_provision(ports.cluster.name, look=True)
+                ports.outbox.invoke_provision(ports.cluster.name, evaluate=True)
             except RetryableError:
                 # The queue has the same message.
                 return
 
 
 class Interruption:
-    """Acts on notices about machines of one cluster.
+    """Acts on notices about instances of one cluster.
 
     Args:
-        index: What this process knows of its nodes.
+        index: What this process knows about the cluster's nodes.
     """
 
     def __init__(self, ports: NodePorts, index: NodeIndex | None = None) -> None:
@@ -123,7 +124,7 @@ class Interruption:
         raise ConflictError(f"the slot of {instance_id} changes too fast: the notice comes again")
 
     def _run(self, notice: Notice, instance_id: str) -> InterruptReport | None:
-        """Return what came of it, None when its Node was made meanwhile, or may have been."""
+        """Return the report, None if the Node was created meanwhile, or may have been."""
         node = self._index.find(self._ports, instance_id)
         if node is None or not node.is_ours:
             action = self._without_node(notice, instance_id)
@@ -136,35 +137,35 @@ class Interruption:
                 interrupted=action != "ignored",
             )
         if notice.kind == NoticeKind.REBALANCE_RECOMMENDATION:
-            action = self._recommended(node)
+            action = self._on_rebalance_recommendation(node)
             return InterruptReport(instance_id=instance_id, node=node.name, action=action)
-        if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
+        if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _LOST_STATES:
             return InterruptReport(instance_id=instance_id, node=node.name, action="ignored")
-        if action := self._announced(notice, node):
+        if action := self._on_scheduled_change(notice, node):
             return InterruptReport(instance_id=instance_id, node=node.name, action=action)
         if notice.kind.is_warning:
-            self._remember(node, Fact.INTERRUPTED)
+            self._mark_unavailable(node, OfferingFact.INTERRUPTED)
         going = node.deletion_at is not None
-        taken = not going or notice.kind.is_warning
-        if taken:
+        interrupted = not going or notice.kind.is_warning
+        if interrupted:
             if not going:
                 why = notice.change.text if notice.change is not None else ""
-                tell_interrupted(self._ports, node, notice.kind, why)
+                record_interruption(self._ports, node, notice.kind, why)
             self._remove(node, notice.kind)
             # Its pods get new nodes now, before they are evicted.
-            self._index.look(self._ports)
-        self._free(node, notice)
+            self._index.wake_provision(self._ports)
+        self._force_delete_pods(node, notice)
         return InterruptReport(
             instance_id=instance_id,
             node=node.name,
             action="draining" if going else "drained",
-            interrupted=taken,
+            interrupted=interrupted,
         )
 
-    def _free(self, node: Node, notice: Notice) -> None:
-        """Delete the pods of a machine that is off, before the next step of its drain does.
+    def _force_delete_pods(self, node: Node, notice: Notice) -> None:
+        """Delete the pods of an instance that is off, before the next step of its drain does.
 
-        A notice that a machine was stopped may be late: it is believed if EC2 still says so.
+        A notice that an instance was stopped may be late: it counts only if EC2 still shows that.
         """
         if notice.kind != NoticeKind.STATE_CHANGE or notice.state not in _OFF:
             return
@@ -173,18 +174,19 @@ class Interruption:
             if not any(instance.state in _OFF for instance in shown):
                 return
         try:
-            free_node(self._ports, node)
+            force_delete_pods(self._ports, node)
         except (ConflictError, NotFoundError):
-            # Gone already, or others write to it all the time: the next step of the drain does it.
+            # The Node is gone, or others write to it all the time: the next step of the drain does
+            # this.
             return
 
     def _remove(self, node: Node, kind: NoticeKind) -> None:
-        """Remove a node, or let its drain know by when it must be over."""
+        """Remove a node, or set the deadline of a drain that runs already."""
         deadline = None
         if kind.is_warning:
-            deadline = self._ports.clock.now() + ASKED_FOR
+            deadline = self._ports.clock.now() + EVICTION_TIME
         for _ in range(_ATTEMPTS):
-            if remove(self._ports, node, kind.value, deadline):
+            if remove_node(self._ports, node, kind.value, deadline):
                 return
             try:
                 node = read_again(self._ports, node)
@@ -192,7 +194,7 @@ class Interruption:
                 return
         raise ConflictError(f"node {node.name} changes too fast: the notice comes again")
 
-    def _recommended(self, node: Node) -> str:
+    def _on_rebalance_recommendation(self, node: Node) -> str:
         """Mark a node that EC2 expects to interrupt: provision replaces it first if that pays."""
         if node.deletion_at is not None or keys.REBALANCE_RECOMMENDED in node.annotations:
             return "recorded"
@@ -200,45 +202,45 @@ class Interruption:
         stamp = {keys.REBALANCE_RECOMMENDED: now.isoformat(timespec="seconds")}
         with contextlib.suppress(NotFoundError):
             change_node(self._ports, node, NodeChange(set_annotations=stamp))
-        self._remember(node, Fact.ABOUT_TO_BE_INTERRUPTED)
+        self._mark_unavailable(node, OfferingFact.ABOUT_TO_BE_INTERRUPTED)
         owner = self._owner(node)
         if owner is not None and not owner.acts_on(Trigger.REBALANCE):
             text = f"EC2 expects to interrupt it: {_only_recorded(owner, Trigger.REBALANCE)}"
         else:
             text = "EC2 expects to interrupt it: replaced first if it pays"
-            self._ports.outbox.look(self._ports.cluster.name)
-        self._say(node, "RebalanceRecommended", text)
+            self._ports.outbox.evaluate(self._ports.cluster.name)
+        self._record_event(node, "RebalanceRecommended", text)
         return "recorded"
 
-    def _announced(self, notice: Notice, node: Node) -> str:
-        """Mark a node that has time until what AWS has scheduled: provision replaces it first.
+    def _on_scheduled_change(self, notice: Notice, node: Node) -> str:
+        """Mark a node that has time until a scheduled change of AWS: provision replaces it first.
 
         Returns:
-            What was done, empty where the node must be drained now.
+            What was done, empty if the node must be drained now.
         """
         change = notice.change
         if change is None or node.deletion_at is not None:
             return ""
-        if node.instance_id in notice.over:
+        if node.instance_id in notice.ended:
             self._mark(node, None)
             return "ignored"
         owner = self._owner(node)
         if owner is not None and not owner.acts_on(Trigger.SCHEDULED_CHANGE):
             text = f"{change.text}: {_only_recorded(owner, Trigger.SCHEDULED_CHANGE)}"
-        elif change.starts_at is None or change.drains_by(self._ports.clock.now()):
+        elif change.starts_at is None or change.is_drain_due(self._ports.clock.now()):
             return ""
         else:
             text = (
                 f"{change.text}: replaced before, and drained at "
                 f"{change.starts_at - DRAINED_AHEAD:%H:%M} UTC at the latest"
             )
-            self._ports.outbox.look(self._ports.cluster.name)
-        if self._mark(node, change.mark):
-            self._say(node, "ScheduledChange", text)
+            self._ports.outbox.evaluate(self._ports.cluster.name)
+        if self._mark(node, change.annotation_value):
+            self._record_event(node, "ScheduledChange", text)
         return "recorded"
 
     def _mark(self, node: Node, mark: str | None) -> bool:
-        """Write on a node what is scheduled; return whether that was not there already."""
+        """Annotate a node with what is scheduled; return whether the annotation changed."""
         if node.annotations.get(keys.CHANGE_SCHEDULED) == mark:
             return False
         with contextlib.suppress(NotFoundError):
@@ -252,21 +254,22 @@ class Interruption:
         return next((owner for owner in owners if owner.owns(node)), None)
 
     def _without_node(self, notice: Notice, instance_id: str) -> str | None:
-        """A machine that ends before it is a node: its pods are planned again.
+        """Act on an instance that ends before it is a node: its pods are planned again.
 
         Returns:
-            None when its Node was made meanwhile, or may have been.
+            None if its Node was created meanwhile, or may have been.
         """
         if notice.kind != NoticeKind.STATE_CHANGE and not notice.kind.is_warning:
             return "ignored"
-        if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
+        if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _LOST_STATES:
             return "ignored"
         slot = self._ports.ledger.slot_with(self._ports.cluster.name, instance_id)
         if notice.state == "terminated" and slot is None:
-            # One with a slot is dropped with it: by its row the slot is found.
+            # An instance with a slot is dropped with the slot, which is found by the instance's
+            # row.
             self._ports.ledger.drop_instance(instance_id)
         if notice.state in _STOPPED:
-            # It will never join, and its disks are paid for.
+            # It will never join, and its volumes cost money.
             self._ports.cloud.terminate([instance_id])
         if slot is None:
             return "ignored"
@@ -275,23 +278,25 @@ class Interruption:
             return "ignored" if made is None or not made.is_ours else None
         if notice.kind.is_warning and slot.interrupted_at is None:
             if notice.kind == NoticeKind.SPOT_INTERRUPTION:
-                note(self._ports, Fact.INTERRUPTED, [slot.offering])
+                mark_unavailable(self._ports, OfferingFact.INTERRUPTED, [slot.offering])
             if not mark_interrupted(self._ports, slot):
                 return None
-        # Of one that died provision reads why, and frees its pods.
+        # If the instance ended, provision reads why and frees its pods.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
         return "planned again"
 
-    def _remember(self, node: Node, fact: Fact) -> None:
-        """Leave the offering of a node's machine out, as EC2 shows it."""
+    def _mark_unavailable(self, node: Node, fact: OfferingFact) -> None:
+        """Mark the offering of a node's instance unavailable, as EC2 shows it."""
         offering = self._index.offering(self._ports, node.instance_id)
         if offering is not None and offering.capacity_type == CapacityType.SPOT:
-            note(self._ports, fact, [offering])
+            mark_unavailable(self._ports, fact, [offering])
 
-    def _say(self, node: Node, reason: str, text: str) -> None:
+    def _record_event(self, node: Node, reason: str, text: str) -> None:
         self._ports.cluster.record_events([event_on(node, reason, text)])
 
 
 def _only_recorded(owner: Provisioner, trigger: Trigger) -> str:
-    said = "off" if trigger in owner.triggers else "not on"
-    return f"only recorded, as {trigger.annotation} of {owner.kind.lower()} {owner.name} is {said}"
+    setting = "off" if trigger in owner.triggers else "not on"
+    return (
+        f"only recorded, as {trigger.annotation} of {owner.kind.lower()} {owner.name} is {setting}"
+    )

@@ -1,4 +1,4 @@
-"""Removing a node on purpose: delete the object, start the drain."""
+"""Removes a node: deletes the object and starts the drain."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -10,7 +10,7 @@ from shared.ports import NodeChange, NodePorts
 from shared.timers.timers import start_termination
 
 # Reasons of voluntary disruption: a pod's do-not-evict annotation blocks such a removal.
-VOLUNTARY: Final = frozenset(
+VOLUNTARY_REASONS: Final = frozenset(
     {
         "emptiness",
         "expiration",
@@ -26,21 +26,22 @@ VOLUNTARY: Final = frozenset(
 def is_voluntary(node: Node) -> bool:
     """Return whether a node is being deleted by voluntary disruption.
 
-    A node that a user deletes carries no reason: it is drained without regard to do-not-evict.
+    A node that a user deletes has no reason: it is drained in spite of do-not-evict.
     """
-    return node.annotations.get(keys.REMOVAL_REASON, "") in VOLUNTARY
+    return node.annotations.get(keys.REMOVAL_REASON, "") in VOLUNTARY_REASONS
 
 
-def deadline_of(node: Node) -> datetime | None:
+def drain_deadline_of(node: Node) -> datetime | None:
     """Return the node's deadline, after which its drain deletes pods instead of evicting them.
 
-    None when the node has none, or none that can be read: then pods are evicted without a limit.
+    None if the node has no deadline, or one that cannot be parsed: then pods are evicted without a
+    time limit.
     """
     return _time(node, keys.DRAIN_DEADLINE)
 
 
-def end_of(node: Node) -> datetime | None:
-    """Return when a node that is being deleted ends, whatever is on it; None for no such time."""
+def termination_time_of(node: Node) -> datetime | None:
+    """Return when a node that is being deleted ends, whatever runs on it; None for no such time."""
     return _time(node, keys.TERMINATION_TIMESTAMP)
 
 
@@ -52,22 +53,25 @@ def _time(node: Node, annotation: str) -> datetime | None:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def remove(ports: NodePorts, node: Node, reason: str, deadline: datetime | None = None) -> bool:
+def remove_node(
+    ports: NodePorts, node: Node, reason: str, deadline: datetime | None = None
+) -> bool:
     """Delete one of Dovetail's nodes as it was read, and start its termination.
 
-    The finalizer keeps the object until the drain is over, so every deletion ends in the same
-    state machine. The reason is written on the node first, where the drain finds it. Two reasons
-    for one node have one termination: an involuntary reason replaces a voluntary one, and the
-    earliest deadline counts.
+    The finalizer keeps the object until the drain is over, so every deletion ends in the same state
+    machine. The reason is written on the node first, for the drain. Two reasons for one node have
+    one termination: an involuntary reason replaces a voluntary one, and the earliest deadline
+    counts.
 
     Args:
-        deadline: From when its pods are deleted and not evicted: its machine ends soon after.
+        deadline: From when its pods are deleted instead of evicted, because its instance ends soon
+            after.
 
     Returns:
-        False when the node changed or was deleted meanwhile: read it again.
+        False if the node changed or was deleted meanwhile: read it again.
     """
     try:
-        node = with_reason(ports, node, reason, deadline)
+        node = with_removal_reason(ports, node, reason, deadline)
         if node.deletion_at is None:
             ports.cluster.delete_node(node)
     except (ConflictError, NotFoundError):
@@ -78,19 +82,19 @@ def remove(ports: NodePorts, node: Node, reason: str, deadline: datetime | None 
     return True
 
 
-def with_reason(
+def with_removal_reason(
     ports: NodePorts, node: Node, reason: str, deadline: datetime | None = None
 ) -> Node:
-    """Write onto a node why it goes, and from when its drain no longer asks; return it then.
+    """Annotate a node with its removal reason and its drain deadline; return the changed node.
 
     Raises:
         ConflictError: If it changed since it was read.
-        NotFoundError: If it went away since.
+        NotFoundError: If it was deleted since.
     """
     annotations: dict[str, str | None] = {}
-    if node.deletion_at is None or (reason not in VOLUNTARY and is_voluntary(node)):
+    if node.deletion_at is None or (reason not in VOLUNTARY_REASONS and is_voluntary(node)):
         annotations[keys.REMOVAL_REASON] = reason
-    known = deadline_of(node)
+    known = drain_deadline_of(node)
     if deadline is not None and (known is None or deadline < known):
         annotations[keys.DRAIN_DEADLINE] = deadline.isoformat(timespec="seconds")
     if not annotations:

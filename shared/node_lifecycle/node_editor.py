@@ -1,7 +1,7 @@
-"""Changing a Node that controllers write to at the same time.
+"""Changes a Node that other controllers write to at the same time.
 
-The node lifecycle controller and the cloud controller write taints to a Node just when it is
-cordoned or its health changes, so a conflict is an ordinary answer and not an error.
+The node lifecycle controller and the cloud controller write taints to a Node when it is cordoned or
+its health changes, so a conflict is normal and not an error.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ _ATTEMPTS: Final = 4
 def change_node(
     ports: NodePorts, node: Node, change: NodeChange | Callable[[Node], NodeChange | None]
 ) -> Node:
-    """Return the Node after a change; on a conflict it is read again and changed as it is then.
+    """Change a Node and return it; on a conflict it is read again and the change is repeated.
 
     Args:
-        change: What to change, or how that follows from the Node: None for nothing.
+        change: The change, or a function that returns it for the Node as read: None for no change.
 
     Raises:
         ConflictError: If it was written to during each of four attempts, or has lost the label of
@@ -56,17 +56,17 @@ def read_again(ports: NodePorts, node: Node) -> Node:
 
 
 def cordon_for_removal(node: Node) -> NodeChange | None:
-    """Return the change that keeps new pods and load balancers away; None when it is made."""
+    """Return the change that keeps new pods and load balancers away; None if it is made already."""
     if node.unschedulable and keys.EXCLUDE_FROM_LOAD_BALANCERS in node.labels:
         return None
     return NodeChange(unschedulable=True, set_labels={keys.EXCLUDE_FROM_LOAD_BALANCERS: "dovetail"})
 
 
 def _refuse_disowned(node: Node) -> None:
-    """Raise if the label of a Node's owner was removed: it is not changed until sweep puts it back.
+    """Raise if a Node has lost its owner's label: it is not changed until sweep restores the label.
 
     Raises:
-        ConflictError: If it was.
+        ConflictError: If it has.
     """
     if not node.provisioner:
         raise ConflictError(f"node {node.name} has lost the label of its owner")

@@ -1,30 +1,30 @@
-"""One step of a timer, as all timers take it; each kind decides what to do with its node."""
+"""One step of a timer, common to all timers; each kind decides what to do with its node."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Final
 
-from shared.brakes.removals import holds_removals
+from shared.brakes.removals import removals_blocked
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.timer_state import TimerState, decode_state
 from shared.ports import NodePorts, TimerKind
-from shared.timers.heartbeats import drop_timer, note_timer
+from shared.timers.heartbeats import drop_heartbeat, save_heartbeat
 
 SOON: Final = timedelta(seconds=1)
-# An execution may have 25,000 events, of which 7,000 attempts of a step that fails make 21,000.
-# A step makes nine: another execution continues before.
+# An execution may have 25,000 events; 7,000 attempts of a step that fails make 21,000 of them. A
+# step makes nine, so after this many steps another execution continues.
 # Source: https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html (2026-11-27).
 MAX_STEPS: Final = 400
 CONTINUED: Final = "continued in another execution"
 
 
-class Timer(ABC):
-    """Takes the steps of one kind of timer of one cluster; each step reads cluster and EC2 again.
+class BaseTimer(ABC):
+    """Takes the steps of one timer kind in one cluster; each step reads the cluster and EC2 again.
 
     Attributes:
-        kind: Of the timer, as the ledger names it.
+        kind: The kind of the timer, as in the ledger.
     """
 
     kind: ClassVar[TimerKind]
@@ -37,33 +37,33 @@ class Timer(ABC):
 
         Raises:
             InvalidMessageError: If the state lacks a field.
-            RetryableError: If cluster or EC2 could not be read or changed now.
+            RetryableError: If the cluster or EC2 could not be read or changed now.
         """
         return self._step(decode_state(state)).encode()
 
     @abstractmethod
     def _step(self, state: TimerState) -> TimerState:
-        """Return wait or done, after what has to be done now."""
+        """Do what is due now; return a state that waits or is done."""
 
     def _heartbeat(self, uid: str, ahead: timedelta = timedelta(0)) -> None:
-        """Record that the timer of a node runs, or takes its next step after a wait."""
+        """Record that the timer of a node runs, or when it takes its next step."""
         now = self._ports.clock.now()
-        note_timer(self._ports.ledger, self._ports.cluster.name, uid, self.kind, now + ahead)
+        save_heartbeat(self._ports.ledger, self._ports.cluster.name, uid, self.kind, now + ahead)
 
     def _finish_and_forget(self, state: TimerState, result: str) -> TimerState:
-        """Remove the timer's row and return the state that ends it."""
-        drop_timer(self._ports.ledger, self._ports.cluster.name, state.uid, self.kind)
+        """Remove the timer's heartbeat and return the state that ends it."""
+        drop_heartbeat(self._ports.ledger, self._ports.cluster.name, state.uid, self.kind)
         return state.finish(result)
 
     def _acting_owners(self) -> dict[str, Provisioner]:
-        """Return the Provisioners, by name, for which nothing holds removals."""
-        if holds_removals(self._ports):
+        """Return the Provisioners, by name, whose removals nothing blocks."""
+        if removals_blocked(self._ports):
             return {}
         provisioners, _ = self._ports.cluster.provisioners()
         return {owner.name: owner for owner in provisioners if not (owner.paused or owner.shadow)}
 
 
-class NodeTimer(Timer):
+class NodeTimer(BaseTimer):
     """A timer that ends with its node."""
 
     def _step(self, state: TimerState) -> TimerState:
@@ -75,9 +75,9 @@ class NodeTimer(Timer):
         return self._act(node, state)
 
     def _act_on_deleted(self, _: Node, state: TimerState) -> TimerState:
-        """Return wait or done, after what has to be done for a node that is being deleted."""
+        """Do what is due for a node that is being deleted; return a state that waits or is done."""
         return self._finish_and_forget(state, "gone")
 
     @abstractmethod
     def _act(self, node: Node, state: TimerState) -> TimerState:
-        """Return wait or done, after what has to be done for a node that stays."""
+        """Do what is due for a node that stays; return a state that waits or is done."""

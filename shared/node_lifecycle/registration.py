@@ -1,4 +1,4 @@
-"""Registration: a machine that does not join in time is terminated."""
+"""Registration: an instance that does not join in time is terminated."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,27 +7,27 @@ from typing import Final
 
 from shared.brakes.runaway import plan_of, subjects_of
 from shared.events.node_events import CONSOLE, event_on
-from shared.launching.never_joined import note_never_joined
+from shared.launching.never_joined import save_never_joined
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import Slot, Trial
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.timer_state import TimerState
-from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.node_deletion import remove_node
 from shared.node_lifecycle.node_timer import MAX_STEPS, SOON, NodeTimer
 from shared.ports import TimerKind
 
 NEVER_JOINED: Final = "never joined"
-_LOOK_AGAIN = timedelta(seconds=30)
+_CHECK_EVERY = timedelta(seconds=30)
 _REASON: Final = "registration"
-# Why an instance ended that a caller terminated, and EC2 did not.
+# The state reason of an instance that a caller terminated, not EC2 itself.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html (2026-11).
 _CALLED: Final = "Client.UserInitiatedShutdown"
 
 
 class Registration(NodeTimer):
-    """Terminates machines of one cluster that do not join."""
+    """Terminates instances of one cluster that do not join."""
 
     kind = TimerKind.REGISTRATION
 
@@ -35,46 +35,47 @@ class Registration(NodeTimer):
         removed_here = node.annotations.get(keys.REMOVAL_REASON) == _REASON
         if not removed_here or self._slot_of(node) is None:
             return super()._act_on_deleted(node, state)
-        # A step removed the node and failed before it had done the rest.
+        # An earlier step removed the node and failed before the rest was done.
         bound = self._ports.cluster.pods_on(node.name)
-        return self._give_up(node, self._trial_of(node, bound), state)
+        return self._on_never_joined(node, self._trial_of(node, bound), state)
 
     def _act(self, node: Node, state: TimerState) -> TimerState:
-        if not node.is_ours or node.is_open or node.has_joined:
-            # A node that has joined and is not Ready now is not this timer's to terminate.
+        if not node.is_ours or node.is_open or node.was_initialized:
+            # A node that has joined and is not Ready now is not terminated by this timer.
             return self._finish_and_forget(state, "joined")
         if node.ready is True:
-            # Joined, and being completed: the bind function is woken once more to be sure.
+            # It has joined and is being completed: bind is invoked once more in case a message was
+            # lost.
             self._ports.outbox.invoke_bind(self._ports.cluster.name, [node.name])
-            return self._look_again(node, state)
+            return self._check_again(node, state)
         return self._time_out(node, state)
 
-    def _look_again(self, node: Node, state: TimerState) -> TimerState:
+    def _check_again(self, node: Node, state: TimerState) -> TimerState:
         steps = (state.steps or 0) + 1
         self._heartbeat(node.uid)
         if steps >= MAX_STEPS:
-            # Its row stays: sweep finds it silent and starts another.
+            # Its heartbeat stays: sweep finds it silent and starts another timer.
             return state.finish("looked for long")
-        return replace(state, steps=steps).wait_again(_LOOK_AGAIN)
+        return replace(state, steps=steps).wait_again(_CHECK_EVERY)
 
     def _time_out(self, node: Node, state: TimerState) -> TimerState:
-        """Remove the node as it was read; nothing is bound to it from then on."""
+        """Remove the node as it was read; no pod is bound to it from then on."""
         bound = self._ports.cluster.pods_on(node.name)
         if any(pod.phase == "Running" and not pod.is_terminating for pod in bound):
-            # A kubelet runs them: it has joined since the node was read. Of one that stopped since,
-            # pods leave and none ends.
-            return self._look_again(node, state)
-        failed = self._trial_of(node, bound)
-        if not remove(self._ports, node, _REASON):
+            # A kubelet runs them: it has joined since the node was read. If the kubelet has stopped
+            # since, its pods are being deleted and do not end.
+            return self._check_again(node, state)
+        trial = self._trial_of(node, bound)
+        if not remove_node(self._ports, node, _REASON):
             return state.wait_again(SOON)
-        return self._give_up(node, failed, state)
+        return self._on_never_joined(node, trial, state)
 
-    def _give_up(self, node: Node, failed: Trial | None, state: TimerState) -> TimerState:
-        """Record what did not join, and free what was promised to it; its drain frees the others.
+    def _on_never_joined(self, node: Node, trial: Trial | None, state: TimerState) -> TimerState:
+        """Record that the node did not join; free its nominated pods. Its drain frees the others.
 
-        The slot is dropped last: while it is there, this is not done.
+        The slot is dropped last: while it exists, this is not complete.
         """
-        if note_never_joined(self._ports, node, _offering_of(node), failed):
+        if save_never_joined(self._ports, node, _offering_of(node), trial):
             state = replace(state, image_stopped=True)
         text = (
             f"{node.instance_id} did not join the cluster in time and is terminated; look for "
@@ -92,9 +93,9 @@ class Registration(NodeTimer):
         return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)
 
     def _trial_of(self, node: Node, bound: Sequence[Pod]) -> Trial | None:
-        """Return what the machine was launched for in vain, None when EC2 has terminated it.
+        """Return what the instance was launched for, None if EC2 has terminated it.
 
-        The drain of a node that an earlier step removed may have terminated it by now.
+        The drain of a node that an earlier step removed may have terminated the instance by now.
         """
         ports, removed = self._ports, node.deletion_at is not None
         shown = ports.cloud.instances([node.instance_id]) if node.instance_id else ()

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.evaluation_due import ignores_holds
-from shared.disruption.expiration import expires_in
-from shared.disruption.simulation import fits_without, with_leaving
+from shared.disruption.evaluation_due import ignores_blockers
+from shared.disruption.expiration import time_to_expiration
+from shared.disruption.simulate import fits_without, with_leaving
 from shared.model import labels as keys
 from shared.model.errors import (
     AutoscalerError,
@@ -22,37 +22,37 @@ from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.timer_state import TimerState, whole_seconds
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.node_lifecycle.node_editor import change_node, read_again
-from shared.node_lifecycle.node_timer import CONTINUED, MAX_STEPS, Timer
+from shared.node_lifecycle.node_timer import CONTINUED, MAX_STEPS, BaseTimer
 from shared.node_lifecycle.voluntary_removal import (
-    Removal,
-    cordon_by_choice,
-    look_first,
-    remove_by_choice,
+    RemovalOutcome,
+    cordon_voluntarily,
+    record_blockers,
+    remove_voluntarily,
     uncordon,
 )
 from shared.packing.problem import PackingSettings
 from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.snapshot.gather import namespaces_for
-from shared.timers.heartbeats import changes_under_way, drop_timer, note_timer
+from shared.timers.heartbeats import drop_heartbeat, nodes_being_replaced, save_heartbeat
 from shared.timers.timers import timer_name
 
-# In the ledger: a change of the node ended, well or not, and when.
+# Heartbeat kind in the ledger: when a change of the node ended, successful or not.
 REPLACED: Final = "replaced"
 # The result of a replacement that removed all its nodes.
 REPLACED_ALL: Final = "replaced"
 _EXPIRATION: Final = "expiration"
 _POLL: Final = timedelta(seconds=5)
 _DRAIN_POLL: Final = timedelta(seconds=10)
-# What a new node that has joined may take at most.
-_INITIALIZATION: Final = LaunchPolicy().initialization
-# A launch that brings no Node in this time is not waited for.
+# How long a new node that has joined may take to be initialized.
+_INITIALIZATION: Final = LaunchPolicy().initialization_timeout
+# A launch that yields no Node within this time has failed.
 _LAUNCHED_BY: Final = timedelta(minutes=6)
-# Sooner when nothing is being launched: the launch came to nothing.
+# The same if nothing is being launched: the launch yielded nothing.
 _LAUNCHING: Final = timedelta(minutes=1)
-# Pods may hold the old nodes for so long once the new ones are ready.
-_HELD_FOR: Final = timedelta(minutes=12)
+# How long pods may block the old nodes once the new nodes are ready.
+_BLOCKED_FOR: Final = timedelta(minutes=12)
 
 
 def start_replacement(
@@ -64,13 +64,13 @@ def start_replacement(
     *,
     registration: timedelta,
 ) -> None:
-    """Start the replacement of nodes, before anything is launched: its timer remembers it.
+    """Start the timer that replaces nodes; called before anything is launched.
 
     Args:
-        remove: At least one.
-        new_nodes: How many nodes the plan launches, which are waited for.
-        cause: Of `shared.disruption.selection.Cause`.
-        registration: How long a machine may take to join.
+        remove: The old nodes, at least one.
+        new_nodes: How many nodes the plan launches; the timer waits for them.
+        cause: One of `shared.disruption.evaluation.DisruptionCause`.
+        registration: How long an instance may take to join.
     """
     now, name, first = ports.clock.now(), ports.cluster.name, remove[0]
     state = TimerState(
@@ -87,21 +87,22 @@ def start_replacement(
         steps=0,
     )
     for node in remove:
-        note_timer(ports.ledger, name, node.uid, TimerKind.REPLACEMENT, now)
+        save_heartbeat(ports.ledger, name, node.uid, TimerKind.REPLACEMENT, now)
     try:
         run = timer_name(name, first.uid, TimerKind.REPLACEMENT, now)
         ports.outbox.start_timer(TimerKind.REPLACEMENT, run, state.encode())
     except UnavailableError:
-        # It may run, and is heard of within seconds then; else the notes soon count no more.
+        # The timer may run, and writes a heartbeat within seconds then; otherwise these expire
+        # soon.
         raise
     except AutoscalerError:
         for node in remove:
-            drop_timer(ports.ledger, name, node.uid, TimerKind.REPLACEMENT)
+            drop_heartbeat(ports.ledger, name, node.uid, TimerKind.REPLACEMENT)
         raise
 
 
-class Replacement(Timer):
-    """Removes nodes of one cluster, step by step; each step reads cluster and EC2 again."""
+class Replacement(BaseTimer):
+    """Removes nodes of one cluster step by step; each step reads the cluster and EC2 again."""
 
     kind = TimerKind.REPLACEMENT
 
@@ -110,11 +111,11 @@ class Replacement(Timer):
         steps = (state.steps or 0) + 1
         state = replace(state, steps=steps)
         nodes = self._ports.cluster.nodes()
-        old = _old(state, nodes)
-        self._ports.crew.each(lambda node: self._heartbeat(node.uid), old)
+        old = _old_nodes(state, nodes)
+        self._ports.executor.each(lambda node: self._heartbeat(node.uid), old)
         if not old:
-            # What is left may allow another change: no need to wait for the minute's look.
-            self._ports.outbox.look(self._ports.cluster.name)
+            # Another change may be possible now: do not wait for the evaluation of the next minute.
+            self._ports.outbox.evaluate(self._ports.cluster.name)
             return self._end(state, nodes, REPLACED_ALL)
         if steps >= MAX_STEPS:
             return self._continue_as_new(state)
@@ -135,39 +136,42 @@ class Replacement(Timer):
         staying: Sequence[Node],
         owners: Mapping[str, Provisioner],
     ) -> TimerState:
-        """Wait for the new nodes, and until no pod blocks the old; then cordon, look again, remove.
+        """Wait for the new nodes and until no pod blocks the old; then cordon, check again, remove.
 
-        What is not removed in this step is looked at as before in the next one.
+        Nodes that are not removed in this step are checked in the same way in the next.
 
-        Nodes that expire by force are waited for until they have: then they go in any case.
+        Nodes that expire by force are removed once they have expired, whatever blocks them.
         """
         plan_id, wanted = state.text("plan_id"), state.new_nodes or 0
-        fresh = [node for node in nodes if _is_of(node, plan_id) and node.deletion_at is None]
+        new_nodes = [
+            node for node in nodes if _is_of_plan(node, plan_id) and node.deletion_at is None
+        ]
         now, since = self._ports.clock.now(), _since(state)
-        if sum(1 for node in fresh if node.is_initialized) < wanted:
-            if self._is_overdue(state, fresh):
+        if sum(1 for node in new_nodes if node.is_initialized) < wanted:
+            if self._is_overdue(state, new_nodes):
                 return self._abandon(state, nodes, "new nodes did not come")
             return state.wait_again(_POLL)
         reason = state.text("reason")
         if any(self._is_early(node, owners[node.name], reason) for node in staying):
             return state.wait_again(_DRAIN_POLL)
         try:
-            held = self._ports.crew.each(
-                lambda node: look_first(self._ports, node, reason),
-                [n for n in staying if not ignores_holds(n, owners[n.name], reason, now)],
+            blockers = self._ports.executor.each(
+                lambda node: record_blockers(self._ports, node, reason),
+                [n for n in staying if not ignores_blockers(n, owners[n.name], reason, now)],
             )
-            if any(held):
-                self._ports.crew.each(lambda node: uncordon(self._ports, node), staying)
-                ready = max((since, *(node.ready_changed_at or since for node in fresh)))
-                if now - ready > _HELD_FOR:
+            if any(blockers):
+                self._ports.executor.each(lambda node: uncordon(self._ports, node), staying)
+                ready = max((since, *(node.ready_changed_at or since for node in new_nodes)))
+                if now - ready > _BLOCKED_FOR:
                     return self._abandon(state, nodes, "pods hold it")
                 return state.wait_again(_DRAIN_POLL)
-            # First: to read a large cluster may take this function's time, and a cordon would stay.
+            # Before the cordon: reading a large cluster may exhaust this function's time, and the
+            # cordon would stay.
             fitting = self._fits(staying)
             if fitting is None:
                 return self._abandon(state, nodes, "pods came that fit nowhere else")
-            cordoned = self._ports.crew.each(
-                lambda node: cordon_by_choice(self._ports, read_again(self._ports, node), reason),
+            cordoned = self._ports.executor.each(
+                lambda node: cordon_voluntarily(self._ports, read_again(self._ports, node), reason),
                 staying,
             )
         except (ConflictError, NotFoundError):
@@ -176,28 +180,28 @@ class Replacement(Timer):
             return self._abandon(state, nodes, "pods came that fit nowhere else")
         return self._remove(state, cordoned, owners)
 
-    def _is_overdue(self, state: TimerState, fresh: Sequence[Node]) -> bool:
-        """Return whether a new node is not to be expected, or takes longer than nodes may.
+    def _is_overdue(self, state: TimerState, new_nodes: Sequence[Node]) -> bool:
+        """Return whether a new node cannot be expected, or takes longer than nodes may.
 
-        One that does not join in time is removed by another timer, and is missing then.
+        A node that does not join in time is removed by another timer, and is missing then.
         """
         now, since = self._ports.clock.now(), _since(state)
-        if len(fresh) < (state.new_nodes or 0):
+        if len(new_nodes) < (state.new_nodes or 0):
             age = now - since
             lost = age > _LAUNCHING and not self._is_launching(state.text("plan_id"))
             return lost or age > _LAUNCHED_BY
         joins = state.span("registration_seconds")
         return any(
-            now - (node.created_at or since) > node.joins_within(joins) + _INITIALIZATION
-            for node in fresh
+            now - (node.created_at or since) > node.registration_timeout(joins) + _INITIALIZATION
+            for node in new_nodes
             if not node.is_initialized
         )
 
     def _is_early(self, node: Node, owner: Provisioner, reason: str) -> bool:
-        """Return whether a node expires by force, but has not yet."""
+        """Return whether a node expires by force but has not expired yet."""
         if reason != _EXPIRATION or not owner.dialect.expires_by_force:
             return False
-        left = expires_in(node, owner, self._ports.clock.now())
+        left = time_to_expiration(node, owner, self._ports.clock.now())
         return left is not None and left > timedelta(0)
 
     def _remove(
@@ -206,25 +210,26 @@ class Replacement(Timer):
         staying: Sequence[Node],
         owners: Mapping[str, Provisioner],
     ) -> TimerState:
-        """Delete the old nodes, whose drain is another timer's; a blocked node is left alone."""
+        """Delete the old nodes, which another timer drains; a blocked node is kept."""
         reason, now = state.text("reason"), self._ports.clock.now()
-        outcomes = self._ports.crew.each(
-            lambda node: remove_by_choice(
+        outcomes = self._ports.executor.each(
+            lambda node: remove_voluntarily(
                 self._ports,
                 node,
                 reason,
-                despite_holds=ignores_holds(node, owners[node.name], reason, now),
+                despite_blockers=ignores_blockers(node, owners[node.name], reason, now),
             ),
             staying,
         )
-        if Removal.CHANGED in outcomes:
+        if RemovalOutcome.CHANGED in outcomes:
             return state.wait_again(timedelta(seconds=1))
         return state.wait_again(_DRAIN_POLL)
 
     def _fits(self, leaving: Sequence[Node]) -> frozenset[str] | None:
-        """Return the uids of the pods on nodes that leave, None if some have no place elsewhere."""
+        """Return the UIDs of the pods on leaving nodes, None if some do not fit on other nodes."""
         cluster, now = self._ports.cluster, self._ports.clock.now()
-        # Nodes before pods: on a node that comes in between, no room is counted that pods have.
+        # Nodes before pods: otherwise a node that is added in between would appear without its
+        # pods.
         nodes = cluster.nodes()
         bound = cluster.bound_pods()
         names = frozenset(node.name for node in leaving)
@@ -242,7 +247,7 @@ class Replacement(Timer):
             namespaces=namespaces_for(cluster, bound),
             instance_types=(),
         )
-        changing = changes_under_way(self._ports.ledger, cluster.name, now)
+        changing = nodes_being_replaced(self._ports.ledger, cluster.name, now)
         others = changing - {node.uid for node in leaving}
         snapshot = with_leaving(snapshot, others)
         if not fits_without(snapshot, sorted(names), PackingSettings()):
@@ -250,8 +255,8 @@ class Replacement(Timer):
         return frozenset(pod.uid for pod in snapshot.bound if pod.node_name in names)
 
     def _pods_on(self, nodes: Sequence[Node]) -> frozenset[str]:
-        """Return the uids of the pods that are on nodes now and have not ended."""
-        on_each = self._ports.crew.each(self._ports.cluster.pods_on, [n.name for n in nodes])
+        """Return the UIDs of the pods that are on nodes now and have not ended."""
+        on_each = self._ports.executor.each(self._ports.cluster.pods_on, [n.name for n in nodes])
         return frozenset(pod.uid for pods in on_each for pod in pods if not pod.is_terminal)
 
     def _is_launching(self, plan_id: str) -> bool:
@@ -261,8 +266,8 @@ class Replacement(Timer):
         ) or any(slot.plan_id == plan_id and not slot.node_name for slot in ledger.slots(name))
 
     def _abandon(self, state: TimerState, nodes: Sequence[Node], result: str) -> TimerState:
-        """Leave the old nodes as they were; new ones are like all others from now on."""
-        for node in _old(state, nodes):
+        """Leave the old nodes as they were; the new nodes are like all others from now on."""
+        for node in _old_nodes(state, nodes):
             if node.deletion_at is None:
                 fresh = self._ports.cluster.node(node.name)
                 if fresh is not None and fresh.uid == node.uid:
@@ -273,17 +278,17 @@ class Replacement(Timer):
         ledger, cluster = self._ports.ledger, self._ports.cluster
         plan_id, now = state.text("plan_id"), self._ports.clock.now()
         for node in nodes:
-            if _is_of(node, plan_id) and keys.REPLACES in node.annotations:
-                self._release(node)
-                # If its pods never came: it was not called empty while it was marked.
+            if _is_of_plan(node, plan_id) and keys.REPLACES in node.annotations:
+                self._remove_mark(node)
+                # Its pods may never have come: it did not count as empty while it was marked.
                 Emptiness(self._ports).begin(node.name)
         for _, uid in state.remove or ():
-            note_timer(ledger, cluster.name, uid, REPLACED, now)
-            drop_timer(ledger, cluster.name, uid, TimerKind.REPLACEMENT)
+            save_heartbeat(ledger, cluster.name, uid, REPLACED, now)
+            drop_heartbeat(ledger, cluster.name, uid, TimerKind.REPLACEMENT)
         return state.finish(result)
 
-    def _release(self, node: Node) -> None:
-        """Remove the mark of a new node; sweep does it where another controller writes just now."""
+    def _remove_mark(self, node: Node) -> None:
+        """Remove the mark of a new node; sweep does it if other controllers write all the time."""
         change = NodeChange(set_annotations={keys.REPLACES: None})
         with contextlib.suppress(ConflictError, NotFoundError):
             change_node(self._ports, node, change)
@@ -297,12 +302,12 @@ class Replacement(Timer):
         return state.finish(CONTINUED)
 
 
-def _old(state: TimerState, nodes: Sequence[Node]) -> list[Node]:
+def _old_nodes(state: TimerState, nodes: Sequence[Node]) -> list[Node]:
     removed = frozenset(state.remove or ())
     return [node for node in nodes if (node.name, node.uid) in removed]
 
 
-def _is_of(node: Node, plan_id: str) -> bool:
+def _is_of_plan(node: Node, plan_id: str) -> bool:
     return node.annotations.get(keys.SLOT, "").startswith(f"{plan_id}/")
 
 

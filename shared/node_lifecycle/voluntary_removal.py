@@ -1,92 +1,93 @@
-"""Voluntary removal of a node: pods and budgets are read first, and a blocked node is kept."""
+"""Voluntary removal of a node: pods and budgets are checked first, and a blocked node is kept."""
 
 import contextlib
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
 
-from shared.disruption.eviction_blockers import Hold, holds
+from shared.disruption.eviction_blockers import EvictionBlocker, eviction_blockers
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.node_deletion import remove_node
 from shared.node_lifecycle.node_editor import change_node
 from shared.ports import NodeChange, NodePorts, Severity
 
 _NAMED: Final = 3
 
 
-class Removal(StrEnum):
+class RemovalOutcome(StrEnum):
     """The outcome of a voluntary removal."""
 
     REMOVED = "removed"
-    CHANGED = "changed"  # it changed, was deleted or a pod was bound to it: read it again
-    BLOCKED = "blocked"  # a pod or a budget blocks it: it is kept until a later step
+    CHANGED = "changed"  # the node changed, was deleted or got a pod: read it again
+    BLOCKED = "blocked"  # a pod or a budget blocks the removal: the node is kept until a later step
 
 
-def look_first(
+def record_blockers(
     ports: NodePorts, node: Node, reason: str, pods: Sequence[Pod] | None = None
-) -> tuple[Hold, ...]:
-    """Return what blocks a removal, and record it: an Event, and an annotation with the time.
+) -> tuple[EvictionBlocker, ...]:
+    """Return what blocks a removal; record it in an Event and in an annotation with the time.
 
     The annotation is removed when nothing blocks. Nothing else is done to the node.
 
     Args:
-        reason: Of the removal, one word.
-        pods: Of the node, if they have just been read.
+        reason: The reason of the removal, one word.
+        pods: The pods of the node, if they have just been read.
 
     Raises:
         ConflictError: If the annotation must be written and the node changed since it was read.
     """
-    found = _holds(ports, ports.cluster.pods_on(node.name) if pods is None else pods)
-    _note(ports, node, reason, found)
-    return found
+    blockers = _blockers(ports, ports.cluster.pods_on(node.name) if pods is None else pods)
+    _annotate_blockers(ports, node, reason, blockers)
+    return blockers
 
 
-def remove_by_choice(
+def remove_voluntarily(
     ports: NodePorts,
     node: Node,
     reason: str,
     *,
-    still: Callable[[Sequence[Pod]], bool] = lambda _: True,
-    despite_holds: bool = False,
-) -> Removal:
-    """Remove a node unless it is blocked: look, cordon, look again, delete.
+    still_allowed: Callable[[Sequence[Pod]], bool] = lambda _: True,
+    despite_blockers: bool = False,
+) -> RemovalOutcome:
+    """Remove a node unless it is blocked: check, cordon, check again, delete.
 
-    A pod that is bound before the second look keeps the node: the cordon is undone. A crash between
-    the two leaves a cordon with Dovetail's reason; the next try continues from there.
+    A pod that is bound before the second check may keep the node: then the cordon is undone. A
+    crash between the two leaves a cordon with Dovetail's reason; the next try continues from there.
 
     Args:
-        reason: One of `shared.node_lifecycle.node_deletion.VOLUNTARY`.
-        despite_holds: Whether it begins though pods or budgets hold the node.
-        still: Whether the pods that are on it, read after the cordon, still allow the removal.
+        reason: One of `shared.node_lifecycle.node_deletion.VOLUNTARY_REASONS`.
+        despite_blockers: Whether to remove the node although pods or budgets block that.
+        still_allowed: Returns whether the pods on the node, read after the cordon, still allow the
+            removal.
     """
     try:
-        found = () if despite_holds else _holds(ports, ports.cluster.pods_on(node.name))
-        node = _note(ports, node, reason, found)
-        if found:
+        blockers = () if despite_blockers else _blockers(ports, ports.cluster.pods_on(node.name))
+        node = _annotate_blockers(ports, node, reason, blockers)
+        if blockers:
             uncordon(ports, node)
-            return Removal.BLOCKED
-        node = cordon_by_choice(ports, node, reason)
+            return RemovalOutcome.BLOCKED
+        node = cordon_voluntarily(ports, node, reason)
         pods = ports.cluster.pods_on(node.name)
-        held = not despite_holds and bool(_holds(ports, pods))
-        if held or not still(pods):
+        blocked = not despite_blockers and bool(_blockers(ports, pods))
+        if blocked or not still_allowed(pods):
             uncordon(ports, node)
-            return Removal.BLOCKED if held else Removal.CHANGED
+            return RemovalOutcome.BLOCKED if blocked else RemovalOutcome.CHANGED
     except (ConflictError, NotFoundError):
-        return Removal.CHANGED
-    return Removal.REMOVED if remove(ports, node, reason) else Removal.CHANGED
+        return RemovalOutcome.CHANGED
+    return RemovalOutcome.REMOVED if remove_node(ports, node, reason) else RemovalOutcome.CHANGED
 
 
-def cordon_by_choice(ports: NodePorts, node: Node, reason: str) -> Node:
-    """Cordon a node; the reason on it says that Dovetail made the cordon and may undo it.
+def cordon_voluntarily(ports: NodePorts, node: Node, reason: str) -> Node:
+    """Cordon a node; the reason on it shows that Dovetail made the cordon and may undo it.
 
     Raises:
         ConflictError: If it changed since it was read.
-        NotFoundError: If it is deleted.
+        NotFoundError: If it was deleted.
     """
     if node.unschedulable:
         return node
@@ -110,16 +111,18 @@ def uncordon(ports: NodePorts, node: Node) -> None:
         change_node(ports, node, ours)
 
 
-def _holds(ports: NodePorts, pods: Sequence[Pod]) -> tuple[Hold, ...]:
-    """Return what blocks a removal; budgets are read only when they could protect a pod."""
+def _blockers(ports: NodePorts, pods: Sequence[Pod]) -> tuple[EvictionBlocker, ...]:
+    """Return what blocks a removal; budgets are read only if they could protect a pod."""
     now = ports.clock.now()
     if not any(pod.counts_for_emptiness for pod in pods):
         return ()
-    return holds(pods, ports.cluster.disruption_budgets(), now)
+    return eviction_blockers(pods, ports.cluster.disruption_budgets(), now)
 
 
-def _note(ports: NodePorts, node: Node, reason: str, found: Sequence[Hold]) -> Node:
-    """Annotate the node with what blocks it and since when, or remove that; return the node."""
+def _annotate_blockers(
+    ports: NodePorts, node: Node, reason: str, found: Sequence[EvictionBlocker]
+) -> Node:
+    """Annotate the node with what blocks it and since when, or remove the annotation; return it."""
     written = node.annotations.get(keys.DISRUPTION_BLOCKED)
     if not found:
         if written is None:

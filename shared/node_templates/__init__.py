@@ -1,1 +1,1 @@
-"""What Provisioners and AWSNodeTemplates find in EC2."""
+"""Resolves the selectors of Provisioners and NodePools, and writes the status of templates."""

@@ -1,4 +1,4 @@
-"""What Provisioners and NodePools find in EC2: written into the status of what they name."""
+"""Resolves what Provisioners and NodePools select in EC2 into the status of their templates."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from shared.model.errors import PermanentError
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.snapshot import ProvisionerSite
 from shared.node_templates.status_writes import write_status
-from shared.planning.provisioner_checks import launch_problem, requirement_warnings
+from shared.planning.provisioner_problems import launch_problem, requirement_warnings
 from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
 from shared.snapshot.gather import role_problem, site_of
 from shared.snapshot.images import (
@@ -26,15 +26,15 @@ from shared.snapshot.images import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
-    """What the selectors and the requirements of a Provisioner or NodePool find.
+class ResolvedTemplate:
+    """What the selectors and the requirements of a Provisioner or NodePool match.
 
     Attributes:
-        accelerators: AMI id to the labels of accelerators that machines which boot it have.
-        problems: What no machine can be made without and was not found, empty for nothing.
-        offering_problem: Why no offering can be asked for, empty when one can.
+        accelerators: AMI id to the labels of accelerators of instances that boot it.
+        problems: Why no instance can be launched, for people; empty for nothing.
+        offering_problem: Why no offering can be requested, empty when one can.
         unsupported_alias: Whether it names images that the cluster's version does not have.
-        dialect: Of the Provisioner or NodePool.
+        dialect: Dialect of the Provisioner or NodePool.
     """
 
     site: Site
@@ -49,12 +49,17 @@ class Resolved:
 
     @property
     def problem(self) -> str:
-        """Why no launch can be asked for, empty when one can."""
+        """Why nothing can be launched, empty when something can."""
         return "; ".join(self.problems) or self.offering_problem
 
 
-def resolve(ports: ClusterPorts, provisioners: Sequence[Provisioner]) -> dict[str, Resolved]:
-    """Return what each Provisioner finds, by its name; one that is refused a look says so."""
+def resolve_templates(
+    ports: ClusterPorts, provisioners: Sequence[Provisioner]
+) -> dict[str, ResolvedTemplate]:
+    """Return what each Provisioner selects, by its name.
+
+    One whose selectors may not be read has the error among its problems.
+    """
     instance_types = ports.catalog.instance_types() if provisioners else ()
     return {owner.name: _resolve(ports, owner, instance_types) for owner in provisioners}
 
@@ -63,16 +68,16 @@ def write_template_statuses(
     ports: ClusterPorts,
     provisioners: Sequence[Provisioner],
     invalid: Sequence[InvalidProvisioner],
-    resolved: Mapping[str, Resolved],
+    resolved: Mapping[str, ResolvedTemplate],
 ) -> None:
-    """Write into the status of AWSNodeTemplates that are named, and of EC2NodeClasses, their finds.
+    """Write the status of AWSNodeTemplates that a Provisioner names, and of all EC2NodeClasses.
 
-    In shadow mode EC2NodeClasses are left alone: they may be another autoscaler's.
+    In shadow mode EC2NodeClasses are not written: they may belong to another autoscaler.
 
     Args:
-        provisioners: Those that can be used.
-        invalid: Those that cannot.
-        resolved: What each of the former finds, by name.
+        provisioners: The usable Provisioners and NodePools.
+        invalid: Those that cannot be used.
+        resolved: What each of `provisioners` selects, by name.
     """
     for invalid_provisioner in invalid:
         if invalid_provisioner.template and invalid_provisioner.kind == OwnerKind.PROVISIONER:
@@ -94,7 +99,9 @@ def write_template_statuses(
 
 
 def _write_class_statuses(
-    ports: ClusterPorts, provisioners: Sequence[Provisioner], resolved: Mapping[str, Resolved]
+    ports: ClusterPorts,
+    provisioners: Sequence[Provisioner],
+    resolved: Mapping[str, ResolvedTemplate],
 ) -> None:
     known = {
         owner.template.name: resolved[owner.name]
@@ -119,7 +126,7 @@ def _write_class_statuses(
 
 def _resolve(
     ports: ClusterPorts, owner: Provisioner, instance_types: Sequence[InstanceType]
-) -> Resolved:
+) -> ResolvedTemplate:
     own_template = bool(owner.template.launch_template)
     try:
         site = site_of(ports, owner)
@@ -127,19 +134,19 @@ def _resolve(
         images = resolve_images(ports.cloud, owner.template, version, instance_types, owner.dialect)
     except PermanentError as error:
         nowhere = Site(subnets=(), security_groups=())
-        return Resolved(site=nowhere, images=ImageTable(), problems=(str(error),))
-    ended = "" if own_template or images.ids else _ended(owner, version)
+        return ResolvedTemplate(site=nowhere, images=ImageTable(), problems=(str(error),))
+    discontinued = "" if own_template or images.ids else _discontinued(owner, version)
     zones = tuple(sorted({subnet.zone for subnet in site.subnets}))
     found = ProvisionerSite(
         provisioner=owner.name, zones=zones, without_image=images.lacks(instance_types)
     )
-    return Resolved(
+    return ResolvedTemplate(
         site=site,
         dialect=owner.dialect,
         images=images,
         accelerators=accelerators_of_images(owner.template, images, instance_types),
-        problems=tuple(_problems(ports, owner, site, images, ended)),
-        unsupported_alias=bool(ended),
+        problems=tuple(_problems(ports, owner, site, images, discontinued)),
+        unsupported_alias=bool(discontinued),
         offering_problem=_offering_problem(owner, found, instance_types),
     )
 
@@ -147,12 +154,12 @@ def _resolve(
 def _offering_problem(
     owner: Provisioner, site: ProvisionerSite, catalogue: Sequence[InstanceType]
 ) -> str:
-    """Return why no offering can be asked for, with what is probably misspelled; else empty."""
+    """Return why no offering can be requested, with probable misspellings; else empty."""
     problem = launch_problem(owner, site, catalogue)
     return "; ".join((problem, *requirement_warnings(owner, catalogue))) if problem else ""
 
 
-def _status(ports: ClusterPorts, resolved: Resolved) -> TemplateStatus:
+def _status(ports: ClusterPorts, resolved: ResolvedTemplate) -> TemplateStatus:
     subnets = sorted(
         resolved.site.subnets, key=lambda subnet: (-subnet.free_addresses, subnet.subnet_id)
     )
@@ -165,8 +172,8 @@ def _status(ports: ClusterPorts, resolved: Resolved) -> TemplateStatus:
     )
 
 
-def _found(ports: ClusterPorts, resolved: Resolved) -> Iterator[FoundImage]:
-    """Yield each image, once for each kind of machines that it is for."""
+def _found(ports: ClusterPorts, resolved: ResolvedTemplate) -> Iterator[FoundImage]:
+    """Yield each image, once for each set of accelerators that it is for."""
     wanted = tuple(sorted(set(resolved.images.ids.values())))
     for image in ports.cloud.find_images((SelectorTerm(ids=wanted),)) if wanted else ():
         found = FoundImage(
@@ -182,25 +189,28 @@ def _found(ports: ClusterPorts, resolved: Resolved) -> Iterator[FoundImage]:
             yield replace(found, has=has, lacks=() if has else ACCELERATORS)
 
 
-def _ended(owner: Provisioner, version: str) -> str:
-    """Return that the family has no images for the cluster's version, empty where it may have."""
+def _discontinued(owner: Provisioner, version: str) -> str:
+    """Return the problem that the family has no images for the cluster's version, else empty."""
     template = owner.template
     family = family_of(template.image_family or template.ami_family)
-    if template.ami_selector or not family.has_ended(version):
+    if template.ami_selector or not family.is_discontinued(version):
         return ""
     return (
         f"{family.name} has no images for Kubernetes {version}: the last version with some is "
-        f"1.{family.last_minor}; use those of {DEFAULT}"
+        f"1.{family.last_kubernetes_minor}; use those of {DEFAULT}"
     )
 
 
 def _problems(
-    ports: ClusterPorts, owner: Provisioner, site: Site, table: ImageTable, ended: str
+    ports: ClusterPorts, owner: Provisioner, site: Site, table: ImageTable, discontinued: str
 ) -> list[str]:
-    """Return why no machine can be made; a launch template of the user's own has the rest.
+    """Return why no instance can be launched.
+
+    A user's own launch template has security groups and image.
 
     Args:
-        ended: That the family has no images for the cluster's version, empty where it may have.
+        discontinued: The problem that the family has no images for the cluster's version, else
+            empty.
     """
     own, fields = bool(owner.template.launch_template), owner.dialect.selectors
     missing = []
@@ -211,7 +221,7 @@ def _problems(
         chosen = _with(owner.template.security_group_selector)
         missing.append(f"{fields.security_groups} finds no security group{chosen}")
     if not own and not table.ids:
-        missing.append(ended or no_image(owner.dialect))
+        missing.append(discontinued or no_image(owner.dialect))
     if problem := role_problem(ports, owner.template):
         missing.append(problem)
     return missing

@@ -1,4 +1,4 @@
-"""Statuses are for people: one that cannot be written costs itself only, and no work."""
+"""Writes statuses, which are for people: a failed write is logged and stops nothing else."""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def write_status(write: Callable[..., None], name: str, *args: Any, **fields: Any) -> bool:
-    """Write the status of one object; return whether that could be done, and log why not."""
+    """Write the status of one object; return whether it was written, and log why not."""
     try:
         write(name, *args, **fields)
     except AutoscalerError as error:

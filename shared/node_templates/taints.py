@@ -1,4 +1,4 @@
-"""The taints that a machine starts with."""
+"""The taints of a new node."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -13,10 +13,10 @@ _UNINITIALIZED: Final = Taint(
 
 
 def kubelet_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
-    """Return the taints that user data asks the kubelet to register its Node with, sorted.
+    """Return the taints in user data that the kubelet registers its Node with, sorted.
 
     The taint of an external cloud provider is left out, also where the user names it: the kubelet
-    adds it by itself, and the API server refuses a Node that carries it twice.
+    adds it itself, and the API server refuses a Node that has it twice.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/kubelet/kubelet_node_status.go
     (initialNode) and .../pkg/apis/core/validation/validation.go (validateNodeTaints), 2026-11-22.
@@ -25,9 +25,9 @@ def kubelet_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
 
 
 def node_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
-    """Return the taints of the Node object that is made for a machine, sorted.
+    """Return the taints of the Node object that is created for an instance, sorted.
 
-    Those of the kubelet, and the one that asks the cloud controller to initialize the node.
+    Its own taints, the closing taint, and the taint that makes the cloud controller initialize it.
     """
     closing = provisioner.dialect.closing_taint
     return _unique((*_asked(provisioner), closing, _UNINITIALIZED))

@@ -1,4 +1,4 @@
-"""The second opinion: is a plan one that may be applied at all?
+"""The checker: a second opinion on whether a plan may be applied.
 
 Imports neither the packer nor anything it uses, and reads amounts by name instead of by position,
 so that a mistake made there is not repeated here. Linear in the size of the plan.
@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from shared.model.resources import Resources
 from shared.packing.problem import (
     LIMIT,
-    NO_SHAPE,
+    NO_NODE_TYPE,
+    NodeType,
     PackedNode,
     Packing,
     PackingProblem,
-    Shape,
     cap_is_too_dear,
 )
 
@@ -21,15 +21,15 @@ Contents = tuple[tuple[int, int], ...]
 
 
 def check(problem: PackingProblem, packing: Packing) -> tuple[str, ...]:
-    """Return what is wrong with the plan, one sentence each, nothing when it may be applied."""
+    """Return what is wrong with the plan, one sentence each; empty when it may be applied."""
     wrong = [*_malformed(problem, packing)]
     if wrong:
-        # Indexes that point nowhere would make every other question fail.
+        # Invalid indexes would make all other checks fail.
         return tuple(wrong)
     wrong.extend(_miscounted(problem, packing))
     wrong.extend(_overfull_bins(problem, packing))
     cap_holds = not packing.within_cap_micros_per_hour
-    allowed = _allowed_shapes(problem, problem.settings.max_node_vcpus if cap_holds else 0)
+    allowed = _allowed_node_types(problem, problem.settings.max_node_vcpus if cap_holds else 0)
     wrong.extend(_bad_nodes(problem, packing.nodes, allowed))
     wrong.extend(_over_limits(problem, packing.nodes))
     wrong.extend(_wrong_reasons(problem, packing, allowed))
@@ -38,17 +38,20 @@ def check(problem: PackingProblem, packing: Packing) -> tuple[str, ...]:
 
 
 def _malformed(problem: PackingProblem, packing: Packing) -> Iterator[str]:
-    classes, shapes = len(problem.classes), problem.shapes
+    classes, node_types = len(problem.classes), problem.node_types
     sound: set[int] = set()
     for number, node in _each_once(packing.nodes):
         if not node.options:
             yield f"node {number}: has no options"
         for options in (node.options, node.fallback_options):
-            # Nodes of a launch group share one list, which is looked at once.
+            # Nodes of a launch group share one list, which is checked once.
             if id(options) in sound:
                 continue
-            bad = [option for option in options if not _exists(shapes, option)]
-            yield from (f"node {number}: option {i}/{pool} does not exist" for i, pool in bad)
+            bad = [option for option in options if not _exists(node_types, option)]
+            yield from (
+                f"node {number}: option {i}/{offering_index} does not exist"
+                for i, offering_index in bad
+            )
             if not bad:
                 sound.add(id(options))
         yield from (f"node {number}: {text}" for text in _bad_contents(node.contents, classes))
@@ -73,9 +76,11 @@ def _each_once(nodes: Iterable[PackedNode]) -> Iterator[tuple[int, PackedNode]]:
             yield number, node
 
 
-def _exists(shapes: tuple[Shape, ...], option: tuple[int, int]) -> bool:
-    shape, pool = option
-    return 0 <= shape < len(shapes) and 0 <= pool < len(shapes[shape].pools)
+def _exists(node_types: tuple[NodeType, ...], option: tuple[int, int]) -> bool:
+    node_type, offering_index = option
+    return 0 <= node_type < len(node_types) and 0 <= offering_index < len(
+        node_types[node_type].offerings
+    )
 
 
 def _bad_contents(contents: Contents, classes: int) -> Iterator[str]:
@@ -117,10 +122,10 @@ def _overfull_bins(problem: PackingProblem, packing: Packing) -> Iterator[str]:
 def _bad_nodes(
     problem: PackingProblem, nodes: Iterable[PackedNode], allowed: frozenset[int]
 ) -> Iterator[str]:
-    """Ask each question once: large plans hold many copies."""
+    """Check each distinct node once: large plans hold many copies."""
     groups: dict[tuple[object, ...], tuple[str, ...]] = {}
     for number, node in _each_once(nodes):
-        if node.shape != node.options[0][0]:
+        if node.node_type != node.options[0][0]:
             yield f"node {number}: the planned shape is not the first option's"
         group = (node.options, node.fallback_options)
         if group not in groups:
@@ -132,15 +137,15 @@ def _bad_nodes(
 def _bad_group(problem: PackingProblem, node: PackedNode, allowed: frozenset[int]) -> Iterator[str]:
     yield from _bad_options(problem, node.options, "options")
     yield from _bad_options(problem, node.fallback_options, "fallback options")
-    kinds = {_pool_type(problem, option) for option in node.options}
-    if kinds & {_pool_type(problem, option) for option in node.fallback_options}:
+    bin_types = {_capacity_type(problem, option) for option in node.options}
+    if bin_types & {_capacity_type(problem, option) for option in node.fallback_options}:
         yield "fallback options are of the options' capacity type"
-    shapes = sorted({shape for shape, _ in (*node.options, *node.fallback_options)})
-    if len({problem.shapes[shape].provisioner for shape in shapes}) > 1:
+    node_types = sorted({node_type for node_type, _ in (*node.options, *node.fallback_options)})
+    if len({problem.node_types[node_type].provisioner for node_type in node_types}) > 1:
         yield "options are of several provisioners"
-    for shape in shapes:
-        if shape not in allowed:
-            yield f"{problem.shapes[shape].instance_type} is above the cap on node size"
+    for node_type in node_types:
+        if node_type not in allowed:
+            yield f"{problem.node_types[node_type].instance_type} is above the cap on node size"
 
 
 def _overfull(problem: PackingProblem, node: PackedNode) -> Iterator[str]:
@@ -148,11 +153,13 @@ def _overfull(problem: PackingProblem, node: PackedNode) -> Iterator[str]:
     joint = -1
     for value, _ in node.contents:
         joint &= problem.compatible[value]
-    for shape in sorted({shape for shape, _ in (*node.options, *node.fallback_options)}):
-        what = problem.shapes[shape].instance_type
-        for name in used.exceeding(problem.shapes[shape].allocatable):
+    for node_type in sorted(
+        {node_type for node_type, _ in (*node.options, *node.fallback_options)}
+    ):
+        what = problem.node_types[node_type].instance_type
+        for name in used.exceeding(problem.node_types[node_type].allocatable):
             yield f"{what} has too little {name}"
-        if not joint >> shape & 1:
+        if not joint >> node_type & 1:
             yield f"some of the classes may not run on {what}"
 
 
@@ -171,20 +178,20 @@ def _bad_options(
         yield f"more than {settings.max_options} {name}"
     if len(set(options)) != len(options):
         yield f"{name} name a pool twice"
-    if len({_pool_type(problem, option) for option in options}) > 1:
+    if len({_capacity_type(problem, option) for option in options}) > 1:
         yield f"{name} are of several capacity types"
 
 
 def _over_limits(problem: PackingProblem, nodes: Iterable[PackedNode]) -> Iterator[str]:
     reserved: dict[str, dict[str, int]] = {}
     for node in nodes:
-        provisioner = problem.shapes[node.shape].provisioner
+        provisioner = problem.node_types[node.node_type].provisioner
         if provisioner not in problem.limits:
             continue
-        ways = {shape for shape, _ in (*node.options, *node.fallback_options)}
+        used_types = {node_type for node_type, _ in (*node.options, *node.fallback_options)}
         most = Resources()
-        for shape in sorted(ways):
-            most = most.largest(problem.shapes[shape].capacity)
+        for node_type in sorted(used_types):
+            most = most.largest(problem.node_types[node_type].capacity)
         sums = reserved.setdefault(provisioner, {})
         for name, amount in most.items:
             sums[name] = sums.get(name, 0) + amount
@@ -199,17 +206,17 @@ def _wrong_reasons(
 ) -> Iterator[str]:
     for index, _, reason in packing.unplaced:
         holders = [
-            shape
-            for number, shape in enumerate(problem.shapes)
-            if number in allowed and _holds(problem, index, number, shape)
+            node_type
+            for number, node_type in enumerate(problem.node_types)
+            if number in allowed and _holds(problem, index, number, node_type)
         ]
-        if reason == NO_SHAPE and holders:
+        if reason == NO_NODE_TYPE and holders:
             yield f"class {index}: {holders[0].instance_type} would hold it"
         elif reason == LIMIT and not any(
             holder.provisioner in problem.limits for holder in holders
         ):
             yield f"class {index}: no limit is in the way"
-        elif reason not in (NO_SHAPE, LIMIT):
+        elif reason not in (NO_NODE_TYPE, LIMIT):
             yield f"class {index}: {reason!r} is no reason"
 
 
@@ -224,25 +231,27 @@ def _wrong_cost(problem: PackingProblem, packing: Packing) -> Iterator[str]:
         yield f"the cap on node size gave way to save {within_cap - cost}"
 
 
-def _allowed_shapes(problem: PackingProblem, cap: int) -> frozenset[int]:
-    """Return the shapes within a cap on node size, and the least that larger pods need."""
-    shapes = problem.shapes
-    within = {i for i, shape in enumerate(shapes) if cap == 0 or shape.vcpus <= cap}
-    if len(within) == len(shapes):
+def _allowed_node_types(problem: PackingProblem, cap: int) -> frozenset[int]:
+    """Return the node types within a cap on node size, and the smallest that larger pods need."""
+    node_types = problem.node_types
+    within = {i for i, node_type in enumerate(node_types) if cap == 0 or node_type.vcpus <= cap}
+    if len(within) == len(node_types):
         return frozenset(within)
     allowed = set(within)
     for index, pod_class in enumerate(problem.classes):
-        if pod_class.count == 0 or any(_holds(problem, index, i, shapes[i]) for i in within):
+        if pod_class.count == 0 or any(_holds(problem, index, i, node_types[i]) for i in within):
             continue
-        holders = [i for i, shape in enumerate(shapes) if _holds(problem, index, i, shape)]
-        least = min((shapes[i].vcpus for i in holders), default=0)
-        allowed.update(i for i in holders if shapes[i].vcpus == least)
+        holders = [
+            i for i, node_type in enumerate(node_types) if _holds(problem, index, i, node_type)
+        ]
+        least = min((node_types[i].vcpus for i in holders), default=0)
+        allowed.update(i for i in holders if node_types[i].vcpus == least)
     return frozenset(allowed)
 
 
-def _holds(problem: PackingProblem, index: int, number: int, shape: Shape) -> bool:
+def _holds(problem: PackingProblem, index: int, number: int, node_type: NodeType) -> bool:
     mask = problem.compatible[index]
-    return bool(mask >> number & 1) and problem.classes[index].requests.fits(shape.allocatable)
+    return bool(mask >> number & 1) and problem.classes[index].requests.fits(node_type.allocatable)
 
 
 def _total(problem: PackingProblem, contents: Contents) -> Resources:
@@ -254,8 +263,8 @@ def _total(problem: PackingProblem, contents: Contents) -> Resources:
 
 
 def _price(problem: PackingProblem, option: tuple[int, int]) -> int:
-    return problem.shapes[option[0]].pools[option[1]].price_micros_per_hour
+    return problem.node_types[option[0]].offerings[option[1]].price_micros_per_hour
 
 
-def _pool_type(problem: PackingProblem, option: tuple[int, int]) -> str:
-    return problem.shapes[option[0]].pools[option[1]].capacity_type.value
+def _capacity_type(problem: PackingProblem, option: tuple[int, int]) -> str:
+    return problem.node_types[option[0]].offerings[option[1]].capacity_type.value

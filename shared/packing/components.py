@@ -1,7 +1,7 @@
-"""Parts of a problem that share neither machines nor room: each is packed by itself.
+"""Parts of a problem that share neither node types nor bins: each is packed by itself.
 
-Pods that are spread over zones, for example, are assigned to a zone each before they are packed;
-no node takes pods of two zones. A search that looks at all zones together finds less in more time.
+Pods that are spread over zones, for example, are assigned to a zone each before they are packed; no
+node takes pods of two zones. A search over all zones together takes longer and finds worse plans.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,30 +12,30 @@ from shared.packing.problem import PackedNode, Packing, PackingProblem
 
 
 class Component(NamedTuple):
-    """A part of a problem, with the indexes that its classes, shapes and bins have in the whole."""
+    """A part of a problem, with the indexes of its classes, node types and bins in the whole."""
 
     problem: PackingProblem
     classes: tuple[int, ...]
-    shapes: tuple[int, ...]
+    node_types: tuple[int, ...]
     bins: tuple[int, ...]
 
 
 def components(problem: PackingProblem) -> tuple[Component, ...]:
-    """Return the parts of a problem, by their first class; one if any limit may join them."""
+    """Return the parts of a problem, by their first class; a single one if there are limits."""
     bins = problem.compatible_bins or (0,) * len(problem.classes)
     asked: dict[tuple[int, int], list[int]] = {}
-    for k, (shapes, there) in enumerate(zip(problem.compatible, bins, strict=True)):
-        asked.setdefault((shapes, there), []).append(k)
+    for k, (node_types, there) in enumerate(zip(problem.compatible, bins, strict=True)):
+        asked.setdefault((node_types, there), []).append(k)
     parts: list[tuple[int, int, list[int]]] = []
-    for (shapes, there), classes in asked.items():
+    for (node_types, there), classes in asked.items():
         apart = []
         for part in parts:
-            if part[0] & shapes or part[1] & there:
-                shapes, there = shapes | part[0], there | part[1]  # noqa: PLW2901 -- grows
+            if part[0] & node_types or part[1] & there:
+                node_types, there = node_types | part[0], there | part[1]  # noqa: PLW2901 -- grows
                 classes = part[2] + classes  # noqa: PLW2901
             else:
                 apart.append(part)
-        parts = [*apart, (shapes, there, classes)]
+        parts = [*apart, (node_types, there, classes)]
     if problem.limits or len(parts) <= 1:
         return (_whole(problem),)
     parts.sort(key=lambda part: min(part[2]))
@@ -43,29 +43,33 @@ def components(problem: PackingProblem) -> tuple[Component, ...]:
 
 
 def _whole(problem: PackingProblem) -> Component:
-    sizes = (len(problem.classes), len(problem.shapes), len(problem.bins))
+    sizes = (len(problem.classes), len(problem.node_types), len(problem.bins))
     return Component(problem, *(tuple(range(size)) for size in sizes))
 
 
 def _component(
-    problem: PackingProblem, bins: Sequence[int], shapes: int, there: int, classes: list[int]
+    problem: PackingProblem,
+    bins: Sequence[int],
+    node_types: int,
+    bins_mask: int,
+    classes: list[int],
 ) -> Component:
-    kept, rooms = tuple(_bits(shapes)), tuple(_bits(there))
+    kept, own_bins = tuple(_bits(node_types)), tuple(_bits(bins_mask))
     own = tuple(sorted(classes))
     settings = problem.settings
     if sum(pod_class.count for pod_class in problem.classes) > settings.small_batch_pods:
         # A small part of a large batch: nothing says that more pods follow soon.
         settings = replace(settings, small_batch_pods=0)
-    part = replace(
+    own_problem = replace(
         problem,
         classes=tuple(problem.classes[k] for k in own),
-        shapes=tuple(problem.shapes[i] for i in kept),
-        bins=tuple(problem.bins[i] for i in rooms),
-        compatible=tuple(_narrow(problem.compatible[k], kept) for k in own),
-        compatible_bins=tuple(_narrow(bins[k], rooms) for k in own) if rooms else (),
+        node_types=tuple(problem.node_types[i] for i in kept),
+        bins=tuple(problem.bins[i] for i in own_bins),
+        compatible=tuple(_restrict_mask(problem.compatible[k], kept) for k in own),
+        compatible_bins=tuple(_restrict_mask(bins[k], own_bins) for k in own) if own_bins else (),
         settings=settings,
     )
-    return Component(part, own, kept, rooms)
+    return Component(own_problem, own, kept, own_bins)
 
 
 def _bits(mask: int) -> Iterator[int]:
@@ -77,8 +81,8 @@ def _bits(mask: int) -> Iterator[int]:
         index = text.find("1", index + 1)
 
 
-def _narrow(mask: int, kept: Sequence[int]) -> int:
-    """Return a mask over some of the bits alone, which hold all of it."""
+def _restrict_mask(mask: int, kept: Sequence[int]) -> int:
+    """Return the mask renumbered to the kept bits, which include all that are set."""
     if not mask:
         return 0
     places = {index: place for place, index in enumerate(kept)}
@@ -90,7 +94,7 @@ def _narrow(mask: int, kept: Sequence[int]) -> int:
 
 
 def joined(parts: Sequence[Component], packings: Sequence[Packing]) -> Packing:
-    """Return the packing of the whole problem, those of its parts side by side."""
+    """Return the packing of the whole problem, joined from those of its parts."""
     nodes: list[PackedNode] = []
     placements, unplaced = [], []
     for part, packing in zip(parts, packings, strict=True):
@@ -98,10 +102,12 @@ def joined(parts: Sequence[Component], packings: Sequence[Packing]) -> Packing:
         for node in packing.nodes:
             for options in (node.options, node.fallback_options):
                 if options not in lists:
-                    lists[options] = tuple((part.shapes[i], pool) for i, pool in options)
+                    lists[options] = tuple(
+                        (part.node_types[i], offering_index) for i, offering_index in options
+                    )
             nodes.append(
                 PackedNode(
-                    shape=part.shapes[node.shape],
+                    node_type=part.node_types[node.node_type],
                     contents=_of_whole(part, node.contents),
                     options=lists[node.options],
                     fallback_options=lists[node.fallback_options],

@@ -17,12 +17,12 @@ class Demand(NamedTuple):
         names: Resource names: cpu, memory, pods, then the others by name.
         cpu: Millicores of one pod.
         memory: Bytes of one pod.
-        pods: Pod places of one pod.
+        pods: Amount of the resource `pods` of one pod.
         extras: (position among the other resources, amount) of one pod, amounts above zero.
-        signature: Which set of shapes a class may run on.
-        masks: Per signature, its bit mask over shapes.
-        steps: Per resource, what every pod's amount is a multiple of: room beyond the last whole
-            step can never be used.
+        signature: Number of the set of node types that a class may run on.
+        masks: Per signature, its bit mask over node types.
+        steps: Per resource, a common divisor of all pods' amounts: what exceeds the last whole step
+            can never be used.
     """
 
     names: tuple[str, ...]
@@ -76,9 +76,9 @@ def _steps(
     extras: Sequence[tuple[tuple[int, int], ...]],
     many: int,
 ) -> tuple[int, ...]:
-    """Return the greatest common divisor of each resource's amounts, 1 for nothing.
+    """Return the greatest common divisor of each resource's amounts, 1 if there are none.
 
-    1 too where some pod asks for none of a basic resource: filling nodes counts it as asking for 1.
+    Also 1 where some pod requests none of cpu, memory or `pods`: filling nodes counts it as 1.
     """
     asking = [k for k, pod_class in enumerate(problem.classes) if pod_class.count]
     steps = []

@@ -1,55 +1,61 @@
-"""From a problem to a checked plan."""
+"""The packer: from a problem to a checked plan."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.packing.best_bound import Question, close_bound, housed, is_loose, quick_bound
-from shared.packing.bound.free_capacity import free_rooms
+from shared.packing.adjusted_prices import (
+    fee_for_fewer_nodes,
+    has_few_pairs,
+    is_better,
+    is_quick,
+    prices_of_limits,
+    unplaced_and_cost,
+    unplaced_count,
+)
+from shared.packing.best_bound import (
+    BoundProblem,
+    close_bound,
+    counts_that_fit,
+    is_loose,
+    quick_bound,
+)
+from shared.packing.bin_types import BinType, allowed_node_types, find_bin_types, undominated
+from shared.packing.bound.free_capacity import find_free_capacities
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.checker import check
 from shared.packing.components import components, joined
 from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import EXACT, cover_exactly
-from shared.packing.machine_kinds import MachineKind, allowed_shapes, find_kinds, front
-from shared.packing.placing import place
-from shared.packing.priced_problem import Found, PricedProblem, make_ground
+from shared.packing.fill_bins import fill_bins
+from shared.packing.pooling import PSEUDO_RESOURCE
+from shared.packing.priced_problem import PricedProblem, Solution, price_problem
 from shared.packing.problem import (
     LIMIT,
-    NO_SHAPE,
+    NO_NODE_TYPE,
     PackedNode,
     Packing,
     PackingProblem,
     PackingSettings,
     cap_is_too_dear,
 )
-from shared.packing.purchase.headroom import ROOMY, find_mix, roomier
+from shared.packing.purchase.headroom import ROOMY, find_mix, with_headroom
 from shared.packing.purchase.launch_options import list_offers
-from shared.packing.purchase.purchase import Limits, could_be_held, purchase, within_limits
+from shared.packing.purchase.purchase import Limits, limits_could_hold, purchase, within_limits
 from shared.packing.search.budget import OutOfTime, SearchBudget
-from shared.packing.search.first_fit import pack_simply
-from shared.packing.second_tries import (
-    fee_for_fewer,
-    has_few_pairs,
-    is_better,
-    is_quick,
-    left_out,
-    left_out_and_cost,
-    rents_of_limits,
-)
-from shared.packing.symmetry import SLOT
+from shared.packing.search.first_fit import pack_first_fit
 from shared.packing.usable_capacity import amounts_of
 
 _DEFAULTS: Final = PackingSettings()
 _Bought = tuple[Packing, PricedProblem | None, int | None]
 _MANY_BINS: Final = 10
 _THOUSAND: Final = 1000
-# Where pods are many on each node, what larger nodes save shows in the price in parts, in which
-# nodes need not be whole: below so much the plan is not made again with larger nodes. In 96
-# decisions of the benchmarks the plan within the cap then cost at most 1.4 % more (2026-11-29).
+# Where each node holds many pods, the fractional price (nodes bought in fractions) shows what
+# larger nodes save: below this, packing is not tried again with larger nodes. In 96 decisions of
+# the benchmarks the plan within the cap then cost at most 1.4 % more (2026-11-29).
 _WORTH_A_TRY_PERMILLE: Final = 5
 _FEW_ON_A_NODE: Final = 8
-_MANY_PODS: Final = 300  # to plan for fewer is quick, whether or not limits allow it
+_MANY_PODS: Final = 300  # planning for fewer is quick, whether or not limits allow them
 
 
 def pack(
@@ -57,65 +63,72 @@ def pack(
 ) -> Packing:
     """Return the cheapest plan found, checked.
 
-    The same problem, seed included, gives the same plan. Settings that allow larger nodes, or
-    more kinds of them, than the defaults never make it more expensive: the plan under the defaults
-    is a candidate. A plan the checker refuses is replaced by the simple packer's
-    and says so in `fallback`: that is a bug to report.
+    The same problem, seed included, gives the same plan. Settings that allow larger nodes or more
+    launch groups than the defaults never make it more expensive: the plan under the defaults is a
+    candidate, too. A plan that the checker refuses is replaced by the first-fit packer's, with the
+    reason in `fallback`: that is a bug to report.
 
     Args:
         problem: What to pack.
-        out_of_time: Asked now and then whether to stop looking for a cheaper plan; a plan that was
-            cut short says so. Without it only the problem decides how long the search goes on.
+        out_of_time: Called now and then; once it returns True, the search for a cheaper plan ends,
+            and the plan is marked `cut_short`. Without it, only the problem determines how long the
+            search takes.
         bounded: Whether to compute a lower bound, too; it is 0 otherwise.
 
     Example:
-        >>> pack(PackingProblem(classes=(), shapes=(), compatible=())).nodes
+        >>> pack(PackingProblem(classes=(), node_types=(), compatible=())).nodes
         ()
     """
     search_budget = SearchBudget(out_of_time)
-    packing = _in_parts(problem, search_budget, bounded=bounded)
-    narrower = replace(problem, settings=_narrower(problem.settings))
-    free = _limits(problem.settings) != _limits(narrower.settings)
-    if free and not search_budget.ended() and _may_be_better(narrower, packing):
-        other = _in_parts(narrower, search_budget, bounded=bounded)
-        packing = min(packing, other, key=left_out_and_cost)
+    packing = _pack_components(problem, search_budget, bounded=bounded)
+    restricted = replace(problem, settings=_restricted(problem.settings))
+    is_freer = _limits(problem.settings) != _limits(restricted.settings)
+    if is_freer and not search_budget.ended() and _may_be_better(restricted, packing):
+        other = _pack_components(restricted, search_budget, bounded=bounded)
+        packing = min(packing, other, key=unplaced_and_cost)
     if _could_give_way(problem, packing) and not search_budget.ended():
-        other = _in_parts(_uncapped(problem), search_budget, bounded=bounded)
+        other = _pack_components(_uncapped(problem), search_budget, bounded=bounded)
         within_cap = packing.cost_micros_per_hour
         saves = cap_is_too_dear(within_cap, other.cost_micros_per_hour)
-        if saves and left_out(other) <= left_out(packing):
+        if saves and unplaced_count(other) <= unplaced_count(packing):
             packing = replace(other, within_cap_micros_per_hour=within_cap)
     wrong = check(problem, packing)
     if not wrong:
         return packing
     demand = read_demand(problem)
-    rooms = amounts_of(problem.shapes, demand)
-    allowed = frozenset(allowed_shapes(problem, demand, rooms))
-    return replace(pack_simply(problem, allowed), fallback="; ".join(wrong[:3]))
+    amounts = amounts_of(problem.node_types, demand)
+    allowed = frozenset(allowed_node_types(problem, demand, amounts))
+    return replace(pack_first_fit(problem, allowed), fallback="; ".join(wrong[:3]))
 
 
 def _could_give_way(problem: PackingProblem, packing: Packing) -> bool:
-    """Return whether the cap on node size is the default and may cost a plan more than it may."""
-    cap, shapes = problem.settings.max_node_vcpus, problem.shapes
-    larger = [shape.pools[0].price_micros_per_hour for shape in shapes if shape.vcpus > cap]
+    """Return whether the cap on node size is the default and may make a plan too expensive."""
+    cap, node_types = problem.settings.max_node_vcpus, problem.node_types
+    larger = [
+        node_type.offerings[0].price_micros_per_hour
+        for node_type in node_types
+        if node_type.vcpus > cap
+    ]
     # A plan beyond the cap has at least one larger node.
     cost = packing.cost_micros_per_hour
     if cap != _DEFAULTS.max_node_vcpus or not larger or not cap_is_too_dear(cost, min(larger)):
         return False
     demand = read_demand(problem)
-    amounts = amounts_of(shapes, demand)
-    kinds = find_kinds(problem, demand, range(len(shapes)), amounts, problem.settings, whole=True)
-    best = front(kinds, problem.limits)
-    if not any(shapes[kind.shapes[0]].vcpus > cap for kind in best):
+    amounts = amounts_of(node_types, demand)
+    bin_types = find_bin_types(
+        problem, demand, range(len(node_types)), amounts, problem.settings, cap_all=True
+    )
+    best = undominated(bin_types, problem.limits)
+    if not any(node_types[bin_type.node_types[0]].vcpus > cap for bin_type in best):
         return False
     in_parts = _price_in_parts(packing, demand, best)
     if not cap_is_too_dear(cost, in_parts):
         return False
-    allowed = allowed_shapes(problem, demand, amounts)
-    within = find_kinds(problem, demand, allowed, amounts, problem.settings, whole=True)
+    allowed = allowed_node_types(problem, demand, amounts)
+    within = find_bin_types(problem, demand, allowed, amounts, problem.settings, cap_all=True)
     if any(_is_coarse(demand, k, within) for k in _classes_on_new_nodes(packing)):
         return True
-    within_cap = _price_in_parts(packing, demand, front(within, problem.limits))
+    within_cap = _price_in_parts(packing, demand, undominated(within, problem.limits))
     return within_cap * _THOUSAND > in_parts * (_THOUSAND + _WORTH_A_TRY_PERMILLE)
 
 
@@ -123,44 +136,48 @@ def _classes_on_new_nodes(packing: Packing) -> frozenset[int]:
     return frozenset(k for node in packing.nodes for k, _ in node.contents)
 
 
-def _is_coarse(demand: Demand, index: int, kinds: Iterable[MachineKind]) -> bool:
-    """Return whether few pods of a class fit on any node: larger nodes may then waste less."""
+def _is_coarse(demand: Demand, index: int, kinds: Iterable[BinType]) -> bool:
+    """Return whether only few pods of a class fit on any node: larger nodes may then waste less."""
     needs = [
         (place, amount)
         for place, amount in demand.amounts(index)
-        # A node of any size has the same of these.
-        if not demand.names[place].startswith(SLOT)
+        # Nodes of all sizes have the same amounts of these.
+        if not demand.names[place].startswith(PSEUDO_RESOURCE)
     ]
     fitting = (
-        # A pod that asks for nothing fits everywhere.
-        min((kind.room[place] // amount for place, amount in needs), default=_FEW_ON_A_NODE)
+        # A pod that requests nothing fits everywhere.
+        min((kind.allocatable[place] // amount for place, amount in needs), default=_FEW_ON_A_NODE)
         for kind in kinds
     )
     return max(fitting, default=0) < _FEW_ON_A_NODE
 
 
-def _price_in_parts(packing: Packing, demand: Demand, kinds: Sequence[MachineKind]) -> int:
-    """Return what the pods on new nodes cost in parts, bought by the prices plans compare."""
+def _price_in_parts(packing: Packing, demand: Demand, bin_types: Sequence[BinType]) -> int:
+    """Return the fractional price of the pods on new nodes, bought by comparison prices."""
     counts = [0] * len(demand.cpu)
     for node in packing.nodes:
         for k, n in node.contents:
             counts[k] += n
-    worth = find_prices(demand, counts, kinds, [kind.planning_price for kind in kinds])
-    return int(sum([many * kinds[t].price for t, many in worth.mix]))
+    value = find_prices(
+        demand, counts, bin_types, [bin_type.comparison_price for bin_type in bin_types]
+    )
+    return int(sum([many * bin_types[t].price for t, many in value.mix]))
 
 
 def _uncapped(problem: PackingProblem) -> PackingProblem:
     return replace(problem, settings=replace(problem.settings, max_node_vcpus=0))
 
 
-def _in_parts(problem: PackingProblem, search_budget: SearchBudget, *, bounded: bool) -> Packing:
+def _pack_components(
+    problem: PackingProblem, search_budget: SearchBudget, *, bounded: bool
+) -> Packing:
     parts = components(problem)
-    packings = [plan(part.problem, search_budget, bounded=bounded) for part in parts]
+    packings = [pack_unchecked(part.problem, search_budget, bounded=bounded) for part in parts]
     return joined(parts, packings) if len(parts) > 1 else packings[0]
 
 
-def _narrower(settings: PackingSettings) -> PackingSettings:
-    """Return the settings with no more freedom than the defaults leave."""
+def _restricted(settings: PackingSettings) -> PackingSettings:
+    """Return the settings restricted to what the defaults allow."""
     return replace(
         settings,
         node_fee_micros_per_hour=max(
@@ -182,7 +199,7 @@ def _limits(settings: PackingSettings) -> tuple[int, int, int]:
 
 
 def _may_be_better(problem: PackingProblem, packing: Packing) -> bool:
-    """Return whether a plan of a problem may leave fewer pods out than another, or cost less."""
+    """Return whether a problem may have a plan with fewer unplaced pods, or a cheaper one."""
     cost = packing.cost_micros_per_hour
     if packing.unplaced:
         return True
@@ -192,80 +209,96 @@ def _may_be_better(problem: PackingProblem, packing: Packing) -> bool:
 
 
 def _quick_bound(problem: PackingProblem) -> int:
-    """Return what a plan that places all pods costs at least under the settings of the problem."""
+    """Return a lower bound for plans that place all pods under the settings of the problem."""
     demand = read_demand(problem)
-    amounts = amounts_of(problem.shapes, demand)
-    shapes = allowed_shapes(problem, demand, amounts)
-    kinds = find_kinds(problem, demand, shapes, amounts, problem.settings)
-    plain = front([kind._replace(planning_price=kind.price) for kind in kinds], {})
-    counts = housed([pod_class.count for pod_class in problem.classes], demand, plain)
-    worth = find_prices(demand, counts, plain, [kind.price for kind in plain])
-    rooms = free_rooms(problem, demand, counts)
-    return quick_bound(Question(demand, plain, counts, worth, rooms)).micros_per_hour
+    amounts = amounts_of(problem.node_types, demand)
+    node_types = allowed_node_types(problem, demand, amounts)
+    bin_types = find_bin_types(problem, demand, node_types, amounts, problem.settings)
+    by_true_price = undominated(
+        [bin_type._replace(comparison_price=bin_type.price) for bin_type in bin_types], {}
+    )
+    counts = counts_that_fit(
+        [pod_class.count for pod_class in problem.classes], demand, by_true_price
+    )
+    dual_prices = find_prices(
+        demand, counts, by_true_price, [bin_type.price for bin_type in by_true_price]
+    )
+    free_capacities = find_free_capacities(problem, demand, counts)
+    return quick_bound(
+        BoundProblem(demand, by_true_price, counts, dual_prices, free_capacities)
+    ).micros_per_hour
 
 
 def _bounded(most: int, usual: int) -> int:
-    """Return a maximum, of which 0 says that there is none, no higher than usual."""
+    """Return the smaller of two maxima, where 0 for the first one means none."""
     return min(most, usual) if most else usual
 
 
-def plan(
+def pack_unchecked(
     problem: PackingProblem, search_budget: SearchBudget | None = None, *, bounded: bool = True
 ) -> Packing:
     """Return the cheapest plan found, unchecked."""
     search_budget = search_budget or SearchBudget()
     demand = read_demand(problem)
-    amounts = amounts_of(problem.shapes, demand)
-    shapes = allowed_shapes(problem, demand, amounts)
-    kinds = find_kinds(problem, demand, shapes, amounts, problem.settings)
+    amounts = amounts_of(problem.node_types, demand)
+    node_types = allowed_node_types(problem, demand, amounts)
+    bin_types = find_bin_types(problem, demand, node_types, amounts, problem.settings)
     counts = [pod_class.count for pod_class in problem.classes]
-    fitting = housed(counts, demand, kinds)
-    best = front(kinds, problem.limits)
-    rooms = free_rooms(problem, demand, counts)
-    placements = place(problem, demand, counts, fitting, best) if rooms else ()
-    unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not fitting[k]]
+    fitting = counts_that_fit(counts, demand, bin_types)
+    best = undominated(bin_types, problem.limits)
+    free_capacities = find_free_capacities(problem, demand, counts)
+    placements = fill_bins(problem, demand, counts, fitting, best) if free_capacities else ()
+    unplaced = [
+        (k, count, NO_NODE_TYPE) for k, count in enumerate(counts) if count and not fitting[k]
+    ]
     for k, _, _ in unplaced:
         counts[k] = 0
-    bought, priced, tight = _buy_well(problem, demand, kinds, best, counts, search_budget)
+    bought, priced, lower_bound = _buy_well(problem, demand, bin_types, best, counts, search_budget)
     packing = replace(
         bought,
         placements=placements,
         unplaced=tuple(sorted([*unplaced, *bought.unplaced])),
         cut_short=search_budget.cut_short,
     )
-    if packing.unplaced and (rooms or problem.limits) and not search_budget.ended():
-        packing = _or_simple(problem, packing, frozenset(shapes))
+    if packing.unplaced and (free_capacities or problem.limits) and not search_budget.ended():
+        packing = _or_first_fit(problem, packing, frozenset(node_types))
     if not (bounded and packing.nodes):
         return packing
-    plain, cost = best, packing.cost_micros_per_hour
-    if problem.limits or any(kind.price != kind.planning_price for kind in kinds):
-        plain = front([kind._replace(planning_price=kind.price) for kind in kinds], {})
-    prices = [kind.price for kind in plain]
+    by_true_price, cost = best, packing.cost_micros_per_hour
+    if problem.limits or any(bin_type.price != bin_type.comparison_price for bin_type in bin_types):
+        by_true_price = undominated(
+            [bin_type._replace(comparison_price=bin_type.price) for bin_type in bin_types], {}
+        )
+    prices = [bin_type.price for bin_type in by_true_price]
     placed = _placed(problem, packing)
-    asked = housed(placed, demand, plain) if rooms else placed
-    if plain is best and priced is not None and list(priced.prices) == prices:
-        worth = priced.worth
+    counts_that_fit_all = (
+        counts_that_fit(placed, demand, by_true_price) if free_capacities else placed
+    )
+    if by_true_price is best and priced is not None and list(priced.prices) == prices:
+        dual_prices = priced.dual_prices
     else:
-        worth, tight = find_prices(demand, counts, plain, prices), None
-    if rooms or placed != counts:
-        tight = None
-    question = Question(demand, plain, asked, worth, rooms)
-    bound = quick_bound(question)
+        dual_prices, lower_bound = find_prices(demand, counts, by_true_price, prices), None
+    if free_capacities or placed != counts:
+        lower_bound = None
+    bound_problem = BoundProblem(
+        demand, by_true_price, counts_that_fit_all, dual_prices, free_capacities
+    )
+    bound = quick_bound(bound_problem)
     if is_loose(bound, cost):
-        bound = max(bound, close_bound(question, cost, tight))
+        bound = max(bound, close_bound(bound_problem, cost, lower_bound))
     return replace(packing, lower_bound_micros_per_hour=bound.for_plan(cost).micros_per_hour)
 
 
-def _or_simple(problem: PackingProblem, packing: Packing, allowed: frozenset[int]) -> Packing:
-    """Return a plan, or the simple packer's where that leaves fewer pods out."""
+def _or_first_fit(problem: PackingProblem, packing: Packing, allowed: frozenset[int]) -> Packing:
+    """Return a plan, or the first-fit packer's where that leaves fewer pods unplaced."""
     if not is_quick(problem, len(packing.nodes) + len(problem.bins)) or not has_few_pairs(problem):
         return packing
-    simple = pack_simply(problem, allowed)
-    return simple if left_out(simple) < left_out(packing) else packing
+    simple = pack_first_fit(problem, allowed)
+    return simple if unplaced_count(simple) < unplaced_count(packing) else packing
 
 
 def _placed(problem: PackingProblem, packing: Packing) -> list[int]:
-    """Return pods per class that have a place."""
+    """Return the placed pods per class."""
     placed = [pod_class.count for pod_class in problem.classes]
     for k, count, _ in packing.unplaced:
         placed[k] -= count
@@ -275,75 +308,75 @@ def _placed(problem: PackingProblem, packing: Packing) -> list[int]:
 def _buy_well(
     problem: PackingProblem,
     demand: Demand,
-    kinds: Sequence[MachineKind],
-    best: Sequence[MachineKind],
+    bin_types: Sequence[BinType],
+    best: Sequence[BinType],
     counts: Sequence[int],
     search_budget: SearchBudget,
 ) -> _Bought:
-    """Return what `_buy` returns, also tried with prices at which fewer nodes are bought."""
+    """Return the best result of `_buy`, tried again at adjusted prices (fewer nodes, limits)."""
 
     def at_higher_prices(more: Sequence[int]) -> _Bought:
         some = [
-            kind._replace(planning_price=kind.planning_price + extra)
-            for kind, extra in zip(kinds, more, strict=True)
+            bin_type._replace(comparison_price=bin_type.comparison_price + extra)
+            for bin_type, extra in zip(bin_types, more, strict=True)
         ]
-        return _buy(problem, demand, some, front(some, problem.limits), counts, search_budget)
+        return _buy(problem, demand, some, undominated(some, problem.limits), counts, search_budget)
 
-    found = _buy(problem, demand, kinds, best, counts, search_budget)
-    fee = fee_for_fewer(problem, found[0])
+    found = _buy(problem, demand, bin_types, best, counts, search_budget)
+    fee = fee_for_fewer_nodes(problem, found[0])
     if fee and not search_budget.ended():
-        again = at_higher_prices([fee] * len(kinds))
+        again = at_higher_prices([fee] * len(bin_types))
         if is_better(problem, again[0], found[0]):
             found = again
-    for rents in rents_of_limits(problem, found[0], kinds):
+    for extra_prices in prices_of_limits(problem, found[0], bin_types):
         if search_budget.ended():
             break
-        again = at_higher_prices(rents)
-        found = min(found, again, key=lambda bought: left_out_and_cost(bought[0]))
+        again = at_higher_prices(extra_prices)
+        found = min(found, again, key=lambda bought: unplaced_and_cost(bought[0]))
     return found
 
 
 def _buy(
     problem: PackingProblem,
     demand: Demand,
-    kinds: Sequence[MachineKind],
-    best: Sequence[MachineKind],
+    bin_types: Sequence[BinType],
+    best: Sequence[BinType],
     counts: Sequence[int],
     search_budget: SearchBudget,
 ) -> _Bought:
-    """Return nodes for the pods, as far as the limits allow. Each class counted fits some kind.
+    """Return nodes for the pods, as far as the limits allow. Each class counted fits some bin type.
 
-    Also what the last nodes were planned with, and the lower bound for their pods, if it is known:
-    without limits these are all nodes.
+    Also the priced problem of the nodes planned last, and the lower bound for their pods if known:
+    without limits, these are all nodes.
     """
     limits: Limits = dict(problem.limits)
     nodes: list[PackedNode] = []
     unplaced: list[tuple[int, int, str]] = []
-    name = ""
+    procedure = ""
     priced: PricedProblem | None = None
     bound: int | None = None
     left = list(counts)
-    offers = list_offers(problem, kinds)
+    offers = list_offers(problem, bin_types)
     while any(left):
         later = [0] * len(left)
         if limits:
-            usable = within_limits(problem, kinds, limits)
-            fitting = housed(left, demand, usable)
+            usable = within_limits(problem, bin_types, limits)
+            fitting = counts_that_fit(left, demand, usable)
             unplaced.extend(
                 (k, count, LIMIT) for k, count in enumerate(left) if count and not fitting[k]
             )
-            best = front(usable, problem.limits)
+            best = undominated(usable, problem.limits)
             left, later = _for_now(problem, best, limits, fitting)
         if not any(left):
             break
-        priced = _make_ground(problem, demand, left, best)
+        priced = _price_problem(problem, demand, left, best)
         found = _cover(priced, left) or _search(problem, priced, left, search_budget)
         mix = find_mix(problem, demand, left, best)
         if mix:
-            found = roomier(problem, priced, found, left, mix)
-        name, bound = found.name, found.tight
+            found = with_headroom(problem, priced, found, left, mix)
+        procedure, bound = found.procedure, found.lower_bound
         bought, refused, limits = purchase(
-            found.priced, found.plan, offers, limits, roomy=name == ROOMY
+            found.priced, found.patterns, offers, limits, roomy=procedure == ROOMY
         )
         nodes.extend(bought)
         left = later
@@ -352,34 +385,36 @@ def _buy(
                 left[k] += n
     cost = 0
     for node in nodes:
-        shape, pool = node.options[0]
-        cost += problem.shapes[shape].pools[pool].price_micros_per_hour
+        node_type, offering_index = node.options[0]
+        cost += problem.node_types[node_type].offerings[offering_index].price_micros_per_hour
     packing = Packing(
         nodes=tuple(nodes),
         unplaced=tuple(unplaced),
         cost_micros_per_hour=cost,
         lower_bound_micros_per_hour=0,
-        candidate=name,
+        candidate=procedure,
     )
     return packing, priced, bound
 
 
 def _for_now(
-    problem: PackingProblem, kinds: Sequence[MachineKind], limits: Limits, counts: list[int]
+    problem: PackingProblem, bin_types: Sequence[BinType], limits: Limits, counts: list[int]
 ) -> tuple[list[int], list[int]]:
-    """Return the pods to plan for under some limits, and those to come back to afterwards."""
+    """Return the pods to plan for now under some limits, and those to plan for later."""
     if sum(counts) <= _MANY_PODS:
         return counts, [0] * len(counts)
-    some = could_be_held(problem, kinds, limits, counts)
+    some = limits_could_hold(problem, bin_types, limits, counts)
     return some, [n - m for n, m in zip(counts, some, strict=True)]
 
 
-def _cover(priced: PricedProblem, counts: Sequence[int]) -> Found | None:
-    """Return the exact answer where the pods are few enough to know it."""
-    plan = cover_exactly(priced, counts)
-    if plan is None:
+def _cover(priced: PricedProblem, counts: Sequence[int]) -> Solution | None:
+    """Return the exact solution if the pods are few enough to compute it, else None."""
+    patterns = cover_exactly(priced, counts)
+    if patterns is None:
         return None
-    return Found(priced=priced, plan=plan, name=EXACT, tight=priced.cost(plan))
+    return Solution(
+        priced=priced, patterns=patterns, procedure=EXACT, lower_bound=priced.cost(patterns)
+    )
 
 
 def _search(
@@ -387,28 +422,28 @@ def _search(
     priced: PricedProblem,
     counts: Sequence[int],
     search_budget: SearchBudget,
-) -> Found:
-    # A third of the time that loading the packer takes: a cold start with few pods goes without.
+) -> Solution:
+    # Takes a third of the packer's loading time, which a cold start with few pods saves.
     from shared.packing.search.search import search  # noqa: PLC0415
 
     return search(problem, priced, counts, search_budget)
 
 
-def _make_ground(
-    problem: PackingProblem, demand: Demand, counts: Sequence[int], kinds: Sequence[MachineKind]
+def _price_problem(
+    problem: PackingProblem, demand: Demand, counts: Sequence[int], bin_types: Sequence[BinType]
 ) -> PricedProblem:
     settings = problem.settings
-    prices = [kind.planning_price for kind in kinds]
-    worth = find_prices(demand, counts, kinds, prices)
-    priced = make_ground(demand, kinds, worth, prices)
-    # Room too much matters little beside many nodes, and much where it is the first one.
+    prices = [bin_type.comparison_price for bin_type in bin_types]
+    value = find_prices(demand, counts, bin_types, prices)
+    priced = price_problem(demand, bin_types, value, prices)
+    # Spare capacity matters for a first node, and little beside many nodes.
     part = settings.leftover_value_percent / 100 * min(len(problem.bins) / _MANY_BINS, 1.0)
     if sum(counts) > settings.small_batch_pods or not part:
         return priced
-    # A node's price less what its room is worth: what is used is worth the same on every node.
+    # The price less the value of the allocatable: what is used has the same value on every node.
     prices = [
         max(round(price * (1 - part * ceiling)), 1)
-        for price, ceiling in zip(prices, priced.ceilings, strict=True)
+        for price, ceiling in zip(prices, priced.max_return, strict=True)
     ]
-    worth = find_prices(demand, counts, kinds, prices)
-    return make_ground(demand, kinds, worth, prices)
+    value = find_prices(demand, counts, bin_types, prices)
+    return price_problem(demand, bin_types, value, prices)

@@ -1,7 +1,7 @@
-"""What the packer is asked and what it answers.
+"""The input and output of the packer.
 
-Classes of identical pods, shapes that can be bought and bins that are already there come in as
-plain numbers; who may run where is given as bit masks. Nothing here knows labels or zones.
+Classes of identical pods, node types that can be bought and existing bins are plain numbers; which
+class may run where is given as bit masks. Nothing here knows labels or zones.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from shared.model.ec2.instance_types import Offering
 from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 
-NO_SHAPE = "no shape"
+NO_NODE_TYPE = "no shape"
 LIMIT = "limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodClass:
+class ItemClass:
     """Identical pods.
 
     Attributes:
-        requests: What one pod takes, `pods=1` included. Besides real resources it may hold pseudo
-            resources named `slot/<id>` (hostname spread, anti-affinity, host ports): the pod
-            takes 1, a node has as many as it may hold of them.
-        count: Pods, at least 0.
+        requests: What one pod requests, `pods=1` included. Besides real resources it may hold
+            pseudo resources named `slot/<id>` (hostname spread, anti-affinity, host ports): the pod
+            requests 1, and a node has as many as the number of such pods that it may hold.
+        count: Number of pods, at least 0.
     """
 
     requests: Resources
@@ -32,27 +32,27 @@ class PodClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class NodeType:
     """A node that can be bought: one provisioner and instance type (and zone where it matters).
 
     Attributes:
-        allocatable: What pods can have: daemon requests already off, pseudo resources included.
-        capacity: The machine's, which limits count.
-        pools: Its offerings, cheapest first, not empty. Each is allowed for every class compatible
-            with the shape.
+        allocatable: What pods can request: after daemon requests, pseudo resources included.
+        capacity: Capacity of the instance, which counts against limits.
+        offerings: Its offerings, cheapest first, not empty. Each is allowed for every class
+            compatible with the node type.
     """
 
     provisioner: str
     instance_type: str
     allocatable: Resources
     capacity: Resources
-    pools: tuple[Offering, ...]
+    offerings: tuple[Offering, ...]
     vcpus: int
 
 
 _CAP_PERCENT: Final = 2
 
-# Least and most of each setting that is a number; None is no most.
+# Minimum and maximum of each numeric setting; None for no maximum.
 BOUNDS: Final[Mapping[str, tuple[int, int | None]]] = {
     "node_fee_micros_per_hour": (0, None),
     "fewer_nodes_permille": (0, 1000),
@@ -85,7 +85,7 @@ def bounds_text(setting: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackingSettings:
-    """What a good plan is, beyond its price.
+    """What makes a good plan, beyond its price.
 
     Attributes:
         node_fee_micros_per_hour: Added to each node's price when plans are compared, in
@@ -94,46 +94,49 @@ class PackingSettings:
         fewer_nodes_permille: Of plans whose prices differ by at most this many thousandths, the one
             with fewer nodes is taken, up to `max_node_vcpus`. Default 5: fewer daemons, addresses
             and boots at about the same price; 70 pays up to 7 % for them, 0 nothing.
-        leftover_value_percent: Percent of its resource price that room left over on new nodes is
-            worth in a small batch, when there are ten bins or more; in proportion when there are
-            fewer, so a first node is never bought too large. Default 90: in a stream of small
-            batches the next pods use nearly all of it, and roomy nodes come out cheapest.
+        leftover_value_percent: Value of what is left available on new nodes in a small batch, in
+            percent of its resource price, when there are ten bins or more; proportionally less when
+            there are fewer, so that a first node is never too large. Default 90: in a stream of
+            small batches the next pods use nearly all of it, so nodes with headroom are cheapest.
         small_batch_pods: Batches of at most this many pods count as small. Default 100; 0 for none.
-        growth_percent: When a small batch comes to a cluster where other pods run, its node may be
-            larger than it needs, if the room left suits the mix of pods that runs: its price may
-            be higher by this percent of what those need. Default 1; 0 for no room beyond the need.
-        max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 96: limits
-            what one failure takes away, and gives way where a plan would cost more than 2 % more
-            for it; another number is kept at any price. 0 for no cap.
-        diversification_k_on_demand: Nodes are compared by the mean price of this many cheapest
-            pools that could replace them. Default 1, the cheapest pool alone: on demand, pools
-            are seldom short, and 5 cost up to 15 % where each size has few of them.
-        diversification_k_spot: The same for spot, where pools dry up often. Default 15.
+        growth_percent: Where pods already run, the node for a small batch may be larger than needed
+            if what is left available suits the mix of running pods: its price may be higher by this
+            percentage of the price of what these request. Default 1; 0 for no headroom.
+        max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 96: it limits
+            what one failure affects, and is lifted where it makes a plan more than 2 % more
+            expensive; any other number holds at any price. 0 for no cap.
+        diversification_k_on_demand: Nodes are compared by the mean price of this many of the
+            cheapest offerings that could replace them. Default 1, the cheapest offering alone:
+            on-demand capacity is seldom short, and 5 cost up to 15 % more where each size has few
+            offerings.
+        diversification_k_spot: The same for spot, where capacity often runs out. Default 15.
         option_price_ceiling_percent: Options cost at most this much more than the cheapest one,
             in percent. Default 50: beyond that waiting for capacity is better.
-        max_options: Options per node. Default 60, what one CreateFleet request has room for.
-        max_launch_groups: Distinct option lists in a plan, each one CreateFleet call. Default
-            40, since EC2 throttles calls: at two a second, all are made within 20 s; 0 for no
-            limit. Pods bound to types and zones of their own may need more at any price.
-        fewer_groups_permille: What it may cost to have no more launch groups than that, in
-            thousandths of the price of a plan. Default 5. Each further call takes half a second;
-            20 calls less raised the price by 36 % where 250 workloads choose zones and types.
+        max_options: Options per node. Default 60, the most that one CreateFleet request accepts.
+        max_launch_groups: Distinct option lists in a plan, each one CreateFleet call. Default 40,
+            since EC2 throttles calls: at two a second, all are made within 20 s; 0 for no limit.
+            Pods restricted to instance types and zones of their own may need more, whatever the
+            price.
+        fewer_groups_permille: How much more a plan may cost for having at most `max_launch_groups`,
+            in thousandths of its price. Default 5. Each further call takes half a second; 20 fewer
+            calls raised the price by 36 % where 250 workloads choose zones and types.
         improve_iterations: Tries of the improvement phase, which never raises the price of a plan.
             Default 60; a number of tries instead of a time keeps plans reproducible. Large
             batches get fewer, since each try costs more.
-        thorough: Run also the candidates that take long on large batches, and ten times the
-            improvement. Default off.
-        preference_policy: What becomes of what pods prefer, unless the Provisioner of a node says
-            otherwise. Default Weigh: kept where it costs little more. Respect: rules, dropped
-            one by one when nothing else can place the pod. Ignore: as if it were not there.
-        preference_price_percent: A preference that is weighed is kept if that costs at most this
-            much more, in percent of the price of the pods that state it. Default 10; 0 keeps
-            what costs nothing.
+        thorough: Also run the procedures that take long on large batches, and ten times as many
+            tries of the improvement phase. Default off.
+        preference_policy: How preferences of pods count, unless the Provisioner of a node says
+            otherwise. Default Weigh: kept where that costs little more. Respect: treated as
+            requirements, dropped one by one when the pod cannot be placed otherwise. Ignore: not
+            considered.
+        preference_price_percent: A weighed preference is kept if that costs at most this much more,
+            in percent of the price of the pods that state it. Default 10; 0 keeps what costs
+            nothing.
         type_weights: Percent by which an instance type's price is multiplied when plans are
-            compared, by name; absent means 100. 80 says its cores are worth 25 % more.
+            compared, by name; absent means 100. 80 means that its cores are worth 25 % more.
 
     Raises:
-        ValueError: A setting is beyond what it may be.
+        ValueError: A setting is out of bounds.
     """
 
     node_fee_micros_per_hour: int = 2_000
@@ -167,7 +170,7 @@ def cap_is_too_dear(within: int, without: int) -> bool:
 
     Args:
         within: Price of the plan within the cap.
-        without: Of the other.
+        without: Price of the other plan.
     """
     return within * 100 > without * (100 + _CAP_PERCENT)
 
@@ -177,22 +180,21 @@ class PackingProblem:
     """Everything one packing depends on.
 
     Attributes:
-        bins: Room left on existing and in-flight nodes, which cost nothing more: amounts may be
-            negative. Pseudo resources included.
-        compatible: Per class, a bit mask over shapes: bit i says the class may run on shape i.
-            It need not say whether the pod fits: the packer compares the amounts.
+        bins: What is available on existing and in-flight nodes, which cost nothing more; pseudo
+            resources included. Amounts may be negative.
+        compatible: Per class, a bit mask over node types: bit i is set if the class may run on node
+            type i. It need not reflect whether the pod fits: the packer compares the amounts.
         compatible_bins: Per class, the same over bins.
-        limits: Per provisioner, the capacity it may still add. Absent: no ceiling. Only the
-            resource names present are limited. `Resources` drops zeros in arithmetic, so a
-            ceiling that is used up must be kept by hand: `Resources((("cpu", 0),))`, or any
-            negative amount.
-        seed: Settles random choices of the improvement phase.
-        running: What the running pods take together; future pods are assumed to be similar. Empty
+        limits: Per provisioner, the capacity it may still add. Absent: no limit. Only the resource
+            names present are limited. `Resources` drops zeros in arithmetic, so a limit that is
+            used up must be given explicitly: `Resources((("cpu", 0),))`, or any negative amount.
+        seed: Determines the random choices of the improvement phase.
+        running: Total requests of the running pods; future pods are assumed to be similar. Empty
             when not known.
     """
 
-    classes: tuple[PodClass, ...]
-    shapes: tuple[Shape, ...]
+    classes: tuple[ItemClass, ...]
+    node_types: tuple[NodeType, ...]
     bins: tuple[Resources, ...] = ()
     compatible: tuple[int, ...]
     compatible_bins: tuple[int, ...] = ()
@@ -207,16 +209,16 @@ class PackedNode:
     """One node to buy.
 
     Attributes:
-        shape: Index of the planned shape: that of the first option.
+        node_type: Index of the planned node type: that of the first option.
         contents: (class index, count), by class, counts above zero.
-        options: (shape index, pool index), cheapest first, the planned one first, at most
+        options: (node type index, offering index), cheapest first, the planned one first, at most
             `max_options`. Any of them holds the contents; all are of one provisioner and one
             capacity type. Nodes with equal options form one launch group.
         fallback_options: The same of another capacity type, to be tried when none of `options`
             has capacity; may be more expensive, may be empty.
     """
 
-    shape: int
+    node_type: int
     contents: tuple[tuple[int, int], ...]
     options: tuple[tuple[int, int], ...]
     fallback_options: tuple[tuple[int, int], ...] = ()
@@ -229,15 +231,15 @@ class Packing:
     Attributes:
         nodes: Nodes to buy, those of one launch group side by side.
         placements: Per bin that takes pods: (bin index, ((class index, count), ...)), by bin.
-        unplaced: (class index, count, reason): `no shape` when nothing compatible is large
-            enough, `limit` when a provisioner's limit is in the way.
+        unplaced: (class index, count, reason): `NO_NODE_TYPE` when no compatible node type is large
+            enough, `LIMIT` when a provisioner's limit prevents it.
         cost_micros_per_hour: Sum of the nodes' cheapest options.
-        lower_bound_micros_per_hour: No plan with these shapes that places the same pods costs
+        lower_bound_micros_per_hour: No plan with these node types that places the same pods costs
             less, rounded down.
         candidate: Name of the procedure whose plan was the best, for people.
         within_cap_micros_per_hour: What the plan within the cap on node size would have cost, where
-            the cap gave way; else 0.
-        fallback: Why the simple packer's plan stands here instead; empty when it does not.
+            the cap was lifted; else 0.
+        fallback: Why this is the plan of the first-fit packer instead; empty when it is not.
         cut_short: A time limit ended the search: packed again, the same problem may give another
             plan.
     """

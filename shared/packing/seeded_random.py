@@ -1,4 +1,4 @@
-"""Draws: choices that look random and are the same in every process, from a seed."""
+"""Pseudo-random choices from a seed, the same in every process."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,7 +7,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 class SeededRandom:
-    """A stream of choices that its seed settles.
+    """A stream of choices that its seed determines.
 
     Source: SplitMix64, Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
     OOPSLA 2014.
@@ -24,9 +24,9 @@ class SeededRandom:
         z = (z ^ (z >> 27)) * 0x94D049BB133111EB & _MASK
         return z ^ (z >> 31)
 
-    def below(self, limit: int) -> int:
-        """Return an integer from 0 to `limit` - 1."""
-        return self.bits() * limit >> 64
+    def below(self, end: int) -> int:
+        """Return an integer from 0 to `end` - 1."""
+        return self.bits() * end >> 64
 
     def part(self) -> float:
         """Return a number from 0 up to but not 1."""

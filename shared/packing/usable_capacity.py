@@ -1,26 +1,26 @@
-"""What pods can use of a machine's room, as plain numbers.
+"""What pods can use of a node's allocatable, as plain numbers.
 
-Room beyond what all the pods that may run there ask for together can never be used. Machines that
-differ in nothing else are then alike, and far fewer remain to be looked at.
+What exceeds the total requests of all pods that may run there can never be used. Node types that
+differ only in that count as equal, so far fewer remain to be tried.
 """
 
 from collections.abc import Iterable, Sequence
 
 from shared.packing.demand import Demand
-from shared.packing.problem import PackingProblem, Shape
+from shared.packing.problem import NodeType, PackingProblem
 
 _BESIDE = 3  # cpu, memory and pods come first
 
 
-def amounts_of(shapes: Iterable[Shape], demand: Demand) -> list[tuple[int, ...]]:
-    """Return per shape all its amounts, in whole steps, in the order of names."""
+def amounts_of(node_types: Iterable[NodeType], demand: Demand) -> list[tuple[int, ...]]:
+    """Return the allocatable of each node type in whole steps, in the order of `Demand.names`."""
     steps = tuple(zip(demand.names, demand.steps, strict=True))
     known: dict[int, tuple[int, ...]] = {}
     found = []
-    for shape in shapes:
-        identity = id(shape.allocatable)
+    for node_type in node_types:
+        identity = id(node_type.allocatable)
         if identity not in known:
-            has = dict(shape.allocatable.items)
+            has = dict(node_type.allocatable.items)
             amounts = [(max(has.get(name, 0), 0), step) for name, step in steps]
             known[identity] = tuple([amount - amount % step for amount, step in amounts])
         found.append(known[identity])
@@ -30,41 +30,43 @@ def amounts_of(shapes: Iterable[Shape], demand: Demand) -> list[tuple[int, ...]]
 def usable_amounts(
     problem: PackingProblem,
     demand: Demand,
-    rooms: Sequence[tuple[int, ...]],
+    amounts: Sequence[tuple[int, ...]],
     open_to: Sequence[int],
     *,
-    whole: bool,
+    cap_all: bool,
 ) -> Sequence[tuple[int, ...]]:
-    """Return per shape the amounts that the pods which may run on it can have.
+    """Return per node type the amounts that the pods which may run on it can use.
 
     Args:
-        problem: Whose shapes they are.
+        problem: The problem that the node types belong to.
         demand: Its classes.
-        rooms: Amounts by shape (`amounts_of`).
-        open_to: Per shape, the signatures that may run on it, as a mask.
-        whole: Whether cpu, memory and pods are cut to what can be used as well. Where a plan
-            is made they are not: what is left of them may be of use to pods to come.
+        amounts: Amounts by node type (`amounts_of`).
+        open_to: Per node type, the signatures that may run on it, as a mask.
+        cap_all: Whether cpu, memory and pods are capped, too. For making a plan they are not: what
+            is left of them may be of use to future pods.
     """
-    start = 0 if whole else _BESIDE
+    start = 0 if cap_all else _BESIDE
     if start == len(demand.names):
-        return rooms
+        return amounts
     by_signature = _asked(problem, demand)
     together: dict[int, list[int]] = {}
     found = []
-    for room, signatures in zip(rooms, open_to, strict=True):
+    for available, signatures in zip(amounts, open_to, strict=True):
         if signatures not in together:
             rows = [row for s, row in enumerate(by_signature) if signatures >> s & 1]
             together[signatures] = [sum(column) for column in zip(*rows, strict=True)]
-        found.append((*room[:start], *map(min, room[start:], together[signatures][start:])))
+        found.append(
+            (*available[:start], *map(min, available[start:], together[signatures][start:]))
+        )
     return found
 
 
 def _asked(problem: PackingProblem, demand: Demand) -> Sequence[Sequence[int]]:
-    """Return what the pods of each signature ask for together."""
+    """Return the total requests of the pods of each signature."""
     found = [[0] * len(demand.names) for _ in demand.masks]
     for k, pod_class in enumerate(problem.classes):
         row = found[demand.signature[k]]
-        # Counted as asking for 1 where it asks for nothing: filling nodes counts so, too.
+        # A request of nothing counts as 1, as it does when nodes are filled.
         for place, amount in enumerate((demand.cpu[k], demand.memory[k], demand.pods[k])):
             row[place] += max(amount, 1) * pod_class.count
         for place, amount in demand.extras[k]:

@@ -1,7 +1,7 @@
-"""Whether another Provisioner of the same weight would have launched the same pods for less.
+"""Whether another Provisioner of the same weight could run the same pods for less.
 
 Provisioners and NodePools are tried by weight and then by name, never by price, as in Karpenter.
-Users who give none of them a weight do not see what that costs, so it is told.
+Users who set no weights do not see what that costs, so Dovetail reports it.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.explanation import dollars
-from shared.scheduling.provisioner_offerings import in_order
+from shared.scheduling.provisioner_offerings import usable_in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class CheaperProvisioner:
 
     @property
     def text(self) -> str:
-        """What is told about it, for people."""
+        """The message for users."""
         return (
             f"its nodes cost {dollars(self.used_micros_per_hour)}/h; Provisioner {self.cheaper} of "
             f"the same weight could take the same pods for "
@@ -44,9 +44,9 @@ class CheaperProvisioner:
 
 
 def same_weight(snapshot: ClusterSnapshot, plan: Plan) -> tuple[tuple[str, str], ...]:
-    """Return each Provisioner that nodes are planned for with each other one of its weight."""
+    """Return (used, other): each Provisioner of planned nodes with each other of its weight."""
     used = {node.provisioner for node in plan.nodes}
-    usable = in_order(snapshot.provisioners)
+    usable = usable_in_order(snapshot.provisioners)
     return tuple(
         (first.name, other.name)
         for first in usable
@@ -59,20 +59,20 @@ def same_weight(snapshot: ClusterSnapshot, plan: Plan) -> tuple[tuple[str, str],
 def cheaper_provisioner(
     snapshot: ClusterSnapshot, plan: Plan, used: str, other: str, settings: PackingSettings
 ) -> CheaperProvisioner | None:
-    """Return that a Provisioner would take all pods of another one's new nodes for less.
+    """Return by how much `other` is cheaper for all pods of `used`'s new nodes, or None.
 
-    It is decided once more, for these pods and with the other Provisioner alone. None when that
-    one has no place for one of them, or is no cheaper.
+    A second decision plans these pods with `other` alone. None if it leaves a pod unplaced, or
+    costs no less.
     """
-    mine = [node for node in plan.nodes if node.provisioner == used]
-    uids = {ref.uid for node in mine for ref in node.pods}
+    replaced = [node for node in plan.nodes if node.provisioner == used]
+    uids = {ref.uid for node in replaced for ref in node.pods}
     alone = dataclasses.replace(
         snapshot,
         pending=tuple(pod for pod in snapshot.pending if pod.uid in uids),
         provisioners=tuple(owner for owner in snapshot.provisioners if owner.name == other),
     )
     instead = decide(alone, settings)
-    price = sum(node.price_micros_per_hour for node in mine)
+    price = sum(node.price_micros_per_hour for node in replaced)
     placed = {ref.uid for node in instead.nodes for ref in node.pods}
     if placed != uids or instead.cost_micros_per_hour >= price:
         return None
@@ -87,7 +87,7 @@ def cheaper_provisioner(
 def cheaper_provisioners(
     snapshot: ClusterSnapshot, plan: Plan, settings: PackingSettings
 ) -> Iterator[CheaperProvisioner]:
-    """Yield what each planned Provisioner's nodes would cost with a cheaper one of its weight."""
+    """Yield, for each Provisioner of planned nodes, each cheaper one of the same weight."""
     for used, other in same_weight(snapshot, plan):
         found = cheaper_provisioner(snapshot, plan, used, other, settings)
         if found is not None:

@@ -10,24 +10,24 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Placement, Plan, Unschedulable
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.planning.initial_state import asking, initial_state
-from shared.planning.offerings.pending_group import Wish
+from shared.planning.initial_state import initial_state, pods_to_place
+from shared.planning.offerings.pending_group import WeighedPreference
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.preferences.weighing import Weighed, weigh
+from shared.planning.preferences.weighing import WeighedPlan, weigh
 from shared.planning.reasons import Explainer
 from shared.planning.setting_aside import (
     BUDGET_STEPS,
     NO_PICK,
     SET_ASIDE,
-    cheapest,
     ref_of,
+    split_by_cost,
 )
-from shared.planning.solver import solve
+from shared.planning.solve import solve
 from shared.planning.state import PlanState
 from shared.planning.work import OverBudgetError, Work
 from shared.scheduling.topology.constraints import obstacles
 
-# However often pods are set aside, the others are decided for with this part of the budget.
+# Each time pods are set aside the budget is halved, but never below a quarter of the first one.
 _LEAST_PART: Final = 4
 
 
@@ -37,21 +37,21 @@ def decide(
     *,
     budget_steps: int = BUDGET_STEPS,
 ) -> Plan:
-    """Return what to do about the pods of a snapshot that wait for capacity.
+    """Return the plan for the pending pods of a snapshot.
 
-    Existing and in-flight nodes are filled first, at no price; what is left is packed onto new
-    nodes. The same snapshot, settings and budget always give the same plan, whose lower bound is
-    yet to be proved (`lower_bound.with_bound`).
+    Existing and in-flight nodes are filled first, at no cost; the other pods are packed onto new
+    nodes. The same snapshot, settings and budget always give the same plan. Its lower bound is
+    proved later (`lower_bound.with_bound`).
 
     Args:
         snapshot: What is known of the cluster.
-        settings: What a good plan is.
-        budget_steps: What placing all pods at once may cost. Above it the pods that cost most are
-            set aside, and the others are decided for with half of it, until they fit. Placing them
-            again by priority may cost as much, and so may weighing preferences.
+        settings: Packing settings.
+        budget_steps: Most steps for placing all pods at once. Above it, the pods that cost most are
+            set aside and the others are planned with half of it, until they fit. Placing them again
+            by priority may cost as much, and so may weighing preferences.
     """
     settings = settings or PackingSettings()
-    asked = asking(snapshot)
+    asked = pods_to_place(snapshot)
     if not asked:
         return Plan()
     unplaced = [_refused(pod) for pod in asked if pod.scheduling.refusals]
@@ -62,17 +62,19 @@ def decide(
         tries += 1
         work = Work(budget_steps)
         try:
-            again = Work(budget_steps)
-            plain = _solved(snapshot, waiting, settings, work, weighed=frozenset(), again=again)
+            priority_work = Work(budget_steps)
+            baseline = _solve_all(
+                snapshot, waiting, settings, work, as_rules=frozenset(), priority_work=priority_work
+            )
         except OverBudgetError:
-            waiting, dear = cheapest(waiting, work, tries)
-            unplaced += [_set_aside(pod) for pod in dear]
+            waiting, set_aside = split_by_cost(waiting, work, tries)
+            unplaced += [_set_aside(pod) for pod in set_aside]
             if work.begun:
                 budget_steps = max(budget_steps // 2, least)
         else:
-            solve = partial(_solved, snapshot, waiting, settings)
-            weighed = weigh(plain, solve, settings, budget_steps)
-            return _to_plan(snapshot, weighed, unplaced)
+            solve = partial(_solve_all, snapshot, waiting, settings)
+            chosen = weigh(baseline, solve, settings, budget_steps)
+            return _to_plan(snapshot, chosen, unplaced)
     return Plan(unschedulable=_sorted(unplaced))
 
 
@@ -88,72 +90,86 @@ def _sorted(unplaced: Sequence[Unschedulable]) -> tuple[Unschedulable, ...]:
     return tuple(sorted(unplaced, key=lambda entry: entry.pod))
 
 
-def _solved(
+def _solve_all(
     snapshot: ClusterSnapshot,
     waiting: Sequence[Pod],
     settings: PackingSettings,
     work: Work,
     *,
-    weighed: AbstractSet[Wish],
-    again: Work | None = None,
+    as_rules: AbstractSet[WeighedPreference],
+    priority_work: Work | None = None,
 ) -> PlanState:
-    """Return the state with all pods solved at once; where some are left, solved by priority.
+    """Return the state after placing all pods at once or, if that places more, by priority.
 
     Args:
         snapshot: What is known of the cluster.
-        waiting: The pods that are decided for.
-        settings: What a good plan is.
-        work: What solving them at once may cost.
-        weighed: Of the preferences that are weighed, those that are rules.
-        again: What solving them by priority may cost, `work` where it is not given. Above it they
-            stay as they were solved at once.
+        waiting: The pods to place.
+        settings: Packing settings.
+        work: Counts the steps of placing all pods at once, up to its budget.
+        as_rules: The weighed preferences that are hard rules in this try.
+        priority_work: Counts the steps of placing them by priority; `work` if None. Above its
+            budget, the pods stay as they were placed at once.
 
     Raises:
-        OverBudgetError: If solving them at once takes more steps than it may.
+        OverBudgetError: If placing all pods at once takes more steps than the budget allows.
     """
-    together = initial_state(snapshot, waiting, settings, work, weighed)
-    solve(together, together.pod_groups)
-    left = [pod_group.priority for pod_group in together.unplaced()]
-    if not left or min(pod_group.priority for pod_group in together.pod_groups) >= max(left):
-        return together
+    all_at_once = initial_state(snapshot, waiting, settings, work, as_rules)
+    solve(all_at_once, all_at_once.pod_groups)
+    left = [pod_group.priority for pod_group in all_at_once.unplaced()]
+    if not left or min(pod_group.priority for pod_group in all_at_once.pod_groups) >= max(left):
+        return all_at_once
     try:
-        ranked = initial_state(snapshot, waiting, settings, again or work, weighed)
-        for rank in sorted({pod_group.priority for pod_group in ranked.pod_groups}, reverse=True):
-            solve(ranked, [entry for entry in ranked.pod_groups if entry.priority == rank])
+        by_priority = initial_state(snapshot, waiting, settings, priority_work or work, as_rules)
+        for rank in sorted(
+            {pod_group.priority for pod_group in by_priority.pod_groups}, reverse=True
+        ):
+            solve(
+                by_priority, [entry for entry in by_priority.pod_groups if entry.priority == rank]
+            )
     except OverBudgetError:
-        return together
-    ranked.remark = together.remark
-    return ranked if ranked.left_over() < together.left_over() else together
+        return all_at_once
+    by_priority.remark = all_at_once.remark
+    return (
+        by_priority
+        if by_priority.unplaced_by_priority() < all_at_once.unplaced_by_priority()
+        else all_at_once
+    )
 
 
 def _to_plan(
     snapshot: ClusterSnapshot,
-    weighed: Weighed,
-    apart: Sequence[Unschedulable],
+    chosen: WeighedPlan,
+    not_asked: Sequence[Unschedulable],
 ) -> Plan:
-    """Return the plan; `apart` are the pods that were not asked about."""
-    plan_state = weighed.plan_state
+    """Return the plan; `not_asked` are the pods that were refused or set aside before it."""
+    plan_state = chosen.plan_state
     placements = [
         Placement(
-            node=spot.room.name,
-            slot=spot.room.slot,
-            pods=tuple(sorted(ref for refs in spot.contents.values() for ref in refs)),
+            node=target.existing.name,
+            slot=target.existing.slot,
+            pods=tuple(sorted(ref for refs in target.contents.values() for ref in refs)),
         )
-        for spot in plan_state.spots
-        if spot.room is not None and spot.contents
+        for target in plan_state.targets
+        if target.existing is not None and target.contents
     ]
     known: dict[int, tuple[LaunchOption, ...]] = {}
-    nodes = [_planned(plan_state, spot, known) for spot in plan_state.spots if spot.room is None]
-    unplaced = [*apart]
-    explainer = Explainer(snapshot, plan_state.all_left())
+    nodes = [
+        _planned(plan_state, target, known)
+        for target in plan_state.targets
+        if target.existing is None
+    ]
+    unplaced = [*not_asked]
+    explainer = Explainer(snapshot, plan_state.all_limits_left())
     for pod_group in plan_state.unplaced():
-        later = pod_group.index in plan_state.cut
+        later = pod_group.index in plan_state.without_picks
         if later:
             reasons: tuple[str, ...] = (NO_PICK,)
         else:
-            rules = tuple(obstacles(pod_group.kind))
-            reasons = explainer.explain(pod_group.one, frozenset(pod_group.turned_away), rules)
-        limited = frozenset(pod_group.turned_away)
+            rules = tuple(obstacles(pod_group.topology))
+            reasons = explainer.reasons_for(
+                pod_group.pod_class, frozenset(pod_group.limited_provisioners), rules
+            )
+        limited = frozenset(pod_group.limited_provisioners)
         unplaced += [
             Unschedulable(pod=ref, reasons=reasons, limited=limited, later=later)
             for ref in pod_group.waiting
@@ -162,29 +178,29 @@ def _to_plan(
         nodes=tuple(sorted(nodes, key=lambda n: (n.provisioner, n.price_micros_per_hour, n.pods))),
         placements=tuple(sorted(placements, key=lambda placement: placement.node)),
         unschedulable=_sorted(unplaced),
-        order=tuple(ref for _, ref, _ in plan_state.order),
+        order=tuple(ref for _, ref, _ in plan_state.binding_order),
         cost_micros_per_hour=sum(node.price_micros_per_hour for node in nodes),
         remark=plan_state.remark,
-        preferences=weighed.preferences,
-        wider=plan_state.wider,
+        preferences=chosen.preferences,
+        wider=plan_state.widened_namespaces,
     )
 
 
 def _planned(
-    plan_state: PlanState, spot: TargetNode, known: dict[int, tuple[LaunchOption, ...]]
+    plan_state: PlanState, target: TargetNode, known_options: dict[int, tuple[LaunchOption, ...]]
 ) -> PlannedNode:
-    """Return a node to be launched; `known` are options by list, since lists come many times."""
-    for ways in (spot.ways, spot.fallback):
-        if id(ways) not in known:
-            known[id(ways)] = tuple(map(plan_state.table.option, ways))
-    offer = plan_state.table.offers[spot.ways[0].offer]
+    """Return a node to be launched; `known_options` caches launch options by their list's id."""
+    for options in (target.options, target.fallback):
+        if id(options) not in known_options:
+            known_options[id(options)] = tuple(map(plan_state.table.launch_option, options))
+    offer = plan_state.table.offers[target.options[0].offer]
     own = {k: v for k, v in offer.labels.items() if k not in offer.instance_type.labels}
     return PlannedNode(
         provisioner=offer.provisioner.name,
         labels=own,
-        options=known[id(spot.ways)],
-        fallback=known[id(spot.fallback)],
-        pods=tuple(sorted(ref for refs in spot.contents.values() for ref in refs)),
-        requests=spot.requests,
-        daemon_requests=spot.daemons,
+        options=known_options[id(target.options)],
+        fallback=known_options[id(target.fallback)],
+        pods=tuple(sorted(ref for refs in target.contents.values() for ref in refs)),
+        requests=target.requests,
+        daemon_requests=target.daemon_requests,
     )

@@ -1,4 +1,4 @@
-"""Why one pod went where the plan puts it, as lines for people."""
+"""Why the plan puts a pod where it does, as lines of text."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,14 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.planning.offerings.picks import label_choices
 from shared.planning.reasons import Explainer
 from shared.planning.setting_aside import ref_of
-from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
-from shared.scheduling.existing_nodes import ExistingNode, rooms
+from shared.scheduling.existing_nodes import ExistingNode, existing_nodes
+from shared.scheduling.labels_and_taints import accepted_terms, labels_accepted, taint_refusal
 from shared.scheduling.pod_classes import PodClass
 from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,
-    in_order,
-    offers,
     place_labels,
+    provisioner_offerings,
+    usable_in_order,
 )
 
 _MICROS: Final = 1_000_000
@@ -29,7 +29,7 @@ _SHOWN: Final = 3  # nodes named in a line before the rest is only counted
 
 def find_pod(snapshot: ClusterSnapshot, key: str) -> Pod | None:
     """Return the pod of this `namespace/name` (`default/` may be left out), or None."""
-    wanted = _whole(key)
+    wanted = _full_key(key)
     return next((pod for pod in (*snapshot.pending, *snapshot.bound) if pod.key == wanted), None)
 
 
@@ -45,31 +45,31 @@ def keys_near(snapshot: ClusterSnapshot, key: str) -> tuple[str, ...]:
     alike = [value for value in known if name and value.partition("/")[2].startswith(name)]
     if alike:
         return tuple(alike[:3])
-    place = bisect_left(known, _whole(key))
+    place = bisect_left(known, _full_key(key))
     return tuple(known[max(place - 1, 0) : place + 2])
 
 
-def _whole(key: str) -> str:
+def _full_key(key: str) -> str:
     return key if "/" in key else f"default/{key}"
 
 
 def explanation(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> tuple[str, ...]:
-    """Return what the pod asks for, where it goes and what each provisioner could do for it."""
+    """Return what the pod requests, where it goes and what each Provisioner could launch for it."""
     asked = ", ".join(f"{k} {readable_amount(k, v)}" for k, v in pod.scheduling.requests.items)
     outcome = tuple(_outcome(plan, pod))
-    said = {line.strip() for line in outcome}
-    choices = (line for line in _choices(snapshot, pod) if line not in said)
+    shown = {line.strip() for line in outcome}
+    choices = (line for line in _choices(snapshot, pod) if line not in shown)
     bound_by = of_other_scheduler(pod)
-    over = _passed_over(snapshot, plan, pod)
+    not_on_nodes = _why_not_on_existing(snapshot, plan, pod)
     return (
         f"{pod.key} asks for {asked}",
         *([bound_by] if bound_by else []),
-        *(*outcome, *over, *choices),
+        *(*outcome, *not_on_nodes, *choices),
     )
 
 
 def of_other_scheduler(pod: Pod) -> str:
-    """Return that another scheduler than kube-scheduler will bind a pod; empty where none does."""
+    """Return a note if another scheduler than kube-scheduler binds the pod; empty if not."""
     name = pod.scheduling.scheduler_name
     if name == DEFAULT_SCHEDULER or not pod.is_provisionable:
         return ""
@@ -82,19 +82,20 @@ def dollars(micros: int) -> str:
 
 
 def gap(plan: Plan) -> str:
-    """Return how far the cost may be above the cheapest possible, as people read it."""
+    """Return as text how far the cost may be above the lowest possible."""
     bound = plan.lower_bound_micros_per_hour
     known = bound or not plan.cost_micros_per_hour
     return gap_in_words(plan.gap_percent, proved=bool(known), close=plan.bound_is_close)
 
 
 def gap_in_words(percent: float, *, proved: bool, close: bool) -> str:
-    """Return how far a price may be above the cheapest possible, as people read it.
+    """Return as text how far a price may be above the lowest possible.
 
     Args:
-        percent: By how much it is above what is proved.
-        proved: Whether anything is.
-        close: Whether that is known to be near what pods cost at least (`Plan.bound_is_close`).
+        percent: How far it is above the proved lower bound.
+        proved: Whether any lower bound is proved.
+        close: Whether the bound is known to be close to the lowest possible
+            (`Plan.bound_is_close`).
     """
     if not proved:
         return "nothing proved: nodes that are there may have room"
@@ -130,21 +131,24 @@ def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
         yield "it is promised to a node that was launched before"
 
 
-def _passed_over(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> Iterator[str]:
-    """Yield why a pod that waits goes to none of the nodes that are there, a line for each why."""
+def _why_not_on_existing(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> Iterator[str]:
+    """Yield why a pending pod goes to none of the existing nodes, one line per reason."""
     ref = ref_of(pod)
     taken = {placement.node: placement.pods for placement in plan.placements}
     if not pod.is_provisionable or any(ref in refs for refs in taken.values()):
         return
     requests = {ref_of(other): other.scheduling.requests for other in snapshot.pending}
-    found = rooms(snapshot)
+    found = existing_nodes(snapshot)
     left = {
-        room.name: room.available - Resources.total(requests[to] for to in taken.get(room.name, ()))
-        for room in found
+        existing.name: existing.available
+        - Resources.total(requests[to] for to in taken.get(existing.name, ()))
+        for existing in found
     }
     reasons: dict[str, list[str]] = {}
-    for room in found:
-        reasons.setdefault(_refusal(room, left[room.name], pod.scheduling), []).append(room.name)
+    for existing in found:
+        reasons.setdefault(_refusal(existing, left[existing.name], pod.scheduling), []).append(
+            existing.name
+        )
     for node in snapshot.nodes:
         if node.name not in left:
             closed = "cordoned" if node.unschedulable else "being deleted or not Ready"
@@ -154,12 +158,12 @@ def _passed_over(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> Iterator[st
         yield f"not on {', '.join(sorted(names)[:_SHOWN])}{more}: {reason}"
 
 
-def _refusal(room: ExistingNode, left: Resources, asked: Scheduling) -> str:
-    if refusal := taint_refusal(asked, room.taints):
+def _refusal(existing: ExistingNode, left: Resources, scheduling: Scheduling) -> str:
+    if refusal := taint_refusal(scheduling, existing.taints):
         return refusal
-    if not labels_accepted(asked, room.labels):
+    if not labels_accepted(scheduling, existing.labels):
         return "labels or volumes that it needs are elsewhere"
-    if short := asked.requests.exceeding(left):
+    if short := scheduling.requests.exceeding(left):
         return f"too little {', '.join(short)} is left"
     return "room, but not by rules between pods, host ports or volumes"
 
@@ -192,19 +196,26 @@ def _named(option: LaunchOption) -> str:
 
 
 def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
-    one = PodClass(namespace=pod.namespace, scheduling=pod.scheduling, labels=pod.labels, pods=())
+    pod_class = PodClass(
+        namespace=pod.namespace, scheduling=pod.scheduling, labels=pod.labels, pods=()
+    )
     explainer = Explainer(snapshot)
-    for provisioner in in_order(snapshot.provisioners):
-        reason = explainer.why(provisioner, one)
+    for provisioner in usable_in_order(snapshot.provisioners):
+        reason = explainer.why(provisioner, pod_class)
         if reason:
             yield f"{provisioner.name}: {reason}"
             continue
         able = [
-            (way.price_micros_per_hour, offer.instance_type.name, way.zone, way.capacity_type.value)
+            (
+                offering.price_micros_per_hour,
+                offer.instance_type.name,
+                offering.zone,
+                offering.capacity_type.value,
+            )
             for offer in _offers(snapshot, provisioner, pod)
             if pod.scheduling.requests.fits(offer.available)
-            for way in offer.offerings
-            if labels_accepted(pod.scheduling, {**offer.labels, **place_labels(way)})
+            for offering in offer.offerings
+            if labels_accepted(pod.scheduling, {**offer.labels, **place_labels(offering)})
         ]
         price, *cheapest = min(able)
         types = len({name for _, name, _, _ in able})
@@ -222,7 +233,7 @@ def _offers(
         for provisioner_site in snapshot.sites
         if provisioner_site.provisioner == provisioner.name
     )
-    return offers(
+    return provisioner_offerings(
         provisioner,
         site,
         snapshot.instance_types,

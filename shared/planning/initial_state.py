@@ -9,39 +9,43 @@ from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
+from shared.planning.existing_pod_rules import existing_pod_rules
 from shared.planning.offerings.offering_index import OfferingIndex
-from shared.planning.offerings.offering_table import OfferingTable, Seller, offering_table
-from shared.planning.offerings.pending_group import PendingGroup, PreferenceChoice, Wish
+from shared.planning.offerings.offering_table import OfferingTable, ProvisionerPicks, offering_table
+from shared.planning.offerings.pending_group import (
+    PendingGroup,
+    PreferenceChoice,
+    WeighedPreference,
+)
 from shared.planning.offerings.picks import Picks
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.standing_rules import standing_rules
-from shared.planning.state import PlanState, sold_out
+from shared.planning.state import PlanState, provisioners_at_limit
 from shared.planning.work import Work, estimates
-from shared.scheduling.compatibility import accepted_terms
 from shared.scheduling.daemon_overhead import daemon_keys
 from shared.scheduling.existing_nodes import (
     CountedNode,
     ExistingNode,
     counted_nodes,
     daemons_on,
+    existing_nodes,
     nominated,
-    rooms,
 )
-from shared.scheduling.limits import remaining
-from shared.scheduling.pod_classes import PodClass, group, selected_keys
-from shared.scheduling.provisioner_offerings import PLACE_KEYS, in_order
-from shared.scheduling.topology.compile import TopologyRules
-from shared.scheduling.topology.counts import Place, Profile, TopologyCounts, add, expect
+from shared.scheduling.labels_and_taints import accepted_terms
+from shared.scheduling.limits import remaining_limits
+from shared.scheduling.pod_classes import PodClass, group_by_class, selected_keys
+from shared.scheduling.provisioner_offerings import PLACE_KEYS, usable_in_order
+from shared.scheduling.topology.counts import Place, Profile, TopologyCounts, add, add_uncertain
 from shared.scheduling.topology.daemonset_pods import (
     CountedDaemonSets,
     counted_daemonsets,
     daemonset_pods,
 )
+from shared.scheduling.topology.rules import TopologyRules
 from shared.scheduling.topology.selector import namespace_labels
 
 
-def asking(snapshot: ClusterSnapshot) -> list[Pod]:
-    """Return the pending pods that a decision is for: those with a place in sight are not asked."""
+def pods_to_place(snapshot: ClusterSnapshot) -> list[Pod]:
+    """Return the pending pods to place: provisionable, and not promised to a node already."""
     placed = nominated(snapshot.slots) | snapshot.promised
     return [pod for pod in snapshot.pending if pod.is_provisionable and pod.uid not in placed]
 
@@ -51,37 +55,41 @@ def initial_state(
     waiting: Sequence[Pod],
     settings: PackingSettings,
     work: Work,
-    weighed: AbstractSet[Wish] | None = None,
+    as_rules: AbstractSet[WeighedPreference] | None = None,
 ) -> PlanState:
-    """Return the state before anything is decided: pods, nodes, and what can be bought.
+    """Return the state before anything is decided: pods, nodes, and what can be launched.
 
     Args:
         snapshot: What is known of the cluster.
-        waiting: The pods that are decided for.
-        settings: What a good plan is.
-        work: What the decision costs is counted in it.
-        weighed: Of the preferences that are weighed, those that are rules; None for all.
+        waiting: The pods to place.
+        settings: Packing settings.
+        work: Counts the steps of the decision.
+        as_rules: The weighed preferences that are hard rules in this try; None for all.
 
     Raises:
-        OverBudgetError: If that takes more steps than the decision may take.
+        OverBudgetError: If this takes more steps than the budget allows.
     """
-    existing = rooms(snapshot)
+    existing = existing_nodes(snapshot)
     others = counted_nodes(snapshot, existing)
-    standing = _pods(existing, others)
-    rules = [pod.scheduling for pod in standing]
+    existing_pods = _pods(existing, others)
+    rules = [pod.scheduling for pod in existing_pods]
     rules += [daemon_set.scheduling for daemon_set in snapshot.daemonsets]
-    classes = work.classes = group(waiting, rules)
-    seen = _Seen([*(pod_class.scheduling for pod_class in classes), *rules])
+    classes = work.classes = group_by_class(waiting, rules)
+    seen = _VisibleLabels([*(pod_class.scheduling for pod_class in classes), *rules])
     nodes, named = len(existing) + len(others), len(snapshot.namespaces)
-    work.expect(estimates(classes, nodes, seen.differing(standing), named))
-    table, cut, brought = _table(snapshot, classes, work)
+    work.expect(estimates(classes, nodes, seen.differing(existing_pods), named))
+    table, without_picks, picks_by_group = _table(snapshot, classes, work)
     topology_counts = TopologyCounts(_topology_keys(table, existing, others))
-    book = _rulebook(snapshot, topology_counts, classes, _hosts(existing, others), standing)
-    wider = _stand(snapshot, topology_counts, book, classes, standing, work)
-    daemonsets = counted_daemonsets(snapshot.daemonsets, book)
-    limits = remaining(snapshot)
-    launchables = OfferingIndex(table, existing, sold_out(table, limits))
-    taints = [*table.by_taints(), *(room.taints for room in existing)]
+    topology_rules = _make_topology_rules(
+        snapshot, topology_counts, classes, _hosts(existing, others), existing_pods
+    )
+    wider = _register_existing_pods(
+        snapshot, topology_counts, topology_rules, classes, existing_pods, work
+    )
+    daemonsets = counted_daemonsets(snapshot.daemonsets, topology_rules)
+    limits = remaining_limits(snapshot)
+    offerings = OfferingIndex(table, existing, provisioners_at_limit(table, limits))
+    taints = [*table.by_taints(), *(existing_node.taints for existing_node in existing)]
     choice = PreferenceChoice(
         policy=settings.preference_policy,
         by_provisioner={
@@ -89,66 +97,79 @@ def initial_state(
             for provisioner in snapshot.provisioners
             if provisioner.preference_policy is not None
         },
-        weighed=weighed,
+        as_rules=as_rules,
         soft_taints=_soft(taints),
     )
-    spots = [TargetNode(room.name, room.labels, room) for room in existing]
-    aside = [(node, _place_of(node)) for node in others]
-    _count(topology_counts, book, seen, spots, aside)
-    _expect_companions(daemonsets, spots, aside)
-    topology_counts.mark()
+    targets = [
+        TargetNode(existing_node.name, existing_node.labels, existing_node)
+        for existing_node in existing
+    ]
+    others_placed = [(node, _place_of(node)) for node in others]
+    _count_existing_pods(topology_counts, topology_rules, seen, targets, others_placed)
+    _expect_daemonset_pods(daemonsets, targets, others_placed)
+    topology_counts.save()
     pod_groups = tuple(
-        PendingGroup(index, pod_class, book, launchables, choice)
+        PendingGroup(index, pod_class, topology_rules, offerings, choice)
         for index, pod_class in enumerate(classes)
     )
     for pod_group in pod_groups:
-        if pod_group.wanted:
-            book.keep_to(pod_group.one.namespace, pod_group.one.scheduling, pod_group.wanted)
-    topology_counts.leave_out(book.unused())
+        if pod_group.preferences_as_rules:
+            topology_rules.allow_preferences(
+                pod_group.pod_class.namespace,
+                pod_group.pod_class.scheduling,
+                pod_group.preferences_as_rules,
+            )
+    topology_counts.ignore(topology_rules.unused())
     topology_keys = topology_counts.keys()
     suited = tuple(pod_group.suited(topology_keys) for pod_group in pod_groups)
-    launchables.leave_out_special(suited)
+    offerings.leave_out_special(suited)
     return PlanState(
-        launchables=launchables,
+        offerings=offerings,
         topology_counts=topology_counts,
         pod_groups=pod_groups,
-        spots=spots,
+        targets=targets,
         limits=limits,
         settings=settings,
         seed=snapshot.seed,
         daemonsets=daemonsets,
         topology_keys=topology_keys,
         work=work,
-        cut=cut,
-        brought=brought,
+        without_picks=without_picks,
+        picks_by_group=picks_by_group,
         suited=suited,
-        wider=wider,
+        widened_namespaces=wider,
     )
 
 
 def _pods(existing: Iterable[ExistingNode], others: Iterable[CountedNode]) -> list[Pod]:
-    found = [pod for room in existing for pod in room.pods]
+    found = [pod for existing_node in existing for pod in existing_node.pods]
     return found + [pod for other in others for pod in other.pods]
 
 
 def _hosts(existing: Iterable[ExistingNode], others: Iterable[CountedNode]) -> frozenset[str]:
-    """Return the names of the hosts that stand, those that are on their way left out."""
-    standing = [room.labels for room in existing if not room.slot]
-    standing += [node.labels for node in others if not node.starting]
-    return frozenset(labels.get(keys.HOSTNAME, "") for labels in standing)
+    """Return the host names of existing nodes; those in flight or being launched are left out."""
+    label_sets = [existing_node.labels for existing_node in existing if not existing_node.slot]
+    label_sets += [node.labels for node in others if not node.starting]
+    return frozenset(labels.get(keys.HOSTNAME, "") for labels in label_sets)
 
 
 def _place_of(node: CountedNode) -> Place:
-    """Return where the pods of a node are that takes no more, as far as that is known."""
-    maybe = tuple(Place(node.name, labels, node.taints) for labels in node.possible)
-    return Place(node.name, node.labels, node.taints, unsettled=node.unsettled, maybe=maybe)
+    """Return the place of a node that takes no more pods, as far as its labels are known."""
+    possible = tuple(Place(node.name, labels, node.taints) for labels in node.possible_labels)
+    return Place(
+        node.name,
+        node.labels,
+        node.taints,
+        placeholder_keys=node.placeholder_keys,
+        possible_places=possible,
+    )
 
 
-class _Seen:
-    """What rules see of pods: their namespace, and the labels that any rule looks at.
+class _VisibleLabels:
+    """What rules see of pods: their namespace, and the labels that any rule selects by.
 
     Args:
-        rules: What all pods ask for that may count others.
+        rules: Scheduling demands of all pods whose rules may count other pods.
     """
 
     def __init__(self, rules: Iterable[Scheduling]) -> None:
@@ -165,77 +186,89 @@ class _Seen:
         return pod.namespace, self._labels[identity]
 
     def differing(self, pods: Iterable[Pod]) -> int:
-        """Return how many of some pods differ in that, none when there are no rules."""
+        """Return how many of these pods differ to the rules; 0 if there are no rules."""
         return len({self.of(pod) for pod in pods}) if self._visible else 0
 
 
 def _topology_keys(
     table: OfferingTable, existing: Iterable[ExistingNode], others: Iterable[CountedNode]
 ) -> frozenset[str]:
-    """Return the keys of the labels that nodes have which are there or could be bought."""
-    labels = [*(room.labels for room in existing), *(node.labels for node in others)]
-    labels += [possible for node in others for possible in node.possible]
+    """Return the label keys of existing nodes and of nodes that could be launched."""
+    labels = [
+        *(existing_node.labels for existing_node in existing),
+        *(node.labels for node in others),
+    ]
+    labels += [possible for node in others for possible in node.possible_labels]
     return frozenset({keys.HOSTNAME, *PLACE_KEYS, *table.own_keys}.union(*labels))
 
 
-def _rulebook(
+def _make_topology_rules(
     snapshot: ClusterSnapshot,
     topology_counts: TopologyCounts,
     classes: Iterable[PodClass],
     hosts: frozenset[str],
-    standing: Iterable[Pod],
+    existing_pods: Iterable[Pod],
 ) -> TopologyRules:
-    """Return the rule book, all rules of pods that wait registered."""
+    """Return the topology rules, with all rules of pending pods registered."""
     listed = tuple(classes)
-    seen = {pod_class.namespace for pod_class in listed} | {pod.namespace for pod in standing}
+    seen = {pod_class.namespace for pod_class in listed} | {pod.namespace for pod in existing_pods}
     seen |= {daemon_set.namespace for daemon_set in snapshot.daemonsets}
     namespaces = namespace_labels(snapshot.namespaces, seen)
-    book = TopologyRules(topology_counts, namespaces, hosts)
+    topology_rules = TopologyRules(topology_counts, namespaces, hosts)
     registered: set[tuple[str, int]] = set()
     for pod_class in listed:
         if (pod_class.namespace, id(pod_class.scheduling)) not in registered:
             registered.add((pod_class.namespace, id(pod_class.scheduling)))
-            book.register(pod_class.namespace, pod_class.scheduling)
-    return book
+            topology_rules.register(pod_class.namespace, pod_class.scheduling)
+    return topology_rules
 
 
-def _stand(
+def _register_existing_pods(
     snapshot: ClusterSnapshot,
     topology_counts: TopologyCounts,
-    book: TopologyRules,
+    topology_rules: TopologyRules,
     classes: Sequence[PodClass],
-    standing: Iterable[Pod],
+    existing_pods: Iterable[Pod],
     work: Work,
 ) -> tuple[str, ...]:
-    """Register the rules of pods that stand or come with nodes; return namespaces widened."""
+    """Register the anti-affinity of pods on nodes and of DaemonSets.
+
+    Return the namespaces whose terms were widened.
+    """
     on_nodes = Counter(
-        (pod.namespace, id(pod.scheduling)) for pod in standing if pod.scheduling.anti_affinity
+        (pod.namespace, id(pod.scheduling)) for pod in existing_pods if pod.scheduling.anti_affinity
     )
-    asked = {id(pod.scheduling): pod.scheduling for pod in standing}
-    owners = [(namespace, asked[number], pods) for (namespace, number), pods in on_nodes.items()]
+    scheduling_of = {id(pod.scheduling): pod.scheduling for pod in existing_pods}
+    owners = [
+        (namespace, scheduling_of[number], pods) for (namespace, number), pods in on_nodes.items()
+    ]
     daemons = [
         (daemon_set.namespace, daemon_set.scheduling, 1)
         for daemon_set in snapshot.daemonsets
         if daemon_set.scheduling.anti_affinity
     ]
-    rules = standing_rules(
-        (*owners, *daemons), classes, topology_counts, len(snapshot.namespaces), work.of_standing
+    rules = existing_pod_rules(
+        (*owners, *daemons),
+        classes,
+        topology_counts,
+        len(snapshot.namespaces),
+        work.budget_for_existing,
     )
-    work.stand(rules.steps)
-    book.widen(rules.wider)
+    work.spend_on_existing(rules.steps)
+    topology_rules.widen(rules.wider)
     for namespace, scheduling, _ in owners:
-        book.owned(namespace, scheduling, standing=True)
+        topology_rules.owned(namespace, scheduling, existing=True)
     for namespace, scheduling, _ in daemons:
-        topology_counts.grow(book.owned(namespace, scheduling, standing=True))
+        topology_counts.mark_growing(topology_rules.owned(namespace, scheduling, existing=True))
     return tuple(sorted(rules.wider))
 
 
 def _table(
     snapshot: ClusterSnapshot, classes: Sequence[PodClass], work: Work
 ) -> tuple[OfferingTable, frozenset[int], dict[int, int]]:
-    """Return what could be bought, the classes without a pick, and who asked for how many first."""
+    """Return the offering table, classes without a pick, and how many picks each class added."""
     sites = {site.provisioner: site for site in snapshot.sites}
-    order = _in_turn(classes)
+    order = _in_fair_order(classes)
     topology: set[str] = set()
     for scheduling in {
         id(pod_class.scheduling): pod_class.scheduling for pod_class in classes
@@ -244,44 +277,48 @@ def _table(
         topology.update(term.key for term in scheduling.affinity)
         topology.update(term.key for term in scheduling.anti_affinity)
         topology.update(tie.key for tie in scheduling.ties)
-    telling = topology | daemon_keys(snapshot.daemonsets)
-    sellers: list[Seller] = []
-    cut: set[int] = set()
-    brought: dict[int, int] = {}
-    for provisioner in in_order(snapshot.provisioners):
+    deciding_keys = topology | daemon_keys(snapshot.daemonsets)
+    provisioner_picks: list[ProvisionerPicks] = []
+    without_picks: set[int] = set()
+    picks_by_group: dict[int, int] = {}
+    for provisioner in usable_in_order(snapshot.provisioners):
         if provisioner.name not in sites:
             continue
-        picks = Picks(provisioner, telling)
+        picks = Picks(provisioner, deciding_keys)
         for index in order:
-            looks, size = picks.looks, len(picks)
-            if not picks.want(accepted_terms(classes[index].scheduling)):
-                cut.add(index)
-            brought[index] = brought.get(index, 0) + len(picks) - size
-            work.spend(picks.looks - looks, index)
+            checks_before, size = picks.checks, len(picks)
+            if not picks.pick_for(accepted_terms(classes[index].scheduling)):
+                without_picks.add(index)
+            picks_by_group[index] = picks_by_group.get(index, 0) + len(picks) - size
+            work.spend(picks.checks - checks_before, index)
         for index in order:
-            looks, size = picks.looks, len(picks)
+            checks_before, size = picks.checks, len(picks)
             for preferred_node in classes[index].scheduling.preferred_nodes:
-                picks.prefer(preferred_node.requirements)
-            brought[index] = brought.get(index, 0) + len(picks) - size
-            work.spend(picks.looks - looks, index)
+                picks.pick_for_preference(preferred_node.requirements)
+            picks_by_group[index] = picks_by_group.get(index, 0) + len(picks) - size
+            work.spend(picks.checks - checks_before, index)
         site, listed = sites[provisioner.name], picks.listed(sorted(topology))
-        sellers.append(Seller(provisioner=provisioner, site=site, picks=listed))
+        provisioner_picks.append(ProvisionerPicks(provisioner=provisioner, site=site, picks=listed))
     table = offering_table(
-        sellers, snapshot.instance_types, snapshot.daemonsets, snapshot.unavailable
+        provisioner_picks, snapshot.instance_types, snapshot.daemonsets, snapshot.unavailable
     )
-    return table, frozenset(cut), {index: many for index, many in brought.items() if many}
+    return (
+        table,
+        frozenset(without_picks),
+        {index: many for index, many in picks_by_group.items() if many},
+    )
 
 
-def _in_turn(classes: Sequence[PodClass]) -> list[int]:
-    """Return the classes by priority; of equal ones each namespace's first, then its second."""
+def _in_fair_order(classes: Sequence[PodClass]) -> list[int]:
+    """Return the indexes of classes by priority; within a priority, namespaces take turns."""
     seen: dict[tuple[int, str], int] = {}
-    turns = []
+    ranked = []
     for index, pod_class in enumerate(classes):
         priority = pod_class.scheduling.priority
-        turn = seen.get((priority, pod_class.namespace), 0)
-        seen[priority, pod_class.namespace] = turn + 1
-        turns.append((-priority, turn, index))
-    return [index for _, _, index in sorted(turns)]
+        round_number = seen.get((priority, pod_class.namespace), 0)
+        seen[priority, pod_class.namespace] = round_number + 1
+        ranked.append((-priority, round_number, index))
+    return [index for _, _, index in sorted(ranked)]
 
 
 def _soft(taints: Iterable[Sequence[Taint]]) -> bool:
@@ -292,14 +329,14 @@ def _soft(taints: Iterable[Sequence[Taint]]) -> bool:
     )
 
 
-def _count(
+def _count_existing_pods(
     topology_counts: TopologyCounts,
-    book: TopologyRules,
-    seen: _Seen,
-    spots: Sequence[TargetNode],
+    topology_rules: TopologyRules,
+    seen: _VisibleLabels,
+    targets: Sequence[TargetNode],
     others: Sequence[tuple[CountedNode, Place]],
 ) -> None:
-    """Count who stands where already."""
+    """Count existing pods in their domains."""
     if not topology_counts:
         return
     profiles: dict[tuple[object, ...], Profile] = {}
@@ -308,54 +345,58 @@ def _count(
         owner = id(pod.scheduling) if pod.scheduling.anti_affinity else 0
         identity = (*seen.of(pod), owner, pod.is_terminating)
         if identity not in profiles:
-            profiles[identity] = book.profile(
+            profiles[identity] = topology_rules.profile(
                 pod.namespace,
                 pod.labels,
                 pod.scheduling,
-                standing=True,
+                existing=True,
                 terminating=pod.is_terminating,
             )
         return profiles[identity]
 
     places: list[tuple[Place, tuple[Pod, ...]]] = [
-        (spot, spot.room.pods) for spot in spots if spot.room is not None
+        (target, target.existing.pods) for target in targets if target.existing is not None
     ]
     places += [(place, node.pods) for node, place in others]
     for place, _ in places:
-        for known in (place, *place.maybe):
+        for known in (place, *place.possible_places):
             topology_counts.open(known)
     for place, pods in places:
         for pod in pods:
             if pod.node_name or not pod.nominated_node:
                 add(profile(pod), place)
             else:
-                expect(profile(pod), (place,))
-            # The node may come up as any of several: what is planned must be right with each.
-            expect(profile(pod), place.maybe, sure=place)
+                add_uncertain(profile(pod), (place,))
+            # The node may start as any of its options: the plan must be right for each.
+            add_uncertain(profile(pod), place.possible_places, certain=place)
 
 
-def _expect_companions(
+def _expect_daemonset_pods(
     daemonsets: CountedDaemonSets,
-    spots: Iterable[TargetNode],
+    targets: Iterable[TargetNode],
     others: Iterable[tuple[CountedNode, Place]],
 ) -> None:
-    """Count the pods of DaemonSets that nodes will still get."""
+    """Count the DaemonSet pods that nodes will still get."""
     if not daemonsets:
         return
-    for spot, room in [(spot, spot.room) for spot in spots if spot.room is not None]:
-        for profile in daemonset_pods(daemonsets, room.labels, room.taints, daemons_on(room.pods)):
-            add(profile, spot)
+    for target, existing_node in [
+        (target, target.existing) for target in targets if target.existing is not None
+    ]:
+        for profile in daemonset_pods(
+            daemonsets, existing_node.labels, existing_node.taints, daemons_on(existing_node.pods)
+        ):
+            add(profile, target)
     for node, place in others:
-        if node.starting and not place.maybe:
+        if node.starting and not place.possible_places:
             for profile in daemonset_pods(daemonsets, node.labels, node.taints):
                 add(profile, place)
-        _expect_somewhere(daemonsets, place.maybe)
+        _expect_daemonset_pod(daemonsets, place.possible_places)
 
 
-def _expect_somewhere(daemonsets: CountedDaemonSets, maybe: Iterable[Place]) -> None:
+def _expect_daemonset_pod(daemonsets: CountedDaemonSets, possible: Iterable[Place]) -> None:
     places: dict[Profile, list[Place]] = {}
-    for place in maybe:
+    for place in possible:
         for profile in daemonset_pods(daemonsets, place.labels, place.taints):
             places.setdefault(profile, []).append(place)
     for profile, there in places.items():
-        expect(profile, there)
+        add_uncertain(profile, there)

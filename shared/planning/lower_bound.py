@@ -1,6 +1,6 @@
 """The lower bound of a plan: what any plan that places the same pods costs at least.
 
-It is proved from snapshot and plan alone, so nothing that is to be launched waits for it.
+It is proved from snapshot and plan alone, so no launch waits for it.
 """
 
 import dataclasses
@@ -14,10 +14,14 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.best_bound import least_cost
 from shared.packing.bound.least_cost import LeastCost, is_close
+from shared.packing.problem import ItemClass as PackedClass
 from shared.packing.problem import PackingProblem, PackingSettings
-from shared.packing.problem import PodClass as PackedClass
-from shared.planning.initial_state import asking, initial_state
-from shared.planning.offerings.host_limits import host_limits, slots_of_new_node, slots_taken
+from shared.planning.initial_state import initial_state, pods_to_place
+from shared.planning.offerings.host_limits import (
+    find_host_limits,
+    pseudo_capacity_of_new_node,
+    pseudo_requests,
+)
 from shared.planning.offerings.offering_table import bit_mask
 from shared.planning.offerings.pending_group import PendingGroup, domain_requirements
 from shared.planning.setting_aside import SET_ASIDE
@@ -28,12 +32,13 @@ from shared.scheduling.topology.counts import DomainCounter
 
 
 def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
-    """Return the plan with the least that placing the pods it places can cost.
+    """Return the plan with its lower bound: the least that placing the same pods can cost.
 
     Only the pods' own requirements count: assigned domains, kept preferences, settings and limits
     are choices that another plan may make differently. Of the rules between pods, the bound keeps
-    those that no other pod can change: which pods must not share a host, and how many of them a
-    spread over zones sends to each, all zones in which nodes could be launched taken for domains.
+    those that no other pod can change: which pods must not share a host, and how many pods a spread
+    over zones forces into each, where every zone in which nodes could be launched counts as a
+    domain.
 
     Args:
         snapshot: What the plan was decided for.
@@ -43,10 +48,12 @@ def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
         return dataclasses.replace(plan, lower_bound_micros_per_hour=0, bound_is_close=True)
     aside = {left.pod.uid for left in plan.unschedulable if SET_ASIDE in left.reasons}
     waiting = [
-        pod for pod in asking(snapshot) if pod.uid not in aside and not pod.scheduling.refusals
+        pod
+        for pod in pods_to_place(snapshot)
+        if pod.uid not in aside and not pod.scheduling.refusals
     ]
     plan_state = initial_state(
-        snapshot, waiting, PackingSettings(), Work(sys.maxsize), weighed=frozenset()
+        snapshot, waiting, PackingSettings(), Work(sys.maxsize), as_rules=frozenset()
     )
     found = _bound(plan_state, plan)
     return dataclasses.replace(
@@ -56,7 +63,7 @@ def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
 
 def _bound(plan_state: PlanState, plan: Plan) -> LeastCost:
     in_order = not plan_state.limits and not any(
-        _is_led(pod_group) for pod_group in plan_state.pod_groups
+        _may_leave_first_provisioner(pod_group) for pod_group in plan_state.pod_groups
     )
     on_new = {ref.uid for node in plan.nodes for ref in node.pods}
     there = {ref.uid for placement in plan.placements for ref in placement.pods}
@@ -69,36 +76,41 @@ def _bound(plan_state: PlanState, plan: Plan) -> LeastCost:
     for pod_group in some:
         while pod_group.relax():
             pass
-    slots = host_limits(some, spreads=False)
-    taken = slots_taken(slots)
-    of_new_node = slots_of_new_node(slots)
-    signatures: dict[NodeConstraints, int] = {}
+    host_limits = find_host_limits(some, spreads=False)
+    pseudo_taken = pseudo_requests(host_limits)
+    pseudo_of_new_node = pseudo_capacity_of_new_node(host_limits)
+    numbers: dict[NodeConstraints, int] = {}
     merged: dict[tuple[Resources, int, int], list[int]] = {}
     counted = Counter(
-        counter for pod_group in plan_state.pod_groups for counter in pod_group.kind.profile
+        counter for pod_group in plan_state.pod_groups for counter in pod_group.topology.profile
     )
     for pod_group in some:
-        requests = pod_group.requests + taken.get(pod_group.index, Resources())
-        for signature, count in _by_domain(plan_state, pod_group, placed[pod_group.index], counted):
-            number = signatures.setdefault(signature, len(signatures))
-            rooms = plan_state.launchables.rooms_accepting(signature)
-            counts = merged.setdefault((requests, number, rooms), [0, 0])
+        requests = pod_group.requests + pseudo_taken.get(pod_group.index, Resources())
+        for node_constraints, count in _by_domain(
+            plan_state, pod_group, placed[pod_group.index], counted
+        ):
+            number = numbers.setdefault(node_constraints, len(numbers))
+            existing_mask = plan_state.offerings.existing_accepting(node_constraints)
+            counts = merged.setdefault((requests, number, existing_mask), [0, 0])
             counts[0] += count
             counts[1] += min(count, bought[pod_group.index])
-    shapes, _, accepted = plan_state.launchables.shapes(signatures, of_new_node)
+    node_types, _, accepted = plan_state.offerings.node_types(numbers, pseudo_of_new_node)
     if in_order:
-        sold = _sold(plan_state, some)
-        on_sale = [i for i, shape in enumerate(shapes) if shape.provisioner in sold]
-        accepted = tuple(mask & bit_mask(on_sale, len(shapes)) for mask in accepted)
+        first_names = _first_provisioners(plan_state, some)
+        kept = [i for i, node_type in enumerate(node_types) if node_type.provisioner in first_names]
+        accepted = tuple(mask & bit_mask(kept, len(node_types)) for mask in accepted)
     problem = PackingProblem(
         classes=tuple(
             PackedClass(requests=requests, count=count)
             for (requests, _, _), (count, _) in merged.items()
         ),
-        shapes=shapes,
-        bins=tuple(room.available + of_new_node for room in plan_state.launchables.rooms),
+        node_types=node_types,
+        bins=tuple(
+            existing.available + pseudo_of_new_node
+            for existing in plan_state.offerings.existing_nodes
+        ),
         compatible=tuple(accepted[number] for _, number, _ in merged),
-        compatible_bins=tuple(rooms for _, _, rooms in merged),
+        compatible_bins=tuple(existing_mask for _, _, existing_mask in merged),
     )
     paid = [count for _, count in merged.values()]
     found = least_cost(problem, paid, plan.cost_micros_per_hour)
@@ -109,10 +121,10 @@ def _bound(plan_state: PlanState, plan: Plan) -> LeastCost:
 
 
 def _has_rules_left_out(pod_group: PendingGroup) -> bool:
-    """Return whether it has rules that the bound does not keep, or not whole."""
-    kind = pod_group.kind
-    others = any(counter not in kind.profile for counter in kind.avoids)
-    return bool(kind.spreads or kind.affinities or kind.keys or others)
+    """Return whether the group has rules that the bound ignores, wholly or in part."""
+    topology = pod_group.topology
+    others = any(counter not in topology.profile for counter in topology.avoids)
+    return bool(topology.spreads or topology.affinities or topology.keys or others)
 
 
 def _by_domain(
@@ -121,49 +133,51 @@ def _by_domain(
     pods: int,
     counted: Mapping[DomainCounter, int],
 ) -> list[tuple[NodeConstraints, int]]:
-    """Return how many pods of a group accept which nodes: a spread forces some into each domain."""
-    signature = pod_group.signature
-    for spread in () if plan_state.daemonsets else pod_group.kind.spreads:
+    """Return node constraints with pod counts of a group: a spread forces pods into each domain."""
+    node_constraints = pod_group.node_constraints
+    for spread in () if plan_state.daemonsets else pod_group.topology.spreads:
         counter = spread.counter
-        if counter in pod_group.kind.profile and counted[counter] == 1:
-            forced = spread.forced(pods)
+        if counter in pod_group.topology.profile and counted[counter] == 1:
+            forced = spread.least_by_domain(pods)
             found = [
-                (signature.pinned(domain_requirements({counter.key: domain})), count)
+                (node_constraints.pinned(domain_requirements({counter.key: domain})), count)
                 for domain, count in forced.items()
             ]
-            return [*found, (signature, pods - sum(forced.values()))]
-    return [(signature, pods)]
+            return [*found, (node_constraints, pods - sum(forced.values()))]
+    return [(node_constraints, pods)]
 
 
 def _among(uids: AbstractSet[str], pod_group: PendingGroup) -> int:
-    """Return how many pods of a pending group are among some."""
+    """Return how many pods of a pending group have one of these uids."""
     return sum(ref.uid in uids for ref in pod_group.waiting)
 
 
-def _is_led(other_pod_group: PendingGroup) -> bool:
-    """Return whether rules or preferences may lead a pod away from the first provisioner."""
-    kind = other_pod_group.kind
+def _may_leave_first_provisioner(pod_group: PendingGroup) -> bool:
+    """Return whether rules or preferences may keep a pod off the first Provisioner that fits it."""
+    topology = pod_group.topology
     return bool(
-        other_pod_group.stated
-        or other_pod_group.wanted
-        or kind.keys
-        or kind.is_ruled
-        or kind.by_host
+        pod_group.preferences
+        or pod_group.preferences_as_rules
+        or topology.keys
+        or topology.has_rules
+        or topology.has_host_rules
     )
 
 
-def _sold(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> frozenset[str]:
-    """Return the provisioners that nodes are bought from when each pod takes the first it can."""
-    launchables = plan_state.launchables
+def _first_provisioners(
+    plan_state: PlanState, pod_groups: Sequence[PendingGroup]
+) -> frozenset[str]:
+    """Return the Provisioners that are used if each pod takes the first one that can hold it."""
+    offerings = plan_state.offerings
     found: dict[tuple[NodeConstraints, Resources], str] = {}
     for pod_group in pod_groups:
-        question = (pod_group.signature, pod_group.requests)
+        question = (pod_group.node_constraints, pod_group.requests)
         if question not in found:
             found[question] = next(
                 (
                     name
-                    for name, own in launchables.table.by_seller().items()
-                    if launchables.could_hold(pod_group.signature, pod_group.requests, own)
+                    for name, own in offerings.table.by_provisioner().items()
+                    if offerings.could_hold(pod_group.node_constraints, pod_group.requests, own)
                 ),
                 "",
             )

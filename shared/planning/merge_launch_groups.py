@@ -1,8 +1,8 @@
-"""Joining: few lists of options, since each list of a plan is one CreateFleet call.
+"""Merging launch groups: nodes with the same list of options take one CreateFleet call.
 
-The packer keeps to the number in each packing; nodes that came later, or were pinned to some zone,
-may go beyond it. Those whose pods can also run on what another node is to be bought as then take
-that node's list, the cheapest change first, as long as all of them cost little.
+Each packing keeps to `max_launch_groups`; nodes that are opened later, or pinned to a zone, may
+exceed it. Then groups whose pods fit the options of another group take its list, the cheapest
+change first, as long as all changes together cost little.
 """
 
 import heapq
@@ -16,109 +16,115 @@ _THOUSAND: Final = 1000
 
 
 @dataclass(slots=True, eq=False)
-class _List:
+class _LaunchGroup:
     """Nodes with the same list of options.
 
     Attributes:
-        allowed: Bit mask of the launchable offerings that all their pods accept and some need, in
-            the domains they count in.
-        used: The most that pods take on any of them, by resource.
+        allowed_mask: Bit mask of the launchable offerings that all their pods accept and that suit
+            some of them, in the domains where the pods count.
+        used: By resource, the most that pods use on any of the nodes.
     """
 
     number: int
-    spots: list[TargetNode]
-    allowed: int
+    targets: list[TargetNode]
+    allowed_mask: int
     used: dict[str, int]
 
     @property
     def price(self) -> int:
-        return self.spots[0].ways[0].offering.price_micros_per_hour
+        return self.targets[0].options[0].offering.price_micros_per_hour
 
-    def takes(self, other: "_List") -> bool:
-        """Return whether the nodes may have another one's list instead."""
-        offer = other.spots[0]
-        if offer.mask & ~self.allowed:
+    def fits(self, other: "_LaunchGroup") -> bool:
+        """Return whether these nodes may take the options of another group."""
+        target = other.targets[0]
+        if target.options_mask & ~self.allowed_mask:
             return False
-        least = {name: left + offer.used.get(name, 0) for name, left in offer.free.items()}
+        least = {name: left + target.used.get(name, 0) for name, left in target.available.items()}
         return all(amount <= least.get(name, 0) for name, amount in self.used.items())
 
 
 def merge_launch_groups(plan_state: PlanState) -> None:
-    """Join lists of options until there are no more than the settings want, if it costs little."""
+    """Merge launch groups until there are at most `max_launch_groups`, if that costs little."""
     most = plan_state.settings.max_launch_groups
-    lists = _lists(plan_state)
-    if not most or len(lists) <= most:
+    groups = _groups_of(plan_state)
+    if not most or len(groups) <= most:
         return
-    # What it costs more to give the nodes of one list another one, then both lists' numbers.
-    queue = [step for number in lists if (step := _best(plan_state, lists, number)) is not None]
+    # Entries are (added cost, number of the group to merge, number of the group it joins).
+    queue = [
+        step
+        for number in groups
+        if (step := _cheapest_merge(plan_state, groups, number)) is not None
+    ]
     heapq.heapify(queue)
     left = plan_state.cost() * plan_state.settings.fewer_groups_permille // _THOUSAND
-    while queue and len(lists) > most:
+    while queue and len(groups) > most:
         step = heapq.heappop(queue)
-        cost, number, target = step
+        cost, number, into = step
         if cost > left:
             break
-        best = _best(plan_state, lists, number)
+        best = _cheapest_merge(plan_state, groups, number)
         if best == step:
             left -= cost
-            _adopt(plan_state, lists.pop(number), lists[target])
+            _merge_into(plan_state, groups.pop(number), groups[into])
         elif best is not None:
-            # What it was to be joined with is gone, or holds more by now.
+            # The group it was to join is gone, or its nodes hold more by now.
             heapq.heappush(queue, best)
 
 
-def _lists(plan_state: PlanState) -> dict[int, _List]:
-    found: dict[int, _List] = {}
-    for spot in plan_state.spots:
-        if spot.room is None:
-            options = found.setdefault(spot.mask, _List(len(found), [], -1, {}))
-            _add(plan_state, options, spot)
-    return {options.number: options for options in found.values()}
+def _groups_of(plan_state: PlanState) -> dict[int, _LaunchGroup]:
+    found: dict[int, _LaunchGroup] = {}
+    for target in plan_state.targets:
+        if target.existing is None:
+            group = found.setdefault(target.options_mask, _LaunchGroup(len(found), [], -1, {}))
+            _add(plan_state, group, target)
+    return {group.number: group for group in found.values()}
 
 
-def _add(plan_state: PlanState, options: _List, spot: TargetNode) -> None:
-    launchables = plan_state.launchables
-    options.spots.append(spot)
-    options.allowed &= launchables.table.of_variant(launchables.table.variant(spot.ways[0].offer))
-    options.allowed &= plan_state.suited_to(spot)
-    for signature in spot.signatures:
-        options.allowed &= launchables.accepting(signature)
+def _add(plan_state: PlanState, group: _LaunchGroup, target: TargetNode) -> None:
+    offerings = plan_state.offerings
+    group.targets.append(target)
+    group.allowed_mask &= offerings.table.of_variant(
+        offerings.table.variant(target.options[0].offer)
+    )
+    group.allowed_mask &= plan_state.suited_to(target)
+    for node_constraints in target.node_constraints:
+        group.allowed_mask &= offerings.accepting(node_constraints)
     for key in plan_state.topology_keys:
-        if key in spot.labels:
-            options.allowed &= launchables.table.labelled(key, spot.labels[key])
-    for name, amount in spot.used.items():
-        options.used[name] = max(amount, options.used.get(name, 0))
+        if key in target.labels:
+            group.allowed_mask &= offerings.table.labelled(key, target.labels[key])
+    for name, amount in target.used.items():
+        group.used[name] = max(amount, group.used.get(name, 0))
 
 
-def _best(
-    plan_state: PlanState, lists: dict[int, _List], number: int
+def _cheapest_merge(
+    plan_state: PlanState, groups: dict[int, _LaunchGroup], number: int
 ) -> tuple[int, int, int] | None:
-    """Return the cheapest list that nodes can take instead of their own: cost, own, other."""
-    one = lists[number]
-    plan_state.work.spend_each(dict.fromkeys(one.spots[0].contents, len(lists)))
+    """Return the cheapest merge of a group: (added cost, its number, the other's number)."""
+    group = groups[number]
+    plan_state.work.spend_each(dict.fromkeys(group.targets[0].contents, len(groups)))
     steps = [
-        (max(other.price - one.price, 0) * len(one.spots), number, other.number)
-        for other in lists.values()
-        if other is not one and one.takes(other) and _affordable(plan_state, one, other)
+        (max(other.price - group.price, 0) * len(group.targets), number, other.number)
+        for other in groups.values()
+        if other is not group and group.fits(other) and _is_within_limits(plan_state, group, other)
     ]
     return min(steps, default=None)
 
 
-def _affordable(plan_state: PlanState, options: _List, other: _List) -> bool:
-    """Return whether limits leave room for the larger machines."""
-    offer = plan_state.table.offers[options.spots[0].ways[0].offer]
-    left = plan_state.left(offer.provisioner.name)
+def _is_within_limits(plan_state: PlanState, group: _LaunchGroup, other: _LaunchGroup) -> bool:
+    """Return whether limits allow the larger instances."""
+    offer = plan_state.table.offers[group.targets[0].options[0].offer]
+    left = plan_state.limits_left(offer.provisioner.name)
     if left is None:
         return True
-    before, after = options.spots[0].reserved, other.spots[0].reserved
+    before, after = group.targets[0].reserved, other.targets[0].reserved
     return all(
-        (after[name] - before[name]) * len(options.spots) <= max(amount, 0)
+        (after[name] - before[name]) * len(group.targets) <= max(amount, 0)
         for name, amount in left.items
     )
 
 
-def _adopt(plan_state: PlanState, options: _List, other: _List) -> None:
-    ways, fallback = other.spots[0].ways, other.spots[0].fallback
-    for spot in options.spots:
-        plan_state.set_ways(spot, ways, fallback)
-        _add(plan_state, other, spot)
+def _merge_into(plan_state: PlanState, group: _LaunchGroup, other: _LaunchGroup) -> None:
+    options, fallback = other.targets[0].options, other.targets[0].fallback
+    for target in group.targets:
+        plan_state.set_options(target, options, fallback)
+        _add(plan_state, other, target)

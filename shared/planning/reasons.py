@@ -7,35 +7,35 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import InstanceType
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Toleration
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.planning.nearest_label import nearest_label
 from shared.planning.offerings.picks import label_choices
 from shared.planning.offerings.unknown_names import unknown_resources
-from shared.planning.provisioner_checks import (
+from shared.planning.provisioner_problems import (
     NO_SUBNET,
-    excluded_by,
-    inflexible,
+    excluding_requirement,
+    flexibility_problem,
     launch_problem,
     requirement_warnings,
 )
-from shared.planning.spelling import nearest_label
-from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
 from shared.scheduling.daemon_overhead import DaemonOverhead
-from shared.scheduling.limits import remaining
-from shared.scheduling.node_constraints import NodeConstraints, could_buy, signature_of
+from shared.scheduling.labels_and_taints import accepted_terms, ports_conflict, taint_refusal
+from shared.scheduling.limits import remaining_limits
+from shared.scheduling.node_constraints import NodeConstraints, could_buy, node_constraints_of
 from shared.scheduling.pod_classes import PodClass
 from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,
     as_configured,
     free_requirements,
-    in_order,
-    offers,
     place_labels,
     place_values,
+    provisioner_offerings,
+    usable_in_order,
 )
 
 # Values named in a reason before the rest is only counted.
@@ -45,11 +45,11 @@ _MIB: Final = 2**20
 _OF_THE_CLOUD: Final = (
     f" (the cloud controller adds {keys.ZONE_ID} to nodes that exist: ask for {keys.ZONE})"
 )
-# Taints have been asked about before.
+# Taints have been checked before.
 _ANY: Final = (Toleration(operator="Exists"),)
 
 
-def explain(
+def reasons_for(
     snapshot: ClusterSnapshot,
     pod_class: PodClass,
     limited: frozenset[str],
@@ -59,13 +59,13 @@ def explain(
 
     Args:
         limited: Provisioners that would have held the pods but for their limits.
-        rules: What the topology rules that leave no place are about.
+        rules: Descriptions of the topology rules that leave no place.
     """
-    return Explainer(snapshot).explain(pod_class, limited, rules)
+    return Explainer(snapshot).reasons_for(pod_class, limited, rules)
 
 
 class Explainer:
-    """Explains many classes of one snapshot; what provisioners offer is worked out once."""
+    """Explains many classes of one snapshot; what Provisioners offer is computed once."""
 
     def __init__(
         self, snapshot: ClusterSnapshot, left: Mapping[str, Resources] | None = None
@@ -73,15 +73,15 @@ class Explainer:
         """Explain by a snapshot; `left` is what limits leave after the plan, by provisioner."""
         self._snapshot = snapshot
         self._sites = {site.provisioner: site for site in snapshot.sites}
-        self._usable = in_order(snapshot.provisioners)
-        self._left = remaining(snapshot) if left is None else left
+        self._usable = usable_in_order(snapshot.provisioners)
+        self._left = remaining_limits(snapshot) if left is None else left
         self._found: dict[tuple[object, ...], str] = {}
         self._offers: dict[tuple[object, ...], tuple[ProvisionerOffering, ...]] = {}
         self._accepted: dict[tuple[str, NodeConstraints], Sequence[ProvisionerOffering]] = {}
         self._largest: dict[tuple[str, NodeConstraints], Resources] = {}
         self._of_types: tuple[tuple[InstanceType, Resources], ...] | None = None
 
-    def explain(
+    def reasons_for(
         self, pod_class: PodClass, limited: frozenset[str], rules: Sequence[str] = ()
     ) -> tuple[str, ...]:
         """Return one line per provisioner, in the order they are tried."""
@@ -89,7 +89,7 @@ class Explainer:
             return ("no usable Provisioner: create one, or see the conditions of those there are",)
         lines = []
         # Many classes differ only in what does not matter here.
-        asked = signature_of(pod_class.scheduling, Requirements())
+        asked = node_constraints_of(pod_class.scheduling, Requirements())
         for provisioner in self._usable:
             demand = pod_class.scheduling
             question = (
@@ -103,16 +103,16 @@ class Explainer:
                 why = self._limit_reached(provisioner)
             if not why:
                 about = f": {'; '.join(rules[:_SHOWN])}" if rules else ""
-                over = {spread.key for spread in demand.spreads}
-                over.update(term.key for term in (*demand.affinity, *demand.anti_affinity))
-                hint = _OF_THE_CLOUD if keys.ZONE_ID in over else ""
+                topology_keys = {spread.key for spread in demand.spreads}
+                topology_keys.update(term.key for term in (*demand.affinity, *demand.anti_affinity))
+                hint = _OF_THE_CLOUD if keys.ZONE_ID in topology_keys else ""
                 volumes = f"; {_volume(pod_class)}" if demand.volume_terms else ""
                 why = f"its topology rules leave no place{about}{hint}{volumes}"
             lines.append(f"{provisioner.name}: {why}")
         return tuple(lines)
 
     def why(self, provisioner: Provisioner, pod_class: PodClass) -> str:
-        """Return what about the pod alone rules the provisioner out, empty for nothing."""
+        """Return why the Provisioner cannot launch a node for such a pod alone, empty if it can."""
         refusal = taint_refusal(pod_class.scheduling, provisioner.taints)
         if refusal:
             return refusal
@@ -121,7 +121,7 @@ class Explainer:
             return site.refusal
         if site is None or not site.zones:
             return (site.reason if site else "") or NO_SUBNET
-        every = self._of(provisioner, site, pod_class, available_only=False)
+        every = self._offerings_for(provisioner, site, pod_class, available_only=False)
         if not every:
             types = self._snapshot.instance_types
             problem = launch_problem(provisioner, site, types)
@@ -137,7 +137,11 @@ class Explainer:
         requests = Resources.total((pod_class.scheduling.requests, *shared))
         largest = self._largest_of(provisioner, accepting, pod_class)
         missing = requests.exceeding(largest)
-        unknown = [name for name in missing if not any(room[name] for _, room in self._rooms())]
+        unknown = [
+            name
+            for name in missing
+            if not any(allocatable[name] for _, allocatable in self._allocatable_by_type())
+        ]
         if unknown:
             return unknown_resources(unknown)
         if missing or not any(requests.fits(offer.available) for offer in accepting):
@@ -153,17 +157,17 @@ class Explainer:
             able = [offer for offer in accepting if requests.fits(offer.available)]
             if taken := self._taken_ports(pod_class, able):
                 return taken
-        sold_out = self._not_on_sale(provisioner, site, pod_class, requests)
-        return sold_out or self._inflexible(provisioner, site, pod_class, requests)
+        no_capacity = self._insufficient_capacity(provisioner, site, pod_class, requests)
+        return no_capacity or self._inflexible(provisioner, site, pod_class, requests)
 
     def _no_image(
         self, provisioner: Provisioner, site: ProvisionerSite, pod_class: PodClass
     ) -> str:
-        """Return that a pod would accept types without an image; empty when it would not."""
+        """Return a note if the pod would accept types that no image boots; empty if not."""
         if not site.without_image:
             return ""
         any_image = replace(site, without_image=frozenset())
-        every = self._of(provisioner, any_image, pod_class, available_only=False)
+        every = self._offerings_for(provisioner, any_image, pod_class, available_only=False)
         accepted = _accepting(every, pod_class)
         return "; its images do not boot the types that would do" if accepted else ""
 
@@ -174,24 +178,30 @@ class Explainer:
         pod_class: PodClass,
         requests: Resources,
     ) -> str:
-        """Return why what holds a pod is too little choice for its launch; empty if it is not."""
+        """Return how the offers that hold a pod fall short of minValues; empty if they do not."""
         if not provisioner.least_values:
             return ""
-        on_sale = _accepting(self._of(provisioner, site, pod_class, available_only=True), pod_class)
-        return inflexible(provisioner, (o for o in on_sale if requests.fits(o.available)))
+        available_offers = _accepting(
+            self._offerings_for(provisioner, site, pod_class, available_only=True), pod_class
+        )
+        return flexibility_problem(
+            provisioner, (o for o in available_offers if requests.fits(o.available))
+        )
 
-    def _not_on_sale(
+    def _insufficient_capacity(
         self,
         provisioner: Provisioner,
         site: ProvisionerSite,
         pod_class: PodClass,
         requests: Resources,
     ) -> str:
-        """Return that EC2 supplies nothing that would hold a pod; empty when it does."""
+        """Return a reason if EC2 supplies nothing that would hold the pod; empty if it does."""
         if not self._snapshot.unavailable and not site.refused:
             return ""
-        on_sale = _accepting(self._of(provisioner, site, pod_class, available_only=True), pod_class)
-        if any(requests.fits(offer.available) for offer in on_sale):
+        available_offers = _accepting(
+            self._offerings_for(provisioner, site, pod_class, available_only=True), pod_class
+        )
+        if any(requests.fits(offer.available) for offer in available_offers):
             return ""
         if site.refused:
             return (
@@ -202,8 +212,12 @@ class Explainer:
 
     def _excluded(self, provisioner: Provisioner, requests: Resources) -> str:
         """Return which requirement excludes the types that are large enough, empty for none."""
-        able = [known for known, room in self._rooms() if requests.fits(room)]
-        requirement = excluded_by(provisioner, able)
+        able = [
+            known
+            for known, allocatable in self._allocatable_by_type()
+            if requests.fits(allocatable)
+        ]
+        requirement = excluding_requirement(provisioner, able)
         return f"; types that have enough are excluded by {requirement}" if requirement else ""
 
     def _of_disks(
@@ -213,15 +227,17 @@ class Explainer:
         missing: Sequence[str],
         accepting: Iterable[ProvisionerOffering],
     ) -> str:
-        """Return what gives pods the instances' own disks, where these have enough for one."""
+        """Return how to give pods the instance store, if this is large enough; else empty."""
         template = provisioner.template
         if missing != (EPHEMERAL_STORAGE,) or provisioner.kind != OwnerKind.NODE_POOL:
             return ""
         striped = replace(provisioner, template=replace(template, instance_store=True))
         names = {offer.instance_type.name for offer in accepting}
         for known in self._snapshot.instance_types:
-            room = as_configured(striped, known).allocatable if known.name in names else requests
-            if room[EPHEMERAL_STORAGE] > requests[EPHEMERAL_STORAGE]:
+            allocatable = (
+                as_configured(striped, known).allocatable if known.name in names else requests
+            )
+            if allocatable[EPHEMERAL_STORAGE] > requests[EPHEMERAL_STORAGE]:
                 return (
                     f"; the NVMe disks of {known.name} have enough: set "
                     f"{provisioner.dialect.template_kind}.spec.instanceStorePolicy: RAID0"
@@ -229,20 +245,26 @@ class Explainer:
         return ""
 
     def _of_daemonsets(self, requests: Resources, accepting: Iterable[ProvisionerOffering]) -> str:
-        """Return which DaemonSets take what a pod lacks, where one would have it without them."""
+        """Return which DaemonSets take what a pod lacks, if it would fit without them."""
         for offer in accepting:
             if not requests.fits(offer.available + offer.daemon_requests):
                 continue
             short = requests.exceeding(offer.available)[0]
-            taking = [one for one in self._running(offer) if one.scheduling.requests[short]]
-            taking.sort(key=lambda one: (-one.scheduling.requests[short], one.key))
-            told = [
-                f"DaemonSet {one.key} takes "
-                f"{short} {readable_amount(short, one.scheduling.requests[short], up=True)}"
-                for one in taking[:_DAEMONSETS]
+            taking = [
+                daemon_set
+                for daemon_set in self._running(offer)
+                if daemon_set.scheduling.requests[short]
+            ]
+            taking.sort(
+                key=lambda daemon_set: (-daemon_set.scheduling.requests[short], daemon_set.key)
+            )
+            named = [
+                f"DaemonSet {daemon_set.key} takes "
+                f"{short} {readable_amount(short, daemon_set.scheduling.requests[short], up=True)}"
+                for daemon_set in taking[:_DAEMONSETS]
             ]
             more = [f"{len(taking) - _DAEMONSETS} more"] if len(taking) > _DAEMONSETS else []
-            return f"; on {offer.instance_type.name} {', '.join((*told, *more))}" if told else ""
+            return f"; on {offer.instance_type.name} {', '.join((*named, *more))}" if named else ""
         return ""
 
     def _running(self, offer: ProvisionerOffering) -> tuple[DaemonSet, ...]:
@@ -251,19 +273,21 @@ class Explainer:
         return overhead.running(offer.labels, place_values(offer.offerings))
 
     def _taken_ports(self, pod_class: PodClass, able: Sequence[ProvisionerOffering]) -> str:
-        """Return which host port a DaemonSet has on every machine that is large enough, else ""."""
+        """Return which host port a DaemonSet takes on every node that is large enough, else ""."""
         for port in pod_class.scheduling.host_ports:
-            if all(any(conflict(port, other) for other in offer.ports) for offer in able):
+            if all(any(ports_conflict(port, other) for other in offer.ports) for offer in able):
                 taking = min(
-                    one.key
-                    for one in self._running(able[0])
-                    if any(conflict(port, other) for other in one.scheduling.host_ports)
+                    daemon_set.key
+                    for daemon_set in self._running(able[0])
+                    if any(
+                        ports_conflict(port, other) for other in daemon_set.scheduling.host_ports
+                    )
                 )
                 return f"host port {port[2]}/{port[1]} is taken by DaemonSet {taking} on every node"
         return ""
 
-    def _rooms(self) -> tuple[tuple[InstanceType, Resources], ...]:
-        """Return what each instance type has for pods."""
+    def _allocatable_by_type(self) -> tuple[tuple[InstanceType, Resources], ...]:
+        """Return each instance type with its allocatable resources."""
         if self._of_types is None:
             types = self._snapshot.instance_types
             self._of_types = tuple((known, known.allocatable) for known in types)
@@ -276,7 +300,7 @@ class Explainer:
         pod_class: PodClass,
     ) -> Resources:
         """Return the most of each resource that any offer which a pod accepts has."""
-        question = (provisioner.name, signature_of(pod_class.scheduling, Requirements()))
+        question = (provisioner.name, node_constraints_of(pod_class.scheduling, Requirements()))
         if question not in self._largest:
             largest = Resources()
             for offer in accepting:
@@ -287,14 +311,14 @@ class Explainer:
     def _accepting(
         self, provisioner: Provisioner, every: Sequence[ProvisionerOffering], pod_class: PodClass
     ) -> Sequence[ProvisionerOffering]:
-        """Return the offers whose labels a pod accepts, the largest first; many pods are alike."""
-        question = (provisioner.name, signature_of(pod_class.scheduling, Requirements()))
+        """Return the offers whose labels a pod accepts, largest first; many pods share them."""
+        question = (provisioner.name, node_constraints_of(pod_class.scheduling, Requirements()))
         if question not in self._accepted:
             found = _accepting(every, pod_class)
             self._accepted[question] = sorted(found, key=lambda offer: -offer.available[CPU])
         return self._accepted[question]
 
-    def _of(
+    def _offerings_for(
         self,
         provisioner: Provisioner,
         site: ProvisionerSite,
@@ -309,7 +333,7 @@ class Explainer:
                 *(available_only, site.without_image),
             )
             if question not in self._offers:
-                self._offers[question] = offers(
+                self._offers[question] = provisioner_offerings(
                     provisioner,
                     site,
                     self._snapshot.instance_types,
@@ -335,7 +359,7 @@ def _accepting(
     found: Iterable[ProvisionerOffering], pod_class: PodClass
 ) -> list[ProvisionerOffering]:
     """Return the offers whose labels a pod accepts, volumes included."""
-    asked = signature_of(pod_class.scheduling, Requirements())
+    asked = node_constraints_of(pod_class.scheduling, Requirements())
     tolerant = replace(asked, tolerations=_ANY)
     return [offer for offer in found if could_buy(tolerant, offer)]
 
@@ -359,39 +383,39 @@ def _volume(pod_class: PodClass) -> str:
     return f"volume: it can be used only where {allowed}"
 
 
-def _standing(offer: ProvisionerOffering) -> list[dict[str, str]]:
-    """Return the labels nodes of an offer could stand with, by offering."""
+def _labels_by_offering(offer: ProvisionerOffering) -> list[dict[str, str]]:
+    """Return the labels that nodes of an offer could have, by offering."""
     return [{**offer.labels, **place_labels(offering)} for offering in offer.offerings]
 
 
 def _missing_label(every: Sequence[ProvisionerOffering], pod_class: PodClass) -> str:
-    """Return the first thing asked for that no machine has, or that none has all at once."""
-    standing = [labels for offer in every for labels in _standing(offer)]
+    """Return the first label asked for that no offering has, or that none has all at once."""
+    label_sets = [labels for offer in every for labels in _labels_by_offering(offer)]
     left_open = Requirements.of(free_requirements(every[0].provisioner))
     for term in accepted_terms(pod_class.scheduling):
         for wanted in term:
             if wanted.is_empty():
                 return f"what it asks of {wanted.key} contradicts itself: no value is right"
-            values = {labels.get(wanted.key) for labels in standing}
+            values = {labels.get(wanted.key) for labels in label_sets}
             free = left_open.get(wanted.key)
             if free is not None and not free.intersect(wanted).is_empty():
-                # Nodes get a value that is right, where all else is.
+                # Nodes get a value that the pod accepts, if all else fits.
                 continue
             if not any(wanted.allows(value) for value in values):
                 offered = sorted(value for value in values if value is not None)
                 more = f" and {len(offered) - _SHOWN} more" if len(offered) > _SHOWN else ""
                 text = ", ".join(offered[:_SHOWN]) or "no such label"
-                hint = _near_miss(wanted.key, standing[0])
+                hint = _near_miss(wanted.key, label_sets[0])
                 return f"needs {wanted.describe()}, offered {text}{more}{hint}"
             if all(wanted.key in offer.undecided for offer in every):
-                # Its nodes have some value, and no value is right for the pod.
+                # Its nodes have some value of this label, and the pod accepts no known one.
                 hint = _OF_THE_CLOUD if wanted.key == keys.ZONE_ID else ""
                 return f"needs {wanted.describe()}, and every node of it has that label{hint}"
     return "no instance type has all labels it needs at once"
 
 
 def _near_miss(key: str, labels: Mapping[str, str]) -> str:
-    """Return a hint when another label says the same, or differs only in domain or writing."""
+    """Return a hint if another label means the same, or differs only in domain or spelling."""
     if key == keys.ZONE_ID and key not in labels:
         return _OF_THE_CLOUD
     known = sorted({*keys.WELL_KNOWN, *labels})
@@ -412,11 +436,12 @@ def _too_large(requests: Resources, largest: Resources, missing: Sequence[str]) 
 def _of_memory(
     requests: Resources, missing: Sequence[str], offers: Iterable[ProvisionerOffering]
 ) -> str:
-    """Return that memory is an estimate, where EC2 sells more than a pod asks for."""
-    sold = max(int(offer.labels.get(keys.INSTANCE_MEMORY, "0")) for offer in offers)
-    if missing != (MEMORY,) or requests[MEMORY] > sold * _MIB:
+    """Return a hint that memory is an estimate, if EC2 advertises as much as a pod requests."""
+    advertised = max(int(offer.labels.get(keys.INSTANCE_MEMORY, "0")) for offer in offers)
+    if missing != (MEMORY,) or requests[MEMORY] > advertised * _MIB:
         return ""
     return (
-        f"; of the {readable_amount(MEMORY, sold * _MIB)} that EC2 sells, what nodes keep is an "
+        f"; of the {readable_amount(MEMORY, advertised * _MIB)} that EC2 sells, "
+        "what nodes keep is an "
         "estimate until one has shown it: set vm_memory_overhead_percent"
     )

@@ -1,7 +1,7 @@
-"""Revalidation: the plan is checked in its order, with all its nodes present from the start.
+"""Revalidation: the plan is checked in binding order, with all its nodes present from the start.
 
 Nodes that were opened late or have changed may be domains, or may count, where they did not when
-earlier pods were admitted. Pods that it refuses return to pending.
+earlier pods were placed. Pods that it refuses return to pending.
 """
 
 from collections import Counter
@@ -19,11 +19,13 @@ _TRIES: Final = 3
 
 
 def revalidate(plan_state: PlanState) -> None:
-    """Judge the order again while nodes came late; at the end everything in it is acceptable."""
+    """Check the binding order until no recheck is due; at the end every pod in it is accepted."""
     tries = 0
-    while plan_state.late:
-        plan_state.late = False
-        plan_state.work.spend_each(Counter(pod_group.index for pod_group, _, _ in plan_state.order))
+    while plan_state.recheck:
+        plan_state.recheck = False
+        plan_state.work.spend_each(
+            Counter(pod_group.index for pod_group, _, _ in plan_state.binding_order)
+        )
         refused = _refused_again(plan_state)
         plan_state.drop_empty()
         if tries == _TRIES:
@@ -35,28 +37,28 @@ def revalidate(plan_state: PlanState) -> None:
 
 
 def _refused_again(plan_state: PlanState) -> set[PendingGroup]:
-    plan_state.topology_counts.reset()
-    for spot in plan_state.spots:
-        if spot.room is None:
-            plan_state.topology_counts.open(spot)
-    for spot in plan_state.spots:
-        for profile in spot.daemon_set_pods:
-            add(profile, spot)
+    plan_state.topology_counts.restore()
+    for target in plan_state.targets:
+        if target.existing is None:
+            plan_state.topology_counts.open(target)
+    for target in plan_state.targets:
+        for profile in target.daemon_set_pods:
+            add(profile, target)
     kept: list[tuple[PendingGroup, PodRef, TargetNode]] = []
     refused: set[PendingGroup] = set()
     turned_down: list[tuple[PendingGroup, PodRef, TargetNode]] = []
-    for pod_group, ref, spot in plan_state.order:
-        kind = pod_group.kind
-        if kind.is_ruled and not accepts(kind, spot.labels):
-            turned_down.append((pod_group, ref, spot))
+    for pod_group, ref, target in plan_state.binding_order:
+        topology = pod_group.topology
+        if topology.has_rules and not accepts(topology, target.labels):
+            turned_down.append((pod_group, ref, target))
             refused.add(pod_group)
             continue
-        add(kind.profile, spot)
-        kept.append((pod_group, ref, spot))
-    for pod_group, ref, spot in turned_down:
-        spot.remove(pod_group, ref)
+        add(topology.profile, target)
+        kept.append((pod_group, ref, target))
+    for pod_group, ref, target in turned_down:
+        target.remove_pod(pod_group, ref)
         pod_group.waiting.append(ref)
-        if spot.room is None:
-            plan_state.loose.append(spot)
-    plan_state.order = kept
+        if target.existing is None:
+            plan_state.underfilled.append(target)
+    plan_state.binding_order = kept
     return refused

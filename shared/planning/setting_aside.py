@@ -10,7 +10,7 @@ from shared.planning.work import Work
 
 # About two CPU seconds.
 BUDGET_STEPS: Final = 2_000_000
-# What was not decided yet when the budget was used up costs about as much again.
+# A quarter of the work is kept: pods not reached when the budget ran out cost about as much again.
 _KEPT: Final = 4
 _PATIENT: Final = 2
 SET_ASIDE: Final = (
@@ -24,37 +24,39 @@ NO_PICK: Final = (
 
 
 def ref_of(pod: Pod) -> PodRef:
-    """Return what a plan names a pod by."""
+    """Return the reference by which a plan names a pod."""
     return PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
 
 
-def cheapest(waiting: Sequence[Pod], work: Work, tries: int) -> tuple[list[Pod], list[Pod]]:
-    """Return the pods to decide for now, which took a quarter of the work at most, and the others.
+def split_by_cost(waiting: Sequence[Pod], work: Work, tries: int) -> tuple[list[Pod], list[Pod]]:
+    """Return the pods to place now, which took at most a quarter of the work, and the others.
 
     The namespace that took most work loses its most expensive class first, so that a namespace
     with few and simple pods keeps them all.
     """
     classes = work.classes
-    steps = [1 + work.of.get(index, 0) for index in range(len(classes))]
+    steps = [1 + work.steps_by_group.get(index, 0) for index in range(len(classes))]
     total = sum(steps)
     by_namespace: dict[str, list[int]] = {}
     for index, pod_class in enumerate(classes):
         by_namespace.setdefault(pod_class.namespace, []).append(index)
-    taken = {name: sum(steps[index] for index in some) for name, some in by_namespace.items()}
+    steps_by_namespace = {
+        name: sum(steps[index] for index in some) for name, some in by_namespace.items()
+    }
     for some in by_namespace.values():
         some.sort(key=lambda index: (steps[index], -classes[index].scheduling.priority, index))
     left, aside = total, set[PodRef]()
-    dearest = max(taken, key=lambda entry: (taken[entry], entry))
+    dearest = max(steps_by_namespace, key=lambda entry: (steps_by_namespace[entry], entry))
     # After some tries, half of the classes of the most expensive namespace are set aside anyway.
     least = max(len(by_namespace[dearest]) // 2 if tries > _PATIENT else 0, 1)
     while left * _KEPT > total or least > 0:
         least -= 1
-        name = max(taken, key=lambda entry: (taken[entry], entry))
+        name = max(steps_by_namespace, key=lambda entry: (steps_by_namespace[entry], entry))
         index = by_namespace[name].pop()
         aside.update(classes[index].pods)
         left -= steps[index]
-        taken[name] -= steps[index]
+        steps_by_namespace[name] -= steps[index]
         if not by_namespace[name]:
-            del taken[name]
+            del steps_by_namespace[name]
     now = [pod for pod in waiting if ref_of(pod) not in aside]
     return now, [pod for pod in waiting if ref_of(pod) in aside]

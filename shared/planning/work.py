@@ -1,7 +1,7 @@
 """Work: what a decision costs, counted in steps, and how much it may cost.
 
-Steps and not seconds: the same snapshot gives the same count, and so the same plan. A step is a
-look at one rule, domain, node or class; it takes about a microsecond.
+Steps and not seconds: the same snapshot gives the same count, and so the same plan. A step checks
+one rule, domain, node or class; it takes about a microsecond.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,70 +16,70 @@ from shared.model.kubernetes.pods import (
 from shared.scheduling.pod_classes import PodClass
 
 _Rule = AffinityTerm | TopologySpread
-# Steps of asking what a term accepts, of merging two terms, of asking a rule whether it counts the
-# pods of a class, of compiling a rule, and of what is done anew when one preference less is kept.
+# Steps per term, per merge of two terms, per rule and class, per compiled rule, and per preference
+# dropped.
 _TERM: Final = 40
 _MERGE: Final = 20
 WIDE: Final = 4
 COMPILE: Final = 10
-_RUNG: Final = 500
-# Of the budget: what pods on nodes may take at most.
-_STANDING: Final = 4
-# A spread looks at eight nodes in a step.
+_DROPPED_PREFERENCE: Final = 500
+# Pods on nodes may take at most a quarter of the budget.
+_EXISTING: Final = 4
+# Nodes that a spread checks in a step.
 _NODES: Final = 8
 
 
 class OverBudgetError(Exception):
-    """A decision that took more steps than it was given."""
+    """A decision took more steps than its budget allows."""
 
 
 class Work:
     """Counts the steps of one decision, and the pending groups for which they were taken.
 
     Attributes:
-        most: How many steps the decision may take.
-        steps: So far.
+        budget: How many steps the decision may take.
+        steps: Steps counted so far.
         begun: Whether any step was counted besides the estimates.
         classes: The classes of the pending groups, by index; none until they are known.
-        of: Steps by the index of the pending group they were taken for.
+        steps_by_group: Steps by the index of the pending group they were taken for.
     """
 
-    __slots__ = ("begun", "classes", "most", "of", "steps")
+    __slots__ = ("begun", "budget", "classes", "steps", "steps_by_group")
 
-    def __init__(self, most: int) -> None:
-        """Allow so many steps."""
+    def __init__(self, budget: int) -> None:
+        """Allow `budget` steps."""
         self.begun = False
         self.steps = 0
         self.classes: tuple[PodClass, ...] = ()
-        self.of: dict[int, int] = {}
-        self.most = most
+        self.steps_by_group: dict[int, int] = {}
+        self.budget = budget
 
     @property
-    def of_standing(self) -> int:
+    def budget_for_existing(self) -> int:
         """How many steps the rules of pods on nodes may take."""
-        return self.most // _STANDING
+        return self.budget // _EXISTING
 
     def expect(self, steps: Mapping[int, int]) -> None:
         """Count estimated steps, by pending group, before any of them is taken.
 
         Raises:
-            OverBudgetError: If these are more than the decision may take.
+            OverBudgetError: If all steps so far are more than the budget.
         """
         for index, many in steps.items():
-            self.of[index] = self.of.get(index, 0) + many
+            self.steps_by_group[index] = self.steps_by_group.get(index, 0) + many
             self.steps += many
-        if self.steps > self.most:
+        if self.steps > self.budget:
             raise OverBudgetError
 
-    def stand(self, steps: int) -> None:
-        """Count what pods on nodes cost, whichever pods are decided for."""
+    def spend_on_existing(self, steps: int) -> None:
+        """Count steps of pods on nodes, for no pending group and without checking the budget."""
         self.steps += steps
 
     def spend(self, steps: int, index: int) -> None:
         """Count steps taken for one pending group.
 
         Raises:
-            OverBudgetError: If these are more than the decision may take.
+            OverBudgetError: If all steps so far are more than the budget.
         """
         self.spend_each({index: steps})
 
@@ -87,26 +87,26 @@ class Work:
         """Count steps, by the pending group they are taken for.
 
         Raises:
-            OverBudgetError: If all of them are more than the decision may take.
+            OverBudgetError: If all steps so far are more than the budget.
         """
         self.begun = True
         self.expect(steps)
 
 
 def estimates(
-    classes: Sequence[PodClass], nodes: int, standing: int = 0, namespaces: int = 0
+    classes: Sequence[PodClass], nodes: int, existing: int = 0, namespaces: int = 0
 ) -> dict[int, int]:
-    """Return, by class, the steps that follow from how much it asks for, whatever comes of it.
+    """Return, by index of a class, the steps to expect from its terms, rules and preferences.
 
-    Each rule may count the pods of every class, and those on nodes; a spread looks at every node,
-    and a term may select among all namespaces. Who has it first pays for that. Each preference may
-    cost a round of its own, in which what is left of the rules is compiled again.
+    Each rule may count the pods of every class, and those on nodes; a spread checks every node, and
+    a term may select among all namespaces. The first class with a rule pays for that. Each
+    preference may cost a round of its own, in which the rules that are left are compiled again.
 
     Args:
-        classes: Those that wait.
-        nodes: How many there are.
-        standing: How many pods on nodes differ in what rules see of them.
-        namespaces: Of how many the labels are known.
+        classes: Classes of pending pods.
+        nodes: Number of nodes.
+        existing: Number of pods on nodes that differ in what rules see of them.
+        namespaces: Number of namespaces whose labels are known.
     """
     known: set[tuple[str, _Rule]] = set()
     selected: set[LabelSelector] = set()
@@ -118,7 +118,7 @@ def estimates(
         new = {(pod_class.namespace, rule) for rule in rules}
         new -= known
         known |= new
-        # Rules with a label that all must have are found by it.
+        # Rules that require a label are indexed by it; the others are checked against all classes.
         wide = sum(rule.selector is None or not rule.selector.match_labels for _, rule in new)
         spreads = sum(isinstance(rule, TopologySpread) for _, rule in new)
         others = {
@@ -128,18 +128,18 @@ def estimates(
         }
         others -= selected
         selected |= others
-        preference_kinds = (
+        preference_count = (
             sum(term.weight is not None for term in (*asked.affinity, *asked.anti_affinity))
             + sum(rule.policy == SpreadPolicy.SCHEDULE_ANYWAY for rule in asked.spreads)
             + len(asked.preferred_nodes)
         )
         found[index] = (
             _TERM * terms
-            + wide * (WIDE * len(classes) + standing)
+            + wide * (WIDE * len(classes) + existing)
             + spreads * nodes // _NODES
             + len(others) * namespaces
             + COMPILE * len(rules)
-            + preference_kinds * (_RUNG + nodes + COMPILE * len(rules))
+            + preference_count * (_DROPPED_PREFERENCE + nodes + COMPILE * len(rules))
             + _MERGE * terms * len(asked.preferred_nodes)
         )
     return found

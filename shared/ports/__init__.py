@@ -1,4 +1,4 @@
-"""What the services need of the world. Adapters implement it; tests have a fake for each.
+"""The ports: interfaces to the world outside. Adapters implement them; tests have a fake for each.
 
 Every method may raise RetryableError (throttled, unavailable, conflict) or PermanentError
 (unauthorized); further errors are named where a caller acts on them.
@@ -12,17 +12,17 @@ from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import UNBOUND, MetadataBound, NodeTemplate
 from shared.ports.clock import Clock
 from shared.ports.cloud import (
-    Catalog,
     CloudProvider,
     ClusterEndpoint,
+    Instances,
+    InstanceTypeProvider,
     MachineImage,
-    Machines,
     Site,
     Subnet,
 )
 from shared.ports.cluster import (
     Cluster,
-    Condition,
+    ConditionType,
     KubernetesEvent,
     NodeChange,
     NodeCluster,
@@ -30,8 +30,8 @@ from shared.ports.cluster import (
     PastEvent,
     Severity,
 )
-from shared.ports.crew import Crew
-from shared.ports.records import Decisions, Ledger, NodeLedger, Outbox, TimerKind
+from shared.ports.executor import Executor
+from shared.ports.ledger_and_outbox import Decisions, Ledger, NodeLedger, Outbox, TimerKind
 from shared.ports.rivals import NoRivals, Rival, RivalKind, Rivals
 from shared.ports.storage import Storage
 from shared.ports.templates import (
@@ -43,19 +43,19 @@ from shared.ports.templates import (
 )
 
 __all__ = [
-    "Catalog",
     "Clock",
     "CloudProvider",
     "Cluster",
     "ClusterEndpoint",
     "ClusterPorts",
-    "Condition",
+    "ConditionType",
     "Decisions",
     "FoundImage",
+    "InstanceTypeProvider",
+    "Instances",
     "KubernetesEvent",
     "Ledger",
     "MachineImage",
-    "Machines",
     "NoRivals",
     "NodeChange",
     "NodeClass",
@@ -84,17 +84,17 @@ class NodePorts:
     """All that a service needs to act on the nodes of one cluster.
 
     Attributes:
-        brakes: What people have set for the whole cluster, as it is now.
-        crew: Works at several nodes or pods at the same time, where it has threads.
+        brakes: The current brakes of the whole cluster.
+        executor: Works on several nodes or pods concurrently, where it has threads.
     """
 
     cluster: NodeCluster
-    cloud: Machines
+    cloud: Instances
     ledger: NodeLedger
     outbox: Outbox
     clock: Clock
     brakes: Brakes = NO_BRAKES
-    crew: Crew = field(default_factory=Crew)
+    executor: Executor = field(default_factory=Executor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,16 +104,17 @@ class ClusterPorts(NodePorts):
     Attributes:
         instance_profile: Default instance profile of the cluster's nodes.
         node_profiles: Instance profile by the role it carries, of roles that nodes may have.
-        metadata: What the attachment allows of the instance metadata service.
-        preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
-        daemonset_namespaces: Those whose DaemonSets nodes have room for, however much they take.
-        rivals: Sees other autoscalers.
+        metadata: Bounds that the attachment sets on access to the instance metadata service.
+        preference_policy: How preferences of pods are handled where a Provisioner does not say.
+        daemonset_namespaces: Namespaces whose DaemonSets nodes have capacity for, however much
+            they request.
+        rivals: Detects other autoscalers.
     """
 
     cluster: Cluster
     cloud: CloudProvider
     ledger: Ledger
-    catalog: Catalog
+    catalog: InstanceTypeProvider
     decisions: Decisions
     instance_profile: str = ""
     node_profiles: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -123,7 +124,7 @@ class ClusterPorts(NodePorts):
     rivals: Rivals = field(default_factory=NoRivals)
 
     def profile_of(self, template: NodeTemplate) -> str:
-        """Return the instance profile of a template's machines, empty if its role has none."""
+        """Return the instance profile of a template's instances, empty if its role has none."""
         if template.role:
             return self.node_profiles.get(template.role, "")
         return template.instance_profile or self.instance_profile

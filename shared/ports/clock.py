@@ -12,5 +12,5 @@ class Clock(Protocol):
         ...
 
     def sleep(self, span: timedelta) -> None:
-        """Wait. Only for moments: a batch window, a lease that is taken over, a throttled call."""
+        """Wait; only for seconds: a batch window, a lease that is taken over, a throttled call."""
         ...

@@ -1,4 +1,4 @@
-"""EC2 and what belongs to it, and what can be bought there."""
+"""Ports of EC2: instances, images, launch templates, fleets and instance types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class Subnet:
     """A subnet in which nodes may be launched.
 
     Attributes:
-        zone_id: The zone's id, the same in all accounts; empty when EC2 does not say.
+        zone_id: The zone's id, the same in all accounts; empty when EC2 does not return it.
     """
 
     subnet_id: str
@@ -27,7 +27,7 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where a Provisioner's machines can stand: what its selectors found.
+    """The subnets and security groups that a Provisioner's selectors match.
 
     Attributes:
         subnets: Sorted by zone, then most free addresses first.
@@ -43,7 +43,7 @@ class MachineImage:
 
     Attributes:
         architecture: `amd64` or `arm64`.
-        deprecated: Whether its owner advises against it; it is taken where there is no other.
+        deprecated: Whether its owner has deprecated it; it is used only where there is no other.
     """
 
     image_id: str
@@ -56,7 +56,7 @@ class MachineImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEndpoint:
-    """What a machine needs to join."""
+    """What an instance needs to join the cluster."""
 
     name: str
     endpoint: str
@@ -65,11 +65,11 @@ class ClusterEndpoint:
     service_cidr: str
 
 
-class Machines(Protocol):
-    """A cluster's EC2 instances once they are launched."""
+class Instances(Protocol):
+    """The EC2 instances of one cluster."""
 
     def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
-        """Return those of the instances that EC2 knows, sorted by id."""
+        """Return the instances of these ids that EC2 knows, sorted by id."""
         ...
 
     def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
@@ -77,19 +77,19 @@ class Machines(Protocol):
         ...
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
-        """Terminate instances; unknown ones are fine."""
+        """Terminate instances; unknown ids are ignored."""
         ...
 
 
-class CloudProvider(Machines, Protocol):
-    """EC2 and what belongs to it, in one Region, for one cluster (its own roles)."""
+class CloudProvider(Instances, Protocol):
+    """EC2, SSM parameters and the EKS endpoint in one Region, with the roles of one cluster."""
 
     def endpoint(self) -> ClusterEndpoint:
-        """Return what machines need to join this cluster."""
+        """Return what instances need to join this cluster."""
         ...
 
     def site(self, template: NodeTemplate) -> Site:
-        """Return the subnets and security groups a template's selectors find."""
+        """Return the subnets and security groups that a template's selectors match."""
         ...
 
     def image_ids(self, parameters: Sequence[str]) -> Mapping[str, str]:
@@ -97,11 +97,11 @@ class CloudProvider(Machines, Protocol):
         ...
 
     def find_images(self, selector: Selector) -> tuple[MachineImage, ...]:
-        """Return the AMIs that any term of a selector finds, each once, sorted by id."""
+        """Return the AMIs that any term of a selector matches, each once, sorted by id."""
         ...
 
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
-        """Make the launch template unless one of that name exists."""
+        """Create the launch template unless one of that name exists."""
         ...
 
     def launch_templates(self) -> tuple[tuple[str, datetime], ...]:
@@ -109,27 +109,27 @@ class CloudProvider(Machines, Protocol):
         ...
 
     def delete_launch_template(self, name: str) -> None:
-        """Delete a launch template; gone already is fine."""
+        """Delete a launch template if it exists."""
         ...
 
     def create_fleet(self, request: Mapping[str, Any]) -> FleetAnswer:
-        """Ask EC2 for instances with exactly this CreateFleet request.
+        """Launch instances with exactly this CreateFleet request.
 
         Raises:
-            ThrottledError: EC2 asked to slow down; nothing was launched.
+            ThrottledError: EC2 throttled the request; nothing was launched.
             UnavailableError: The outcome is unknown: look for instances by tag.
             NotFoundError: The launch template is gone.
         """
         ...
 
 
-class Catalog(Protocol):
-    """What can be bought in the Region."""
+class InstanceTypeProvider(Protocol):
+    """The instance types that can be launched in the Region."""
 
     def instance_types(self) -> tuple[InstanceType, ...]:
-        """Return all instance types with an offering, sorted by name; none with a problem."""
+        """Return all instance types with an offering, sorted by name; none if `problem` is set."""
         ...
 
     def problem(self) -> str:
-        """Return why nothing can be bought in this Region at all, empty if something can."""
+        """Return why nothing can be launched in this Region at all, empty if something can."""
         ...

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from shared.model.dialect import OwnerKind
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -20,11 +20,11 @@ from shared.ports.templates import Templates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeManifest:
-    """A Node object to be made for a launched machine.
+    """A Node object to be created for a launched instance.
 
     Attributes:
-        capacity: Of the status until the kubelet reports its own; empty for no status.
-        allocatable: The same of what pods can have.
+        capacity: `status.capacity` until the kubelet reports its own; empty for no status.
+        allocatable: `status.allocatable` until then.
     """
 
     name: str
@@ -46,11 +46,11 @@ class NodeChange:
         unschedulable: Cordon (True) or uncordon (False).
         set_labels: Added or replaced.
         set_annotations: Added or replaced; a value of None removes the key.
-        remove_taint_keys: Taints with these keys go, whatever their effect.
-        add_taints: Added unless a taint of the same key and effect is there.
+        remove_taint_keys: Taints with these keys are removed, whatever their effect.
+        add_taints: Added unless the node has a taint of the same key and effect.
         finalizers: The whole new list.
-        owner: Is made owner, beside those it has; an owner of another kind by its reference.
-        drop_owners: Uids of owners that go.
+        owner: Added to the owner references; an owner of another kind is given as its reference.
+        drop_owners: Uids of owners whose references are removed.
     """
 
     unschedulable: bool | None = None
@@ -71,7 +71,7 @@ class Severity(StrEnum):
     WARNING = "Warning"
 
 
-class Condition(StrEnum):
+class ConditionType(StrEnum):
     """Type of a condition in the status of a Provisioner or NodePool."""
 
     ACTIVE = "Active"  # nodes are launched and removed for it
@@ -82,7 +82,7 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesEvent:
-    """A Kubernetes Event to be written about an object; equal ones are counted, not repeated."""
+    """A Kubernetes Event to be written about an object; equal Events are counted, not repeated."""
 
     kind: str  # Pod, Node, Provisioner, NodePool, or a controller of pods
     namespace: str
@@ -99,9 +99,9 @@ class PastEvent:
     """A Kubernetes Event that was written about an object, by Dovetail or others.
 
     Attributes:
-        at: When it was last seen, None when it does not say.
+        at: When it last occurred, None when it does not say.
         source: Component that wrote it.
-        count: How often it was seen.
+        count: How often it occurred.
     """
 
     at: datetime | None
@@ -111,7 +111,7 @@ class PastEvent:
     count: int = 1
 
 
-# Called after each page of a long list; what it raises ends the list.
+# Called after each page of a long list; an error that it raises ends the list.
 EachPage = Callable[[], object]
 
 
@@ -120,7 +120,7 @@ def nothing() -> None:
 
 
 class NodeCluster(Protocol):
-    """What acting on nodes needs of one cluster's Kubernetes API."""
+    """The part of one cluster's Kubernetes API that services which act on nodes need."""
 
     @property
     def name(self) -> str:
@@ -134,13 +134,13 @@ class NodeCluster(Protocol):
     def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         """Return pods that have a node and are not terminal, sorted by key.
 
-        On every node, whatever its state, and those that are being deleted too. This one list
-        tells both what room is left and what rules between pods count: a list per rule, by its
-        selector, would fetch most of them again.
+        Of every node, whatever its state, terminating pods too. One list serves both the free
+        capacity and the rules between pods: a list per rule, by its selector, would fetch most
+        pods again.
         """
         ...
 
-    def pods_on(self, node: str) -> tuple[Pod, ...]:
+    def pods_on(self, node_name: str) -> tuple[Pod, ...]:
         """Return all pods of one node, terminal ones too, sorted by key."""
         ...
 
@@ -159,8 +159,8 @@ class NodeCluster(Protocol):
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
         """Return the Provisioners and NodePools that can be used, and those that cannot.
 
-        Each sorted by name; no two that can be used have the same one. NodePools that name the
-        node class of another provider are in neither.
+        Each sorted by name; no two usable owners have the same name. NodePools that name the node
+        class of another provider are in neither.
         """
         ...
 
@@ -172,36 +172,36 @@ class NodeCluster(Protocol):
         """Return all PodDisruptionBudgets, sorted by namespace and name."""
         ...
 
-    def volume_attachments(self, node: str) -> tuple[str, ...]:
-        """Return names of VolumeAttachments of a node whose volumes a pod may wait for."""
+    def volume_attachments(self, node_name: str) -> tuple[str, ...]:
+        """Return the names of a node's VolumeAttachments whose volumes a pod may wait for."""
         ...
 
     def create_node(self, manifest: NodeManifest) -> Node:
-        """Make the Node; when one of that name exists, return it as it is."""
+        """Create the Node; when one of that name exists, return it as it is."""
         ...
 
     def change_node(self, node: Node, change: NodeChange) -> Node:
-        """Apply a change if the node is still as `node` was read.
+        """Apply a change if the node was not changed since `node` was read.
 
         Raises:
-            ConflictError: If its uid or resourceVersion is another.
+            ConflictError: If its uid or resourceVersion differs.
             NotFoundError: If it is gone.
         """
         ...
 
     def delete_node(self, node: Node) -> None:
-        """Delete, on condition of uid and resourceVersion; gone already is fine.
+        """Delete a node if it exists, on condition of uid and resourceVersion.
 
         Raises:
             ConflictError: If it changed since it was read.
         """
         ...
 
-    def bind(self, pod: Pod, node: str) -> None:
-        """Bind a pod; being bound to that very node already is fine.
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """Bind a pod unless it is bound to that node already.
 
         Raises:
-            ConflictError: If it is bound elsewhere or its uid is another.
+            ConflictError: If it is bound to another node or its uid differs.
             NotFoundError: If it is gone.
         """
         ...
@@ -210,16 +210,17 @@ class NodeCluster(Protocol):
         """Bind many pods, each to its node, several at a time.
 
         Returns:
-            Those that are bound to their node now, in the order given. A pod that is gone or was
-            bound elsewhere is left out: it no longer waits. So is one whose binding is refused.
+            The pods that are bound to their node now, in the order given. A pod that is gone or
+            bound elsewhere is left out: it is no longer pending. So is a pod whose binding the API
+            server refuses.
 
         Raises:
-            RetryableError: If one could not be asked for; all others were.
+            RetryableError: If the request for one pod failed; all others were sent.
         """
         ...
 
     def evict(self, pod: Pod) -> None:
-        """Ask for an eviction; gone already is fine.
+        """Request the eviction of a pod if it exists.
 
         Raises:
             EvictionRefusedError: If a PodDisruptionBudget forbids it now.
@@ -227,17 +228,17 @@ class NodeCluster(Protocol):
         ...
 
     def delete_pod(self, pod: Pod, grace_seconds: int | None = None) -> None:
-        """Delete a pod on condition of its uid; gone already is fine.
+        """Delete a pod if it exists, on condition of its uid.
 
         Args:
-            grace_seconds: How long it may take to end; None for what it says itself.
+            grace_seconds: The termination grace period; None for the pod's own.
         """
         ...
 
     def force_delete_pod(self, pod: Pod) -> None:
-        """Delete a pod on condition of its uid with a grace period of 0; gone already is fine.
+        """Delete a pod if it exists, on condition of its uid, with a grace period of 0.
 
-        No kubelet is waited for: only for pods whose machine does not run any more.
+        The API server does not wait for the kubelet: only for pods whose instance no longer runs.
         """
         ...
 
@@ -258,10 +259,12 @@ class Cluster(NodeCluster, Storage, Templates, Protocol):
     """One cluster's Kubernetes API."""
 
     def leave_copies(self) -> bool:
-        """Leave pods on nodes and nodes, as last read, to processes that begin: never an error.
+        """Save a copy of nodes and their pods for processes that start later.
+
+        Errors are logged, never raised.
 
         Returns:
-            False where that is not worth it, or failed.
+            Whether it was saved: False where a copy does not pay, or after an error.
         """
         ...
 
@@ -276,12 +279,13 @@ class Cluster(NodeCluster, Storage, Templates, Protocol):
         active: bool,
         reason: str,
         message: str,
-        kind: Condition = Condition.ACTIVE,
+        kind: ConditionType = ConditionType.ACTIVE,
         owner: OwnerKind = OwnerKind.PROVISIONER,
     ) -> None:
-        """Set a condition in the status of a Provisioner or NodePool; gone is fine.
+        """Set a condition in the status of a Provisioner or NodePool if it exists.
 
-        A NodePool has `Ready` where a Provisioner has `Active`, and what Ready is made of.
+        A NodePool has `Ready` where a Provisioner has `Active`, and the conditions that Ready
+        depends on.
 
         Args:
             active: Whether the condition holds.

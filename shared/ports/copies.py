@@ -1,13 +1,13 @@
-"""Copies of what a cluster has, for processes that begin; few functions load this."""
+"""Copies of a cluster's objects, for processes that start later; few functions load this."""
 
 from typing import Protocol
 
 
 class Copies(Protocol):
-    """Documents that are overwritten: what they hold can be read anew, so each may be lost."""
+    """Documents that are overwritten. Each may be lost: its content can be read again."""
 
     def put(self, key: str, document: bytes) -> None:
-        """Write a document over the one that is there."""
+        """Write a document; it replaces the existing one."""
         ...
 
     def get(self, key: str) -> bytes:

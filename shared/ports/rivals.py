@@ -18,7 +18,7 @@ class Rival:
 
     Attributes:
         where: The lease it holds, as namespace/name.
-        holder: Who holds the lease, as the lease says.
+        holder: The holder identity of the lease.
     """
 
     kind: RivalKind
@@ -27,10 +27,10 @@ class Rival:
 
 
 class Rivals(Protocol):
-    """Sees other autoscalers of one cluster; cheap enough to be asked before every plan."""
+    """Detects other autoscalers of one cluster; cheap enough to be called before every plan."""
 
     def running(self) -> tuple[Rival, ...]:
-        """Return the autoscalers whose leader has renewed its lease of late, sorted."""
+        """Return the autoscalers whose leader has recently renewed its lease, sorted."""
         ...
 
 

@@ -1,24 +1,30 @@
-"""What a cluster knows of volumes: read only when some pod asks for it."""
+"""The volumes of a cluster, their claims and classes; read only when some pod needs them."""
 
 from collections.abc import Collection
 from typing import Protocol
 
-from shared.model.kubernetes.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
+from shared.model.kubernetes.volumes import (
+    Claim,
+    CsiNodeLimits,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+)
 
 
 class Storage(Protocol):
     """The part of one cluster's Kubernetes API that few decisions need."""
 
     def claims(self, namespaces: Collection[str]) -> tuple[Claim, ...]:
-        """Return the claims of these namespaces, sorted by namespace and name."""
+        """Return the PersistentVolumeClaims of these namespaces, sorted by namespace and name."""
         ...
 
     def volumes(self, names: Collection[str], free_of: Collection[str] = ()) -> tuple[Volume, ...]:
-        """Return the volumes of these names that there are, sorted by name.
+        """Return the PersistentVolumes of these names that exist, sorted by name.
 
         Args:
-            names: Of volumes.
-            free_of: Names of classes whose free volumes are returned too.
+            names: Names of volumes.
+            free_of: Names of storage classes whose free volumes are returned too.
         """
         ...
 
@@ -26,10 +32,10 @@ class Storage(Protocol):
         """Return all storage classes, sorted by name."""
         ...
 
-    def attach_limits(self) -> tuple[AttachLimits, ...]:
-        """Return what each node can attach, sorted by node."""
+    def attach_limits(self) -> tuple[CsiNodeLimits, ...]:
+        """Return how many volumes each node can attach, sorted by node."""
         ...
 
-    def attached_volumes(self) -> tuple[Attachment, ...]:
+    def attached_volumes(self) -> tuple[VolumeAttachment, ...]:
         """Return the volumes attached to nodes, inline ones left out, sorted."""
         ...

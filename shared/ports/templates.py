@@ -1,4 +1,4 @@
-"""AWSNodeTemplates and EC2NodeClasses of one cluster, and what is written into their status."""
+"""AWSNodeTemplates and EC2NodeClasses of one cluster, and their status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from shared.ports.cloud import Subnet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundImage:
-    """An AMI that machines of a template boot.
+    """An AMI that instances of a template boot.
 
     Attributes:
-        labels: What machines must answer to boot it: the architecture at least.
-        has, lacks: Labels that they must have, whatever the value, or must not have; sorted.
-        deprecated: Whether its owner advises against it. Only EC2NodeClasses show it.
+        labels: Labels that an instance type must have to boot it: the architecture at least.
+        has, lacks: Labels that it must have, whatever the value, or must not have; sorted.
+        deprecated: Whether its owner has deprecated it. Only EC2NodeClasses show it.
     """
 
     image_id: str
@@ -33,7 +33,7 @@ class NodeClass:
     """An EC2NodeClass of the cluster.
 
     Attributes:
-        problems: What is wrong in it, for people; empty when it can be used.
+        problems: What is wrong with it, for people; empty when it can be used.
     """
 
     name: str
@@ -43,13 +43,13 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatus:
-    """What the nodes of a Provisioner or NodePool are, together.
+    """A summary of the nodes of a Provisioner or NodePool.
 
     Attributes:
         unhealthy: Names of nodes that were initialized and have not been Ready for five minutes,
             for people; empty for none.
         registers: Of a NodePool: whether its last instances joined, None when that is not known.
-        price_micros_per_hour: Of a Provisioner: NodePools may be of Karpenter's definition.
+        price_micros_per_hour: Of a Provisioner only: the CRD of NodePools may be Karpenter's.
     """
 
     nodes: int
@@ -67,8 +67,8 @@ class TemplateStatus:
         subnets: Most free addresses first, then by id.
         security_groups: Sorted ids.
         images: Sorted by id.
-        instance_profile: Of the machines; empty when there is none. Only EC2NodeClasses show it.
-        problems: Why no machine can be made of it, for people; empty when one can.
+        instance_profile: Of the instances; empty when there is none. Only EC2NodeClasses show it.
+        problems: Why no instance can be launched with it, for people; empty when one can.
         invalid: Whether that is because of a wrong field in it.
         unsupported_alias: Whether it names images that the cluster's version does not have.
     """
@@ -83,7 +83,7 @@ class TemplateStatus:
 
 
 class Templates(Protocol):
-    """AWSNodeTemplates and EC2NodeClasses; those that are named are read with what names them."""
+    """AWSNodeTemplates and EC2NodeClasses; those that an owner names are read with the owner."""
 
     def node_classes(self) -> tuple[NodeClass, ...]:
         """Return all EC2NodeClasses, also those that no NodePool names, sorted by name."""
@@ -92,14 +92,14 @@ class Templates(Protocol):
     def set_pool_status(
         self, name: str, status: PoolStatus, owner: OwnerKind = OwnerKind.NODE_POOL
     ) -> None:
-        """Write into an owner's status what its nodes are, unless it says so; gone is fine."""
+        """Write the summary of its nodes into an owner's status, if it exists and differs."""
         ...
 
     def set_template_status(
         self, name: str, status: TemplateStatus, owner: OwnerKind = OwnerKind.PROVISIONER
     ) -> None:
-        """Write the status of what an owner names unless it says so already; gone is fine.
+        """Write the status of an owner's template, if the template exists and its status differs.
 
-        A NodePool names an EC2NodeClass.
+        The template of a NodePool is an EC2NodeClass.
         """
         ...

@@ -1,1 +1,1 @@
-"""Pending pods get capacity; nodes are consolidated and replaced."""
+"""Provides capacity for pending pods; consolidates and replaces nodes."""

@@ -1,4 +1,4 @@
-"""What one provisioning invocation did."""
+"""The report of one provisioning invocation."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -9,29 +9,31 @@ from shared.model.plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionReport:
-    """What one invocation did, for logs and metrics.
+    """The results of one invocation, for logs and metrics.
 
     Attributes:
-        leading: False if another invocation holds the lease; it was marked to plan once more.
-        held_back: Why nothing was launched on principle, empty when nothing held us back.
-        nodes_over_ceiling: Planned and not launched, for a ceiling on nodes or dollars an hour.
-        ceiling_percent: How much of the fullest ceiling is in use; None without any, or if no pod
-            waits and the nodes were not looked over.
-        pods_set_aside: By the last plan, for a later one, as they take too much work to plan for.
-        pods_runaway: For which nothing is bought, since what was bought was never usable.
-        pods_rejected: For which what was bought is seen, for the first time, to be of no use: a
+        leading: False if another invocation holds the lease; the lease was marked for another plan.
+        held_back: Why launches were forbidden, empty if they were not.
+        nodes_over_ceiling: Nodes planned and not launched because of a ceiling on nodes or dollars
+            an hour.
+        ceiling_percent: How much of the fullest ceiling is in use; None if there is none, or if no
+            pod is pending and the nodes were not evaluated.
+        pods_set_aside: Pods that the last plan left to a later one because planning for them takes
+            too much work.
+        pods_runaway: Pods for which nothing is launched, because earlier nodes were never usable.
+        pods_rejected: Pods for which a launched node is found unusable for the first time: a
             kubelet rejected them, or a taint was added to the node.
-        preferences_stated: Preferences of the pods planned for, each once for each pod.
-        preferences_kept: Those that the plans keep.
-        throttled: Launches that wait, because EC2 or the token bucket asked for it.
+        preferences_stated: Preferences of the planned pods, counted once for each pod.
+        preferences_kept: The ones among these that the plans satisfy.
+        throttled: Launches that wait because EC2 throttles or no request token was left.
         failed_attempts: CreateFleet calls that launched nothing.
-        nodes_disrupted: Nodes that are removed voluntarily.
-        notes: What was left out of what the cluster said, one line each.
-        offerings_refused: EC2 had none of so many offerings.
+        nodes_disrupted: Nodes whose voluntary removal was started.
+        notes: What was left out of the gathered objects, one line each.
+        offerings_refused: The number of offerings that EC2 had no capacity for.
         refusals: What EC2 refused for other reasons: Provisioner, code, text and remedy.
-        shadow_purchases: In shadow mode, what Karpenter bought beside what Dovetail would have
-            bought, one line for each purchase.
-        unknown_codes: How many of these have a code that Dovetail does not know.
+        shadow_purchases: In shadow mode, what Karpenter launched beside what Dovetail would have
+            launched, one line for each purchase.
+        unknown_codes: How many of the refusals have a code that Dovetail does not know.
     """
 
     leading: bool = True

@@ -1,31 +1,31 @@
-"""From a batch of queue records to one wake per cluster."""
+"""Combines a batch of queue records into one wake for each cluster."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.messages.wake import Kind, Message, decode_text
+from shared.messages.message import Message, MessageKind, decode_text
 from shared.model.errors import InvalidMessageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterWake:
-    """Why one cluster is to be planned for.
+    """The request to plan for one cluster.
 
     Attributes:
-        record_ids: Of the records that asked for it.
-        provisioners_changed: Whether one of them says that a Provisioner changed.
-        look: Whether one of them asks for a look over all nodes.
+        record_ids: The IDs of the records that requested it.
+        provisioners_changed: Whether one of them reports a changed Provisioner.
+        evaluate: Whether one of them requests an evaluation of all nodes.
     """
 
     cluster: str
     record_ids: tuple[str, ...]
     provisioners_changed: bool = False
-    look: bool = False
+    evaluate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidRecord:
-    """A record that cannot be understood or served, however often it comes."""
+    """A record that cannot be decoded or served, however often it is delivered."""
 
     record_id: str
     text: str
@@ -35,15 +35,15 @@ class InvalidRecord:
 def wakes(
     records: Iterable[tuple[str, str]],
 ) -> tuple[tuple[ClusterWake, ...], tuple[InvalidRecord, ...]]:
-    """Return one wake per cluster, in order of first record, and what cannot be understood.
+    """Return one wake per cluster, in the order of first records, and the invalid records.
 
     Args:
-        records: (id, text) of each; many records of one cluster are one wake, for the decision
-            reads the state itself.
+        records: (ID, text) of each; many records of one cluster become one wake, because the
+            decision reads the state itself.
     """
     found: dict[str, list[str]] = {}
     changed: set[str] = set()
-    looks: set[str] = set()
+    to_evaluate: set[str] = set()
     invalid = []
     for record_id, text in records:
         try:
@@ -52,16 +52,16 @@ def wakes(
             invalid.append(InvalidRecord(record_id=record_id, text=text, reason=str(error)))
             continue
         found.setdefault(message.cluster, []).append(record_id)
-        if message.kind == Kind.PROVISIONER_CHANGED:
+        if message.kind == MessageKind.PROVISIONER_CHANGED:
             changed.add(message.cluster)
-        if message.kind == Kind.LOOK:
-            looks.add(message.cluster)
+        if message.kind == MessageKind.EVALUATE:
+            to_evaluate.add(message.cluster)
     listed = tuple(
         ClusterWake(
             cluster=cluster,
             record_ids=tuple(ids),
             provisioners_changed=cluster in changed,
-            look=cluster in looks,
+            evaluate=cluster in to_evaluate,
         )
         for cluster, ids in found.items()
     )
@@ -69,10 +69,10 @@ def wakes(
 
 
 def wake_of(message: Message) -> ClusterWake:
-    """Return what a message that came by itself asks for."""
+    """Return the wake that a single message requests."""
     return ClusterWake(
         cluster=message.cluster,
         record_ids=(),
-        provisioners_changed=message.kind == Kind.PROVISIONER_CHANGED,
-        look=message.kind == Kind.LOOK,
+        provisioners_changed=message.kind == MessageKind.PROVISIONER_CHANGED,
+        evaluate=message.kind == MessageKind.EVALUATE,
     )

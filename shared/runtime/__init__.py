@@ -1,1 +1,1 @@
-"""The composition root: the only place that knows which adapter stands behind which port."""
+"""The composition root: the only place that knows which adapter implements which port."""

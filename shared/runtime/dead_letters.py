@@ -1,4 +1,4 @@
-"""Where any function puts aside what it cannot understand."""
+"""Sends records that a function cannot handle to the dead-letter queue."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -10,24 +10,24 @@ from shared.runtime.system import environment, function_name, region
 from shared.settings import FunctionSettings
 
 
-def dead_letter(text: str, reason: str) -> None:
+def send_dead_letter(text: str, reason: str) -> None:
     """Send a record to the dead-letter queue, with the reason as an attribute.
 
     Raises:
-        AutoscalerError: If the queue does not take it.
+        AutoscalerError: If the queue does not accept it.
     """
-    _dead_letters().send(text, reason)
+    _queue().send(text, reason)
 
 
-def dead_letters(
+def send_dead_letters(
     records: Sequence[tuple[str, str]], *, in_time: Callable[[], bool]
 ) -> tuple[int, ...]:
-    """Send records with their reasons; return the positions of those that were not taken."""
-    return _dead_letters().send_all(records, in_time=in_time)
+    """Send records with their reasons; return the positions of those that were not sent."""
+    return _queue().send_all(records, in_time=in_time)
 
 
 @functools.cache
-def _dead_letters() -> DeadLetters:
+def _queue() -> DeadLetters:
     settings = FunctionSettings.from_environment(environment())
     session = Session(
         region=region(),

@@ -1,4 +1,4 @@
-"""What the forwarder is made of."""
+"""The runtime of the forwarder."""
 
 import json
 import os
@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 from shared.aws.event_bus import EventBusPublisher
 from shared.kube.api import Decode, KubeApi
-from shared.kube.configured import connect_in_cluster, connect_kubeconfig
-from shared.kube.kept.decoding import NODES, PODS
+from shared.kube.kept.decoding import NODE_PAGE_DECODER, POD_PAGE_DECODER
+from shared.kube.kubeconfig import connect_in_cluster, connect_kubeconfig
 from shared.kube.nodes import NODES_PATH, PODS_PATH
 from shared.kube.provisioners import NODE_POOLS_PATH, PROVISIONERS_PATH
-from shared.kube.reflector import Reflector, Tuning
+from shared.kube.reflector import Reflector, ReflectorOptions
 from shared.runtime.system import new_trace
 from shared.settings import ForwarderSettings
 
@@ -27,7 +27,7 @@ PATHS: Final[Mapping[str, str]] = {
 }
 # A cluster need not define both kinds.
 _OPTIONAL: Final = frozenset({"nodepools", "provisioners"})
-_DECODERS: Final[Mapping[str, Decode]] = {"pods": PODS, "nodes": NODES}
+_DECODERS: Final[Mapping[str, Decode]] = {"pods": POD_PAGE_DECODER, "nodes": NODE_PAGE_DECODER}
 
 
 class Watch(Protocol):
@@ -39,11 +39,11 @@ class Watch(Protocol):
         ...
 
     def start(self) -> None:
-        """Begin."""
+        """Start it."""
         ...
 
     def stop(self, wait: timedelta = ...) -> None:
-        """End it, waiting for its thread at most that long."""
+        """Stop it, waiting for its thread at most that long."""
         ...
 
 
@@ -66,13 +66,13 @@ class ForwarderParts:
         """Return a watch of a collection, by its name in `PATHS`, not yet started.
 
         Args:
-            view: Makes of each raw object what is kept of it.
+            view: Returns what is kept of a raw object.
             changed: Called with the old and the new value of an object, None where there is none.
             synced: Called once, when the first list is complete.
-            served: Called each time that the API server has served a list or a watch, or has said
-                that a kind does not exist that need not.
+            served: Called each time that the API server has served a list or a watch, or has
+                responded that an optional kind does not exist.
         """
-        tuning = Tuning(
+        tuning = ReflectorOptions(
             optional=collection in _OPTIONAL, decode=_DECODERS.get(collection, json.loads)
         )
         return Reflector(
@@ -82,7 +82,7 @@ class ForwarderParts:
             changed,
             synced=synced,
             served=served,
-            tuning=tuning,
+            options=tuning,
         )
 
 

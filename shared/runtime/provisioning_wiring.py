@@ -1,4 +1,4 @@
-"""The adapters of a process that plans and launches, besides those of one that acts on nodes."""
+"""The adapters of a process that plans and launches, in addition to those for nodes."""
 
 import dataclasses
 import functools
@@ -11,20 +11,20 @@ from shared.aws.ec2.catalog import BucketCatalog
 from shared.aws.ec2.cloud import Ec2Cloud
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.kube.cluster import KubeCluster
-from shared.kube.kept.stored import ShelfOf, no_shelf, shelves
-from shared.kube.other_autoscalers import KubeRivals
+from shared.kube.kept.stored import CopyStoreFactory, copy_stores, no_copy_store
+from shared.kube.rivals import KubeRivals
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterEndpoint, ClusterPorts
-from shared.runtime.observability import count, logger
+from shared.runtime.logs_and_metrics import count, logger
 from shared.runtime.threads import Threads
 from shared.runtime.wiring import (
-    AskEndpoint,
+    ActingRole,
     Connections,
-    Right,
+    ReadEndpoint,
     Wiring,
-    foreign_row,
-    tell_person,
+    print_note,
+    report_foreign_row,
 )
 from shared.settings import ClusterAttachment, FunctionSettings, ProvisionSettings
 
@@ -32,16 +32,16 @@ _LEASE = timedelta(seconds=50)
 
 
 class ProvisioningWiring(Wiring):
-    """Adapters of one process, made when first asked for and kept for its life."""
+    """Adapters of one process, created on first use and kept for its lifetime."""
 
-    def __init__(self, settings: FunctionSettings, right: Right) -> None:
-        super().__init__(settings, right)
+    def __init__(self, settings: FunctionSettings, role: ActingRole) -> None:
+        super().__init__(settings, role)
         self._clusters = Connections(self._connect_cluster)
 
     @functools.cached_property
     def catalog(self) -> BucketCatalog:
-        """What can be bought in the Region."""
-        notice = tell_person if self.right == Right.OWN else _catalogue_notice
+        """The catalogue of the Region."""
+        notice = print_note if self.role == ActingRole.OWN else _catalogue_notice
         return BucketCatalog(
             self.session, bucket=self.settings.bucket, clock=self.clock, notice=notice
         )
@@ -58,11 +58,11 @@ class ProvisioningWiring(Wiring):
             lease_span=span,
             burst=settings.fleet_burst,
             per_second=settings.fleet_per_second,
-            notice=foreign_row,
+            notice=report_foreign_row,
         )
 
     def ports(self, cluster: str) -> ClusterPorts:
-        """Return the ports of one cluster, connected under the role of the process's right.
+        """Return the ports of one cluster, connected under the process's acting role.
 
         Raises:
             NotFoundError: If no such cluster is attached.
@@ -71,14 +71,14 @@ class ProvisioningWiring(Wiring):
         ports = self._clusters.to(self.registry.one(cluster))
         return dataclasses.replace(ports, brakes=self.registry.brakes(cluster))
 
-    def _connect_cluster(self, attachment: ClusterAttachment) -> tuple[ClusterPorts, AskEndpoint]:
-        cluster, role = attachment.name, self.role(attachment)
+    def _connect_cluster(self, attachment: ClusterAttachment) -> tuple[ClusterPorts, ReadEndpoint]:
+        cluster, role = attachment.name, self.role_arn(attachment)
         cloud = Ec2Cloud(self.session, cluster=cluster, role=role, clock=self.clock)
         endpoint = cloud.endpoint()
         api = self.api(endpoint, role)
         ports = ClusterPorts(
             cluster=KubeCluster(
-                cluster, api, now=self.clock.now, shelf_of=self._shelf_of(endpoint)
+                cluster, api, now=self.clock.now, copy_store_of=self._copy_store_of(endpoint)
             ),
             cloud=cloud,
             catalog=self.catalog,
@@ -94,21 +94,21 @@ class ProvisioningWiring(Wiring):
             ),
             preference_policy=PreferencePolicy(attachment.preference_policy),
             daemonset_namespaces=frozenset(self.settings.daemonset_namespaces.split(",")),
-            crew=Threads(),
+            executor=Threads(),
             rivals=KubeRivals(api, self.clock.now, self.settings.autoscaler_namespaces.split(",")),
         )
         return ports, cloud.endpoint
 
-    def _shelf_of(self, endpoint: ClusterEndpoint) -> ShelfOf:
-        """Return where copies of pods and nodes lie; people's own commands read no copies.
+    def _copy_store_of(self, endpoint: ClusterEndpoint) -> CopyStoreFactory:
+        """Return the stores of pod and node copies; commands of users read no copies.
 
-        Each cluster of EKS has an endpoint and a certificate authority of its own, also a new one
-        of a former name.
+        Each EKS cluster has its own endpoint and certificate authority, even one that is recreated
+        under the same name.
         """
-        if self.right == Right.OWN:
-            return no_shelf
+        if self.role == ActingRole.OWN:
+            return no_copy_store
         text = f"{endpoint.endpoint}\n{endpoint.certificate_authority}"
-        return shelves(
+        return copy_stores(
             BucketCopies(self.session, bucket=self.settings.bucket),
             cluster=endpoint.name,
             server=hashlib.sha256(text.encode()).hexdigest(),
@@ -116,6 +116,6 @@ class ProvisioningWiring(Wiring):
 
 
 def _catalogue_notice(text: str) -> None:
-    """Log and count that another catalogue than the bucket's newest is used, or none."""
+    """Log and count that a catalogue other than the bucket's newest is used, or none."""
     logger.warning(text)
     count("CatalogFallbacks", 1)

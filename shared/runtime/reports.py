@@ -3,12 +3,12 @@
 import dataclasses
 
 from shared.provisioning.report import ProvisionReport
-from shared.runtime.observability import logger, tell
+from shared.runtime.logs_and_metrics import emit_metrics, logger
 from shared.sweep.sweep import SweepReport
 
 
 def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> None:
-    """Log one provisioning invocation and count what it bought."""
+    """Log one provisioning invocation and emit its metrics."""
     logger.info(
         "provisioned" if report.leading else "told the leader to plan once more",
         cluster=cluster,
@@ -17,7 +17,7 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         report=dataclasses.asdict(report),
     )
     if not report.leading:
-        tell(cluster, {"LeaseContention": 1})
+        emit_metrics(cluster, {"LeaseContention": 1})
         return
     for line in report.refusals:
         logger.warning("EC2 refuses launches", cluster=cluster, refusal=line)
@@ -46,15 +46,15 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         excess = report.cost_micros_per_hour - report.lower_bound_micros_per_hour
         values["DollarsPerHourBought"] = report.cost_micros_per_hour / 1_000_000
         values["PlanGap"] = 100 * excess / report.lower_bound_micros_per_hour
-    tell(cluster, values)
+    emit_metrics(cluster, values)
 
 
 def report_sweep(cluster: str, report: SweepReport) -> None:
-    """Log one look over a cluster and count what it found."""
+    """Log one sweep of a cluster and emit its metrics."""
     total = sum(report.findings.values())
     log = logger.warning if total else logger.info
     log("swept", cluster=cluster, findings=dict(report.findings))
     values: dict[str, float] = {"PodsWaiting": report.pods_waiting, "SweepFindings": total}
     if report.pods_waiting:
         values["LongestWait"] = report.longest_wait_seconds
-    tell(cluster, values)
+    emit_metrics(cluster, values)

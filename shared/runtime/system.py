@@ -25,7 +25,7 @@ def new_plan_id() -> str:
 
 
 def new_trace() -> str:
-    """Return the header of a trace that begins now and is kept.
+    """Return the header of a trace that begins now and is sampled.
 
     Source: https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
     (2026-08).
@@ -42,10 +42,10 @@ def environment() -> Mapping[str, str]:
 def region() -> str:
     """Return the Region this process works in.
 
-    Lambda always names it. People may have it in the profile they use, as for the aws CLI.
+    Lambda always sets it. Users may have it in their profile, as for the aws CLI.
 
     Raises:
-        PermanentError: If the SDK's configuration had to be asked and cannot be used.
+        PermanentError: If the SDK's configuration is needed and cannot be used.
     """
     named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if named:

@@ -1,6 +1,6 @@
 """The adapters of a process that acts on nodes: which adapter implements which port.
 
-The ports of a cluster are kept as long as they lead to the same cluster.
+The ports of a cluster are cached until its attachment or its endpoint changes.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from shared.aws.clusters import ClusterRegistry
-from shared.aws.ec2.machines import Ec2Machines
+from shared.aws.ec2.instances import Ec2Instances
 from shared.aws.eks_token import EksToken
 from shared.aws.ledger.node_ledger import DynamoNodeLedger
 from shared.aws.outbox import SqsOutbox
@@ -20,11 +20,11 @@ from shared.aws.session import Session
 from shared.kube.api import KubeApi
 from shared.kube.connection import connect_endpoint
 from shared.kube.nodes import KubeNodes
+from shared.messages.message import Message
 from shared.messages.message_rate import MessageRate
-from shared.messages.wake import Message
 from shared.model.errors import AutoscalerError
 from shared.ports import ClusterEndpoint, NodePorts, TimerKind
-from shared.runtime.observability import count, logger, print_metrics
+from shared.runtime.logs_and_metrics import count, logger, print_metrics
 from shared.runtime.system import SystemClock, function_name, region
 from shared.runtime.threads import Threads
 from shared.settings import (
@@ -35,24 +35,25 @@ from shared.settings import (
 )
 
 P = TypeVar("P")
-AskEndpoint = Callable[[], ClusterEndpoint]
+ReadEndpoint = Callable[[], ClusterEndpoint]
 
 
 class _Connection(NamedTuple, Generic[P]):
     attachment: ClusterAttachment
     endpoint: ClusterEndpoint
-    ask: AskEndpoint
+    read_endpoint: ReadEndpoint
     ports: P
 
 
 class Connections(Generic[P]):
-    """Ports by cluster; made anew where its attachment or its endpoint is another one.
+    """Ports by cluster, created again when its attachment or its endpoint has changed.
 
     Args:
-        connect: Makes the ports of a cluster; returns with them what asks EKS for its endpoint.
+        connect: Creates the ports of a cluster; also returns a function that asks EKS for its
+            endpoint.
     """
 
-    def __init__(self, connect: Callable[[ClusterAttachment], tuple[P, AskEndpoint]]) -> None:
+    def __init__(self, connect: Callable[[ClusterAttachment], tuple[P, ReadEndpoint]]) -> None:
         self._connect = connect
         self._known: dict[str, _Connection[P]] = {}
 
@@ -60,24 +61,24 @@ class Connections(Generic[P]):
         """Return the ports of an attached cluster.
 
         Raises:
-            AutoscalerError: What connecting raises.
+            AutoscalerError: If the cluster cannot be connected to.
         """
-        known = self._known.get(attachment.name)
-        if known is None or known.attachment != attachment or _leads_elsewhere(known):
+        connection = self._known.get(attachment.name)
+        if connection is None or connection.attachment != attachment or _has_moved(connection):
             ports, ask = self._connect(attachment)
-            known = self._known[attachment.name] = _Connection(attachment, ask(), ask, ports)
-        return known.ports
+            connection = self._known[attachment.name] = _Connection(attachment, ask(), ask, ports)
+        return connection.ports
 
 
-def _leads_elsewhere(known: _Connection[P]) -> bool:
-    """Return whether the cluster has been made anew; where EKS does not say, it has not."""
+def _has_moved(connection: _Connection[P]) -> bool:
+    """Return whether the cluster was recreated under its name; False when EKS does not answer."""
     try:
-        return known.ask() != known.endpoint
+        return connection.read_endpoint() != connection.endpoint
     except AutoscalerError:
         return False
 
 
-class Right(StrEnum):
+class ActingRole(StrEnum):
     """Which of a cluster's three roles a process acts under; no function has two.
 
     OWN is for users of the command line: their own permissions, since the roles trust functions
@@ -91,11 +92,11 @@ class Right(StrEnum):
 
 
 class Wiring:
-    """Adapters of one process, made when first asked for and kept for its life."""
+    """Adapters of one process, created on first use and kept for its lifetime."""
 
-    def __init__(self, settings: FunctionSettings, right: Right) -> None:
+    def __init__(self, settings: FunctionSettings, role: ActingRole) -> None:
         self.settings = settings
-        self.right = right
+        self.role = role
         self.clock = SystemClock()
         self.session = Session(
             region=region(),
@@ -112,24 +113,24 @@ class Wiring:
             self.session,
             path=self.settings.cluster_parameters,
             clock=self.clock,
-            notice=tell_person if self.right == Right.OWN else logger.warning,
+            notice=print_note if self.role == ActingRole.OWN else logger.warning,
         )
 
     @functools.cached_property
     def ledger(self) -> DynamoNodeLedger:
         """The ledger."""
         return DynamoNodeLedger(
-            self.session, table=self.settings.table, clock=self.clock, notice=foreign_row
+            self.session, table=self.settings.table, clock=self.clock, notice=report_foreign_row
         )
 
     @functools.cached_property
     def outbox(self) -> SqsOutbox:
         """Messages and timers."""
         settings = self.settings
-        machines = {}
+        state_machines = {}
         functions = {}
         if isinstance(settings, TimerSettings):
-            machines = {
+            state_machines = {
                 TimerKind.EMPTINESS: settings.emptiness_machine,
                 TimerKind.EXPIRATION: settings.expiration_machine,
                 TimerKind.REGISTRATION: settings.registration_machine,
@@ -145,7 +146,7 @@ class Wiring:
         return SqsOutbox(
             self.session,
             queue_url=settings.queue_url,
-            machines=machines,
+            state_machines=state_machines,
             functions=functions,
             clock=self.clock,
         )
@@ -166,7 +167,7 @@ class Wiring:
         return True
 
     def ports(self, cluster: str) -> NodePorts:
-        """Return the ports of one cluster, connected under the role of the process's right.
+        """Return the ports of one cluster, connected under the process's acting role.
 
         Raises:
             NotFoundError: If no such cluster is attached.
@@ -175,14 +176,14 @@ class Wiring:
         ports = self._connections.to(self.registry.one(cluster))
         return dataclasses.replace(ports, brakes=self.registry.brakes(cluster))
 
-    def role(self, attachment: ClusterAttachment) -> str:
-        """Return the role of the process's right in a cluster, empty for the process's own."""
+    def role_arn(self, attachment: ClusterAttachment) -> str:
+        """Return the ARN of the process's acting role in a cluster, empty for OWN."""
         return {
-            Right.INSIDE: attachment.inside_role,
-            Right.LAUNCH: attachment.launch_role,
-            Right.TERMINATE: attachment.terminate_role,
-            Right.OWN: "",
-        }[self.right]
+            ActingRole.INSIDE: attachment.inside_role,
+            ActingRole.LAUNCH: attachment.launch_role,
+            ActingRole.TERMINATE: attachment.terminate_role,
+            ActingRole.OWN: "",
+        }[self.role]
 
     def api(self, endpoint: ClusterEndpoint, role: str) -> KubeApi:
         """Return the API server of a cluster, to be called under one of the cluster's roles."""
@@ -193,9 +194,9 @@ class Wiring:
             timeout=timedelta(seconds=self.settings.api_timeout_seconds),
         )
 
-    def _connect(self, attachment: ClusterAttachment) -> tuple[NodePorts, AskEndpoint]:
-        cluster, role = attachment.name, self.role(attachment)
-        cloud = Ec2Machines(self.session, cluster=cluster, role=role, clock=self.clock)
+    def _connect(self, attachment: ClusterAttachment) -> tuple[NodePorts, ReadEndpoint]:
+        cluster, role = attachment.name, self.role_arn(attachment)
+        cloud = Ec2Instances(self.session, cluster=cluster, role=role, clock=self.clock)
         api = self.api(cloud.endpoint(), role)
         ports = NodePorts(
             cluster=KubeNodes(cluster, api, now=self.clock.now),
@@ -203,17 +204,17 @@ class Wiring:
             ledger=self.ledger,
             outbox=self.outbox,
             clock=self.clock,
-            crew=Threads(),
+            executor=Threads(),
         )
         return ports, cloud.endpoint
 
 
-def foreign_row(text: str) -> None:
+def report_foreign_row(text: str) -> None:
     """Log and count a row of the ledger that Dovetail did not write."""
     logger.warning(text)
     count("ForeignLedgerRows", 1)
 
 
-def tell_person(text: str) -> None:
+def print_note(text: str) -> None:
     """Write a line for the user of a command."""
     sys.stderr.write(f"note: {text}\n")

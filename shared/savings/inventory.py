@@ -1,4 +1,4 @@
-"""The nodes of a cluster with their price and what fills them."""
+"""The nodes of a cluster with their prices and pods."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class FilledNode:
         os: As its label `kubernetes.io/os` says.
         price_micros_per_hour: None when it is not known.
         pods: Without those of DaemonSets.
-        daemons: What pods of DaemonSets and static pods request together.
+        daemons: Total requests of DaemonSet pods and static pods.
     """
 
     name: str = ""
@@ -41,11 +41,11 @@ class FilledNode:
 
     @property
     def used(self) -> Resources:
-        """What all its pods request together."""
+        """Total requests of all its pods."""
         return Resources.total((self.daemons, *(pod.scheduling.requests for pod in self.pods)))
 
 
-class Prices:
+class CatalogPrices:
     """Prices by type, zone and capacity type, in micro-dollars per hour.
 
     A node in a zone that the catalogue lacks has the median price of its type in the others.
@@ -64,7 +64,7 @@ class Prices:
         return prices.get(zone, median_low(prices.values()) if prices else None)
 
     def of_node(self, node: Node) -> int | None:
-        """Return the price of a node, None when it is not known. A catalogue has those of Linux."""
+        """Return the price of a node, None when not known; a catalogue has only Linux prices."""
         labels = node.labels
         if labels.get(keys.OS, LINUX) != LINUX:
             return None
@@ -75,18 +75,18 @@ class Prices:
 def inventory(snapshot: ClusterSnapshot) -> tuple[FilledNode, ...]:
     """Return the nodes of a snapshot, sorted by pool and name.
 
-    Fargate has no price here, and neither has Windows.
+    Fargate and Windows nodes have no price here.
     """
     by_node: dict[str, list[Pod]] = {}
     for pod in snapshot.bound:
         by_node.setdefault(pod.node_name, []).append(pod)
-    prices = Prices(snapshot.instance_types)
-    found = [filled(node, by_node.get(node.name, ()), prices) for node in snapshot.nodes]
+    prices = CatalogPrices(snapshot.instance_types)
+    found = [filled_node(node, by_node.get(node.name, ()), prices) for node in snapshot.nodes]
     return tuple(sorted(found, key=lambda node: (node.pool, node.name)))
 
 
-def filled(node: Node, pods: Iterable[Pod], prices: Prices) -> FilledNode:
-    """Return a node with what is on it."""
+def filled_node(node: Node, pods: Iterable[Pod], prices: CatalogPrices) -> FilledNode:
+    """Return a node with its pods and its price."""
     on_it = tuple(pods)
     pool, how = pool_of(node), capacity_type_of(node)
     instance_type, zone = node.labels.get(keys.INSTANCE_TYPE, ""), node.labels.get(keys.ZONE, "")

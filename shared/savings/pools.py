@@ -19,8 +19,8 @@ from shared.model.kubernetes.nodes import Node
 COMPUTE_TYPE: Final = "eks.amazonaws.com/compute-type"
 NODE_GROUP: Final = "eks.amazonaws.com/nodegroup"
 EKSCTL_NODE_GROUP: Final = "alpha.eksctl.io/nodegroup-name"
-# On each node another value, and chosen by no pod.
-OF_ONE_NODE: Final = frozenset({"alpha.eksctl.io/instance-id", keys.HOSTNAME})
+# The value differs on each node, and no pod selects it.
+NODE_UNIQUE_LABELS: Final = frozenset({"alpha.eksctl.io/instance-id", keys.HOSTNAME})
 _CAPACITY_TYPES: Final = (
     keys.CAPACITY_TYPE,
     "eks.amazonaws.com/capacityType",
@@ -30,7 +30,7 @@ _CAPACITY_TYPES: Final = (
 
 
 class PoolKind(StrEnum):
-    """Ways to declare nodes, in words for people."""
+    """How a pool is declared, as it is shown to people."""
 
     NODE_POOL = "NodePool"
     PROVISIONER = "Provisioner"
@@ -69,12 +69,12 @@ def pool_of(node: Node) -> Pool:
 
 
 def capacity_type_of(node: Node) -> CapacityType:
-    """Return how a node is paid for; on demand where its labels do not say spot.
+    """Return the capacity type of a node: on-demand unless its labels say spot.
 
-    A node of a capacity reservation or block counts as on demand: its instance hours cost that.
+    A node of a capacity reservation or block counts as on demand: its instance hours cost as much.
     """
-    said = {node.labels.get(key, "").lower() for key in _CAPACITY_TYPES}
-    return CapacityType.SPOT if CapacityType.SPOT.value in said else CapacityType.ON_DEMAND
+    label_values = {node.labels.get(key, "").lower() for key in _CAPACITY_TYPES}
+    return CapacityType.SPOT if CapacityType.SPOT.value in label_values else CapacityType.ON_DEMAND
 
 
 def _is_auto(labels: Mapping[str, str]) -> bool:

@@ -1,1 +1,1 @@
-"""Who fits where: compatibility, classes of pods, topology, daemons. Pure."""
+"""Which pods fit which nodes: labels and taints, pod classes, topology, DaemonSets. Pure."""

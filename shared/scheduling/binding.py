@@ -22,9 +22,9 @@ def binds_early(pod: Pod) -> str:
     """Return why a pod may not be bound before the node is ready; empty when it may.
 
     A pod is safe if a controller replaces it, it uses the default scheduler, has no gates, claims
-    or extended resources, and tolerates a node that is not ready for at least 300 s.
+    or extended resources, and tolerates a not-ready node for at least 300 s.
 
-    A kubelet admits a pod whose extended resource its Node does not name, and starts it without.
+    The kubelet admits a pod whose extended resource its Node does not list, and starts it without.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/lifecycle/predicate.go
     (removeMissingExtendedResources, 2026-11).
@@ -64,18 +64,18 @@ def may_bind(pod: Pod, node: Node) -> bool:
 
 
 def _is_starting(taint: Taint) -> bool:
-    """Return whether a taint goes while a node starts, and evicts no pod until then."""
+    """Return whether a taint is removed while a node starts, and evicts no pod until then."""
     evicts = taint.key in keys.CLOSING_TAINTS and taint.effect == Effect.NO_EXECUTE
     return keys.is_ephemeral(taint.key) and not evicts
 
 
 def needs_scheduler(pod: Pod) -> str:
-    """Return why only kube-scheduler can complete the pod's placement; empty when we can."""
+    """Return why only the pod's scheduler can bind it; empty if Dovetail can."""
     return "it is gated" if pod.gated else left_to_scheduler(pod.scheduling)
 
 
 def left_to_scheduler(scheduling: Scheduling) -> str:
-    """Return why pods with such demands are bound by others; empty when they need not be."""
+    """Return why a scheduler must bind pods with such demands; empty if it need not."""
     if scheduling.scheduler_name != DEFAULT_SCHEDULER:
         return f"it belongs to scheduler {scheduling.scheduler_name}"
     if scheduling.claims:

@@ -4,32 +4,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Taint
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
-from shared.scheduling.compatibility import UNKNOWN_HOST, Port, accepted_terms, taint_refusal
+from shared.scheduling.labels_and_taints import UNKNOWN_HOST, Port, accepted_terms, taint_refusal
 
-# Labels that a node of an owner gets once it has joined: DaemonSets may wait for them.
+# Labels that a node of an owner gets once it has joined: DaemonSets may select by them.
 _JOINED: Final = {
     keys.HOSTNAME: UNKNOWN_HOST,
     keys.REGISTERED: "true",
     keys.INITIALIZED: "true",
 }
-# Values that labels of a node to be may still take, by key; None for any.
+# Values that labels of a node to be launched may still take, by key; None for any.
 OpenValues = Mapping[str, frozenset[str] | None]
 _SETTLED: Final[OpenValues] = {}
 
 
 class NodeTerms:
-    """What DaemonSets ask of the labels of nodes, asked about many nodes.
+    """OR-ed label terms of DaemonSets, to be checked against many nodes.
 
     Args:
-        terms: Any one of them, as `accepted_terms` returns them.
+        terms: The OR-ed terms, as `accepted_terms` returns them.
     """
 
     def __init__(self, terms: Sequence[Requirements]) -> None:
-        # By key, the requirements, each with a bit for its term; and the terms without any.
+        # By key: the requirements, each with a bit for its term; and the terms without that key.
         self._asked: dict[str, list[tuple[Requirement, int]]] = {}
         for number, term in enumerate(terms):
             for wanted in term:
@@ -41,11 +41,11 @@ class NodeTerms:
         self._accepting: dict[tuple[str, str | None], int] = {}
 
     def accept(self, labels: Mapping[str, str], undecided: OpenValues = _SETTLED) -> bool:
-        """Return whether they have pods on nodes with these labels, once they have joined.
+        """Return whether a node with these labels satisfies any term, once it has joined.
 
         Args:
             labels: Of the node.
-            undecided: Labels whose values are not settled yet: one that is accepted will do.
+            undecided: Labels whose values are not settled yet: one accepted value is enough.
         """
         if not keys.OWNER_LABELS.isdisjoint(labels):
             labels = {**_JOINED, **labels}
@@ -75,11 +75,11 @@ class NodeTerms:
 class DaemonOverhead:
     """What the pods of some DaemonSets take on nodes with the same taints.
 
-    Most DaemonSets ask for the same of a node, or for nothing, and most nodes are the same to one:
-    whether it runs there is worked out once for all of them.
+    Most DaemonSets demand the same of a node, or nothing, and most nodes are alike to them: each
+    case is computed once.
 
     Args:
-        daemonsets: All of them.
+        daemonsets: All DaemonSets.
         taints: Of the nodes.
     """
 
@@ -105,9 +105,15 @@ class DaemonOverhead:
             members = self._members(there)
             self._taken[there] = (
                 Resources.total(
-                    one.scheduling.requests for one in members if not one.scheduling.resource_claims
+                    daemon_set.scheduling.requests
+                    for daemon_set in members
+                    if not daemon_set.scheduling.resource_claims
                 ),
-                tuple(sorted(port for one in members for port in one.scheduling.host_ports)),
+                tuple(
+                    sorted(
+                        port for daemon_set in members for port in daemon_set.scheduling.host_ports
+                    )
+                ),
             )
         return self._taken[there]
 
@@ -119,7 +125,7 @@ class DaemonOverhead:
 
     def _members(self, there: Iterable[bool]) -> tuple[DaemonSet, ...]:
         pairs = zip(self._alike, there, strict=True)
-        return tuple(one for (_, members), runs in pairs if runs for one in members)
+        return tuple(daemon_set for (_, members), runs in pairs if runs for daemon_set in members)
 
 
 def daemon_keys(daemonsets: Iterable[DaemonSet]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Nodes that are there or on their way, as room for pods."""
+"""Nodes that exist or are in flight, as capacity for pods."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PlannedNode, Slot
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.kubernetes.taints import Taint
@@ -14,8 +14,8 @@ from shared.model.kubernetes.volumes import CLAIM_LABEL
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.scheduling.compatibility import Port, labels_accepted, taint_refusal
 from shared.scheduling.daemon_overhead import DaemonOverhead
+from shared.scheduling.labels_and_taints import Port, labels_accepted, taint_refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +25,10 @@ class ExistingNode:
     Attributes:
         name: Of the Node, or of the slot while it has no Node object.
         slot: Name of the slot while it is in flight, else empty.
-        taints: To be tolerated; those expected to go while it starts are left out.
-        pods: Standing on it or promised to it.
-        available: Room left beside pods of DaemonSets still to come; amounts may be negative.
-        ports: Host ports that are taken, by DaemonSet pods still to come, too.
+        taints: To be tolerated; those expected to be removed while it starts are left out.
+        pods: Pods on it, nominated to it or promised to it.
+        available: Amounts left, DaemonSet pods still to come deducted; may be negative.
+        ports: Host ports that are taken, also by DaemonSet pods still to come.
         volumes: Shared volumes (as `Scheduling.shared` names them) that are attached to it.
     """
 
@@ -48,30 +48,30 @@ class ExistingNode:
         )
 
 
-# A node, the pods on it as they came, and the room that they leave.
-_Kept = dict[str, tuple[Node, list[Pod], ExistingNode]]
-# Of the clusters that were planned for last: what a process serves in turn.
-_MOST_KEPT: Final = 8
-_kept_rooms: Final[dict[str, tuple[tuple[DaemonSet, ...], _Kept]]] = {}
+# By name: a node, the pods on it in the order they came, and the existing node made of them.
+_Cached = dict[str, tuple[Node, list[Pod], ExistingNode]]
+# Clusters that are cached: those that this process planned for last.
+_MOST_CACHED: Final = 8
+_cached_nodes: Final[dict[str, tuple[tuple[DaemonSet, ...], _Cached]]] = {}
 
 
-def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
-    """Return the rooms of a snapshot: initialized nodes first, then in-flight ones, by name.
+def existing_nodes(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
+    """Return the nodes that take pods: initialized nodes first, then in-flight ones, by name.
 
-    The room of a node that only its own pods fill follows from these and the DaemonSets. It is
-    kept, and made anew only where the node or its pods differ from those it was made of, or any
-    DaemonSet does: the same snapshot gives the same rooms, whatever was asked before.
+    The available capacity of a node without slot and nominated pods follows from the node, its pods
+    and the DaemonSets; it is cached until one of these changes. The same snapshot always gives the
+    same result.
     """
     by_node: dict[str, list[Pod]] = {}
     for pod in snapshot.bound:
         by_node.setdefault(pod.node_name, []).append(pod)
     pending = {pod.uid: pod for pod in snapshot.pending}
-    # Pods are preempted for it there: kube-scheduler reserves the capacity.
-    coming: dict[str, list[Pod]] = {}
+    # Pods are preempted for these pods: kube-scheduler reserves the capacity.
+    nominated_pods: dict[str, list[Pod]] = {}
     for pod in snapshot.pending:
         if pod.nominated_node and not pod.is_terminating:
-            coming.setdefault(pod.nominated_node, []).append(pod)
-    known, kept = _kept_of(snapshot), _Kept()
+            nominated_pods.setdefault(pod.nominated_node, []).append(pod)
+    cached_nodes, reused = _cached_of(snapshot), _Cached()
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
     types = {instance_type.name: instance_type.labels for instance_type in snapshot.instance_types}
@@ -81,21 +81,23 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
         if node.unschedulable or node.deletion_at is not None:
             continue
         if slot is None and node.ready is not True:
-            # Not ours to wait for, or broken: it is no room until it is Ready.
+            # Not launched by Dovetail, or broken: it is no capacity until it is Ready.
             continue
         there = by_node.get(node.name, [])
-        alone = slot is None and node.name not in coming
-        made = known.get(node.name) if alone else None
-        # Lists and values compare what is one object by identity: what stayed takes no time.
-        if made is None or made[1] != there or (made[0] is not node and made[0] != node):
-            standing = sorted(there, key=lambda entry: entry.key) + coming.get(node.name, [])
-            made = (node, there, _room_of_node(node, slot, standing, pending, snapshot))
-        if alone:
-            kept[node.name] = made
-        found.append(made[2])
-    _keep(snapshot, kept)
+        is_reusable = slot is None and node.name not in nominated_pods
+        cached = cached_nodes.get(node.name) if is_reusable else None
+        # Identical objects compare equal at once: nodes and pods that stayed take no time.
+        if cached is None or cached[1] != there or (cached[0] is not node and cached[0] != node):
+            existing_pods = sorted(there, key=lambda entry: entry.key) + nominated_pods.get(
+                node.name, []
+            )
+            cached = (node, there, _of_node(node, slot, existing_pods, pending, snapshot))
+        if is_reusable:
+            reused[node.name] = cached
+        found.append(cached[2])
+    _cache(snapshot, reused)
     found.extend(
-        _room_of_slot(
+        _of_slot(
             slot,
             pending,
             provisioners.get(slot.provisioner),
@@ -104,19 +106,19 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
         )
         for slot in slot_of.values()
     )
-    return tuple(sorted(found, key=lambda room: (bool(room.slot), room.name)))
+    return tuple(sorted(found, key=lambda existing: (bool(existing.slot), existing.name)))
 
 
-def _kept_of(snapshot: ClusterSnapshot) -> _Kept:
-    """Return the rooms kept of a cluster, none when its DaemonSets are others than then."""
-    daemonsets, kept = _kept_rooms.pop(snapshot.cluster, ((), _Kept()))
-    return kept if daemonsets == snapshot.daemonsets else _Kept()
+def _cached_of(snapshot: ClusterSnapshot) -> _Cached:
+    """Return the cached nodes of a cluster, none if its DaemonSets have changed."""
+    daemonsets, cached = _cached_nodes.pop(snapshot.cluster, ((), _Cached()))
+    return cached if daemonsets == snapshot.daemonsets else _Cached()
 
 
-def _keep(snapshot: ClusterSnapshot, kept: _Kept) -> None:
-    _kept_rooms[snapshot.cluster] = (snapshot.daemonsets, kept)
-    while len(_kept_rooms) > _MOST_KEPT:
-        del _kept_rooms[next(iter(_kept_rooms))]
+def _cache(snapshot: ClusterSnapshot, cached: _Cached) -> None:
+    _cached_nodes[snapshot.cluster] = (snapshot.daemonsets, cached)
+    while len(_cached_nodes) > _MOST_CACHED:
+        del _cached_nodes[next(iter(_cached_nodes))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,26 +126,26 @@ class CountedNode:
     """A node that takes no more pods, but whose pods rules may count.
 
     Attributes:
-        labels: As far as they are settled; of others a value nothing else has.
-        unsettled: Keys of those others.
-        possible: Labels it may turn out to have, where they are not settled.
-        starting: Whether it is still to come, and with it the pods of DaemonSets.
+        labels: Those that are settled; others have a placeholder value that nothing else has.
+        placeholder_keys: Keys of labels with placeholder values.
+        possible_labels: The labels of each option that it may start as, if they are not settled.
+        starting: Whether it is still being launched, so that its DaemonSet pods are still to come.
     """
 
     name: str
     labels: Mapping[str, str] = field(hash=False)
     taints: tuple[Taint, ...]
     pods: tuple[Pod, ...]
-    unsettled: frozenset[str] = frozenset()
-    possible: tuple[Mapping[str, str], ...] = field(default=(), hash=False)
+    placeholder_keys: frozenset[str] = frozenset()
+    possible_labels: tuple[Mapping[str, str], ...] = field(default=(), hash=False)
     starting: bool = False
 
 
 def counted_nodes(
     snapshot: ClusterSnapshot, found: Iterable[ExistingNode]
 ) -> tuple[CountedNode, ...]:
-    """Return the nodes that are no room, and those of launches that have no machine so far."""
-    taken = {room.name for room in found}
+    """Return the nodes that take no more pods, and those of launches without an instance so far."""
+    taken = {existing.name for existing in found}
     by_node: dict[str, list[Pod]] = {
         node.name: [] for node in snapshot.nodes if node.name not in taken
     }
@@ -154,7 +156,7 @@ def counted_nodes(
         CountedNode(
             name=node.name,
             labels=node.labels,
-            # A cordon counts by its taint, as to kube-scheduler, not by the field that makes it.
+            # A cordon counts by its taint, as to kube-scheduler, not by `spec.unschedulable`.
             taints=node.taints,
             pods=tuple(by_node[node.name]),
         )
@@ -178,7 +180,7 @@ def _launching(
     types: Mapping[str, Mapping[str, str]],
     taints: tuple[Taint, ...],
 ) -> CountedNode:
-    """Return a node that may come up as any of its options."""
+    """Return a node that may start as any of its options."""
     options = [
         {
             **types.get(option.offering.instance_type, {}),
@@ -196,21 +198,21 @@ def _launching(
         labels={**unsure, **sure, **own},
         taints=taints,
         pods=pods,
-        unsettled=frozenset(unsure),
-        possible=tuple({**option, **own} for option in options if unsure),
+        placeholder_keys=frozenset(unsure),
+        possible_labels=tuple({**option, **own} for option in options if unsure),
         starting=True,
     )
 
 
-def _room_of_node(
+def _of_node(
     node: Node,
     slot: Slot | None,
-    standing: Sequence[Pod],
+    existing_pods: Sequence[Pod],
     pending: Mapping[str, Pod],
     snapshot: ClusterSnapshot,
 ) -> ExistingNode:
     in_flight = slot is not None and not node.is_initialized
-    promised = _promised(slot, pending, standing)
+    promised = _promised(slot, pending, existing_pods)
     taints = tuple(t for t in node.taints if not (in_flight and keys.is_ephemeral(t.key)))
     allocatable = node.allocatable
     if in_flight and slot is not None:
@@ -221,29 +223,30 @@ def _room_of_node(
             for taint in provisioner.startup_taints
         }
         taints = tuple(t for t in taints if (t.key, t.effect) not in starting)
-        # Device plugins report late: what the launch promised counts where the kubelet shows none.
-        # What it does show is true, though the estimate was larger. So does Karpenter. Source:
+        # Device plugins report late: the launch's estimate counts until the kubelet reports an
+        # amount. What it reports is true, even if the estimate was larger. Karpenter does the same.
+        # Source:
         # https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/state/statenode.go
         # (`Allocatable`, 2026-11).
         shown = dict(allocatable.items)
         allocatable = Resources.from_mapping({**dict(slot.allocatable.items), **shown})
-    due = _due(snapshot.daemonsets, standing)
+    due = _missing_daemonsets(snapshot.daemonsets, existing_pods)
     daemons, ports = DaemonOverhead(due, taints).on(node.labels)
-    used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
-    volumes, attached = _volumes((*standing, *promised))
+    used = Resources.total(pod.scheduling.requests for pod in (*existing_pods, *promised))
+    volumes, attached = _volumes((*existing_pods, *promised))
     return ExistingNode(
         name=node.name,
         slot=slot.name if in_flight and slot is not None else "",
         labels=node.labels,
         taints=taints,
-        pods=(*standing, *promised),
+        pods=(*existing_pods, *promised),
         available=allocatable - used - daemons - attached,
-        ports=(*_ports((*standing, *promised)), *ports),
+        ports=(*_ports((*existing_pods, *promised)), *ports),
         volumes=volumes,
     )
 
 
-def _room_of_slot(
+def _of_slot(
     slot: Slot,
     pending: Mapping[str, Pod],
     provisioner: Provisioner | None,
@@ -268,17 +271,19 @@ def _room_of_slot(
     )
 
 
-def _due(daemonsets: Sequence[DaemonSet], standing: Sequence[Pod]) -> Sequence[DaemonSet]:
+def _missing_daemonsets(
+    daemonsets: Sequence[DaemonSet], existing_pods: Sequence[Pod]
+) -> Sequence[DaemonSet]:
     """Return the DaemonSets that have no pod on a node.
 
-    On a node that has just been opened it may not be made or bound yet, and one that ended is
-    made again. Karpenter keeps their room on every node, too. Source: `NewExistingNode` in
+    On a node that has just opened, a pod may not be created or bound yet, and one that ended is
+    created again. Karpenter reserves their requests on every node, too. Source: `NewExistingNode`,
     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/provisioning/scheduling/existingnode.go
     (2026-11).
     """
     if not daemonsets:
         return ()
-    there = daemons_on(standing)
+    there = daemons_on(existing_pods)
     return [entry for entry in daemonsets if (entry.namespace, entry.name) not in there]
 
 
@@ -306,18 +311,18 @@ def _ports(pods: Iterable[Pod]) -> Iterator[Port]:
 
 
 def _promised(
-    slot: Slot | None, pending: Mapping[str, Pod], standing: Iterable[Pod] = ()
+    slot: Slot | None, pending: Mapping[str, Pod], existing_pods: Iterable[Pod] = ()
 ) -> tuple[Pod, ...]:
     """Return the pending pods promised to a slot, without those that its node has already.
 
     Args:
-        slot: None for a node that no launch is known of.
+        slot: None for a node without a known launch.
         pending: All pending pods, by uid.
-        standing: Pods of its node; kube-scheduler may have nominated a promised one, too.
+        existing_pods: Pods of its node; kube-scheduler may have nominated a promised one, too.
     """
     if slot is None:
         return ()
-    there = {pod.uid for pod in standing}
+    there = {pod.uid for pod in existing_pods}
     return tuple(pending[r.uid] for r in slot.pods if r.uid in pending and r.uid not in there)
 
 

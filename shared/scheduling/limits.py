@@ -5,8 +5,8 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 
 
-def used(snapshot: ClusterSnapshot, provisioner: str) -> Resources:
-    """Return the capacity of a provisioner's machines: standing, in flight and reserved."""
+def used_capacity(snapshot: ClusterSnapshot, provisioner: str) -> Resources:
+    """Return the capacity of a Provisioner's instances: existing, in flight and reserved."""
     types = {instance_type.name: instance_type for instance_type in snapshot.instance_types}
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     amounts = []
@@ -27,7 +27,7 @@ def used(snapshot: ClusterSnapshot, provisioner: str) -> Resources:
     return Resources.total(amounts)
 
 
-def remaining(snapshot: ClusterSnapshot) -> dict[str, Resources]:
+def remaining_limits(snapshot: ClusterSnapshot) -> dict[str, Resources]:
     """Return what is left of each provisioner's limits; a provisioner without any is absent.
 
     Every limited name is present even when nothing is left: absence would mean no ceiling.
@@ -36,7 +36,7 @@ def remaining(snapshot: ClusterSnapshot) -> dict[str, Resources]:
     for provisioner in snapshot.provisioners:
         if provisioner.limits is None:
             continue
-        taken = used(snapshot, provisioner.name)
+        taken = used_capacity(snapshot, provisioner.name)
         left[provisioner.name] = Resources(
             tuple((name, amount - taken[name]) for name, amount in provisioner.limits.items)
         )

@@ -1,6 +1,6 @@
-"""Signatures: what a demand asks of a node's labels and taints, apart from resources.
+"""Node constraints: what a pod demands of a node's labels, taints and host ports.
 
-Demands are many, signatures few; every check of labels is made once per signature.
+Many pods share few node constraints; every check of labels is made once for each of these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,22 +10,22 @@ from shared.model import labels as keys
 from shared.model.kubernetes.pods import Scheduling
 from shared.model.kubernetes.taints import Taint, Toleration
 from shared.model.requirements import Requirements
-from shared.scheduling.compatibility import (
+from shared.scheduling.labels_and_taints import (
     UNKNOWN_HOST,
     Port,
     accepted_terms,
-    conflict,
-    tolerated,
+    ports_conflict,
+    taints_tolerated,
 )
 from shared.scheduling.provisioner_offerings import ProvisionerOffering, place_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeConstraints:
-    """The label terms, OR-ed, and the tolerations of a demand.
+    """The label terms, OR-ed, and the tolerations of pods.
 
     Attributes:
-        strict: Whether nodes with a PreferNoSchedule taint are kept away from.
+        strict: Whether PreferNoSchedule taints that are not tolerated repel the pods, too.
         ports: Host ports that must be free of DaemonSets.
     """
 
@@ -54,12 +54,12 @@ class NodeConstraints:
 
     def accepts(self, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
         """Return whether it accepts a node with these labels and taints."""
-        return tolerated(taints, self.tolerations, strict=self.strict) and any(
+        return taints_tolerated(taints, self.tolerations, strict=self.strict) and any(
             term.allow_labels(labels) for term in self.terms
         )
 
     def pinned(self, domain: Requirements) -> "NodeConstraints":
-        """Return the signature of pods that must also go to a domain."""
+        """Return the node constraints of pods that must also go to a domain."""
         if not domain:
             return self
         terms = tuple(term.merge(domain) for term in self.terms)
@@ -68,23 +68,25 @@ class NodeConstraints:
         )
 
 
-def signature_of(scheduling: Scheduling, pinned: Requirements) -> NodeConstraints:
-    """Return the signature of pods that were also pinned to a domain (empty: to none)."""
+def node_constraints_of(scheduling: Scheduling, pinned: Requirements) -> NodeConstraints:
+    """Return the node constraints of pods, also pinned to a domain (empty: to none)."""
     terms = accepted_terms(scheduling)
     return NodeConstraints(terms=terms, tolerations=scheduling.tolerations).pinned(pinned)
 
 
-def could_buy(signature: NodeConstraints, offer: ProvisionerOffering) -> bool:
-    """Return whether a signature accepts any offering of an offer."""
+def could_buy(node_constraints: NodeConstraints, offer: ProvisionerOffering) -> bool:
+    """Return whether node constraints accept any offering of an offer."""
     return (
-        tolerated(offer.provisioner.taints, signature.tolerations, strict=signature.strict)
-        and not ports_taken(signature.ports, offer.ports)
-        and any(_could_buy(term, offer) for term in signature.terms)
+        taints_tolerated(
+            offer.provisioner.taints, node_constraints.tolerations, strict=node_constraints.strict
+        )
+        and not ports_taken(node_constraints.ports, offer.ports)
+        and any(_could_buy(term, offer) for term in node_constraints.terms)
     )
 
 
 def _could_buy(term: Requirements, offer: ProvisionerOffering) -> bool:
-    """A term about a label whose value is still open needs a pick of that value."""
+    """Return whether a term accepts any offering; labels whose values are open need a pick."""
     if any(requirement.key in offer.undecided for requirement in term):
         return False
     labels = {**offer.labels, keys.HOSTNAME: UNKNOWN_HOST}
@@ -94,5 +96,5 @@ def _could_buy(term: Requirements, offer: ProvisionerOffering) -> bool:
 
 
 def ports_taken(wanted: Sequence[Port], taken: Sequence[Port]) -> bool:
-    """Return whether any of some host ports is in the way of another."""
-    return any(conflict(entry, other) for entry in wanted for other in taken)
+    """Return whether any wanted host port conflicts with a taken one."""
+    return any(ports_conflict(entry, other) for entry in wanted for other in taken)

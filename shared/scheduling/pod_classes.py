@@ -9,10 +9,10 @@ from shared.model.kubernetes.pods import LabelSelector, Pod, Scheduling
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodClass:
-    """Pods with the same scheduling demands and the same labels.
+    """Pods with the same scheduling demands and, where rules select by them, the same labels.
 
     Attributes:
-        labels: Of every pod, for those selectors of others that may count it.
+        labels: Of the first pod; the pods agree on those that any rule selects by.
         pods: Members, sorted.
     """
 
@@ -22,14 +22,15 @@ class PodClass:
     pods: tuple[PodRef, ...]
 
 
-def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodClass, ...]:
+def group_by_class(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodClass, ...]:
     """Return the pods in classes: highest priority first, then by their first pod's name.
 
     Labels split classes only where some pod's rule could tell them apart, so that a label such as
     a pod's own name does not make every pod a class of its own.
 
     Args:
-        others: Of pods on nodes, there or to come, whose rules may count these.
+        others: Scheduling demands of pods on nodes, existing or to come, whose rules may count
+            these.
     """
     waiting = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
     numbers = _numbered(waiting)
@@ -58,12 +59,12 @@ def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodCl
             members.append(ref)
     classes = []
     for identity, members in found.items():
-        one = first[identity]
+        first_pod = first[identity]
         classes.append(
             PodClass(
-                namespace=one.namespace,
-                scheduling=one.scheduling,
-                labels=dict(one.labels),
+                namespace=first_pod.namespace,
+                scheduling=first_pod.scheduling,
+                labels=dict(first_pod.labels),
                 pods=tuple(members),
             )
         )
@@ -83,7 +84,7 @@ def _numbered(pods: Sequence[Pod]) -> dict[int, int]:
 
 
 def selected_keys(many: Iterable[Scheduling]) -> tuple[str, ...]:
-    """Return the pod labels, sorted, that rules look at; an empty text when any rule is there."""
+    """Return the pod label keys that rules select by, sorted; with "" if there is any rule."""
     selectors: set[LabelSelector] = set()
     for scheduling in many:
         selectors.update(rule.selector for rule in scheduling.spreads if rule.selector)

@@ -24,7 +24,7 @@ Preference = tuple[PreferenceKind, int]
 # The wish to keep off nodes with a PreferNoSchedule taint: it is the node's, not the pod's.
 KEEP_OFF: Final[Preference] = (PreferenceKind.TAINTS, 0)
 
-# Of so many preferences at most, each one is left out alone before several are.
+# Up to this many preferences, each one is left out alone before several are.
 _FEW: Final = 8
 # The order in which Karpenter drops them, and within a kind the heaviest first: its
 # pkg/controllers/provisioning/scheduling/preferences.go, v1.14.1 (2026-11).
@@ -37,7 +37,7 @@ _KARPENTERS_ORDER: Final = (
 )
 
 
-def stated(scheduling: Scheduling) -> tuple[Preference, ...]:
+def stated_preferences(scheduling: Scheduling) -> tuple[Preference, ...]:
     """Return the preferences of a pod, heaviest first; spreads, which have no weight, are last."""
     weighted: list[tuple[PreferenceKind, list[int | None]]] = [
         (PreferenceKind.NODES, [preferred.weight for preferred in scheduling.preferred_nodes]),
@@ -70,7 +70,7 @@ def weight_of(scheduling: Scheduling, preference: Preference) -> int:
     return terms[index].weight or 0
 
 
-def tries(
+def preferences_by_try(
     wanted: Sequence[Preference], policy: PreferencePolicy
 ) -> tuple[tuple[Preference, ...], ...]:
     """Return which preferences are rules in the first try to place a pod, in the second, and so on.
@@ -102,6 +102,6 @@ def _one_for_nodes(kept: Sequence[Preference]) -> tuple[Preference, ...]:
 def wanted_terms(
     terms: tuple[Requirements, ...], scheduling: Scheduling, index: int
 ) -> tuple[Requirements, ...]:
-    """Return what a node's labels must satisfy, any one of these, with one preference more."""
+    """Return the OR-ed terms that a node's labels must satisfy with one more preference."""
     wanted = scheduling.preferred_nodes[index].requirements
     return tuple(term.merge(wanted) for term in terms)

@@ -1,4 +1,4 @@
-"""What each Provisioner could buy, and which demands each way of buying it satisfies."""
+"""What each Provisioner could launch: instance types as it configures them, and their labels."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Final
 
 from shared.ami_families import DEFAULT, FAMILIES
-from shared.catalog.fitting import (
+from shared.catalog.apply_settings import (
     apply_disks,
     apply_instance_store,
     apply_kubelet,
@@ -16,13 +16,13 @@ from shared.catalog.fitting import (
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, OfferingKey
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.provisioner import KubeletConfiguration, NodeTemplate, Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import PODS, Resources
 from shared.model.snapshot import ProvisionerSite
-from shared.scheduling.compatibility import Port
 from shared.scheduling.daemon_overhead import DaemonOverhead, daemon_keys
+from shared.scheduling.labels_and_taints import Port
 
 PLACE_KEYS: Final = frozenset({keys.ZONE, keys.CAPACITY_TYPE})
 _Place = tuple[str, CapacityType]
@@ -31,15 +31,15 @@ _name: Final = attrgetter("name")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionerOffering:
-    """One instance type as one Provisioner would run it.
+    """One instance type as one Provisioner configures it.
 
     Attributes:
-        labels: Of the node to be, without zone and capacity type.
+        labels: Of its nodes, without zone and capacity type.
         available: Allocatable less what DaemonSets will take.
         ports: Host ports that DaemonSets will take.
-        undecided: Labels whose values are still open: those of the user's own that the node must
-            have, and what the cloud controller adds.
-        offerings: Allowed and to be had, cheapest first, then zone, then capacity type.
+        undecided: Labels whose values are still open: custom ones that the node must have, and
+            those that the cloud controller adds.
+        offerings: Those allowed and available, cheapest first, then zone, then capacity type.
     """
 
     provisioner: Provisioner
@@ -52,7 +52,7 @@ class ProvisionerOffering:
     offerings: tuple[Offering, ...]
 
 
-def in_order(provisioners: Iterable[Provisioner]) -> tuple[Provisioner, ...]:
+def usable_in_order(provisioners: Iterable[Provisioner]) -> tuple[Provisioner, ...]:
     """Return usable provisioners in the order they are tried: weight descending, then name.
 
     Of equal weight NodePools come last, and from z to a: `OrderByWeight` of Karpenter v1.14.1.
@@ -68,7 +68,7 @@ def node_labels(provisioner: Provisioner) -> dict[str, str]:
     """Return the labels every node of a provisioner gets from it.
 
     Its own labels, its name, and each further requirement that leaves exactly one value. Well-known
-    labels are left out: the machine answers them, and the provisioner's only choose among machines.
+    labels are left out: the instance determines them, and the Provisioner's only select instances.
     """
     labels = {
         requirement.key: next(iter(requirement.values))
@@ -81,7 +81,7 @@ def node_labels(provisioner: Provisioner) -> dict[str, str]:
     return {**labels, **own, provisioner.owner_label: provisioner.name}
 
 
-def offers(
+def provisioner_offerings(
     provisioner: Provisioner,
     site: ProvisionerSite,
     instance_types: Sequence[InstanceType],
@@ -90,40 +90,42 @@ def offers(
     unavailable: frozenset[OfferingKey] | None = frozenset(),
     picks: Sequence[Mapping[str, str]] = ({},),
 ) -> tuple[ProvisionerOffering, ...]:
-    """Return what a provisioner could buy in the zones of its subnets, by pick, then type name.
+    """Return what a Provisioner could launch in the zones of its subnets, by pick, then type name.
 
     Args:
         instance_types: Sorted by name.
-        unavailable: Offerings EC2 was out of lately: left out, as are those it refuses to this
-            provisioner; None for all there are.
-        picks: Values for custom labels of which the provisioner allows several. The machines are
-            the same for all of them.
+        unavailable: Offerings of which EC2 recently had insufficient capacity: left out, as are
+            those that it refuses to this Provisioner; None leaves out neither.
+        picks: Values for custom labels of which the Provisioner allows several. The instance types
+            are the same for all of them.
     """
-    machines = _machines(provisioner, site, instance_types, unavailable)
+    configured_types = _configured_types(provisioner, site, instance_types, unavailable)
     needed = {
         free_requirement.key
         for free_requirement in free_requirements(provisioner)
         if not free_requirement.absent
     }
-    asked = daemon_keys(daemonsets)
+    deciding_keys = daemon_keys(daemonsets)
     overhead = DaemonOverhead(daemonsets, provisioner.taints)
     shared: dict[tuple[object, ...], tuple[Resources, Resources, tuple[Port, ...]]] = {}
     found = []
     for chosen in picks:
         fixed = {**node_labels(provisioner), **chosen}
         undecided = frozenset((needed | {keys.ZONE_ID}) - fixed.keys())
-        told = tuple((key, value) for key, value in sorted(chosen.items()) if key in asked)
-        for machine, offerings in machines:
-            labels = {**machine.labels, **fixed}
-            question = (machine.name, told)
+        deciding_picks = tuple(
+            (key, value) for key, value in sorted(chosen.items()) if key in deciding_keys
+        )
+        for configured_type, offerings in configured_types:
+            labels = {**configured_type.labels, **fixed}
+            question = (configured_type.name, deciding_picks)
             if question not in shared:
                 taken, ports = overhead.on(labels, place_values(offerings))
-                shared[question] = (taken, machine.allocatable - taken, ports)
+                shared[question] = (taken, configured_type.allocatable - taken, ports)
             taken, available, ports = shared[question]
             found.append(
                 ProvisionerOffering(
                     provisioner=provisioner,
-                    instance_type=machine,
+                    instance_type=configured_type,
                     labels=labels,
                     daemon_requests=taken,
                     available=available,
@@ -135,32 +137,37 @@ def offers(
     return tuple(found)
 
 
-def _machines(
+def _configured_types(
     provisioner: Provisioner,
     site: ProvisionerSite,
     instance_types: Sequence[InstanceType],
     unavailable: frozenset[OfferingKey] | None,
 ) -> list[tuple[InstanceType, tuple[Offering, ...]]]:
-    """Return the types a provisioner may buy, as it configures them, with what is to be had."""
+    """Return the types a Provisioner may launch, as configured, with their available offerings."""
     _, of_place = _split(provisioner.requirements)
     places = _allowed_places(of_place, site.zones)
-    out: dict[str, set[_Place]] = {}
+    unavailable_places: dict[str, set[_Place]] = {}
     for key in () if unavailable is None else unavailable | site.refused:
-        out.setdefault(key.instance_type, set()).add((key.zone, key.capacity_type))
+        unavailable_places.setdefault(key.instance_type, set()).add((key.zone, key.capacity_type))
     found = []
     for instance_type in types_allowed(provisioner, instance_types):
         if instance_type.name in site.without_image:
             continue
-        to_be_had = places.difference(out.get(instance_type.name, ()))
+        available = places.difference(unavailable_places.get(instance_type.name, ()))
         offerings = tuple(
             offering
             for offering in instance_type.offerings
-            if (offering.zone, offering.capacity_type) in to_be_had
+            if (offering.zone, offering.capacity_type) in available
         )
         if offerings:
-            machine = as_configured(provisioner, instance_type)
+            configured_type = as_configured(provisioner, instance_type)
             observed = site.observed.get(instance_type.name)
-            found.append((apply_observed(machine, observed) if observed else machine, offerings))
+            found.append(
+                (
+                    apply_observed(configured_type, observed) if observed else configured_type,
+                    offerings,
+                )
+            )
     return found
 
 
@@ -178,7 +185,7 @@ def types_allowed(
 def address_warnings(
     provisioner: Provisioner, instance_types: Iterable[InstanceType]
 ) -> tuple[str, ...]:
-    """Return whether `maxPods` is more than some types that may be bought have addresses for."""
+    """Return a warning if `maxPods` exceeds the addresses of some types that may be launched."""
     most = provisioner.kubelet.max_pods
     if most is None:
         return ()
@@ -191,20 +198,20 @@ def address_warnings(
         return ()
     least = min(fewer, key=lambda name: (fewer[name], name))
     verb = "has" if len(fewer) == 1 else "have"
-    told = (
+    warning = (
         f"maxPods {most}: {len(fewer)} instance type{'s'[: len(fewer) > 1]} it may buy {verb} "
         f"fewer addresses for pods ({least}: {fewer[least]}); pods beyond them do not start: lower "
         "it, or set prefix_delegation or density_limited as the network plugin is"
     )
-    return (told,)
+    return (warning,)
 
 
 def never_with_image(
     template: NodeTemplate, instance_types: Iterable[InstanceType]
 ) -> frozenset[str]:
-    """Return the types that the images a template's family recommends never boot.
+    """Return the types that the recommended images of a template's AMI family never boot.
 
-    That is all that is known without EC2: which types an image of the user's own boots is not.
+    That is all that is known without EC2: which types a custom image boots is not.
     """
     family = FAMILIES.get(template.image_family or template.ami_family)
     if family is None or template.launch_template or template.ami_selector:
@@ -212,7 +219,7 @@ def never_with_image(
     return frozenset(
         instance_type.name
         for instance_type in instance_types
-        if instance_type.labels.get(keys.INSTANCE_FAMILY) in family.lacks
+        if instance_type.labels.get(keys.INSTANCE_FAMILY) in family.unsupported_families
     )
 
 
@@ -222,8 +229,8 @@ def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> Inst
     instance_type = apply_disks(instance_type, provisioner.template.block_devices, family)
     if provisioner.template.instance_store:
         instance_type = apply_instance_store(instance_type)
-    kubelet = family.understood(with_pod_limit(provisioner.kubelet, instance_type))
-    if not provisioner.dialect.soft_eviction_takes_room:
+    kubelet = family.effective_kubelet(with_pod_limit(provisioner.kubelet, instance_type))
+    if not provisioner.dialect.counts_soft_eviction:
         kubelet = replace(kubelet, eviction_soft={}, eviction_soft_grace_period={})
     if kubelet == KubeletConfiguration():
         return instance_type
@@ -231,7 +238,7 @@ def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> Inst
 
 
 def place_labels(offering: Offering) -> dict[str, str]:
-    """Return the labels a node gets from the offering it was bought by."""
+    """Return the labels that a node gets from its offering."""
     return {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type.value}
 
 
@@ -242,7 +249,7 @@ def place_values(offerings: Iterable[Offering]) -> dict[str, frozenset[str]]:
 
 
 def free_requirements(provisioner: Provisioner) -> list[Requirement]:
-    """Return the requirements on labels of the user's own that leave several values."""
+    """Return the requirements on custom labels that leave several values."""
     return [
         requirement
         for requirement in provisioner.requirements
@@ -252,7 +259,7 @@ def free_requirements(provisioner: Provisioner) -> list[Requirement]:
 
 
 def _template_allows(requirements: Requirements, labels: Mapping[str, str]) -> bool:
-    """A custom key with several values needs no label yet: it is picked when a pod asks."""
+    """Return whether labels meet requirements; a custom key with several values may be open yet."""
     return all(
         requirement.allows(labels.get(requirement.key))
         or (
@@ -275,8 +282,8 @@ def _split(requirements: Requirements) -> tuple[Requirements, Requirements]:
 def _allowed_places(requirements: Requirements, zones: Iterable[str]) -> frozenset[_Place]:
     """Return the zones and capacity types that the requirements allow together."""
     return frozenset(
-        (zone, how)
+        (zone, capacity_type)
         for zone in zones
-        for how in CapacityType
-        if requirements.allow_labels({keys.ZONE: zone, keys.CAPACITY_TYPE: how.value})
+        for capacity_type in CapacityType
+        if requirements.allow_labels({keys.ZONE: zone, keys.CAPACITY_TYPE: capacity_type.value})
     )

@@ -1,4 +1,4 @@
-"""What was computed lately, kept by what it depends on."""
+"""A cache of what was computed recently, by what it depends on."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -7,26 +7,26 @@ _Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
 
 
-class Recent(Generic[_Question, _Answer]):
-    """The last few answers, each found again by a question that is equal.
+class RecentCache(Generic[_Question, _Answer]):
+    """The answers that were used last, each found by an equal question.
 
-    Questions are compared and not hashed: they may hold mappings, and of a catalogue that is still
-    the same object nothing is looked at. They must never change.
+    Questions are compared and not hashed: they may hold mappings, and comparing a catalogue that is
+    still the same object takes no time. They must never change.
     """
 
     def __init__(self, most: int) -> None:
-        """Keep so many answers, those asked for last."""
+        """Keep the `most` answers that were used last."""
         self._most = most
         self._kept: list[tuple[_Question, _Answer]] = []
 
-    def get(self, question: _Question, answer: Callable[[_Question], _Answer]) -> _Answer:
+    def get(self, key: _Question, compute: Callable[[_Question], _Answer]) -> _Answer:
         """Return the answer, computed if it is not kept."""
         for number, (known, kept) in enumerate(self._kept):
-            if known == question:
+            if known == key:
                 if number:
                     self._kept.insert(0, self._kept.pop(number))
                 return kept
-        computed = answer(question)
-        self._kept.insert(0, (question, computed))
+        computed = compute(key)
+        self._kept.insert(0, (key, computed))
         del self._kept[self._most :]
         return computed

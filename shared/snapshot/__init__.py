@@ -1,1 +1,1 @@
-"""One cluster, read for one decision."""
+"""Reads one cluster for one decision."""

@@ -1,4 +1,4 @@
-"""Gathering one snapshot of a cluster for a provisioning decision."""
+"""Gathers one snapshot of a cluster for a provisioning decision."""
 
 import dataclasses
 import hashlib
@@ -8,15 +8,15 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Final, NamedTuple
 
-from shared.brakes.refusals import KnownRefusals, RefusalBook
+from shared.brakes.refusal_store import KnownRefusals, RefusalStore
 from shared.model.dialect import Dialect
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
-from shared.model.ec2.quotas import beyond
+from shared.model.ec2.quotas import offerings_beyond_quotas
 from shared.model.ec2.selectors import describe_selector, tagged
 from shared.model.errors import AutoscalerError, PermanentError
-from shared.model.kubernetes.daemonsets import DaemonSet
-from shared.model.kubernetes.pods import Pod, without_void_nominations
+from shared.model.kubernetes.daemon_sets import DaemonSet
+from shared.model.kubernetes.pods import Pod, without_stale_nominations
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
@@ -27,7 +27,7 @@ from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.images import no_image, resolve_images
 from shared.snapshot.launch_body import LaunchBody
 from shared.snapshot.node_facts import cluster_instances, node_facts
-from shared.snapshot.observed_allocatable import LEARNED, observed
+from shared.snapshot.observed_allocatable import ALLOCATABLE_NOTES, observed_allocatable
 from shared.snapshot.standing_daemons import with_standing
 from shared.snapshot.volumes import with_volumes
 
@@ -39,14 +39,14 @@ _BEYOND: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """A snapshot, and what the decision does not see but the launch needs.
+    """A snapshot, and what the launch needs in addition to it.
 
     Attributes:
-        found_sites: By provisioner name.
+        found_sites: Sites by name of the Provisioner.
         invalid: Provisioners that cannot be used.
-        left_out: DaemonSets that are not in the snapshot, and pods on nodes whose rules are not in
-            it as they are, each with the reason.
-        bodies: Of the unfinished launches.
+        left_out: DaemonSets that are not in the snapshot, and pods on nodes whose rules are
+            simplified in it, each with the reason.
+        bodies: The bodies of the unfinished launches.
         refusals: What EC2 refused to this cluster lately.
     """
 
@@ -59,9 +59,9 @@ class Gathered:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out, for logs: a line each, the first of a namespace and how many more."""
+        """What was left out, for logs: three lines per kind and namespace, and how many more."""
         found = []
-        for (kind, namespace), some in each_namespace(self.left_out).items():
+        for (kind, namespace), some in by_kind_and_namespace(self.left_out).items():
             for subject, reason in some[:_NOTED]:
                 does = " is left out" if isinstance(subject, DaemonSet) else ""
                 found.append(f"{kind} {subject.key}{does}: {reason}")
@@ -71,7 +71,7 @@ class Gathered:
         return tuple(found)
 
 
-def each_namespace(
+def by_kind_and_namespace(
     left_out: Iterable[tuple[DaemonSet | Pod, str]],
 ) -> dict[tuple[str, str], list[tuple[DaemonSet | Pod, str]]]:
     """Return what was left out, with the reasons, by kind and namespace."""
@@ -82,66 +82,67 @@ def each_namespace(
     return found
 
 
-class Images(NamedTuple):
-    """Whether a template has images at all, and the types that none of them boots."""
+class TemplateImages(NamedTuple):
+    """Whether a template has images at all, and the instance types without one."""
 
     found: bool
-    lacked: frozenset[str]
+    without_image: frozenset[str]
 
 
 def gather(
-    ports: ClusterPorts, plan_id: str, *, whole: bool = False, keep: EachPage = nothing
+    ports: ClusterPorts, plan_id: str, *, read_all: bool = False, each_page: EachPage = nothing
 ) -> Gathered:
-    """Read everything one decision needs, the cheapest things first.
+    """Read everything that one decision needs, the cheapest things first.
 
-    Pods on nodes and DaemonSets are only read when some pod waits at all; volumes when such a pod
-    has a claim, and labels of namespaces when a rule of some pod names namespaces by them. Pods
-    on nodes are read once and whole: the same list tells what room is left and what rules count.
+    Pods on nodes and DaemonSets are read only if any pod is pending, volumes only if such a pod has
+    a claim, and labels of namespaces only if a rule of some pod selects namespaces by them. Pods on
+    nodes are read once: the same list gives the available resources and the rules that count.
 
-    The lists are not of one moment. Pods on nodes come last: one that was bound after it was listed
-    as waiting has its node, so it does not wait, and the room it takes is known.
+    The lists are not read at the same moment. Pods on nodes come last: a pod that was bound after
+    it was listed as pending appears with its node, so it is not pending, and its requests are
+    counted.
 
     Args:
-        whole: Read all that, whether some pod waits or not.
-        keep: Called while reading, after each page of a long list and between other calls: each of
-            them may take seconds; renews the lease.
+        read_all: Whether to read all of this even if no pod is pending.
+        each_page: Called after each page of a long list and between other calls, each of which may
+            take seconds; renews the lease.
     """
     cluster = ports.cluster
     taken_at = ports.clock.now()
-    # Slots before nodes and pods: a slot dropped in between is a node that is read later.
+    # Slots before nodes and pods: the node of a slot that is dropped in between is read later.
     slots = ports.ledger.slots(cluster.name)
     intents = ports.ledger.open_intents(cluster.name)
-    pending = cluster.pending_pods(keep)
+    pending = cluster.pending_pods(each_page)
     provisioners, invalid = cluster.provisioners()
-    asking = without_void_nominations(pending, ())
-    anything = whole or any(pod.is_provisionable for pod in asking)
+    asking = without_stale_nominations(pending, ())
+    anything = read_all or any(pod.is_provisionable for pod in asking)
     sites: dict[str, Site] = {}
     for provisioner in provisioners if anything else ():
-        keep()
+        each_page()
         sites[provisioner.name] = site_of(ports, provisioner)
-    nodes = cluster.nodes(keep) if anything else ()
+    nodes = cluster.nodes(each_page) if anything else ()
     if anything:
-        bound, instances = ports.crew.both(
-            partial(cluster.bound_pods, keep), partial(cluster_instances, ports)
+        bound, instances = ports.executor.run_both(
+            partial(cluster.bound_pods, each_page), partial(cluster_instances, ports)
         )
         nodes = node_facts(ports, nodes, instances, slots, intents).nodes
     else:
         bound = ()
     served = {pod.uid for pod in bound}
-    pending = without_void_nominations(
+    pending = without_stale_nominations(
         (pod for pod in pending if pod.uid not in served), (node.name for node in nodes)
     )
     daemonsets = cluster.daemonsets() if anything else ()
     made = with_standing([daemon_set for daemon_set in daemonsets if not daemon_set.problem], bound)
-    bodies = list(_bodies(ports, intents, keep))
-    keep()
-    refusals = RefusalBook(ports).read()
+    bodies = list(_bodies(ports, intents, each_page))
+    each_page()
+    refusals = RefusalStore(ports).read()
     types = ports.catalog.instance_types() if anything else ()
     provided = provided_daemonsets(made, provisioners, types, ports.daemonset_namespaces)
-    learned = ports.ledger.memos(cluster.name, LEARNED) if anything else ()
-    keep()
+    learned = ports.ledger.notes(cluster.name, ALLOCATABLE_NOTES) if anything else ()
+    each_page()
     unavailable = _unavailable(ports, types, taken_at) if anything else frozenset()
-    images_of = cache(partial(_images_of, ports, types, keep))
+    images_of = cache(partial(_images_of, ports, types, each_page))
     snapshot = ClusterSnapshot(
         cluster=cluster.name,
         taken_at=taken_at,
@@ -152,7 +153,7 @@ def gather(
         sites=tuple(
             dataclasses.replace(
                 _site(ports, provisioner, sites[provisioner.name], refusals, taken_at, images_of),
-                observed=observed(learned, provisioner),
+                observed=observed_allocatable(learned, provisioner),
             )
             for provisioner in provisioners
             if provisioner.name in sites
@@ -171,9 +172,9 @@ def gather(
         unavailable=unavailable,
         seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
     )
-    keep()
+    each_page()
     snapshot = with_volumes(cluster, snapshot)
-    keep()
+    each_page()
     return Gathered(
         snapshot=snapshot,
         found_sites=sites,
@@ -189,7 +190,7 @@ def gather(
 
 
 def _is_cut(pod: Pod) -> bool:
-    """Return whether a pod on a node keeps others away by more terms than are read of it."""
+    """Return whether a pod has required anti-affinity and more terms than are read."""
     asked = pod.scheduling
     return bool(asked.beyond) and any(term.weight is None for term in asked.anti_affinity)
 
@@ -197,15 +198,15 @@ def _is_cut(pod: Pod) -> bool:
 def _unavailable(
     ports: ClusterPorts, types: tuple[InstanceType, ...], now: datetime
 ) -> frozenset[OfferingKey]:
-    """Return the offerings that are not to be had now: out of stock, or beyond a quota."""
+    """Return the offerings that are unavailable now: without capacity, or beyond a quota."""
     out = ports.ledger.unavailable_offerings(now, ports.cluster.name)
-    return out | beyond(ports.ledger.quotas_reached(now), types)
+    return out | offerings_beyond_quotas(ports.ledger.quotas_reached(now), types)
 
 
 def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
-    """Return where a provisioner's machines can stand.
+    """Return the subnets and security groups of a Provisioner's instances.
 
-    A selector left empty means what carries the cluster's own tag.
+    An empty selector selects what has the cluster's own tag.
     """
     template = provisioner.template
     if template.subnet_selector and template.security_group_selector:
@@ -221,7 +222,7 @@ def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
 
 
 def role_problem(ports: ClusterPorts, template: NodeTemplate) -> str:
-    """Return why a template's machines cannot have its role, empty when they can."""
+    """Return why a template's instances cannot have its role, empty if they can."""
     if not template.role or ports.profile_of(template):
         return ""
     name = ports.cluster.name
@@ -234,14 +235,14 @@ def role_problem(ports: ClusterPorts, template: NodeTemplate) -> str:
 
 
 def _bodies(
-    ports: ClusterPorts, intents: Sequence[LaunchIntent], keep: EachPage
+    ports: ClusterPorts, intents: Sequence[LaunchIntent], each_page: EachPage
 ) -> Iterator[LaunchBody]:
     """Yield the bodies of unfinished launches.
 
-    A launch whose body is lost or cannot be read is left out: it will be abandoned.
+    A launch whose body is gone or cannot be read is left out: it will be abandoned.
     """
     for intent in intents:
-        keep()
+        each_page()
         try:
             yield LaunchBody.from_bytes(ports.decisions.get(intent.body_key))
         except PermanentError:
@@ -251,7 +252,7 @@ def _bodies(
 def _launching(
     body: LaunchBody, launched: Iterable[Slot], pods: Iterable[Pod]
 ) -> Iterator[PlannedNode]:
-    """Yield the nodes of an unfinished launch that have no instance yet, as they were planned."""
+    """Yield the nodes of an unfinished launch that have no instance yet, as planned."""
     requests = {pod.uid: pod.scheduling.requests for pod in pods}
     place = (body.attempt.plan_id, body.attempt.group)
     there = {slot.number for slot in launched if (slot.plan_id, slot.group) == place}
@@ -262,7 +263,7 @@ def _launching(
             provisioner=body.attempt.provisioner,
             labels=body.attempt.labels,
             options=body.attempt.options,
-            fallback=body.attempt.later,
+            fallback=body.attempt.fallback,
             pods=slot.pods,
             requests=Resources.total(requests[ref.uid] for ref in slot.pods if ref.uid in requests),
             daemon_requests=slot.daemon_requests,
@@ -270,7 +271,7 @@ def _launching(
 
 
 def namespaces_for(cluster: NodeCluster, pods: Iterable[Pod]) -> Mapping[str, Mapping[str, str]]:
-    """Return the labels of namespaces by name, none where no rule of a pod names them by labels."""
+    """Return the labels of namespaces by name; empty if no pod's rule selects by them."""
     distinct = {id(pod.scheduling): pod.scheduling for pod in pods}
     asked = any(
         term.namespace_selector is not None
@@ -286,12 +287,14 @@ def _site(
     site: Site,
     refusals: KnownRefusals,
     now: datetime,
-    images_of: Callable[[NodeTemplate, Dialect], Images | None],
+    images_of: Callable[[NodeTemplate, Dialect], TemplateImages | None],
 ) -> ProvisionerSite:
     known = refusals.of(ports, provisioner, site)
     if known.blocked(now):
         return ProvisionerSite(provisioner=provisioner.name, zones=(), refusal=known.reason())
-    zones = tuple(sorted({subnet.zone for subnet in refusals.usable(site).subnets}))
+    zones = tuple(
+        sorted({subnet.zone for subnet in refusals.without_refused_subnets(site).subnets})
+    )
     if site.subnets and not zones:
         names = ", ".join(sorted(subnet.subnet_id for subnet in site.subnets))
         refusal = f"EC2 refuses every subnet, as full or unknown ({names}); tried again"
@@ -312,28 +315,29 @@ def _site(
         zones=zones,
         reason=reason,
         refused=known.left_out(now),
-        without_image=images.lacked if images is not None else frozenset(),
+        without_image=images.without_image if images is not None else frozenset(),
     )
 
 
 def _images_of(
     ports: ClusterPorts,
     instance_types: Sequence[InstanceType],
-    keep: EachPage,
+    each_page: EachPage,
     template: NodeTemplate,
     dialect: Dialect,
-) -> Images | None:
-    """Return what the images of a template boot, None where that is not known now.
+) -> TemplateImages | None:
+    """Return the instance types that a template's images boot, None if that is not known now.
 
-    A launch looks for them again, and says what is wrong: no answer must not stop the pods that
-    need none, or those of other Provisioners. A launch template of the user's own has its image.
+    A launch resolves the images again and reports errors. A missing answer must not stop pods that
+    need no image, or pods of other Provisioners. A launch template of the user's contains its
+    image.
     """
     if template.launch_template:
         return None
-    keep()
+    each_page()
     try:
         version = ports.cloud.endpoint().version
         images = resolve_images(ports.cloud, template, version, instance_types, dialect)
     except AutoscalerError:
         return None
-    return Images(found=bool(images.ids), lacked=images.lacks(instance_types))
+    return TemplateImages(found=bool(images.ids), without_image=images.lacks(instance_types))

@@ -1,4 +1,4 @@
-"""The image that each instance type boots."""
+"""The AMI that each instance type boots."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,30 +11,30 @@ from shared.model.ec2.instance_types import InstanceType
 from shared.model.provisioner import NodeTemplate
 from shared.ports import CloudProvider, MachineImage
 
-# Labels of machines with accelerators: what an image has drivers for depends on them.
+# Labels of instance types with accelerators, which decide what drivers an image needs.
 ACCELERATORS: Final = (keys.INSTANCE_ACCELERATOR_COUNT, keys.INSTANCE_GPU_COUNT)
 _SELECTED: Final = "selected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageTable:
-    """The images of one Provisioner, by the kind of machine that boots them.
+    """The images of one Provisioner, by instance type.
 
     Attributes:
-        kinds: Instance type to image kind: the SSM parameter that names the image, or, of images
-            chosen by tags, their architecture and the labels they are for.
-        ids: Image kind to AMI id.
+        kinds: From instance type to image kind: the SSM parameter that names the image or, for
+            images selected by tags, the architecture and the labels that the image is for.
+        ids: From image kind to AMI ID.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict, hash=False)
     ids: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def of(self, instance_type: str) -> str | None:
-        """Return the AMI id that machines of a type boot, None when there is no image for them."""
+        """Return the AMI ID of an instance type, None if there is no image for it."""
         return self.ids.get(self.kinds.get(instance_type, ""))
 
     def lacks(self, instance_types: Iterable[InstanceType]) -> frozenset[str]:
-        """Return the types without an image; none while there is no image at all."""
+        """Return the instance types without an image; empty if there is no image at all."""
         if not self.ids:
             return frozenset()
         return frozenset(
@@ -44,13 +44,13 @@ class ImageTable:
         )
 
     def with_ids(self, changes: Mapping[str, str]) -> "ImageTable":
-        """Return the table with other images for some of its kinds."""
+        """Return the table with other image IDs for some of its kinds."""
         known = {kind: change for kind, change in changes.items() if kind in self.ids}
         return ImageTable(kinds=self.kinds, ids={**self.ids, **known})
 
 
 def no_image(dialect: Dialect) -> str:
-    """Return that there is no image for a Provisioner's machines, for people."""
+    """Return the message that there is no image for a Provisioner's instances."""
     return (
         f"no image is found: {dialect.selectors.images} finds none, or the family has none for us"
     )
@@ -63,16 +63,16 @@ def resolve_images(
     instance_types: Sequence[InstanceType],
     dialect: Dialect = V1ALPHA5,
 ) -> ImageTable:
-    """Return the newest images a Provisioner's machines boot.
+    """Return the newest images of a Provisioner's instances.
 
-    A launch template of the user's own has its image in it: the table is empty.
+    If the template names a launch template, which contains its own image, the table is empty.
 
     Args:
-        version: Of the cluster, as `1.33`.
-        dialect: Of the Provisioner.
+        version: The Kubernetes version of the cluster, for example `1.33`.
+        dialect: The dialect of the Provisioner.
 
     Raises:
-        PermanentError: If the family is none that there is.
+        PermanentError: If the AMI family does not exist.
     """
     if template.launch_template:
         return ImageTable()
@@ -93,7 +93,7 @@ def resolve_images(
             )
         )
         for instance_type in instance_types
-        if instance_type.labels.get(keys.INSTANCE_FAMILY) not in family.lacks
+        if instance_type.labels.get(keys.INSTANCE_FAMILY) not in family.unsupported_families
     }
     return ImageTable(kinds=kinds, ids=cloud.image_ids(sorted(set(kinds.values()))))
 
@@ -101,18 +101,18 @@ def resolve_images(
 def accelerators_of_images(
     template: NodeTemplate, table: ImageTable, instance_types: Iterable[InstanceType]
 ) -> dict[str, set[tuple[str, ...]]]:
-    """Return, by AMI id, which of ACCELERATORS the machines have that boot a recommended image.
+    """Return, by AMI ID, which of ACCELERATORS the instance types of a recommended image have.
 
-    An image may be for several kinds of machines: Bottlerocket's own is for those without
-    accelerators and for those with Neuron devices. Empty where images are chosen by tags, or where
-    the family has none of their own for accelerators.
+    An image may serve several sets: Bottlerocket's standard image is for instances without
+    accelerators and for those with Neuron devices. Empty if images are selected by tags, or if the
+    family has no separate images for accelerators.
 
     Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/amifamily/
     types.go (Variant.Requirements), 2026-11.
     """
     family = family_of(template.image_family or template.ami_family)
     found: dict[str, set[tuple[str, ...]]] = {}
-    if template.ami_selector or not family.by_accelerators:
+    if template.ami_selector or not family.has_accelerator_images:
         return found
     for instance_type in instance_types:
         if image := table.of(instance_type.name):
@@ -124,11 +124,11 @@ def accelerators_of_images(
 def selected_images(
     images: Iterable[MachineImage], instance_types: Iterable[InstanceType]
 ) -> ImageTable:
-    """Return for each instance type the newest image that it can boot.
+    """Return the newest image that each instance type can boot.
 
-    An image is for the machines of its architecture and, when it has tags that are well-known
-    labels, for those that answer them so. One that is deprecated comes after all others; of two of
-    the same age the first by name is taken, then by id.
+    An image is for the instance types of its architecture and, if it has tags that are well-known
+    labels, for those with the same values. A deprecated image comes after all others; of images of
+    the same age the first by name is used, then by ID.
     """
     ordered = sorted(images, key=lambda image: (image.name, image.image_id))
     ordered.sort(key=lambda image: (not image.deprecated, image.created_at), reverse=True)
@@ -148,16 +148,16 @@ def selected_images(
 
 
 def as_read(image: MachineImage, dialect: Dialect) -> MachineImage:
-    """Return an image without its tags where they say nothing of the machines that it is for.
+    """Return an image, without its tags unless the dialect reads them as labels.
 
     Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/amifamily/
     types.go (RequirementsForImageWithArchitecture), 2026-11.
     """
-    return image if dialect.image_tags_choose else replace(image, tags={})
+    return image if dialect.image_tags_are_labels else replace(image, tags={})
 
 
 def demanded_labels(image: MachineImage) -> dict[str, str]:
-    """Return the labels an image is for: its architecture, and its tags that are such labels."""
+    """Return the labels that an image is for: its architecture and its tags that are well-known."""
     tagged = {
         key: value
         for key, value in sorted(image.tags.items())

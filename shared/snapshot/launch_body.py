@@ -1,6 +1,6 @@
-"""The body of a launch intent: everything a later invocation needs to finish the launch.
+"""The body of a launch intent: everything that a later invocation needs to finish the launch.
 
-Written once, before EC2 is asked; a replay sends these exact bytes.
+It is written once, before EC2 is called; a replay sends these exact bytes.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromisedSlot:
-    """A node of the launch: what was promised to it."""
+    """A planned node of the launch, with the pods nominated to it."""
 
     number: int
     pods: tuple[PodRef, ...]
@@ -28,18 +28,18 @@ class PromisedSlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchAttempt:
-    """One try to launch the nodes of a group.
+    """One attempt to launch the nodes of a group.
 
     Attributes:
-        number: From 0; grows when what was asked for could not all be had.
-        labels: What the provisioner gives the nodes.
-        slots: Still without an instance.
-        options: What this attempt asks for, of one capacity type.
-        later: What is asked for when none of `options` is to be had.
-        replaces: Names of the nodes they are bought to replace, separated by commas.
-        stamp: Annotations of their Nodes that say for what they were launched: the provisioner may
-            have changed once they are made.
-        owner: What they are bought for.
+        number: From 0; incremented if EC2 did not launch all that was requested.
+        labels: The labels that the Provisioner gives the nodes.
+        slots: The slots that still have no instance.
+        options: What this attempt requests, of one capacity type.
+        fallback: What is requested if none of `options` is available.
+        replaces: Names of the nodes that they will replace, separated by commas.
+        stamp: Annotations for their Nodes that record what they were launched for: the Provisioner
+            may have changed by the time the Nodes are created.
+        owner: The owner that they are launched for.
     """
 
     cluster: str
@@ -50,28 +50,28 @@ class LaunchAttempt:
     labels: Mapping[str, str] = field(hash=False)
     slots: tuple[PromisedSlot, ...]
     options: tuple[LaunchOption, ...]
-    later: tuple[LaunchOption, ...] = ()
+    fallback: tuple[LaunchOption, ...] = ()
     replaces: str = ""
     stamp: Mapping[str, str] = field(hash=False)
     owner: SlotOwner
 
     @property
-    def asked(self) -> frozenset[OfferingKey]:
-        """The offerings this attempt asks for."""
+    def offerings(self) -> frozenset[OfferingKey]:
+        """The offerings that this attempt requests."""
         return frozenset(option.offering for option in self.options)
 
     @property
     def key(self) -> str:
-        """Key of the attempt's body. It holds user data, so it expires before decisions do."""
+        """The key of the attempt's body, which expires before decisions: it contains user data."""
         return f"launches/{self.cluster}/{self.plan_id}/{self.group}-{self.number}.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchBody:
-    """An attempt and the exact requests it makes.
+    """An attempt and the exact requests that it makes.
 
     Attributes:
-        templates: Launch template name to its data.
+        templates: From launch template name to its data.
         request: The exact CreateFleet request.
     """
 
@@ -81,7 +81,7 @@ class LaunchBody:
 
     @property
     def is_plain(self) -> bool:
-        """Whether EC2 is asked for nothing but offerings: no template or context of the user's."""
+        """Whether the request has no launch template and no context of the user's."""
         return bool(self.templates) and "Context" not in self.request
 
     def to_bytes(self) -> bytes:
@@ -104,7 +104,7 @@ class LaunchBody:
                 for slot in attempt.slots
             ],
             "options": [_option_out(option) for option in attempt.options],
-            "later": [_option_out(launch_option) for launch_option in attempt.later],
+            "later": [_option_out(launch_option) for launch_option in attempt.fallback],
             "replaces": attempt.replaces,
             "stamp": dict(attempt.stamp),
             "owner": attempt.owner.encode(),
@@ -118,7 +118,7 @@ class LaunchBody:
         """Return the body that `to_bytes` wrote.
 
         Raises:
-            PermanentError: If it is none, or of another version.
+            PermanentError: If it is not a body, or of another version.
         """
         try:
             document = json.loads(text)
@@ -147,7 +147,7 @@ class LaunchBody:
                 for slot in document["slots"]
             ),
             options=tuple(_option_in(option) for option in document["options"]),
-            later=tuple(_option_in(entry) for entry in document["later"]),
+            fallback=tuple(_option_in(entry) for entry in document["later"]),
             replaces=document["replaces"],
             stamp=document["stamp"],
             owner=slot_owner_of(document["owner"]),
@@ -155,7 +155,7 @@ class LaunchBody:
         return cls(attempt=attempt, templates=document["templates"], request=document["request"])
 
     def sha256(self) -> str:
-        """Return the hash of the body, hex."""
+        """Return the SHA-256 of the body in hexadecimal."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
 

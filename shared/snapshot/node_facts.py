@@ -1,11 +1,11 @@
-"""What EC2 says of a node's instance stands above what its kubelet may write on the Node.
+"""EC2's facts about an instance take precedence over what its kubelet may write on the Node.
 
 The NodeRestriction admission plugin lets a kubelet change every annotation and finalizer of its own
 Node, and all labels but those of `kubernetes.io` and `k8s.io` that are not a kubelet's. So instance
-type, zone, capacity type, Provisioner and the marks of Dovetail's nodes may be anything. What EC2
-says of the instance, and its tags, change only with rights in the account.
+type, zone, capacity type, Provisioner and the marks of Dovetail's nodes may have any value. EC2's
+description of the instance and its tags change only with permissions in the account.
 
-A kubelet cannot write to the Node of another name, but it may make its own with any providerID.
+A kubelet cannot write to a Node of another name, but it may create its own with any providerID.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
 and https://github.com/kubernetes/kubernetes/blob/v1.35.4/plugin/pkg/admission/noderestriction/admission.go
@@ -25,20 +25,20 @@ from shared.model.errors import ThrottledError
 from shared.model.kubernetes.nodes import Node
 from shared.ports import NodeChange, NodePorts
 
-# Karpenter's label of a machine in a capacity reservation, which EC2 describes as on-demand.
+# Karpenter's capacity type of an instance in a capacity reservation; EC2 describes it as on-demand.
 _RESERVED: Final = "reserved"
-# EC2 gives an account 20 calls of this kind a second.
+# EC2 allows an account 20 calls of this kind a second.
 # Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html (2026-11).
 _PAUSES: Final = (timedelta(seconds=1), timedelta(seconds=2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """A Node of Dovetail that says something else than EC2.
+    """A Node of Dovetail that contradicts EC2.
 
     Attributes:
-        node: As it is.
-        change: Puts it right.
+        node: The Node as it is.
+        change: The change that corrects it.
     """
 
     node: Node
@@ -46,15 +46,15 @@ class Contradiction:
 
     @property
     def text(self) -> str:
-        """What is put right, for people."""
-        said = [
+        """What is corrected, for messages."""
+        parts = [
             f"{key} {self.node.labels.get(key, '') or 'missing'} (EC2: {value or 'none'})"
             for key, value in sorted(self.change.set_labels.items())
         ]
-        said += [f"annotation {key}" for key in sorted(self.change.set_annotations)]
+        parts += [f"annotation {key}" for key in sorted(self.change.set_annotations)]
         if self.change.finalizers is not None:
-            said.append(f"finalizer {keys.TERMINATION_FINALIZER}")
-        return ", ".join(said)
+            parts.append(f"finalizer {keys.TERMINATION_FINALIZER}")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,10 @@ class NodeFacts:
     """The nodes of a cluster as EC2 describes their instances.
 
     Attributes:
-        nodes: All, in their order. One that contradicts EC2 has what EC2 says and is cordoned, as
-            kube-scheduler sees its labels; a stranger is not Dovetail's.
-        contradictions: In the same order.
-        strangers: Why a Node that claims to be Dovetail's is not, by its name.
+        nodes: All nodes, in their order. A node that contradicts EC2 is corrected and cordoned,
+            because kube-scheduler sees its uncorrected labels; a stranger is not Dovetail's.
+        contradictions: The contradictions, in the same order.
+        strangers: Why a Node that claims to be Dovetail's is not, by name.
     """
 
     nodes: tuple[Node, ...]
@@ -76,12 +76,12 @@ class NodeFacts:
 def cluster_instances(
     ports: NodePorts, also: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Instance, ...]:
-    """Return the instances with the cluster's tag that are not terminated, sorted by id.
+    """Return the instances with the cluster's tag that are not terminated, sorted by ID.
 
-    A throttled call is tried again twice: without its answer nothing is planned.
+    A throttled call is retried twice: nothing is planned without its answer.
 
     Args:
-        also: Further tags.
+        also: Further tags that the instances must have.
 
     Raises:
         RetryableError: If EC2 does not answer.
@@ -104,14 +104,14 @@ def node_facts(
 ) -> NodeFacts:
     """Return the nodes as EC2 describes their instances.
 
-    An instance whose Node is still to be made or adopted is left to that, as is one that changes
-    hands with Karpenter. Of Nodes that claim an instance without the cluster's tags EC2 is asked
-    once more: lists lag behind, and lack instances that have ended.
+    Nodes that are still to be created or adopted are not corrected, nor are Nodes that change hands
+    with Karpenter. If a Node claims an instance without the cluster's tags, EC2 is called again for
+    it: lists may lag behind, and lack instances that have ended.
 
     Args:
-        instances: Those with the cluster's tags.
-        slots: Read before the nodes.
-        intents: Read before the instances.
+        instances: The instances with the cluster's tags.
+        slots: The slots, read before the nodes.
+        intents: The open intents, read before the instances.
     """
     tagged = {instance.instance_id: instance for instance in instances}
     paired = {slot.instance_id: bool(slot.node_name) for slot in slots}
@@ -156,14 +156,14 @@ def _launching(
     paired: Mapping[str, bool],
     intents: Iterable[LaunchIntent],
 ) -> set[str]:
-    """Return the instances whose Nodes are still to be made or adopted.
+    """Return the instances whose Nodes are still to be created or adopted.
 
-    These are counted by their slots, and without one by the intent of their group. An instance that
-    had a slot, and has none any more, is counted by its Node alone, although its group may still
-    ask for others. The ledger is asked about those whose Node contradicts EC2.
+    These are counted by their slots or, without a slot, by the intent of their group. An instance
+    that no longer has a slot is counted by its Node alone, although its group may still request
+    others. The ledger is read for those instances whose Node contradicts EC2.
 
     Args:
-        paired: Whether the Node is made, by instance that has a slot.
+        paired: Whether the Node is created, by ID of each instance that has a slot.
     """
     groups = {(intent.plan_id, str(intent.group)) for intent in intents}
     doubtful = sorted(
@@ -178,50 +178,51 @@ def _launching(
     )
 
     def is_launching(instance_id: str) -> bool:
-        # In this order: it may be paired at this moment.
+        # In this order, because the instance may be paired in between.
         had_slot = ports.ledger.cluster_of(instance_id) is not None
         return not had_slot or ports.ledger.slot_with(ports.cluster.name, instance_id) is not None
 
-    answers = ports.crew.each(is_launching, doubtful)
+    answers = ports.executor.each(is_launching, doubtful)
     left = {instance_id for instance_id, is_left in zip(doubtful, answers, strict=True) if is_left}
     return left | {instance_id for instance_id, is_made in paired.items() if not is_made}
 
 
 def _may_be_ours(node: Node) -> bool:
-    """Return whether a Node claims to be Dovetail's, or may have lost what says so.
+    """Return whether a Node claims to be Dovetail's, or may have lost its marks.
 
-    Its instance may have ended since. A Node of Karpenter's has the finalizer, too, and is asked
-    about only while it is not Ready.
+    Its instance may have ended since. Nodes of Karpenter have the finalizer, too, so only those
+    that are not Ready are checked.
     """
     lost = keys.TERMINATION_FINALIZER in node.finalizers and node.ready is not True
     return bool(node.provisioner) or lost
 
 
 def _why_stranger(cluster: str, node: Node, instance: Instance | None) -> str:
-    """Return why a Node is not of the instance it names, or that is not the cluster's."""
+    """Return why a Node does not belong to its instance, or the instance not to the cluster."""
     if instance is None:
         return ""
     if instance.tags.get(keys.TAG_CLUSTER) != cluster:
-        said = instance.tags.get(keys.TAG_CLUSTER, "")
-        return f"the tag {keys.TAG_CLUSTER} of {instance.instance_id} is {said!r}, not {cluster!r}"
-    if not instance.is_of(node.name):
+        tagged_cluster = instance.tags.get(keys.TAG_CLUSTER, "")
+        tag = f"the tag {keys.TAG_CLUSTER} of {instance.instance_id}"
+        return f"{tag} is {tagged_cluster!r}, not {cluster!r}"
+    if not instance.matches_node(node.name):
         return f"{instance.instance_id} is the instance of node {instance.private_dns_name}"
     return ""
 
 
 def _disowned(node: Node, *, provider_id: str) -> Node:
-    """Return a Node that is not Dovetail's."""
+    """Return the Node without the marks of Dovetail's nodes."""
     left = {key: value for key, value in node.annotations.items() if key != keys.SLOT}
     return dataclasses.replace(node, annotations=left, provider_id=provider_id)
 
 
 def _changes_hands(node: Node, instance: Instance) -> bool:
-    taken = instance.tags.get(keys.TAG_PLAN, "").startswith(keys.TAKE_OVER_PLAN)
-    return taken and keys.NODE_CLAIM in node.annotations and keys.SLOT not in node.annotations
+    taken_over = instance.tags.get(keys.TAG_PLAN, "").startswith(keys.TAKE_OVER_PLAN)
+    return taken_over and keys.NODE_CLAIM in node.annotations and keys.SLOT not in node.annotations
 
 
 def _correction(node: Node, instance: Instance) -> NodeChange | None:
-    """Return the change after which a Node says what EC2 says; None where it does."""
+    """Return the change that makes a Node agree with EC2, None if it does."""
     owner = instance.owner_labels
     wanted: dict[str, str | None] = {**instance.offering.labels, **owner}
     if owner:
@@ -238,12 +239,12 @@ def _correction(node: Node, instance: Instance) -> NodeChange | None:
 
 
 def _annotations(node: Node, instance: Instance) -> dict[str, str | None]:
-    """Return the annotations by which Dovetail knows a node, as far as they are not so."""
-    plan, group = (instance.tags.get(key, "") for key in (keys.TAG_PLAN, keys.TAG_GROUP))
-    launch = f"{plan}/{group}/" if plan else ""
-    slot = node.annotations.get(keys.SLOT)
+    """Return the annotations that identify a node of Dovetail, if they must be corrected."""
+    plan_id, group = (instance.tags.get(key, "") for key in (keys.TAG_PLAN, keys.TAG_GROUP))
+    launch = f"{plan_id}/{group}/" if plan_id else ""
+    slot_name = node.annotations.get(keys.SLOT)
     wanted: dict[str, str | None] = {}
-    if slot is None or not slot.startswith(launch):
+    if slot_name is None or not slot_name.startswith(launch):
         wanted[keys.SLOT] = f"{launch or 'unknown/0/'}0"
     if instance.image_id and node.annotations.get(keys.IMAGE_ID) != instance.image_id:
         wanted[keys.IMAGE_ID] = instance.image_id

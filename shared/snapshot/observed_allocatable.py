@@ -1,4 +1,4 @@
-"""What machines turn out to have for pods, where it is less than was thought, or more memory."""
+"""The allocatable that nodes really have, if it is less than planned, or more memory."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -9,33 +9,32 @@ from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
-from shared.model.memo import Memo
+from shared.model.note import Note
 from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
 from shared.ports import NodePorts
 
-LEARNED: Final = "learned#"
+ALLOCATABLE_NOTES: Final = "learned#"
 _IMAGE: Final = "image"
 _SHOWN: Final = "shown"
 _COUNTED: Final = (CPU, EPHEMERAL_STORAGE, MEMORY, PODS)
-# What was learned is tried anew after this: images change, and with them what is reserved.
+# Observations expire after this time: images change, and with them the reserved resources.
 _KEEP: Final = timedelta(days=30)
 
 
-def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
-    """Remember the memory of a node, and what else it has less of than was planned with.
+def save_observed_allocatable(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
+    """Save the memory of a node, and each other resource that it has less of than planned.
 
-    Of memory alone there may be more than was estimated: the estimate leaves out what instance and
-    kernel keep of it on the types that keep most.
-    Kept by type and by what the Provisioner was at the launch: disks, kubelet settings and user
-    data are its own. The least of several nodes counts, as machines of one type differ a little; a
-    node of another image begins the record anew.
+    Only memory may be more than estimated: the estimate subtracts what instance and kernel reserve
+    on the types that reserve most. Saved by instance type and by the Provisioner's hash at the
+    launch: disks, kubelet settings and user data are its own. The least of several nodes counts,
+    because instances of one type differ a little; a node with another image starts a new record.
 
     Source: https://github.com/aws/karpenter-provider-aws/blob/v1.8.2/pkg/providers/instancetype/instancetype.go
     (UpdateInstanceTypeCapacityFromNode, 2026-11: the least memory, by type and images).
 
     Returns:
-        What each such resource falls short by, empty when nothing does.
+        By how much each such resource falls short, empty if none does.
     """
     missing = {
         item: slot.allocatable[item] - node.allocatable[item]
@@ -44,30 +43,32 @@ def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
     }
     shape, image = (node.annotations.get(key, "") for key in (keys.PROVISIONER_HASH, keys.IMAGE_ID))
     name = f"{_of(slot.provisioner, shape)}{slot.offering.instance_type}"
-    memo = ports.ledger.memo(ports.cluster.name, name)
-    known: dict[str, int] = dict(memo.value.get(_SHOWN, {}))
+    note = ports.ledger.note(ports.cluster.name, name)
+    known: dict[str, int] = dict(note.value.get(_SHOWN, {}))
     seen = {*missing, *known, MEMORY} if node.allocatable[MEMORY] else {*missing, *known}
     shown = {item: node.allocatable[item] or known[item] for item in sorted(seen)}
-    if memo.value.get(_IMAGE) == image:
+    if note.value.get(_IMAGE) == image:
         shown = {item: min(amount, known.get(item, amount)) for item, amount in shown.items()}
     value = {_IMAGE: image, _SHOWN: shown}
-    if shown and value != memo.value:
-        # A faster writer has learned as much.
+    if shown and value != note.value:
+        # If the write fails, a concurrent writer has saved as much.
         until = ports.clock.now() + _KEEP
-        ports.ledger.change_memo(ports.cluster.name, replace(memo, value=value), until)
+        ports.ledger.change_note(ports.cluster.name, replace(note, value=value), until)
     return missing
 
 
-def observed(memos: Iterable[Memo], provisioner: Provisioner) -> Mapping[str, Resources]:
-    """Return what nodes of a Provisioner as it is now have shown at the least, by type."""
-    memos = tuple(memos)
-    prefix = _of(provisioner.name, shape_hash(provisioner)) if memos else ""
+def observed_allocatable(
+    notes: Iterable[Note], provisioner: Provisioner
+) -> Mapping[str, Resources]:
+    """Return the least observed allocatable of a Provisioner as it is now, by instance type."""
+    notes = tuple(notes)
+    prefix = _of(provisioner.name, shape_hash(provisioner)) if notes else ""
     return {
-        memo.name.removeprefix(prefix): Resources.from_mapping(memo.value[_SHOWN])
-        for memo in memos
-        if memo.name.startswith(prefix)
+        note.name.removeprefix(prefix): Resources.from_mapping(note.value[_SHOWN])
+        for note in notes
+        if note.name.startswith(prefix)
     }
 
 
 def _of(provisioner: str, shape: str) -> str:
-    return f"{LEARNED}{provisioner}#{shape}#"
+    return f"{ALLOCATABLE_NOTES}{provisioner}#{shape}#"

@@ -1,7 +1,7 @@
-"""What the next pod of a DaemonSet will ask for, as those that stand show it.
+"""What the next pod of a DaemonSet will request, as its running pods show.
 
-Its template is not all: a LimitRange, VerticalPodAutoscaler or a webhook may add to it. Nodes that
-are chosen without that are too small, and are bought again.
+A LimitRange, a VerticalPodAutoscaler or a webhook may add to the requests of its template. Nodes
+that are chosen without these additions are too small, and are launched again and again.
 
 Source: https://github.com/kubernetes/autoscaler/blob/vertical-pod-autoscaler-1.5.1/
 vertical-pod-autoscaler/docs/components.md (admission controller),
@@ -12,17 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from shared.manifests.controllers import GENERATION
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import Pod
 
 
 def with_standing(daemonsets: Sequence[DaemonSet], bound: Iterable[Pod]) -> tuple[DaemonSet, ...]:
-    """Return the DaemonSets, with what their newest pod asks for where that is more.
+    """Return the DaemonSets, each with its newest pod's requests where these are larger.
 
-    Pods of an older template do not count: the next pod is made of the present one.
+    Pods of an older template do not count: the next pod is created from the current one.
 
     Args:
-        daemonsets: With the requests of their templates.
+        daemonsets: DaemonSets with the requests of their templates.
         bound: Pods on nodes.
     """
     generations = {(found.namespace, found.name): found.generation for found in daemonsets}
@@ -42,7 +42,7 @@ def with_standing(daemonsets: Sequence[DaemonSet], bound: Iterable[Pod]) -> tupl
 
 
 def _made(pod: Pod) -> tuple[float, str]:
-    """Return what orders pods by their creation."""
+    """Return the sort key of pods by creation."""
     return pod.created_at.timestamp() if pod.created_at else 0.0, pod.uid
 
 

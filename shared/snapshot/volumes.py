@@ -1,19 +1,19 @@
-"""What the volumes of waiting pods ask, read only when there are some."""
+"""The constraints of pending pods' volumes, read only if there are any."""
 
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from shared.manifests.volumes.attachment_limits import (
-    Attachable,
+    AttachmentLimits,
     claims_of,
-    held_by,
     limited_drivers,
     split_pods,
+    volumes_held_by,
     with_attachable,
 )
-from shared.manifests.volumes.node_demands import Volumes
-from shared.manifests.volumes.pod_demands import placed, resolve
+from shared.manifests.volumes.node_demands import VolumeLookup
+from shared.manifests.volumes.pod_demands import with_claims_resolved, with_volume_demands
 from shared.model.errors import UnauthorizedError
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import RESOLVED
@@ -24,12 +24,12 @@ from shared.scheduling.existing_nodes import nominated
 
 
 def with_volumes(storage: Storage, snapshot: ClusterSnapshot) -> ClusterSnapshot:
-    """Return the snapshot with the claims of waiting pods resolved.
+    """Return the snapshot with the claims of pending pods resolved.
 
     A volume's constraints are added to its pod's. If a driver limits its volumes, pods request
-    attachments, and nodes, slots and instance types have some; otherwise none do.
-    Nothing is read when no pod that waits for capacity has a claim; where the role may not read
-    volumes, those pods alone wait, with that as their reason.
+    attachments, and nodes, slots and instance types have them; otherwise none do. Nothing is read
+    if no pod that waits for capacity has a claim. If the role may not read volumes, only the pods
+    with claims wait, with that as their reason.
     """
     claiming = [pod for pod in snapshot.pending if pod.scheduling.claims not in ((), RESOLVED)]
     if not any(pod.is_provisionable for pod in claiming):
@@ -40,7 +40,12 @@ def with_volumes(storage: Storage, snapshot: ClusterSnapshot) -> ClusterSnapshot
         return _with(
             snapshot,
             (
-                replace(pod, scheduling=placed(pod.scheduling, (), Resources(), [_text(error)]))
+                replace(
+                    pod,
+                    scheduling=with_claims_resolved(
+                        pod.scheduling, (), Resources(), [_text(error)]
+                    ),
+                )
                 for pod in claiming
             ),
         )
@@ -59,20 +64,22 @@ def _resolved(
     ]
     staying, leaving = split_pods(standing, snapshot.nodes)
     promised = nominated(snapshot.slots) | snapshot.promised
-    found = resolve(volumes, claiming, staying, drivers, leaving=leaving, promised=promised)
+    found = with_volume_demands(
+        volumes, claiming, staying, drivers, leaving=leaving, promised=promised
+    )
     resolved = _with(snapshot, itertools.chain.from_iterable(found))
     if not drivers:
         return resolved
     attached = [
-        (attached_volume.node, attached_volume.driver, attached_volume.volume)
+        (attached_volume.node_name, attached_volume.driver, attached_volume.volume)
         for attached_volume in storage.attached_volumes()
     ]
-    held = (*attached, *held_by(standing, volumes))
-    return with_attachable(resolved, Attachable.of(drivers, limits, held, snapshot))
+    held = (*attached, *volumes_held_by(standing, volumes))
+    return with_attachable(resolved, AttachmentLimits.of(drivers, limits, held, snapshot))
 
 
 def _with(snapshot: ClusterSnapshot, changed: Iterable[Pod]) -> ClusterSnapshot:
-    """Return the snapshot with these pods instead of those of the same uid."""
+    """Return the snapshot with these pods instead of those of the same UID."""
     found = {pod.uid: pod for pod in changed}
     return replace(
         snapshot,
@@ -85,8 +92,8 @@ def _text(error: UnauthorizedError) -> str:
     return f"volume: its claims cannot be read: {error}; apply infra/cluster/access.yaml again"
 
 
-def _read(storage: Storage, pods: Sequence[Pod]) -> Volumes:
-    """Read the claims of pods, and of volumes and classes only what these need."""
+def _read(storage: Storage, pods: Sequence[Pod]) -> VolumeLookup:
+    """Read the claims of pods, and only the volumes and storage classes that these need."""
     namespaces = {pod.namespace for pod in pods}
     claims = storage.claims(namespaces)
     wanted = claims_of(pods)
@@ -95,6 +102,8 @@ def _read(storage: Storage, pods: Sequence[Pod]) -> Volumes:
     classes = storage.storage_classes() if open_ones else ()
     volumes = storage.volumes(
         {claim.volume for claim in named if claim.volume},
-        {pod_class.name for pod_class in classes if pod_class.by_hand} if open_ones else (),
+        {storage_class.name for storage_class in classes if storage_class.is_static}
+        if open_ones
+        else (),
     )
-    return Volumes(claims, volumes, classes, complete=True)
+    return VolumeLookup(claims, volumes, classes, complete=True)

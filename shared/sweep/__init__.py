@@ -1,1 +1,1 @@
-"""Finds each minute what events missed."""
+"""Finds each minute what messages missed."""

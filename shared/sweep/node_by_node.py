@@ -1,4 +1,4 @@
-"""Work on one node after the other: what is refused for one must not keep the others."""
+"""Work on one node after the other: a refusal for one must not stop the others."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class NodeByNode:
-    """Does work on nodes, also after it was refused for one, as by an admission policy.
+    """Does work on nodes; continues after a refusal for one, as by an admission policy.
 
     Attributes:
         refused: Names of the nodes for which work was refused.
@@ -21,10 +21,10 @@ class NodeByNode:
         self.refused: set[str] = set()
 
     def each(self, work: Callable[[Node], int], nodes: Iterable[Node]) -> int:
-        """Return the sum of what the work returns for each node, zero where it is refused.
+        """Return the sum of the work's results; a node for which it is refused counts zero.
 
         Raises:
-            RetryableError: If the cluster or AWS cannot be asked now.
+            RetryableError: If the cluster or AWS cannot be reached now.
             CertificateError: If the API server's certificate is not valid for it.
         """
         return sum(self._do(work, node) for node in nodes)

@@ -1,4 +1,7 @@
-"""Puts Nodes right that say something else than EC2; tells of these and of false claims."""
+"""Corrects Nodes that contradict EC2.
+
+Records Events on them and on Nodes that falsely claim to be Dovetail's.
+"""
 
 import contextlib
 
@@ -12,11 +15,11 @@ from shared.sweep.node_by_node import NodeByNode
 
 
 def repair_nodes(ports: NodePorts, facts: NodeFacts, node_by_node: NodeByNode) -> int:
-    """Put Nodes right, with an Event on each and on strangers; return how many there are."""
+    """Correct Nodes, with an Event on each and on strangers; return the number of both."""
     changes = {found.node.name: found.change for found in facts.contradictions}
 
     def repair(node: Node) -> int:
-        # One that its kubelet writes to all the time contradicts EC2 in a minute, too.
+        # A Node that others write to all the time still contradicts EC2 in a minute.
         with contextlib.suppress(ConflictError, NotFoundError):
             ports.cluster.change_node(node, changes[node.name])
         return 1

@@ -1,4 +1,4 @@
-"""Sweep: the minute's look for whatever events missed. It finds and wakes; others act."""
+"""Sweep: the check each minute for what messages missed. It wakes the functions that act."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.brakes.hold import Hold, held_back, hold_of, rivals_of
-from shared.brakes.removals import note_rivals
-from shared.disruption.evaluation_due import wants_look
+from shared.brakes.removals import save_rivals
+from shared.disruption.evaluation_due import needs_evaluation
 from shared.events.provisioner_conditions import (
-    SHOWN,
+    SHOWN_NOTE,
     shown_ceilings,
     shown_hold,
     shown_outdated,
@@ -19,14 +19,14 @@ from shared.messages.notices import NoticeKind
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, LaunchIntent, Slot
 from shared.model.kubernetes.nodes import Node
-from shared.model.memo import Memo
+from shared.model.note import Note
 from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.scheduled_changes import scheduled_change
-from shared.node_lifecycle.interrupted_slots import tell_interrupted
-from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.interrupted_slots import record_interruption
+from shared.node_lifecycle.node_deletion import remove_node
 from shared.node_lifecycle.replacement import REPLACED
-from shared.node_lifecycle.stale_marks import take_back
+from shared.node_lifecycle.stale_marks import remove_stale_marks
 from shared.ports import ClusterPorts
 from shared.provisioning.shadow_purchases import has_purchases
 from shared.scheduling.existing_nodes import nominated
@@ -35,23 +35,24 @@ from shared.sweep.node_by_node import NodeByNode
 from shared.sweep.node_repair import repair_nodes
 from shared.sweep.pool_status import write_pool_statuses
 from shared.sweep.timer_recovery import start_missing_timers
-from shared.sweep.unhealthy_nodes import tell_unhealthy
-from shared.timers.heartbeats import drop_timer, running_timers
+from shared.sweep.unhealthy_nodes import record_unhealthy
+from shared.timers.heartbeats import drop_heartbeat, last_heartbeats
 from shared.timers.timers import terminate_orphan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPolicy:
-    """How long things may lie before sweep calls them missed.
+    """How old things may be before sweep counts them as missed.
 
     Attributes:
-        pending_grace: A pod waiting for less is being planned for.
+        pending_grace: A pod that has waited for less is being planned for.
         orphan_grace: An instance younger than this may still get its Node.
-        registration: How long a machine may take to join.
-        template_age: Launch templates older than this and unused are collected.
-        timer_age: Rows of timers not heard of for so long, and whose node is gone, are removed.
-        window: Of consolidation's budget, which counts for so long that a node was replaced.
-        drift: Whether drifted nodes are replaced for Provisioners that do not say.
+        registration: How long an instance may take to join.
+        template_age: Launch templates older than this are deleted.
+        timer_age: Heartbeats of timers that are older than this, and whose node is gone, are
+            removed.
+        window: The time for which a replaced node counts in consolidation's budget.
+        drift: Whether drifted nodes are replaced for Provisioners that do not specify it.
     """
 
     pending_grace: timedelta = timedelta(seconds=60)
@@ -65,14 +66,15 @@ class SweepPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """Findings by kind, for logs and metrics.
+    """Findings by category, for logs and metrics.
 
     Attributes:
-        contradicted_nodes: Nodes that say something else than EC2 about their instance.
-        refused_nodes: Nodes for which something was refused that had to be done.
-        held_back: 1 when a brake forbids to act on what was found.
-        pods_waiting: That nothing is planned for yet; what is seen, not a finding.
-        longest_wait_seconds: Of the oldest of them.
+        contradicted_nodes: Nodes that contradict EC2 about their instance, or falsely claim to be
+            Dovetail's.
+        refused_nodes: Nodes for which work was refused.
+        held_back: 1 if a brake or another autoscaler forbids acting on the findings.
+        pods_waiting: Pods that nothing is planned for yet; an observation, not a finding.
+        longest_wait_seconds: The longest wait among these pods; an observation, too.
     """
 
     overdue_pods: int = 0
@@ -91,13 +93,13 @@ class SweepReport:
 
     @property
     def findings(self) -> Mapping[str, int]:
-        """What was found amiss, by kind."""
+        """The number of problems found, by category."""
         seen = ("pods_waiting", "longest_wait_seconds")
         return {name: n for name, n in dataclasses.asdict(self).items() if name not in seen}
 
 
 class Sweep:
-    """Looks over one cluster."""
+    """Checks one cluster."""
 
     def __init__(self, ports: ClusterPorts, policy: SweepPolicy) -> None:
         self._ports = ports
@@ -107,11 +109,11 @@ class Sweep:
         """Check everything once and wake the functions that must act.
 
         Raises:
-            RetryableError: If the cluster or AWS cannot be read now: the next minute will.
+            RetryableError: If the cluster or AWS cannot be read now: the next run tries again.
         """
         ports, now = self._ports, self._ports.clock.now()
-        # First: machines of a launch that ends while the rest is read may have no slot in it, and
-        # those of one that begins are young.
+        # Intents and slots first: if a launch ends while the rest is read, its intent still
+        # accounts for its instances; instances of a launch that begins are young.
         intents = ports.ledger.open_intents(ports.cluster.name)
         slots = ports.ledger.slots(ports.cluster.name)
         nodes = ports.cluster.nodes()
@@ -122,22 +124,22 @@ class Sweep:
         owners = {provisioner.name: provisioner for provisioner in provisioners}
         bound = ports.cluster.bound_pods()
         rivals = rivals_of(ports)
-        note_rivals(ports, rivals)
+        save_rivals(ports, rivals)
         why_held = held_back(ports, rivals)
         held = bool(why_held)
         waits = self._waits(slots, now)
         overdue = sum(1 for wait in waits if wait > self._policy.pending_grace)
         unfinished = self._unfinished(slots, intents, now)
-        shown = ports.ledger.memo(self._name, SHOWN)
+        shown = ports.ledger.note(self._name, SHOWN_NOTE)
         if overdue or unfinished or rivals or _is_outdated(shown, hold_of(ports, rivals), now):
             ports.outbox.wake(ports.cluster.name, timedelta(0))
         compares = ports.brakes.shadow and has_purchases(ports, nodes, bound, now)
-        # A ceiling that is nearly full is looked at until it no longer is; so are outdated nodes.
-        looks = wants_look(nodes, owners, now, drift=self._policy.drift)
+        # Nearly full ceilings and outdated nodes are evaluated each minute until they are gone.
+        evaluates = needs_evaluation(nodes, owners, now, drift=self._policy.drift)
         node_by_node = NodeByNode()
-        drains = self._drain_announced(nodes, owners, node_by_node, now)
-        if compares or looks or drains or shown_ceilings(shown) or shown_outdated(shown):
-            ports.outbox.look(ports.cluster.name)
+        drains = self._drain_scheduled(nodes, owners, node_by_node, now)
+        if compares or evaluates or drains or shown_ceilings(shown) or shown_outdated(shown):
+            ports.outbox.evaluate(ports.cluster.name)
         report = SweepReport(
             contradicted_nodes=0 if held else repair_nodes(ports, facts, node_by_node),
             overdue_pods=overdue,
@@ -162,7 +164,7 @@ class Sweep:
             pods_waiting=len(waits),
             longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
         )
-        tell_unhealthy(ports, nodes, bound, owners, held_back=why_held, now=now)
+        record_unhealthy(ports, nodes, bound, owners, held_back=why_held, now=now)
         if not rivals and not ports.brakes.shadow:
             write_pool_statuses(ports, nodes, provisioners, unusable)
         ports.cluster.leave_copies()
@@ -175,21 +177,21 @@ class Sweep:
         node_by_node: NodeByNode,
         now: datetime,
     ) -> int:
-        """Remove rows of timers whose node or machine is gone, and marks that timers left."""
+        """Remove heartbeats of timers whose node or instance is gone, and stale marks on nodes."""
         known = {node.uid for node in nodes} | {instance.instance_id for instance in instances}
-        heard, found = running_timers(self._ports.ledger, self._name), 0
-        for (uid, kind), last in sorted(heard.items()):
+        heartbeats, found = last_heartbeats(self._ports.ledger, self._name), 0
+        for (uid, kind), last in sorted(heartbeats.items()):
             age = self._policy.window if kind == REPLACED else self._policy.timer_age
             if uid not in known and now - last > age:
                 found += 1
-                drop_timer(self._ports.ledger, self._name, uid, kind)
+                drop_heartbeat(self._ports.ledger, self._name, uid, kind)
         uids = {node.name: node.uid for node in nodes}
         return found + node_by_node.each(
-            lambda node: take_back(self._ports, node, uids, heard, now), nodes
+            lambda node: remove_stale_marks(self._ports, node, uids, heartbeats, now), nodes
         )
 
     def _waits(self, slots: tuple[Slot, ...], now: datetime) -> tuple[timedelta, ...]:
-        """Return how long each pod has waited that nothing is planned for."""
+        """Return the waiting time of each pod that nothing is planned for."""
         placed = nominated(slots)
         return tuple(
             now - pod.created_at
@@ -212,16 +214,16 @@ class Sweep:
         intents: tuple[LaunchIntent, ...],
         now: datetime,
     ) -> int:
-        """End instances that are tagged ours and that neither a Node nor a slot knows.
+        """Terminate instances with Dovetail's tags that have neither a Node nor a slot.
 
-        Stopped ones too: they join no more, and their disks cost money.
+        Stopped instances, too: they never join again, and their volumes cost money.
 
-        A slot whose Node was made and is gone does not count: the invocation that removed the
-        finalizer ended before it updated the ledger. The machine may be terminated by then.
+        A slot whose Node was created and is gone does not count: the invocation that removed the
+        finalizer ended before it updated the ledger. Its instance may be terminated already.
         """
         alive = {instance.instance_id for instance in instances if instance.is_alive}
-        # The Node of a stopped machine is removed by `_lost` if it is ours. One that its kubelet
-        # made, and that was never adopted, keeps nothing.
+        # `_lost` removes the Node of a stopped instance if it is Dovetail's. A Node that the
+        # kubelet created and that was never adopted does not protect its instance.
         standing = {node.instance_id for node in nodes if node.is_ours or node.instance_id in alive}
         left = {slot.instance_id: slot for slot in slots if slot.node_name}
         known = standing | {slot.instance_id for slot in slots if not slot.node_name}
@@ -232,7 +234,7 @@ class Sweep:
                 instance.launched_at is None
                 or now - instance.launched_at < self._policy.orphan_grace
             )
-            if instance.instance_id in known or young or instance.is_ending:
+            if instance.instance_id in known or young or instance.is_terminating:
                 continue
             if instance.tags.get(keys.TAG_PLAN) in launching:
                 continue
@@ -240,7 +242,7 @@ class Sweep:
                 continue
             found += 1
             terminate_orphan(self._ports, instance.instance_id)
-        kept = {instance.instance_id for instance in instances if not instance.is_ending}
+        kept = {instance.instance_id for instance in instances if not instance.is_terminating}
         for instance_id, slot in left.items():
             young = now - slot.launched_at < self._policy.orphan_grace
             if not young and instance_id not in standing | kept:
@@ -251,7 +253,7 @@ class Sweep:
         return found
 
     def _has_node(self, name: str, instance_id: str, alive: set[str]) -> bool:
-        """Ask for a single Node: what was read of all may be a copy that lacks it."""
+        """Read a single Node: the list of all Nodes may be an outdated copy that lacks it."""
         node = self._ports.cluster.node(name) if name else None
         if node is None or node.instance_id != instance_id:
             return False
@@ -264,7 +266,7 @@ class Sweep:
         node_by_node: NodeByNode,
         now: datetime,
     ) -> int:
-        """Remove Dovetail's Nodes whose machine EC2 no longer has or that no longer runs."""
+        """Remove Dovetail's Nodes whose instance is gone or no longer runs."""
         alive = {instance.instance_id for instance in instances if instance.is_alive}
         missing = [
             node
@@ -278,35 +280,35 @@ class Sweep:
         ]
         if not missing:
             return 0
-        # Asked by id once more: lists lag behind.
+        # Described again by ID: lists may lag behind.
         shown = self._ports.cloud.instances([node.instance_id for node in missing])
         alive = {instance.instance_id for instance in shown if instance.is_alive}
         lost = [node for node in missing if node.instance_id not in alive]
-        # One that was written to since it was read is looked at again in a minute.
+        # A Node that was written to since it was read is checked again in a minute.
         node_by_node.each(
-            lambda node: remove(self._ports, node, NoticeKind.STATE_CHANGE.value), lost
+            lambda node: remove_node(self._ports, node, NoticeKind.STATE_CHANGE.value), lost
         )
         if lost:
-            self._ports.outbox.look(self._name)
+            self._ports.outbox.evaluate(self._name)
         return len(lost)
 
-    def _drain_announced(
+    def _drain_scheduled(
         self,
         nodes: tuple[Node, ...],
         owners: Mapping[str, Provisioner],
         node_by_node: NodeByNode,
         now: datetime,
     ) -> int:
-        """Drain the nodes that were not replaced in the time until what AWS has scheduled."""
+        """Drain the nodes that were not replaced in time before a scheduled change of AWS."""
 
         def drain(node: Node) -> int:
             change, owner = scheduled_change(node), owner_among(node, owners)
             left = owner is not None and not owner.acts_on(Trigger.SCHEDULED_CHANGE)
-            if change is None or left or not change.drains_by(now):
+            if change is None or left or not change.is_drain_due(now):
                 return 0
-            # One that was written to since it was read is looked at again in a minute.
-            if remove(self._ports, node, NoticeKind.SCHEDULED_CHANGE.value):
-                tell_interrupted(self._ports, node, NoticeKind.SCHEDULED_CHANGE, change.text)
+            # A Node that was written to since it was read is checked again in a minute.
+            if remove_node(self._ports, node, NoticeKind.SCHEDULED_CHANGE.value):
+                record_interruption(self._ports, node, NoticeKind.SCHEDULED_CHANGE, change.text)
             return 1
 
         ours = [node for node in nodes if node.is_ours and node.deletion_at is None]
@@ -328,7 +330,7 @@ class Sweep:
         return len(found)
 
     def _templates(self, now: datetime) -> int:
-        """Collect launch templates that are old; one still needed is simply made again."""
+        """Delete old launch templates; one that is still needed is created again."""
         found = 0
         for name, made in self._ports.cloud.launch_templates():
             if now - made > self._policy.template_age:
@@ -341,7 +343,7 @@ class Sweep:
         return self._ports.cluster.name
 
 
-def _is_outdated(shown: Memo, hold: Hold | None, now: datetime) -> bool:
-    """Return whether conditions of Provisioners show what is not so any more, or not yet."""
+def _is_outdated(shown: Note, hold: Hold | None, now: datetime) -> bool:
+    """Return whether conditions of Provisioners are outdated."""
     over = any(end <= now for end in shown_unusable(shown).values())
     return over or shown_hold(shown) != (hold.reason if hold is not None else "")

@@ -1,30 +1,30 @@
-"""Timers that should run and do not: started again."""
+"""Starts timers that should run and do not."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.emptiness import empty_since, is_empty, stays_empty
-from shared.disruption.expiration import life_of
+from shared.disruption.expiration import lifetime_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner, owner_among
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.ports import NodePorts, TimerKind
 from shared.sweep.node_by_node import NodeByNode
-from shared.timers.heartbeats import running_timers
+from shared.timers.heartbeats import last_heartbeats
 from shared.timers.timers import (
     LONG_SILENT,
-    keep_termination,
+    ensure_termination,
     start_expiration,
     start_registration,
 )
 
-# A drain steps every few seconds; what was read about it may be some seconds old.
+# A drain takes a step every few seconds; its heartbeat as read may be some seconds old.
 _PATIENCE: Final = timedelta(seconds=20)
-# What an emptiness timer does may be done twice, so it is not waited for so long.
+# The steps of an emptiness timer may run twice, so it is restarted sooner.
 _LATE: Final = timedelta(seconds=10)
 
 
@@ -42,16 +42,18 @@ def start_missing_timers(  # noqa: PLR0913 -- three of them by keyword
     """Start the missing timers of Dovetail's nodes, drains first; return how many were started.
 
     Args:
-        held: Whether no node may be removed by choice.
+        held: Whether no node may be removed voluntarily.
     """
-    running, read_at = running_timers(ports.ledger, ports.cluster.name), ports.clock.now()
+    running, read_at = last_heartbeats(ports.ledger, ports.cluster.name), ports.clock.now()
     empty = _empty_nodes(nodes, slots, bound)
 
     def start(node: Node) -> int:
         if node.deletion_at is not None:
             last = running.get((node.uid, TimerKind.TERMINATION))
-            return keep_termination(ports, node, last, read_at, _PATIENCE, running=lambda: running)
-        if not (node.is_open or node.has_joined):
+            return ensure_termination(
+                ports, node, last, read_at, _PATIENCE, running=lambda: running
+            )
+        if not (node.is_open or node.was_initialized):
             return _registration(ports, node, running, registration)
         owner = owner_among(node, owners)
         if owner is None:
@@ -61,7 +63,7 @@ def start_missing_timers(  # noqa: PLR0913 -- three of them by keyword
         if node.name in empty:
             return missing + (_emptiness(ports, node, running, owner) if acts else 0)
         if keys.EMPTINESS_TIMESTAMP in node.annotations:
-            # It is used again: its next emptiness has a stamp of its own.
+            # It is in use again: the stamp is removed, and its next emptiness gets its own.
             Emptiness(ports).begin(node.name)
         return missing
 
@@ -73,12 +75,14 @@ def _registration(
     ports: NodePorts,
     node: Node,
     running: Mapping[tuple[str, str], datetime],
-    limit: timedelta,
+    joins_within: timedelta,
 ) -> int:
     last, now = running.get((node.uid, TimerKind.REGISTRATION)), ports.clock.now()
-    if last is not None and not _overdue(last, node.created_at, node.joins_within(limit), now):
+    if last is not None and not _overdue(
+        last, node.created_at, node.registration_timeout(joins_within), now
+    ):
         return 0
-    start_registration(ports, node, limit, now, anew=last is not None)
+    start_registration(ports, node, joins_within, now, restart=last is not None)
     return 1
 
 
@@ -89,12 +93,12 @@ def _expiration(
     owner: Provisioner,
 ) -> int:
     last, now = running.get((node.uid, TimerKind.EXPIRATION)), ports.clock.now()
-    ttl = life_of(node, owner)
+    ttl = lifetime_of(node, owner)
     if ttl is None:
         return 0
     if last is not None and not _overdue(last, node.created_at, ttl, now):
         return 0
-    start_expiration(ports, node, owner, now, anew=last is not None)
+    start_expiration(ports, node, owner, now, restart=last is not None)
     return 1
 
 
@@ -123,7 +127,7 @@ def _overdue(
     *,
     late: timedelta = LONG_SILENT,
 ) -> bool:
-    """Return whether a timer neither acted when it was due nor was heard of since."""
+    """Return whether a timer did not act when it was due and has no heartbeat since."""
     return now - max(last, (since or last) + span) > late
 
 

@@ -1,11 +1,11 @@
-"""Nodes that were initialized once and have not been Ready for five minutes: told, once each."""
+"""Records once each node that was initialized and has not been Ready for five minutes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.unhealthy_nodes import prospect
+from shared.disruption.unhealthy_outcome import unhealthy_outcome
 from shared.events.node_events import MOST_PODS, unhealthy
 from shared.events.recorder import EventRecorder
 from shared.model.digest import digest, digests_of
@@ -14,12 +14,12 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner, owner_among
 from shared.ports import NodePorts
 
-_TOLD: Final = "unhealthy-told"
+_RECORDED: Final = "unhealthy-told"
 _MARKS: Final = "marks"
 _KEEP: Final = timedelta(days=400)
 
 
-def tell_unhealthy(
+def record_unhealthy(
     ports: NodePorts,
     nodes: Sequence[Node],
     bound: Sequence[Pod],
@@ -28,34 +28,34 @@ def tell_unhealthy(
     held_back: str,
     now: datetime,
 ) -> None:
-    """Record on each of Dovetail's nodes that it is NotReady for long, and what becomes of it.
+    """Record on each unhealthy node of Dovetail that it is NotReady, and what happens to it.
 
-    Each is told once for as long as it stays so, at most 25 a minute: each Event is a call to the
-    API server.
+    Each node is recorded once for as long as it stays NotReady, at most 25 nodes a minute: each
+    Event is a call to the API server.
 
     Args:
         bound: Pods on nodes.
-        owners: By name.
-        held_back: Why nothing is removed in the cluster, empty where it is.
+        owners: Provisioners by name.
+        held_back: Why nothing is removed in the cluster, empty if removals are allowed.
     """
     found = {_mark(node): node for node in nodes if node.is_ours and node.is_unhealthy(now)}
     if not found:
         return
-    memo = ports.ledger.memo(ports.cluster.name, _TOLD)
-    told = digests_of(str(memo.value.get(_MARKS, ""))) & found.keys()
-    fresh = sorted(found.keys() - told)[:MOST_PODS]
+    note = ports.ledger.note(ports.cluster.name, _RECORDED)
+    recorded = digests_of(str(note.value.get(_MARKS, ""))) & found.keys()
+    fresh = sorted(found.keys() - recorded)[:MOST_PODS]
     if not fresh:
         return
-    marks = "".join(sorted(told.union(fresh)))
-    # Noted first: an Event that is lost is better than one each minute.
-    if ports.ledger.change_memo(
-        ports.cluster.name, replace(memo, value={_MARKS: marks}), now + _KEEP
+    marks = "".join(sorted(recorded.union(fresh)))
+    # The note is written first: losing an Event is better than recording one each minute.
+    if ports.ledger.change_note(
+        ports.cluster.name, replace(note, value={_MARKS: marks}), now + _KEEP
     ):
         EventRecorder(ports).record_each(
             *(
                 unhealthy(
                     node,
-                    prospect(
+                    unhealthy_outcome(
                         node,
                         owner_among(node, owners),
                         [pod for pod in bound if pod.node_name == node.name],
@@ -68,5 +68,5 @@ def tell_unhealthy(
 
 
 def _mark(node: Node) -> str:
-    """Name a node and the time since when it is not Ready."""
+    """Return a digest of a node and of the time since when it is not Ready."""
     return digest(node.uid, str(node.ready_changed_at))

@@ -1,1 +1,1 @@
-"""Starts timers, each under a name that is taken once."""
+"""Starts timers, each under a name that is used once."""

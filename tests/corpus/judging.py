@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from functions.cli.offline.provisioners import as_current
+from functions.cli.plan.reading.documents import Document, read_documents
+from functions.cli.plan.reading.provisioners import as_current
 from shared.ami_families import refuse_wrong_user_data
 from shared.manifests.custom_resources.node_classes import read_node_class
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name, read_node_template
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign, named_class
 from shared.manifests.custom_resources.provisioners import decode_provisioner
-from shared.manifests.documents import Document, read_documents
-from shared.manifests.fields import mapping, text
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError
+from shared.manifests.raw_json import mapping, text
 from shared.model.dialect import V1, V1ALPHA5
 
 OTHER_CLASSES: Final = {

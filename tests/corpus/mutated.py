@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
-from shared.manifests.documents import Document
+from functions.cli.plan.reading.documents import Document
 from tests.corpus.drawn import pairs
 from tests.corpus.judging import judge_documents
 

@@ -1,6 +1,6 @@
 """Of pairs drawn as people publish them nine in ten are taken unchanged, mistakes included."""
 
-from shared.manifests.documents import Document
+from functions.cli.plan.reading.documents import Document
 from tests.corpus.drawn import PAIRS, SEED, pairs
 from tests.corpus.judging import Answer, judge_documents
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from functions.cli.offline.snapshot import read_snapshot
-from shared.catalog.reading import Catalog, embedded_catalog
-from shared.manifests.documents import Document, read_documents
+from functions.cli.plan.reading.documents import Document, read_documents
+from functions.cli.plan.reading.snapshot import read_snapshot
+from shared.catalog.catalog import Catalog, embedded_catalog
 from shared.model.dialect import V1ALPHA5
 from shared.planning.decide import decide
 from tests.docs.pages import ROOT

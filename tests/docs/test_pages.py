@@ -155,7 +155,8 @@ def test_every_glossary_identifier_exists_in_the_code() -> None:
 def test_texts_of_symptoms_are_said_by_the_code() -> None:
     said = [
         node.value
-        for path in (ROOT / "shared").rglob("*.py")
+        for room in ("shared", "functions")
+        for path in (ROOT / room).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]

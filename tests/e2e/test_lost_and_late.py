@@ -95,7 +95,7 @@ def launched_in_time(ec2: Any) -> int:
         for reservation in page["Reservations"]
         for instance in reservation["Instances"]
     )
-    late = launched[0] + LaunchPolicy().initialization
+    late = launched[0] + LaunchPolicy().initialization_timeout
     return sum(at < late for at in launched)
 
 

@@ -4,15 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from functions.cli.doctor.prerequisite_ports import (
+    AccessEntry,
+    AttachmentRoles,
+    SelectedResource,
+    VcpuQuota,
+)
 from shared.model.errors import AutoscalerError
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.ports import Rival, Subnet
-from shared.ports.account import AccessEntry, Attachment, Selected, VcpuQuota
 from shared.settings import LINKED_ROLES
 
 _Answer = TypeVar("_Answer")
 ROLE = "arn:aws:iam::123456789012:role/"
-ATTACHMENT = Attachment(
+ATTACHMENT = AttachmentRoles(
     launch_role=f"{ROLE}Dovetail-demo-us-east-1-launch",
     terminate_role=f"{ROLE}Dovetail-demo-us-east-1-terminate",
     node_role=f"{ROLE}DovetailNode-demo-us-east-1",
@@ -31,13 +36,13 @@ ENTRIES = (
 
 @dataclass(slots=True, kw_only=True)
 class FakeAccount:
-    """Implements shared.ports.account.Account; by default nothing is missing.
+    """Implements functions.cli.doctor.prerequisite_ports.Account; by default nothing is missing.
 
     Attributes:
         refused: Raised by every question when set.
     """
 
-    attached: Attachment | None = ATTACHMENT
+    attached: AttachmentRoles | None = ATTACHMENT
     mode: str = "API_AND_CONFIG_MAP"
     agent: str = "ACTIVE"
     entries: tuple[AccessEntry, ...] = ENTRIES
@@ -45,19 +50,19 @@ class FakeAccount:
         default_factory=lambda: {"AWSServiceRoleForEC2Fleet", "AWSServiceRoleForEC2Spot"}
     )
     quotas: tuple[VcpuQuota, ...] = (
-        VcpuQuota(code="L-1216C47A", name="on-demand", limit=256, used=8),
-        VcpuQuota(code="L-34B43A08", name="spot", limit=256, used=8),
+        VcpuQuota(code="L-1216C47A", name="on-demand", value=256, used=8),
+        VcpuQuota(code="L-34B43A08", name="spot", value=256, used=8),
     )
     subnets: tuple[Subnet, ...] = (
         Subnet(subnet_id="subnet-1", zone="us-east-1a", free_addresses=200),
     )
     concurrency: int = 1000
     refused: AutoscalerError | None = None
-    found: Mapping[str, Selected] = field(default_factory=dict)
+    found: Mapping[str, SelectedResource] = field(default_factory=dict)
     policies: tuple[str, ...] = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy")
     plugin_role: str = ""
 
-    def attachment(self) -> Attachment | None:
+    def attachment(self) -> AttachmentRoles | None:
         return self._answer(self.attached)
 
     def authentication_mode(self) -> str:
@@ -85,7 +90,7 @@ class FakeAccount:
     def cluster_subnets(self) -> tuple[Subnet, ...]:
         return tuple(sorted(self._answer(self.subnets)))
 
-    def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:
+    def selected(self, template: NodeTemplate) -> tuple[SelectedResource, ...]:
         """Return what selectors name by id."""
         named = (
             template.subnet_selector,
@@ -111,7 +116,7 @@ class FakeAccount:
 
 @dataclass(slots=True, kw_only=True)
 class FakeSurroundings:
-    """Implements shared.ports.account.Surroundings; by default there is nothing to see."""
+    """Implements `prerequisite_ports.Surroundings`; by default there is nothing to see."""
 
     rivals: tuple[Rival, ...] = ()
     declared: tuple[Provisioner, ...] = ()

@@ -14,7 +14,7 @@ from infra.local.ec2.machines import ENDING, Machine, Settings
 from infra.local.ec2.model import Ec2
 from infra.local.ec2.pools import PoolKey
 from infra.local.ec2.refusals import ApiError, Reason
-from shared.aws.ec2.parsing import fleet_answer
+from shared.aws.ec2.fleets_and_images import fleet_answer
 from shared.aws.errors import translated
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey

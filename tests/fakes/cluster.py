@@ -19,13 +19,13 @@ from shared.model.errors import (
     PermanentError,
     UnauthorizedError,
 )
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import InvalidProvisioner, Provisioner
-from shared.ports import Condition, KubernetesEvent, NodeChange, NodeManifest, PastEvent
+from shared.ports import ConditionType, KubernetesEvent, NodeChange, NodeManifest, PastEvent
 from shared.ports.cluster import EachPage, nothing
 from tests.fakes.calls import Call
 from tests.fakes.node_rules import refuse_invalid_node
@@ -343,17 +343,17 @@ class FakeCluster(FakeProvisioners):
         active: bool,
         reason: str,
         message: str,
-        kind: Condition = Condition.ACTIVE,
+        kind: ConditionType = ConditionType.ACTIVE,
         owner: OwnerKind = OwnerKind.PROVISIONER,
     ) -> None:
         name = owner_key(owner, name)
         self._write("set_provisioner_condition", name, (active, reason, message))
         if name in self.provisioner_values or name in self.invalid_provisioners:
             known = {
-                Condition.ACTIVE: self.conditions,
-                Condition.NODES_USABLE: self.usable,
-                Condition.NODES_CURRENT: self.nodes_current,
-                Condition.WITHIN_CEILING: self.within_ceiling,
+                ConditionType.ACTIVE: self.conditions,
+                ConditionType.NODES_USABLE: self.usable,
+                ConditionType.NODES_CURRENT: self.nodes_current,
+                ConditionType.WITHIN_CEILING: self.within_ceiling,
             }
             known[kind][name] = (active, reason, message)
 

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
-from shared.manifests.custom_resources.node_claims import decode_node_claim
+from functions.cli.migrate.node_claim_documents import decode_node_claim
+from functions.cli.migrate.node_claims import TAG_EKS_CLUSTER, NodeClaim
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import ConflictError
-from shared.model.kubernetes.node_claims import TAG_EKS_CLUSTER, NodeClaim
 from shared.model.kubernetes.nodes import Node
 from shared.ports import NodeChange
 from tests.fakes.cloud import FakeCloud
@@ -22,7 +22,7 @@ _GONE = ("shutting-down", "terminated")
 
 @dataclass
 class FakeKarpenter:
-    """Implements shared.ports.karpenter.Karpenter; `reasons` say why it runs."""
+    """Implements functions.cli.migrate.karpenter.Karpenter; `reasons` say why it runs."""
 
     reasons: tuple[str, ...] = ()
     raws: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class FakeKarpenter:
 
 @dataclass
 class FakeTags:
-    """Implements shared.ports.karpenter.MachineTags over the EC2 in memory."""
+    """Implements functions.cli.migrate.karpenter.MachineTags over the EC2 in memory."""
 
     cloud: FakeCloud
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from shared.aws.ledger.decay import Refusal, TokenBucket, refused
+from shared.aws.ledger.backoff import Backoff, TokenBucket, next_backoff
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import LaunchIntent, Lease, Slot, slot_of
 from shared.model.ec2.quotas import Quota, QuotaReached
 from shared.model.errors import ConflictError
-from shared.model.memo import Memo
+from shared.model.note import Note
 
 
 @dataclass
@@ -53,9 +53,9 @@ class FakeLedger:
         self.written_slots: list[Slot] = []
         self.instances: dict[str, str] = {}
         self.paired: dict[str, str] = {}
-        self.refusals: dict[str, dict[OfferingKey, Refusal]] = {}
-        self.quotas: dict[Quota, tuple[QuotaReached, Refusal]] = {}
-        self.memo_values: dict[tuple[str, str], Memo] = {}
+        self.refusals: dict[str, dict[OfferingKey, Backoff]] = {}
+        self.quotas: dict[Quota, tuple[QuotaReached, Backoff]] = {}
+        self.note_values: dict[tuple[str, str], Note] = {}
         self._leases: dict[str, _LeaseRow] = {}
         self._buckets: dict[str, TokenBucket] = {}
         self._span = lease_span
@@ -235,7 +235,7 @@ class FakeLedger:
         self._called("mark_unavailable", tuple(offerings))
         own = self.refusals.setdefault(cluster, {})
         for offering in sorted(set(offerings)):
-            own[offering] = refused(own.get(offering), now, certain=certain)
+            own[offering] = next_backoff(own.get(offering), now, certain=certain)
 
     def quotas_reached(self, now: datetime) -> tuple[QuotaReached, ...]:
         return tuple(
@@ -251,7 +251,7 @@ class FakeLedger:
         for mark in sorted(marks):
             known, kept = self.quotas.get(mark.quota, (mark, None))
             vcpus = min(mark.vcpus, known.vcpus) if kept and kept.until > now else mark.vcpus
-            self.quotas[mark.quota] = (replace(mark, vcpus=vcpus), refused(kept, now))
+            self.quotas[mark.quota] = (replace(mark, vcpus=vcpus), next_backoff(kept, now))
 
     def take_token(self, api: str, now: datetime) -> timedelta:
         self._called("take_token", api)
@@ -262,30 +262,30 @@ class FakeLedger:
 
     # --- memos
 
-    def memo(self, cluster: str, name: str) -> Memo:
-        return self.memo_values.get((cluster, name), Memo(name=name))
+    def note(self, cluster: str, name: str) -> Note:
+        return self.note_values.get((cluster, name), Note(name=name))
 
-    def memos(self, cluster: str, prefix: str) -> tuple[Memo, ...]:
-        found = sorted(self.memo_values.items())
+    def notes(self, cluster: str, prefix: str) -> tuple[Note, ...]:
+        found = sorted(self.note_values.items())
         return tuple(
-            memo for (owner, name), memo in found if owner == cluster and name.startswith(prefix)
+            note for (owner, name), note in found if owner == cluster and name.startswith(prefix)
         )
 
-    def change_memo(self, cluster: str, memo: Memo, until: datetime) -> bool:
-        self._called("change_memo", memo)
-        known = self.memo(cluster, memo.name).version
-        if known == memo.version:
-            self.memo_values[cluster, memo.name] = replace(memo, version=known + 1)
-        return known == memo.version
+    def change_note(self, cluster: str, note: Note, until: datetime) -> bool:
+        self._called("change_note", note)
+        known = self.note(cluster, note.name).version
+        if known == note.version:
+            self.note_values[cluster, note.name] = replace(note, version=known + 1)
+        return known == note.version
 
-    def put_memo(self, cluster: str, memo: Memo, until: datetime) -> None:
-        self._called("put_memo", memo)
-        version = self.memo(cluster, memo.name).version + 1
-        self.memo_values[cluster, memo.name] = replace(memo, version=version)
+    def put_note(self, cluster: str, note: Note, until: datetime) -> None:
+        self._called("put_note", note)
+        version = self.note(cluster, note.name).version + 1
+        self.note_values[cluster, note.name] = replace(note, version=version)
 
-    def drop_memo(self, cluster: str, name: str) -> None:
-        self._called("drop_memo", name)
-        self.memo_values.pop((cluster, name), None)
+    def drop_note(self, cluster: str, name: str) -> None:
+        self._called("drop_note", name)
+        self.note_values.pop((cluster, name), None)
 
     def _fence(self, lease: Lease) -> None:
         row = self._leases.get(lease.cluster)

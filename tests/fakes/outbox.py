@@ -28,8 +28,8 @@ class FakeOutbox:
         self.timers: list[StartedTimer] = []
         self.refused: list[StartedTimer] = []
         self.binds: list[tuple[str, tuple[str, ...]]] = []
-        self.looks: list[str] = []
-        self.look_delays: list[timedelta] = []
+        self.evaluations: list[str] = []
+        self.evaluation_delays: list[timedelta] = []
         self.plans_at_once: list[tuple[str, bool, bool]] = []
         self.sweeps: list[str] = []
         self._taken: set[tuple[TimerKind, str]] = set()
@@ -43,14 +43,16 @@ class FakeOutbox:
         self._maybe_fail()
         self.wakes.append((cluster, min(max(delay, timedelta(0)), LONGEST_DELAY)))
 
-    def look(self, cluster: str, delay: timedelta = timedelta(0)) -> None:
+    def evaluate(self, cluster: str, delay: timedelta = timedelta(0)) -> None:
         self._maybe_fail()
-        self.looks.append(cluster)
-        self.look_delays.append(delay)
+        self.evaluations.append(cluster)
+        self.evaluation_delays.append(delay)
 
-    def invoke_provision(self, cluster: str, *, look: bool = False, changed: bool = False) -> None:
+    def invoke_provision(
+        self, cluster: str, *, evaluate: bool = False, changed: bool = False
+    ) -> None:
         self._maybe_fail()
-        self.plans_at_once.append((cluster, look, changed))
+        self.plans_at_once.append((cluster, evaluate, changed))
 
     def invoke_sweep(self, cluster: str) -> None:
         self._maybe_fail()

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared.ami_families import refuse_wrong_user_data, with_user_data
+from shared.ami_families import refuse_wrong_user_data, with_user_data_settings
 from shared.manifests.custom_resources.node_classes import read_node_classes
 from shared.manifests.custom_resources.node_pools import decode_node_pool
-from shared.manifests.custom_resources.owners import decode_owners, of_dovetail
+from shared.manifests.custom_resources.owners import decode_owners, own_node_pools
 from shared.model.dialect import OwnerKind
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.ports import NodeClass, PoolStatus, TemplateStatus
@@ -46,11 +46,11 @@ class FakeProvisioners(FakeStorage):
         usable, unusable = decode_owners(
             tuple(self._raw_provisioners.values()),
             self.node_templates.values(),
-            of_dovetail(self._raw_pools.values()),
+            own_node_pools(self._raw_pools.values()),
             lambda pool: decode_node_pool(pool, self.classes, check=refuse_wrong_user_data),
             check=refuse_wrong_user_data,
         )
-        return (*map(with_user_data, usable), *unusable)
+        return (*map(with_user_data_settings, usable), *unusable)
 
     def node_classes(self) -> tuple[NodeClass, ...]:
         return tuple(

@@ -4,30 +4,30 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from shared.manifests.fields import mapping, text_map
+from shared.manifests.raw_json import mapping, text_map
 from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
-    decode_attach_limits,
     decode_attachment,
+    decode_csi_node,
     decode_storage_class,
     decode_volume,
 )
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import (
     EBS_DRIVER,
-    AttachLimits,
-    Attachment,
     Claim,
+    CsiNodeLimits,
     StorageClass,
     Volume,
+    VolumeAttachment,
 )
 
-_Stored = Claim | Volume | StorageClass | AttachLimits | Attachment
+_Stored = Claim | Volume | StorageClass | CsiNodeLimits | VolumeAttachment
 _DECODERS: Mapping[str, Callable[[Mapping[str, Any]], _Stored]] = {
     "PersistentVolumeClaim": decode_claim,
     "PersistentVolume": decode_volume,
     "StorageClass": decode_storage_class,
-    "CSINode": decode_attach_limits,
+    "CSINode": decode_csi_node,
     "VolumeAttachment": decode_attachment,
 }
 
@@ -42,8 +42,8 @@ class FakeStorage:
         self._claims: list[Claim] = []
         self._volumes: list[Volume] = []
         self._classes: list[StorageClass] = []
-        self._limits: list[AttachLimits] = []
-        self._attachments: list[Attachment] = []
+        self._limits: list[CsiNodeLimits] = []
+        self._attachments: list[VolumeAttachment] = []
 
     def fail_next(self, method: str, *errors: Exception) -> None:
         """Make the next calls of a method raise these errors, one each."""
@@ -59,9 +59,9 @@ class FakeStorage:
                     self._volumes.append(value)
                 case StorageClass():
                     self._classes.append(value)
-                case AttachLimits():
+                case CsiNodeLimits():
                     self._limits.append(value)
-                case Attachment():
+                case VolumeAttachment():
                     self._attachments.append(value)
 
     def bring_claims(self, pod: Pod) -> None:
@@ -71,7 +71,9 @@ class FakeStorage:
             claim = Claim(namespace=pod.namespace, name=name, storage_class="waits")
             if claim.key not in known:
                 self._claims.append(claim)
-                self._classes = [StorageClass(name="waits", driver=EBS_DRIVER, waits=True)]
+                self._classes = [
+                    StorageClass(name="waits", driver=EBS_DRIVER, waits_for_first_consumer=True)
+                ]
 
     def apply_storage(self, raw: Mapping[str, Any]) -> bool:
         """Store a raw manifest; return whether its kind is one that is kept here."""
@@ -107,11 +109,11 @@ class FakeStorage:
         self._read("storage_classes")
         return tuple(sorted(self._classes, key=lambda pod_class: pod_class.name))
 
-    def attach_limits(self) -> tuple[AttachLimits, ...]:
+    def attach_limits(self) -> tuple[CsiNodeLimits, ...]:
         self._read("attach_limits")
-        return tuple(sorted(self._limits, key=lambda limit: limit.node))
+        return tuple(sorted(self._limits, key=lambda limit: limit.node_name))
 
-    def attached_volumes(self) -> tuple[Attachment, ...]:
+    def attached_volumes(self) -> tuple[VolumeAttachment, ...]:
         self._read("attached_volumes")
         return tuple(sorted(attachment for attachment in self._attachments if attachment.volume))
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.messages.wake import Message
+from shared.messages.message import Message
 from shared.model.errors import NotAttachedError, UnavailableError
 from shared.ports import ClusterPorts
 from shared.provisioning.provision import Provisioning
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
-from shared.runtime.observability import metrics
+from shared.runtime.logs_and_metrics import metrics
 from tests.unit.worlds import World
 
 
@@ -63,28 +63,28 @@ class Runtime:
         self.world(message.cluster)
         return not self.floods
 
-    def note(self, cluster: str, at: datetime) -> None:
+    def record_heartbeat(self, cluster: str, at: datetime) -> None:
         self.heartbeats.append((cluster, at))
 
     def deadline(self, context: Context) -> datetime:
         (world, *_) = self.worlds.values()
         return world.clock.now() + context.left
 
-    def plan_alone(self, wake: ClusterWake) -> None:
+    def invoke_provision(self, wake: ClusterWake) -> None:
         self.world(wake.cluster).outbox.invoke_provision(
-            wake.cluster, look=wake.look, changed=wake.provisioners_changed
+            wake.cluster, evaluate=wake.evaluate, changed=wake.provisioners_changed
         )
         self.woken.append(wake.cluster)
 
-    def sweep_alone(self, cluster: str) -> None:
+    def invoke_sweep(self, cluster: str) -> None:
         self.world(cluster).outbox.invoke_sweep(cluster)
         self.swept_alone.append(cluster)
 
-    def wake_later(self, cluster: str, delay: timedelta | None, *, look: bool = False) -> bool:
-        self.woken_later.append((f"{cluster}, look" if look else cluster, delay))
+    def wake_later(self, cluster: str, delay: timedelta | None, *, evaluate: bool = False) -> bool:
+        self.woken_later.append((f"{cluster}, look" if evaluate else cluster, delay))
         return self.sends
 
-    def set_aside(self, records: Sequence[InvalidRecord], _: LambdaContext) -> list[str]:
+    def send_to_dead_letters(self, records: Sequence[InvalidRecord], _: LambdaContext) -> list[str]:
         self.dead += [(record.text, record.reason) for record in records]
         return []
 
@@ -113,7 +113,8 @@ def dead(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Records that were set aside, with the reason."""
     found: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        "shared.runtime.observability.dead_letter", lambda text, why: found.append((text, why))
+        "shared.runtime.logs_and_metrics.send_dead_letter",
+        lambda text, why: found.append((text, why)),
     )
     return found
 

@@ -11,12 +11,12 @@ from functions.bind.handler import handler as bind
 from functions.emptiness.handler import handler as emptiness
 from functions.interrupt.handler import handler as interrupt
 from functions.termination.handler import handler as termination
-from shared.messages.wake import Kind, ObjectRef, encode, wake
+from shared.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model import labels as keys
 from shared.model.errors import NotAttachedError, UnauthorizedError, UnavailableError
-from shared.node_lifecycle.binding import BindReport
 from shared.node_lifecycle.interruption import Interruption
-from shared.runtime.observability import serve_each
+from shared.node_lifecycle.node_binding import BindReport
+from shared.runtime.logs_and_metrics import serve_each
 from tests.builders import NOW, node, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, Runtime
 from tests.unit.worlds import World, failing, instead
@@ -74,16 +74,16 @@ class OneFails:
 @pytest.mark.parametrize(
     ("name", "handler", "kind"),
     [
-        ("bind", bind, Kind.NODE_READY),
-        ("emptiness", emptiness, Kind.NODE_EMPTY),
-        ("termination", termination, Kind.NODE_DELETED),
+        ("bind", bind, MessageKind.NODE_READY),
+        ("emptiness", emptiness, MessageKind.NODE_EMPTY),
+        ("termination", termination, MessageKind.NODE_DELETED),
     ],
 )
 @pytest.mark.parametrize(("error", "again"), ERRORS)
 def test_a_node_that_cannot_be_served_keeps_no_other_from_it(
     name: str,
     handler: Callable[..., Any],
-    kind: Kind,
+    kind: MessageKind,
     use: Use,
     dead: list[tuple[str, str]],
     error: Exception,
@@ -94,7 +94,7 @@ def test_a_node_that_cannot_be_served_keeps_no_other_from_it(
     use(name, Runtime(lambda _: service, test=World()))
     nodes = [ObjectRef(name="n1"), ObjectRef(name="n2")]
     with pytest.raises(type(error)) if again else contextlib.nullcontext():
-        handler(encode(wake(kind, "test", NOW, objects=nodes)), CONTEXT)
+        handler(encode(make_message(kind, "test", NOW, objects=nodes)), CONTEXT)
     assert service.served == ["n2"]
     assert [why for _, why in dead] == ([] if again else [f"n1: {error}"])
 

@@ -10,7 +10,7 @@ from functions.registration.handler import handler as registration
 from functions.replacement.handler import handler as replacement
 from functions.termination.handler import handler as termination
 from shared.provisioning.report import ProvisionReport
-from shared.runtime.observability import tell
+from shared.runtime.logs_and_metrics import emit_metrics
 from shared.runtime.reports import report_provision
 from tests.functions.conftest import Context
 
@@ -36,7 +36,7 @@ def told(out: str) -> list[dict[str, Any]]:
 
 
 def test_metrics_of_a_cluster_carry_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    tell("prod", {"Launches": 2, "PlanGap": 0.0, "Throttles": 0})
+    emit_metrics("prod", {"Launches": 2, "PlanGap": 0.0, "Throttles": 0})
 
     (line,) = told(capsys.readouterr().out)
     (directive,) = line["_aws"]["CloudWatchMetrics"]
@@ -47,7 +47,7 @@ def test_metrics_of_a_cluster_carry_its_name(capsys: pytest.CaptureFixture[str])
 
 
 def test_nothing_to_count_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    tell("prod", {"Launches": 0})
+    emit_metrics("prod", {"Launches": 0})
     report_provision("prod", ProvisionReport(), lane="queue")
 
     assert told(capsys.readouterr().out) == []

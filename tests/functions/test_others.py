@@ -19,7 +19,7 @@ from functions.replacement.handler import handler as replacement
 from functions.sweep.handler import handler as sweep
 from functions.termination.handler import handler as termination
 from shared.catalog.summary import CatalogSummary
-from shared.messages.wake import Kind, ObjectRef, encode, wake
+from shared.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model import labels as keys
 from shared.model.errors import (
     InvalidMessageError,
@@ -29,10 +29,10 @@ from shared.model.errors import (
 )
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
-from shared.node_lifecycle.binding import Binding
-from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.node_lifecycle.expiration_timer import Expiration
 from shared.node_lifecycle.interruption import Interruption
+from shared.node_lifecycle.node_binding import Binding
 from shared.node_lifecycle.registration import Registration
 from shared.node_lifecycle.replacement import Replacement, start_replacement
 from shared.node_lifecycle.termination import Termination
@@ -48,9 +48,9 @@ Use = Callable[[str, Any], None]
 CONTEXT = Context()
 
 
-def event(kind: Kind, *names: str) -> dict[str, Any]:
+def event(kind: MessageKind, *names: str) -> dict[str, Any]:
     objects = [ObjectRef(name=name) for name in names]
-    return encode(wake(kind, "test", NOW, objects=objects))
+    return encode(make_message(kind, "test", NOW, objects=objects))
 
 
 def test_bind_completes_every_node_of_the_event(use: Use) -> None:
@@ -58,7 +58,7 @@ def test_bind_completes_every_node_of_the_event(use: Use) -> None:
         provisioner(), node("n1", taints=(NOT_READY,)), node("n2", taints=(NOT_READY,), ready=None)
     )
     use("bind", Runtime(lambda ports: Binding(ports, LaunchPolicy()), test=world))
-    bind(event(Kind.NODE_READY, "n1", "n2", "gone"), CONTEXT)
+    bind(event(MessageKind.NODE_READY, "n1", "n2", "gone"), CONTEXT)
     assert world.cluster.node_values["n1"].is_initialized
     assert not world.cluster.node_values["n2"].is_initialized
 
@@ -66,7 +66,7 @@ def test_bind_completes_every_node_of_the_event(use: Use) -> None:
 def test_emptiness_starts_a_timer_and_takes_its_steps(use: Use) -> None:
     world = World(provisioner(ttl_after_empty=MINUTE), node())
     use("emptiness", Runtime(Emptiness, test=world))
-    assert emptiness(event(Kind.NODE_EMPTY, "n1"), CONTEXT) == {}
+    assert emptiness(event(MessageKind.NODE_EMPTY, "n1"), CONTEXT) == {}
     (timer,) = world.outbox.timers_of(TimerKind.EMPTINESS)
     assert emptiness(dict(timer.payload), CONTEXT)["wait_seconds"] == 60
     world.advance(MINUTE)
@@ -77,7 +77,7 @@ def test_termination_starts_a_drain_and_takes_its_steps(use: Use) -> None:
     old = node(deletion_at=NOW, created_at=NOW - 10 * MINUTE)
     world = World(provisioner(), old, pod(node_name="n1"))
     use("termination", Runtime(lambda ports: Termination(ports, None), test=world))
-    assert termination(event(Kind.NODE_DELETED, "n1"), CONTEXT) == {}
+    assert termination(event(MessageKind.NODE_DELETED, "n1"), CONTEXT) == {}
     (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
     # EC2 knows no such machine, so there is nothing left to drain.
     assert termination(dict(timer.payload), CONTEXT)["result"] == "terminated"
@@ -143,7 +143,7 @@ def test_the_schedule_gives_each_cluster_a_sweep_of_its_own(
 
 @pytest.mark.parametrize(
     ("asked", "rounds"),
-    [({"source": "aws.events"}, 1), (event(Kind.SWEEP), 0)],
+    [({"source": "aws.events"}, 1), (event(MessageKind.SWEEP), 0)],
     ids=["schedule", "one cluster"],
 )
 def test_only_the_schedule_counts_as_a_round_of_sweep(
@@ -158,7 +158,7 @@ def test_sweep_looks_over_one_cluster(use: Use, capsys: pytest.CaptureFixture[st
     late = World(provisioner(), pod())
     late.advance(2 * MINUTE)
     use("sweep", Runtime(lambda ports: Sweep(ports, SweepPolicy()), test=late))
-    sweep(event(Kind.SWEEP), CONTEXT)
+    sweep(event(MessageKind.SWEEP), CONTEXT)
     assert late.outbox.wakes == [("test", timedelta(0))]
     assert told(capsys) == [("test", None, [1])]
 
@@ -167,7 +167,7 @@ def test_a_sweep_that_fails_is_counted(use: Use, capsys: pytest.CaptureFixture[s
     down = World()
     instead(down.cluster, "nodes", failing(UNREACHABLE))
     use("sweep", Runtime(lambda ports: Sweep(ports, SweepPolicy()), test=down))
-    sweep(event(Kind.SWEEP), CONTEXT)
+    sweep(event(MessageKind.SWEEP), CONTEXT)
     assert told(capsys) == [("test", [1], None)]
 
 
@@ -184,7 +184,7 @@ def test_a_cluster_without_the_definition_of_provisioners_is_no_failure_of_sweep
     bare = World()
     instead(bare.cluster, "provisioners", failing(NotInstalledError("404")))
     use("sweep", Runtime(lambda ports: Sweep(ports, SweepPolicy()), test=bare))
-    sweep(event(Kind.SWEEP), CONTEXT)
+    sweep(event(MessageKind.SWEEP), CONTEXT)
     assert "SweepFailures" not in capsys.readouterr().out
     assert "apply the cluster manifests" in caplog.text
 
@@ -192,7 +192,7 @@ def test_a_cluster_without_the_definition_of_provisioners_is_no_failure_of_sweep
 def test_heartbeats_are_written_down(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
     runtime = Runtime(lambda _: None, test=World())
     use("heartbeat", runtime)
-    heartbeat(event(Kind.HEARTBEAT), CONTEXT)
+    heartbeat(event(MessageKind.HEARTBEAT), CONTEXT)
     assert runtime.heartbeats == [("test", NOW)]
     assert '"Heartbeats":[1.0]' in capsys.readouterr().out.replace(" ", "")
 
@@ -200,17 +200,17 @@ def test_heartbeats_are_written_down(use: Use, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("name", "handler", "kind"),
     [
-        ("bind", bind, Kind.NODE_READY),
-        ("emptiness", emptiness, Kind.NODE_EMPTY),
-        ("termination", termination, Kind.NODE_DELETED),
-        ("heartbeat", heartbeat, Kind.HEARTBEAT),
-        ("sweep", sweep, Kind.SWEEP),
+        ("bind", bind, MessageKind.NODE_READY),
+        ("emptiness", emptiness, MessageKind.NODE_EMPTY),
+        ("termination", termination, MessageKind.NODE_DELETED),
+        ("heartbeat", heartbeat, MessageKind.HEARTBEAT),
+        ("sweep", sweep, MessageKind.SWEEP),
     ],
 )
 def test_events_of_a_cluster_that_is_not_attached_are_set_aside_and_nothing_is_counted_for_it(
     name: str,
     handler: Callable[..., Any],
-    kind: Kind,
+    kind: MessageKind,
     use: Use,
     dead: list[tuple[str, str]],
     capsys: pytest.CaptureFixture[str],
@@ -227,17 +227,17 @@ def test_events_of_a_cluster_that_is_not_attached_are_set_aside_and_nothing_is_c
 @pytest.mark.parametrize(
     ("name", "handler", "kind"),
     [
-        ("bind", bind, Kind.NODE_READY),
-        ("emptiness", emptiness, Kind.NODE_EMPTY),
-        ("termination", termination, Kind.NODE_DELETED),
-        ("heartbeat", heartbeat, Kind.HEARTBEAT),
-        ("provision", provision, Kind.POD_PENDING),
+        ("bind", bind, MessageKind.NODE_READY),
+        ("emptiness", emptiness, MessageKind.NODE_EMPTY),
+        ("termination", termination, MessageKind.NODE_DELETED),
+        ("heartbeat", heartbeat, MessageKind.HEARTBEAT),
+        ("provision", provision, MessageKind.POD_PENDING),
     ],
 )
 def test_a_message_beyond_the_rate_of_a_cluster_is_dropped_before_anything_is_read(
     name: str,
     handler: Callable[..., Any],
-    kind: Kind,
+    kind: MessageKind,
     use: Use,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

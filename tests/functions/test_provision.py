@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.provision.handler import handler
-from shared.messages.wake import Kind, encode, wake
+from shared.messages.message import MessageKind, encode, make_message
 from shared.model.errors import ThrottledError, UnauthorizedError
 from shared.ports import TimerKind
 from tests.builders import NOW, node_of, pod, provisioner
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publis
 Use = Callable[[str, Any], None]
 
 
-def body(cluster: str = "test", kind: Kind = Kind.POD_PENDING) -> str:
-    return json.dumps(encode(wake(kind, cluster, NOW)))
+def body(cluster: str = "test", kind: MessageKind = MessageKind.POD_PENDING) -> str:
+    return json.dumps(encode(make_message(kind, cluster, NOW)))
 
 
 def batch(*bodies: str) -> dict[str, Any]:
@@ -61,7 +61,9 @@ def test_each_cluster_of_a_batch_of_several_has_an_invocation_of_its_own(use: Us
     one, two = waiting(), waiting()
     runtime = ProvisionRuntime(one=one, two=two)
     use("provision", runtime)
-    records = batch(body("one"), body("two", Kind.LOOK), body("one", Kind.PROVISIONER_CHANGED))
+    records = batch(
+        body("one"), body("two", MessageKind.EVALUATE), body("one", MessageKind.PROVISIONER_CHANGED)
+    )
     assert handler(records, Context()) == {"batchItemFailures": []}
     assert (len(one.alive), len(two.alive)) == (0, 0)
     assert one.outbox.plans_at_once == [("one", False, True)]
@@ -80,7 +82,7 @@ def test_a_cluster_whose_data_raises_anything_delays_no_other(
     assert handler(batch(body("bad"), body("good")), Context()) == {"batchItemFailures": []}
     for world, cluster in ((bad, "bad"), (good, "good")):
         assert world.outbox.plans_at_once == [(cluster, False, False)]
-    handler(json.loads(body("good", Kind.RESUME)), Context())
+    handler(json.loads(body("good", MessageKind.RESUME)), Context())
     assert len(good.alive) == 1
     assert good.clock.slept == []
 
@@ -99,11 +101,11 @@ def test_good_records_are_served_before_any_is_put_aside(use: Use) -> None:
     runtime = ProvisionRuntime(test=world)
     machines: list[int] = []
 
-    def set_aside(*_: object) -> list[str]:
+    def send_to_dead_letters(*_: object) -> list[str]:
         machines.append(len(world.alive))
         return []
 
-    instead(runtime, "set_aside", set_aside)
+    instead(runtime, "send_to_dead_letters", send_to_dead_letters)
     use("provision", runtime)
     handler(batch("torn", body(), "torn too"), Context())
     assert machines == [1]
@@ -112,7 +114,7 @@ def test_good_records_are_served_before_any_is_put_aside(use: Use) -> None:
 def test_conditions_are_written_when_a_provisioner_changed(use: Use) -> None:
     world = waiting()
     use("provision", ProvisionRuntime(test=world))
-    handler(batch(body(kind=Kind.PROVISIONER_CHANGED)), Context())
+    handler(batch(body(kind=MessageKind.PROVISIONER_CHANGED)), Context())
     assert world.cluster.conditions["default"][0]
 
 
@@ -196,7 +198,7 @@ def test_an_event_that_no_repeating_helps_is_set_aside(use: Use) -> None:
     ((text, reason),) = runtime.dead
     assert json.loads(text) == json.loads(body())
     assert reason == "no"
-    instead(runtime, "set_aside", lambda *_: ["refused"])
+    instead(runtime, "send_to_dead_letters", lambda *_: ["refused"])
     with pytest.raises(UnauthorizedError):
         handler(json.loads(body()), Context())
 
@@ -240,7 +242,10 @@ def half_empty() -> World:
 def test_evaluation_removes_nodes_that_are_not_needed(
     use: Use, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for event in (batch(body(kind=Kind.LOOK)), json.loads(body(kind=Kind.LOOK))):
+    for event in (
+        batch(body(kind=MessageKind.EVALUATE)),
+        json.loads(body(kind=MessageKind.EVALUATE)),
+    ):
         world = half_empty()
         use("provision", ProvisionRuntime(test=world))
         handler(event, Context())
@@ -254,10 +259,10 @@ def test_a_look_that_finds_the_lease_held_or_fails_comes_again(use: Use) -> None
     world.ledger.acquire("test", "other", world.clock.now())
     runtime = ProvisionRuntime(test=world)
     use("provision", runtime)
-    handler(batch(body(kind=Kind.LOOK)), Context())
+    handler(batch(body(kind=MessageKind.EVALUATE)), Context())
     assert runtime.woken_later == [("test, look", 2 * SECOND)]
     instead(world.ledger, "acquire", failing(UNREACHABLE))
-    handler(batch(body(kind=Kind.LOOK)), Context())
+    handler(batch(body(kind=MessageKind.EVALUATE)), Context())
     assert runtime.woken_later[1:] == [("test, look", None)]
 
 
@@ -265,7 +270,7 @@ def test_pods_are_planned_for_though_no_status_can_be_written(use: Use) -> None:
     world = waiting()
     use("provision", ProvisionRuntime(test=world))
     instead(world.cluster, "set_provisioner_condition", failing(UnauthorizedError("a webhook")))
-    assert handler(json.loads(body(kind=Kind.PROVISIONER_CHANGED)), Context()) == {
+    assert handler(json.loads(body(kind=MessageKind.PROVISIONER_CHANGED)), Context()) == {
         "batchItemFailures": []
     }
     assert len(world.alive) == 1
@@ -280,5 +285,5 @@ def test_status_is_written_after_the_message_that_plans_again(use: Use) -> None:
     instead(world.cluster, "pending_pods", failing(UNREACHABLE))
     instead(world.cluster, "set_provisioner_condition", failing(Crash()))
     with pytest.raises(Crash):
-        handler(json.loads(body(kind=Kind.PROVISIONER_CHANGED)), Context())
+        handler(json.loads(body(kind=MessageKind.PROVISIONER_CHANGED)), Context())
     assert runtime.woken_later == [("test", None)]

@@ -13,15 +13,15 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.heartbeat import runtime as heartbeat_runtime
 from functions.provision import runtime as provision_runtime
 from functions.sweep import runtime as sweep_runtime
-from shared.messages.wake import Kind, Message, wake
+from shared.messages.message import Message, MessageKind, make_message
 from shared.model.brakes import Brakes
 from shared.model.errors import NotAttachedError
 from shared.ports import ClusterPorts
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.runtime import wiring as wiring_module
-from shared.runtime.wiring import Right
+from shared.runtime.wiring import ActingRole
 from shared.settings import FunctionSettings, ProvisionSettings, SweepSettings
-from shared.timers.heartbeats import forwarder_seen
+from shared.timers.heartbeats import last_forwarder_heartbeat
 from shared.timers.timers import start_registration
 from tests.builders import NOT_READY, NOW, OTHER_SHAPE, node, pod, provisioner
 from tests.fakes.clock import FakeClock
@@ -91,14 +91,14 @@ def wiring(monkeypatch: pytest.MonkeyPatch) -> Wiring:
     return made
 
 
-def sweep(**more: float) -> sweep_runtime.Runtime:
-    return sweep_runtime.Runtime(
+def sweep(**more: float) -> sweep_runtime.SweepRuntime:
+    return sweep_runtime.SweepRuntime(
         SweepSettings.model_validate({**SETTINGS, "sweep_function": "sweep", **more})
     )
 
 
-def provision() -> provision_runtime.Runtime:
-    return provision_runtime.Runtime(ProvisionSettings.model_validate(SETTINGS))
+def provision() -> provision_runtime.ProvisionRuntime:
+    return provision_runtime.ProvisionRuntime(ProvisionSettings.model_validate(SETTINGS))
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,14 @@ def provision() -> provision_runtime.Runtime:
 )
 def test_a_heartbeat_is_never_later_than_now(wiring: Wiring, at: datetime, noted: datetime) -> None:
     assert wiring.clock.now() == NOW
-    heartbeat_runtime.Runtime(FunctionSettings.model_validate(SENT)).note("test", at)
-    assert forwarder_seen(wiring.ledger, "test") == noted
+    heartbeat_runtime.HeartbeatRuntime(FunctionSettings.model_validate(SENT)).record_heartbeat(
+        "test", at
+    )
+    assert last_forwarder_heartbeat(wiring.ledger, "test") == noted
 
 
 def said(cluster: str) -> Message:
-    return wake(Kind.HEARTBEAT, cluster, NOW)
+    return make_message(MessageKind.HEARTBEAT, cluster, NOW)
 
 
 def test_a_heartbeat_of_a_cluster_that_is_not_attached_leaves_nothing(
@@ -144,19 +146,19 @@ def test_what_was_dropped_of_a_cluster_is_counted_with_the_next_message_that_is_
 
 def process_of_one_cluster() -> Any:
     """Return the wiring of a process that knows one attached cluster."""
-    made: Any = wiring_module.Wiring(FunctionSettings.model_validate(SENT), Right.INSIDE)
+    made: Any = wiring_module.Wiring(FunctionSettings.model_validate(SENT), ActingRole.INSIDE)
     made.registry, made.clock = Registry(), FakeClock()
     return made
 
 
 def test_sweep_and_provision_are_called_for_single_clusters(wiring: Wiring) -> None:
     assert sweep().clusters() == ("test",)
-    sweep().sweep_alone("test")
-    provision().plan_alone(ClusterWake(cluster="test", record_ids=(), look=True))
+    sweep().invoke_sweep("test")
+    provision().invoke_provision(ClusterWake(cluster="test", record_ids=(), evaluate=True))
     assert wiring.outbox.sweeps == ["test"]
     assert wiring.outbox.plans_at_once == [("test", True, False)]
     with pytest.raises(NotAttachedError):
-        provision().plan_alone(ClusterWake(cluster="forged", record_ids=()))
+        provision().invoke_provision(ClusterWake(cluster="forged", record_ids=()))
     assert len(wiring.outbox.plans_at_once) == 1
 
 
@@ -183,10 +185,10 @@ def test_the_attachment_says_whether_drifted_nodes_of_provisioners_are_replaced(
         world.cloud.add(machine("i-old"))
         world.advance(timedelta(hours=1))
         sweep().service("test").run()
-        assert bool(world.outbox.looks) is drift
+        assert bool(world.outbox.evaluations) is drift
         deadline = world.clock.now() + timedelta(minutes=10)
         service = provision().service("test")
-        report = service.run("holder", deadline, settle=False, look=True)
+        report = service.run("holder", deadline, wait_for_batch=False, evaluate=True)
         assert report.nodes_disrupted == int(drift)
 
 
@@ -203,12 +205,12 @@ def test_records_that_cannot_be_put_aside_come_again(
         assert (before, in_time()) == (True, False)
         return (1,)
 
-    monkeypatch.setattr(provision_runtime, "dead_letters", send)
+    monkeypatch.setattr(provision_runtime, "send_dead_letters", send)
     records = [
         InvalidRecord(record_id=f"m{number}", text=str(number), reason="torn")
         for number in range(3)
     ]
     # Ten seconds are kept for the answer.
     context = cast("LambdaContext", Context(left=timedelta(seconds=30)))
-    assert provision().set_aside(records, context) == ["m1"]
+    assert provision().send_to_dead_letters(records, context) == ["m1"]
     assert sent == [("0", "torn"), ("1", "torn"), ("2", "torn")]

@@ -5,18 +5,18 @@ import threading
 import pytest
 
 from shared.model.errors import ConflictError, UnavailableError
-from shared.ports.crew import AT_ONCE
+from shared.ports.executor import MAX_CONCURRENT_CALLS
 from shared.runtime.threads import Threads
 
 
 def test_as_many_wait_side_by_side_as_there_are_threads_and_answers_keep_their_order() -> None:
-    barrier = threading.Barrier(AT_ONCE, timeout=20)
+    barrier = threading.Barrier(MAX_CONCURRENT_CALLS, timeout=20)
 
     def work(thing: int) -> int:
         barrier.wait()
         return -thing
 
-    things = range(2 * AT_ONCE)
+    things = range(2 * MAX_CONCURRENT_CALLS)
     assert Threads().each(work, things) == [-thing for thing in things]
 
 

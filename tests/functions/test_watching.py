@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from functions.cli.kubeconfig import kubeconfig_of
+from functions.cli.watch.cluster_watch import ClusterWatch, ReadOnlyApi
 from infra.local.kube.server import EmbeddedKube
-from shared.kube.configured import connect_kubeconfig
+from shared.kube.kubeconfig import connect_kubeconfig
 from shared.model.errors import PermanentError
-from shared.runtime.watching import ClusterWatch, ReadingApi, kubeconfig_of
 
 POD = {
     "apiVersion": "v1",
@@ -27,7 +28,7 @@ def kubeconfig(tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_the_connection_refuses_to_write(kubeconfig: str, method: str) -> None:
-    api = connect_kubeconfig(kubeconfig, kind=ReadingApi)
+    api = connect_kubeconfig(kubeconfig, kind=ReadOnlyApi)
     with pytest.raises(PermanentError, match="this connection only reads"):
         api.send(method, "/api/v1/namespaces/default/pods", body=POD)
     assert api.get("/api/v1/pods")["items"] == []
@@ -44,9 +45,9 @@ def test_pods_are_seen_with_what_kube_scheduler_says(kubeconfig: str) -> None:
         body={"status": {"conditions": [said]}},
         content_type="application/merge-patch+json",
     )
-    assert [(seen.pod.name, seen.said) for seen in listed(ClusterWatch(kubeconfig).pods)] == [
-        ("a", "full")
-    ]
+    assert [
+        (seen.pod.name, seen.scheduler_message) for seen in listed(ClusterWatch(kubeconfig).pods)
+    ] == [("a", "full")]
     assert listed(ClusterWatch(kubeconfig).nodes) == []
 
 

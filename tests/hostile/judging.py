@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from email.policy import compat32
 from typing import Any, Final
 
-from shared.ami_families import Joining
+from shared.ami_families import BootstrapOptions
 from shared.model.kubernetes.taints import Effect, Taint
 from tests.real.user_data import Boot, Instance, boot_of
 
@@ -22,7 +22,7 @@ _FOREIGN: Final = re.compile(r"([^/]+\.)?(kubernetes|k8s)\.io/")
 _OWN: Final = re.compile(r"([^/]+\.)?(kubelet|node)\.kubernetes\.io/")
 
 
-def judge(family: str, text: str, joining: Joining) -> None:
+def judge(family: str, text: str, joining: BootstrapOptions) -> None:
     """Assert that a machine of this family is told exactly what is meant.
 
     Args:

@@ -20,11 +20,11 @@ from functions.provision.handler import handler as provision
 from functions.sweep.handler import handler as sweep
 from functions.termination.handler import handler as termination
 from shared.kube.cluster import KubeCluster
-from shared.messages.wake import Kind, ObjectRef, encode, wake
+from shared.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.policy import LaunchPolicy
-from shared.node_lifecycle.binding import Binding
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.node_lifecycle.interruption import Interruption
+from shared.node_lifecycle.node_binding import Binding
 from shared.node_lifecycle.termination import Termination
 from shared.sweep.sweep import Sweep, SweepPolicy
 from tests.builders import NOW, pod, provisioner
@@ -50,9 +50,9 @@ class Function:
     events: tuple[Event, ...]
 
 
-def said(kind: Kind) -> Event:
+def said(kind: MessageKind) -> Event:
     objects = [ObjectRef(name="n1", uid="u"), ObjectRef(name="n2", namespace="shop")]
-    return encode(wake(kind, "a", NOW, objects=objects))
+    return encode(make_message(kind, "a", NOW, objects=objects))
 
 
 def of_ec2(detail_type: str, **detail: str) -> Event:
@@ -76,30 +76,34 @@ FUNCTIONS: Final = {
     "bind": Function(
         handler=bind,
         runtime=runtime_of(lambda ports: Binding(ports, LaunchPolicy())),
-        events=(said(Kind.NODE_READY),),
+        events=(said(MessageKind.NODE_READY),),
     ),
     "emptiness": Function(
-        handler=emptiness, runtime=runtime_of(Emptiness), events=(said(Kind.NODE_EMPTY),)
+        handler=emptiness, runtime=runtime_of(Emptiness), events=(said(MessageKind.NODE_EMPTY),)
     ),
     "termination": Function(
         handler=termination,
         runtime=runtime_of(lambda ports: Termination(ports, None)),
-        events=(said(Kind.NODE_DELETED),),
+        events=(said(MessageKind.NODE_DELETED),),
     ),
     "provision": Function(
         handler=provision,
         runtime=ProvisionRuntime,
-        events=(said(Kind.POD_PENDING), said(Kind.PROVISIONER_CHANGED), said(Kind.LOOK)),
+        events=(
+            said(MessageKind.POD_PENDING),
+            said(MessageKind.PROVISIONER_CHANGED),
+            said(MessageKind.EVALUATE),
+        ),
     ),
     "sweep": Function(
         handler=sweep,
         runtime=runtime_of(lambda ports: Sweep(ports, SweepPolicy())),
-        events=(said(Kind.SWEEP),),
+        events=(said(MessageKind.SWEEP),),
     ),
     "heartbeat": Function(
         handler=heartbeat,
         runtime=runtime_of(lambda _: None),
-        events=(said(Kind.HEARTBEAT),),
+        events=(said(MessageKind.HEARTBEAT),),
     ),
     "interrupt": Function(
         handler=interrupt,
@@ -162,7 +166,7 @@ def deliver(
 ) -> Callable[[str, Event], tuple[Clusters, Runtime, Any]]:
     """Deliver an event to a function with clusters of its own; return what came of it."""
     current: list[Runtime] = []
-    monkeypatch.setattr("shared.runtime.observability.dead_letter", lambda *_: None)
+    monkeypatch.setattr("shared.runtime.logs_and_metrics.send_dead_letter", lambda *_: None)
     for name in FUNCTIONS:
         monkeypatch.setattr(f"functions.{name}.handler.load_runtime", lambda: current[0])
 
@@ -199,7 +203,7 @@ def test_an_event_is_served_or_set_aside_and_asks_for_the_paths_that_are_meant(
 
 @batches
 def test_a_record_of_the_queue_costs_itself_only(batch: int, deliver: Deliver) -> None:
-    good = json.dumps(encode(wake(Kind.POD_PENDING, "b", NOW)))
+    good = json.dumps(encode(make_message(MessageKind.POD_PENDING, "b", NOW)))
 
     def check(hostile: list[str]) -> None:
         records = [

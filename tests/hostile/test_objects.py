@@ -14,15 +14,15 @@ from functions.forwarder.views import view_node, view_pod, view_provisioner
 from shared.kube.api import Decode
 from shared.kube.cluster import KubeCluster
 from shared.kube.kept import decoding
-from shared.kube.other_autoscalers import KubeRivals
-from shared.manifests.fields import Raw
+from shared.kube.rivals import KubeRivals
 from shared.manifests.nodes import decode_node
+from shared.manifests.pod_bounds import MAX_RULES
 from shared.manifests.pods import PodDecoder
-from shared.manifests.sizes import MOST_RULES
+from shared.manifests.raw_json import Raw
 from shared.model import labels as keys
 from shared.model.policy import LaunchPolicy
-from shared.node_lifecycle.binding import Binding
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.node_lifecycle.node_binding import Binding
 from shared.node_lifecycle.termination import Termination
 from tests.hostile.corpus import BATCH_SIZE, batches, mutated, try_batch, values
 from tests.hostile.judging import FLAG, INSTANCE
@@ -113,7 +113,7 @@ def check_reads(cluster: KubeCluster) -> None:
     bound = {bound_pod.name: bound_pod for bound_pod in cluster.bound_pods()}
     assert bound.keys() >= {"running", "few", "many"}
     assert len(bound["few"].scheduling.anti_affinity) == 50
-    assert len(bound["many"].scheduling.anti_affinity) == 2 * MOST_RULES
+    assert len(bound["many"].scheduling.anti_affinity) == 2 * MAX_RULES
     assert {node.name for node in cluster.nodes()} >= {"n1"}
     assert {daemon_set.name for daemon_set in cluster.daemonsets()} >= {"agent", "huge"}
     assert {disruption_budget.name for disruption_budget in cluster.disruption_budgets()} >= {"web"}
@@ -121,7 +121,7 @@ def check_reads(cluster: KubeCluster) -> None:
     assert {claim.name for claim in cluster.claims([NAMESPACE])} >= {"data"}
     assert {volume.name for volume in cluster.volumes(["pv-1"])} == {"pv-1"}
     assert {storage_pod_class.name for storage_pod_class in cluster.storage_classes()} >= {"gp3"}
-    assert {attach_limit.node for attach_limit in cluster.attach_limits()} >= {"n1"}
+    assert {attach_limit.node_name for attach_limit in cluster.attach_limits()} >= {"n1"}
     assert {attached_volume.volume for attached_volume in cluster.attached_volumes()} >= {"pv-1"}
     assert set(cluster.namespaces()) >= {NAMESPACE}
     cluster.volume_attachments("n1")
@@ -154,7 +154,10 @@ def check_templates(world: World) -> None:
 @batches
 @pytest.mark.parametrize(
     ("kind", "decode", "read"),
-    [("Pod", decoding.PODS, PodDecoder().decode), ("Node", decoding.NODES, decode_node)],
+    [
+        ("Pod", decoding.POD_PAGE_DECODER, PodDecoder().decode),
+        ("Node", decoding.NODE_PAGE_DECODER, decode_node),
+    ],
 )
 def test_skipping_what_is_not_read_of_a_page_changes_nothing(
     batch: int, kind: str, decode: Decode, read: Callable[[Raw], object]

@@ -18,12 +18,12 @@ from typing import Any, Final
 
 from functions.cli.watch.board import Board
 from functions.cli.watch.recording import Recorder
-from functions.cli.watch.view import Prices
-from shared.catalog.reading import embedded_catalog
+from functions.cli.watch.view import OfferingPrices
+from shared.catalog.catalog import embedded_catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, Offering
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner, Pod, Scheduling
+from shared.model.kubernetes.pods import ControllerRef, Pod, Scheduling
 from shared.model.resources import CPU, MEMORY, Resources
 
 CHANGES_A_SECOND: Final = 50
@@ -45,7 +45,7 @@ class Cluster:
         self._random = random.Random(seed)
         self._now = now
         catalog = embedded_catalog()
-        self.board = Board(Prices.of(catalog.instance_types))
+        self.board = Board(OfferingPrices.of(catalog.instance_types))
         self._kinds = [kind for name in _TYPES if (kind := catalog.get(name)) is not None]
         self._numbers = itertools.count()
         self.nodes = [self._node() for _ in range(nodes)]
@@ -57,7 +57,7 @@ class Cluster:
         while len(self.pods) < pods:
             for node in self._random.choices(self.nodes, sizes, k=pods - len(self.pods)):
                 self._place(node)
-        self.board.change()
+        self.board.next_change()
 
     def changes(self, count: int) -> Iterator[dict[str, Any]]:
         """Yield so many messages of one change each: pods end and start, nodes come and go."""
@@ -71,7 +71,7 @@ class Cluster:
                 self._end_pod()
             else:
                 self._place(self._random.choice(self.nodes))
-            change = self.board.change()
+            change = self.board.next_change()
             if change is not None:
                 yield {"kind": "change", **change.to_plain()}
 
@@ -131,7 +131,7 @@ class Cluster:
             scheduling=Scheduling(requests=requests),
             node_name=node.name,
             phase="Running",
-            owner=Owner(kind="ReplicaSet", name=workload, uid=workload),
+            owner=ControllerRef(kind="ReplicaSet", name=workload, uid=workload),
             created_at=self._now,
         )
         self.pods.append(pod)
@@ -152,7 +152,7 @@ def write(path: Path, nodes: int, pods: int, seconds: float) -> None:
         recorder = Recorder(file, lambda: at, lambda _: None)
         whole = cluster.board.whole()
         price = whole.totals.price
-        recorder.keep(
+        recorder.record(
             {
                 "kind": "whole",
                 "synced": True,
@@ -167,7 +167,7 @@ def write(path: Path, nodes: int, pods: int, seconds: float) -> None:
         for message in cluster.changes(round(seconds * CHANGES_A_SECOND)):
             at += 1 / CHANGES_A_SECOND
             price = message["totals"]["price"]
-            recorder.keep({**message, "point": [now.timestamp() + at, price, price, None]})
+            recorder.record({**message, "point": [now.timestamp() + at, price, price, None]})
 
 
 def main(arguments: list[str]) -> int:

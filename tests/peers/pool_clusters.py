@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from functions.cli.offline.snapshot import read_snapshot
-from shared.catalog.reading import EMBEDDED_REGION, Catalog
+from functions.cli.plan.reading.documents import Document, read_documents
+from functions.cli.plan.reading.snapshot import read_snapshot
+from shared.catalog.catalog import EMBEDDED_REGION, Catalog
 from shared.launching.node_objects import region_of
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign, named_class
-from shared.manifests.documents import Document, read_documents
 from shared.model import labels as keys
 from shared.model.dialect import V1
 from shared.model.errors import InvalidManifestError

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from functions.cli.offline.snapshot import read_snapshot
-from shared.catalog.reading import Catalog
-from shared.manifests.documents import Document
+from functions.cli.plan.reading.documents import Document
+from functions.cli.plan.reading.snapshot import read_snapshot
+from shared.catalog.catalog import Catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.resources import CPU, Resources

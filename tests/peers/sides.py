@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from shared.disruption.consolidation import consolidate
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import by_price
+from shared.disruption.simulate import by_price
 from shared.model.plan import Plan
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide

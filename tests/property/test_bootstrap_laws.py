@@ -6,7 +6,7 @@ from email import message_from_string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.ami_families import FAMILIES, USER_DATA_LIMIT_BYTES, Joining
+from shared.ami_families import FAMILIES, USER_DATA_LIMIT_BYTES, BootstrapOptions
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.taints import Effect, Taint
 
@@ -39,7 +39,7 @@ LINES = st.sampled_from(
     ]
 )
 TEXTS = st.one_of(st.text(max_size=200), st.lists(LINES, max_size=12).map("\n".join))
-JOINING = Joining(
+JOINING = BootstrapOptions(
     cluster="test",
     endpoint="https://test.example",
     certificate_authority="Q0E=",

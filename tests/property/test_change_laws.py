@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from shared.disruption.selection import Cause, DisruptionInput, OngoingChanges, look
+from shared.disruption.evaluation import DisruptionCause, DisruptionInput, OngoingChanges, evaluate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.snapshot import ClusterSnapshot
@@ -61,10 +61,10 @@ def test_a_change_has_a_place_for_every_pod_and_removes_no_held_node(first: int)
             budgets=(),
             settings=DisruptionSettings(budget_percent=100),
             packing=PACKING,
-            pace=pace,
+            ongoing=pace,
         )
-        change = look(disruption_input).change
-        assert look(disruption_input).change == change
+        change = evaluate(disruption_input).change
+        assert evaluate(disruption_input).change == change
         if change is None:
             continue
         assert not held & set(change.remove)
@@ -76,5 +76,5 @@ def test_a_change_has_a_place_for_every_pod_and_removes_no_held_node(first: int)
         assert not {placement.node for placement in change.plan.placements} & (
             closed | set(change.remove)
         )
-        if change.cause != Cause.CONSOLIDATION and moved:
+        if change.cause != DisruptionCause.CONSOLIDATION and moved:
             assert len(change.remove) == 1

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.migration.handover import Direction
-from tests.unit.migration.changing_hands import ChangingHands
+from functions.cli.migrate.handover import Direction
+from tests.unit.cli.migrate.changing_hands import ChangingHands
 
 # One run of the command: which way, after how many writes it is killed, and whether before or after
 # that write; then whether Karpenter is started for a while.

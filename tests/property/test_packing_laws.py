@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.resources import Resources
-from shared.packing.bound.per_kind import tighter_bound
+from shared.packing.bin_types import allowed_node_types, find_bin_types, undominated
+from shared.packing.bound.per_bin_type import bound_per_bin_type
 from shared.packing.bound.resource_prices import find_prices, lower_bound
 from shared.packing.checker import check
 from shared.packing.demand import read_demand
-from shared.packing.machine_kinds import allowed_shapes, find_kinds, front
 from shared.packing.packer import pack
-from shared.packing.problem import Packing, PackingProblem, PackingSettings, PodClass, Shape
-from shared.packing.search.first_fit import pack_simply
+from shared.packing.problem import ItemClass, NodeType, Packing, PackingProblem, PackingSettings
+from shared.packing.search.first_fit import pack_first_fit
 from shared.packing.usable_capacity import amounts_of
 from tests.property.wide_problems import wide_problem
 
@@ -28,17 +28,17 @@ counts = st.sampled_from([0, 1, 2, 3, 7, 20, 90])
 
 
 @st.composite
-def pod_classes(draw: st.DrawFn) -> PodClass:
+def pod_classes(draw: st.DrawFn) -> ItemClass:
     named = {"cpu": draw(cpus), "memory": draw(memories), "pods": 1}
     if draw(st.integers(0, 5)) == 0:
         named["nvidia.com/gpu"] = draw(st.sampled_from([1, 2, 4]))
     if draw(st.integers(0, 5)) == 0:
         named["slot/web"] = 1
-    return PodClass(requests=Resources.from_mapping(named), count=draw(counts))
+    return ItemClass(requests=Resources.from_mapping(named), count=draw(counts))
 
 
 @st.composite
-def some_shapes(draw: st.DrawFn, number: int = 0) -> Shape:
+def some_shapes(draw: st.DrawFn, number: int = 0) -> NodeType:
     cores = draw(st.sampled_from([1, 2, 4, 8, 16, 48, 96]))
     gib = cores * draw(st.sampled_from([2, 4, 8]))
     named = {"cpu": cores * 1000, "memory": gib * GIB, "pods": draw(st.sampled_from([8, 58, 110]))}
@@ -59,12 +59,12 @@ def some_shapes(draw: st.DrawFn, number: int = 0) -> Shape:
         )
     ]
     capacity = Resources.from_mapping(named)
-    return Shape(
+    return NodeType(
         provisioner=draw(st.sampled_from(["one", "two"])),
         instance_type=f"t{draw(st.integers(0, 10**6))}",
         allocatable=capacity - Resources.of(cpu=80, memory=GIB // 2),
         capacity=capacity,
-        pools=tuple(sorted(pools, key=lambda pool: (pool.price_micros_per_hour, pool.zone))),
+        offerings=tuple(sorted(pools, key=lambda pool: (pool.price_micros_per_hour, pool.zone))),
         vcpus=cores,
     )
 
@@ -95,7 +95,7 @@ def problems(draw: st.DrawFn) -> PackingProblem:
         limits["one"] = Resources.of(cpu=draw(st.sampled_from([1000, 16_000, 200_000])))
     return PackingProblem(
         classes=tuple(classes),
-        shapes=tuple(shapes),
+        node_types=tuple(shapes),
         bins=tuple(bins),
         compatible=tuple(draw(masks) for _ in classes),
         compatible_bins=tuple(
@@ -158,14 +158,14 @@ def zoned_problems(draw: st.DrawFn) -> PackingProblem:
     """Enough pods, pinned to zones and kept apart by slots, that classes are counted as one."""
     slots = {f"slot/{n}": draw(st.sampled_from([1, 1, 2])) for n in range(draw(st.integers(0, 4)))}
     shapes = tuple(
-        Shape(
+        NodeType(
             provisioner="one",
             instance_type=f"{cores}-{gib}",
             allocatable=Resources.from_mapping(
                 {"cpu": cores * 1000 - 80, "memory": gib * GIB, "pods": 30, **slots}
             ),
             capacity=Resources.of(cpu=cores * 1000, memory=gib * GIB, pods=30),
-            pools=(
+            offerings=(
                 Offering(
                     zone=zone,
                     capacity_type=CapacityType.ON_DEMAND,
@@ -186,11 +186,11 @@ def zoned_problems(draw: st.DrawFn) -> PackingProblem:
             if slots and apart:
                 named[draw(st.sampled_from(sorted(slots)))] = 1
             count = draw(st.integers(10, 60))
-            classes.append(PodClass(requests=Resources.from_mapping(named), count=count))
+            classes.append(ItemClass(requests=Resources.from_mapping(named), count=count))
             compatible.append(mask)
     return PackingProblem(
         classes=tuple(classes),
-        shapes=shapes,
+        node_types=shapes,
         compatible=tuple(compatible),
         compatible_bins=(0,) * len(classes),
     )
@@ -209,16 +209,16 @@ def test_pods_in_zones_and_slots_all_find_a_seat(asked: PackingProblem) -> None:
 @QUICK
 def test_the_simple_packers_plan_passes_the_checker(asked: PackingProblem) -> None:
     demand = read_demand(asked)
-    allowed = frozenset(allowed_shapes(asked, demand, amounts_of(asked.shapes, demand)))
-    assert check(asked, pack_simply(asked, allowed)) == ()
+    allowed = frozenset(allowed_node_types(asked, demand, amounts_of(asked.node_types, demand)))
+    assert check(asked, pack_first_fit(asked, allowed)) == ()
 
 
 @given(asked=problems())
 @QUICK
 def test_no_plan_leaves_more_pods_out_than_the_simple_packers(asked: PackingProblem) -> None:
     demand = read_demand(asked)
-    allowed = frozenset(allowed_shapes(asked, demand, amounts_of(asked.shapes, demand)))
-    assert _left_out(pack(asked)) <= _left_out(pack_simply(asked, allowed))
+    allowed = frozenset(allowed_node_types(asked, demand, amounts_of(asked.node_types, demand)))
+    assert _left_out(pack(asked)) <= _left_out(pack_first_fit(asked, allowed))
 
 
 @given(asked=problems())
@@ -232,7 +232,7 @@ def test_a_pod_that_fits_nothing_changes_nothing_for_others(asked: PackingProble
             for pod_class, count in zip(asked.classes, placed, strict=True)
         ),
     )
-    huge = PodClass(requests=Resources.of(cpu=10**9), count=1)
+    huge = ItemClass(requests=Resources.of(cpu=10**9), count=1)
     beside = replace(
         asked,
         classes=(*asked.classes, huge),
@@ -263,9 +263,11 @@ def test_no_plan_costs_more_than_the_simple_packers(asked: PackingProblem) -> No
         running=Resources(),
     )
     demand = read_demand(alone)
-    rooms = amounts_of(alone.shapes, demand)
-    kinds = front(find_kinds(alone, demand, range(len(alone.shapes)), rooms, plain), {})
-    simple = pack_simply(alone, frozenset(kind.shapes[0] for kind in kinds))
+    rooms = amounts_of(alone.node_types, demand)
+    kinds = undominated(
+        find_bin_types(alone, demand, range(len(alone.node_types)), rooms, plain), {}
+    )
+    simple = pack_first_fit(alone, frozenset(kind.node_types[0] for kind in kinds))
     # Of more pods, a plan within 1.2 % of a lower bound is good enough.
     few = sum(pod_class.count for pod_class in alone.classes) <= 300
     permille = 1000 if few else 1012
@@ -299,7 +301,9 @@ def test_the_order_of_the_classes_does_not_change_what_is_placed(
 def test_with_no_limits_a_further_shape_never_leaves_a_pod_out(asked: PackingProblem) -> None:
     free = replace(asked, limits={})
     fewer = replace(
-        free, shapes=free.shapes[:-1], compatible=tuple(m & ~_last(free) for m in free.compatible)
+        free,
+        node_types=free.node_types[:-1],
+        compatible=tuple(m & ~_last(free) for m in free.compatible),
     )
     more = sum(n for _, n, _ in pack(free).unplaced)
     assert more <= sum(n for _, n, _ in pack(fewer).unplaced)
@@ -310,7 +314,9 @@ def test_with_no_limits_a_further_shape_never_leaves_a_pod_out(asked: PackingPro
 def test_the_bound_never_rises_when_a_type_is_added(asked: PackingProblem) -> None:
     free = replace(asked, limits={})
     fewer = replace(
-        free, shapes=free.shapes[:-1], compatible=tuple(m & ~_last(free) for m in free.compatible)
+        free,
+        node_types=free.node_types[:-1],
+        compatible=tuple(m & ~_last(free) for m in free.compatible),
     )
     placed = _placeable(fewer)
     assert _bound(free, placed) <= _bound(fewer, placed) * (1 + 1e-6) + 1
@@ -336,29 +342,29 @@ def test_larger_nodes_of_more_kinds_never_make_a_plan_more_expensive(
 def test_no_plan_beats_either_bound(asked: PackingProblem) -> None:
     free = replace(asked, bins=(), compatible_bins=(0,) * len(asked.classes), limits={})
     demand = read_demand(free)
-    kinds = front(
-        find_kinds(
+    kinds = undominated(
+        find_bin_types(
             free,
             demand,
-            allowed_shapes(free, demand, amounts_of(free.shapes, demand)),
-            amounts_of(free.shapes, demand),
+            allowed_node_types(free, demand, amounts_of(free.node_types, demand)),
+            amounts_of(free.node_types, demand),
             free.settings,
         ),
         {},
     )
     placed = _placeable(free)
-    allowed = frozenset(allowed_shapes(free, demand, amounts_of(free.shapes, demand)))
-    plans = (pack(free), pack_simply(free, allowed))
+    allowed = frozenset(allowed_node_types(free, demand, amounts_of(free.node_types, demand)))
+    plans = (pack(free), pack_first_fit(free, allowed))
     cheapest = min(plan.cost_micros_per_hour for plan in plans)
     assert _bound(free, placed) <= cheapest
     assert plans[0].lower_bound_micros_per_hour <= cheapest
     if kinds:
-        cheap = front([kind._replace(planning_price=kind.price) for kind in kinds], {})
-        assert tighter_bound(demand, placed, cheap, [kind.price for kind in cheap]) <= cheapest
+        cheap = undominated([kind._replace(comparison_price=kind.price) for kind in kinds], {})
+        assert bound_per_bin_type(demand, placed, cheap, [kind.price for kind in cheap]) <= cheapest
 
 
 def _last(asked: PackingProblem) -> int:
-    return 1 << max(len(asked.shapes) - 1, 0)
+    return 1 << max(len(asked.node_types) - 1, 0)
 
 
 def _placeable(asked: PackingProblem) -> list[int]:
@@ -372,8 +378,12 @@ def _placeable(asked: PackingProblem) -> list[int]:
 def _bound(asked: PackingProblem, placed: list[int]) -> int:
     demand = read_demand(asked)
     # The cap on node size depends on the shapes there are: the bound here is without one.
-    kinds = find_kinds(
-        asked, demand, range(len(asked.shapes)), amounts_of(asked.shapes, demand), asked.settings
+    kinds = find_bin_types(
+        asked,
+        demand,
+        range(len(asked.node_types)),
+        amounts_of(asked.node_types, demand),
+        asked.settings,
     )
     prices = [kind.price for kind in kinds]
     return lower_bound(demand, placed, kinds, find_prices(demand, placed, kinds, prices))

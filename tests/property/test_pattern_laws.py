@@ -13,7 +13,7 @@ import pytest
 
 from shared.packing.best_bound import least_cost
 from shared.packing.packer import pack
-from shared.packing.problem import PackingProblem, PodClass, Shape
+from shared.packing.problem import ItemClass, NodeType, PackingProblem
 from tests.unit.packing.packing_cases import amounts, shape
 from tests.unit.packing.packing_cases import problem as packing_problem
 
@@ -29,7 +29,7 @@ _GPU: Final = "example_com__gpu-thousandths"
 _NAMES: Final = ("cpu", "memory", "pods", "example.com/gpu-thousandths")
 
 
-def catalogue(rng: random.Random) -> list[Shape]:
+def catalogue(rng: random.Random) -> list[NodeType]:
     """Return 20 to 900 types at prices of any order."""
     unit = 10 ** rng.uniform(3.0, 6.0)
     spread = rng.choice((0.0, 0.05, 0.5, 1.5))
@@ -51,7 +51,7 @@ def catalogue(rng: random.Random) -> list[Shape]:
     return found
 
 
-def workload(rng: random.Random) -> list[PodClass]:
+def workload(rng: random.Random) -> list[ItemClass]:
     """Return 1 to 40 classes of pods of 0.1 to 192 cores; of many, so large that few fit a node."""
     many = rng.randint(1, rng.choice((2, 5, 10, 20, 40)))
     largest = rng.choice((4, 24, 96, 192))
@@ -63,7 +63,7 @@ def workload(rng: random.Random) -> list[PodClass]:
         cpu = max(round(rng.uniform(least, largest) * 10) * 100, 100)
         gib = max(round(cpu / 1000 * rng.uniform(0.5, 10) * 4) / 4, 0.25)
         more = {_GPU: rng.choice(_GPUS)} if rng.random() < gpus else {}
-        found.append(PodClass(requests=amounts(cpu, gib, 1, **more), count=rng.randint(1, most)))
+        found.append(ItemClass(requests=amounts(cpu, gib, 1, **more), count=rng.randint(1, most)))
     return found
 
 
@@ -84,15 +84,15 @@ def drawn(seed: int) -> tuple[PackingProblem, list[tuple[int, tuple[int, ...]]]]
 
 
 def patterns(
-    classes: Sequence[PodClass], shapes: Sequence[Shape]
+    classes: Sequence[ItemClass], shapes: Sequence[NodeType]
 ) -> list[tuple[int, tuple[int, ...]]] | None:
     """Return (price, pods per class) of all nodes that hold no further pod; None if too many."""
     asked = [[entry.requests[name] for name in _NAMES] for entry in classes]
     rooms: list[tuple[int, list[int]]] = []
-    for each in sorted(shapes, key=lambda each: each.pools[0].price_micros_per_hour):
+    for each in sorted(shapes, key=lambda each: each.offerings[0].price_micros_per_hour):
         room = [each.allocatable[name] for name in _NAMES]
         if not any(all(map(int.__ge__, other, room)) for _, other in rooms):
-            rooms.append((each.pools[0].price_micros_per_hour, room))
+            rooms.append((each.offerings[0].price_micros_per_hour, room))
     found: dict[tuple[int, ...], int] = {}
     looks = 0
     for price, room in rooms:
@@ -121,7 +121,7 @@ def loads(
 
 
 def least(
-    classes: Sequence[PodClass], found: Sequence[tuple[int, tuple[int, ...]]], *, whole: bool
+    classes: Sequence[ItemClass], found: Sequence[tuple[int, tuple[int, ...]]], *, whole: bool
 ) -> float:
     """Return the least price of patterns for all pods: of parts of them, or of a plan.
 

@@ -14,7 +14,7 @@ from shared.model.policy import PreferencePolicy
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.scheduling.pod_classes import group
+from shared.scheduling.pod_classes import group_by_class
 from tests import builders as make
 from tests.property.strategies import pending_pods, snapshots
 
@@ -34,11 +34,11 @@ RULES: Final[Sequence[dict[str, Any]]] = (
 
 @given(pending_pods())
 def test_classes_hold_each_pod_once_whatever_the_order(pods: tuple[Pod, ...]) -> None:
-    classes = group(pods)
+    classes = group_by_class(pods)
     assert sorted(ref.uid for pod_class in classes for ref in pod_class.pods) == sorted(
         p.uid for p in pods
     )
-    assert group(tuple(reversed(pods))) == classes
+    assert group_by_class(tuple(reversed(pods))) == classes
     by_uid = {pod.uid: pod for pod in pods}
     for pod_class in classes:
         assert {by_uid[ref.uid].scheduling for ref in pod_class.pods} == {pod_class.scheduling}

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.resources import Resources
-from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
+from shared.packing.problem import ItemClass, NodeType, PackingProblem, PackingSettings
 
 _GIB: Final = 2**30
 _GPU: Final = "nvidia.com/gpu"
@@ -62,7 +62,7 @@ def wide_problem(seed: int) -> PackingProblem:
     classes = tuple(_pod_class(draw, width) for _ in range(width.classes))
     return PackingProblem(
         classes=classes,
-        shapes=tuple(_shape(draw, width, number) for number in range(width.shapes)),
+        node_types=tuple(_shape(draw, width, number) for number in range(width.shapes)),
         bins=bins,
         compatible=tuple(draw.choice(masks) for _ in classes),
         compatible_bins=tuple(draw.choice((every, every, 0, every >> 1)) for _ in classes),
@@ -90,7 +90,7 @@ def _rules(
     return more
 
 
-def _shape(draw: random.Random, width: _Width, number: int) -> Shape:
+def _shape(draw: random.Random, width: _Width, number: int) -> NodeType:
     cores = draw.choice((1, 2, 2, 4, 8, 16, 32, 64, 96, 192))
     memory = cores * draw.choice((1, 2, 4, 8, 16)) * _GIB
     pods = draw.choice((4, 29, 58, 110, 700))
@@ -111,21 +111,21 @@ def _shape(draw: random.Random, width: _Width, number: int) -> Shape:
         for zone in draw.choice(("a", "abc"))
         if kind is CapacityType.ON_DEMAND or draw.random() < 0.4
     ]
-    return Shape(
+    return NodeType(
         provisioner=f"p{draw.randrange(width.provisioners)}",
         instance_type=f"t{number}",
         allocatable=room,
         capacity=room,
-        pools=tuple(sorted(pools, key=lambda pool: (pool.price_micros_per_hour, pool.zone))),
+        offerings=tuple(sorted(pools, key=lambda pool: (pool.price_micros_per_hour, pool.zone))),
         vcpus=cores,
     )
 
 
-def _pod_class(draw: random.Random, width: _Width) -> PodClass:
+def _pod_class(draw: random.Random, width: _Width) -> ItemClass:
     cpu = draw.choice((0, 1, 100, 250, 900, 1900, 4000, 100_000, draw.randrange(3000)))
     gib = draw.choice((0, 0.1, 0.5, 1.9, 7, 60, draw.uniform(0, 8)))
     each = max(1, width.pods // width.classes)
-    return PodClass(
+    return ItemClass(
         requests=Resources.from_mapping(
             {
                 "cpu": cpu,

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
+from functions.cli.plan.reading.workloads import WORKLOADS
 from infra.local.demo.cluster_client import read_documents
-from shared.manifests.workloads import WORKLOADS
 
 Raw = dict[str, Any]
 

@@ -20,14 +20,14 @@ from typing import Final
 
 import pytest
 
+from functions.cli.plan.reading.documents import Document
+from functions.cli.plan.reading.workloads import PodReader
 from infra.local.demo.cluster_client import ClusterClient, Refused
 from shared.manifests.admission import admission_of
 from shared.manifests.daemonsets import decode_daemonset
-from shared.manifests.documents import Document
-from shared.manifests.fields import controller
 from shared.manifests.pods import decode_pod
-from shared.manifests.workloads import PodReader
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.manifests.raw_json import controller_ref
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Pod, Scheduling
 from shared.model.requirements import Requirements
 from shared.scheduling.daemon_overhead import runs_on
@@ -118,7 +118,7 @@ class Planned:
             ).append(
                 told[0] if told else pod  # type: ignore[arg-type]
             )
-        admission = admission_of(document.named for document in read)
+        admission = admission_of(document.with_namespace for document in read)
         self.daemonsets: dict[tuple[str, str, str], DaemonSet] = {
             key_of(raw): decode_daemonset(raw, admission)
             for raw in documents
@@ -137,7 +137,7 @@ def owners(client: ClusterClient) -> dict[str, tuple[str, str, str]]:
     found = {}
     for kind in ("ReplicaSet", "Job"):
         for made in client.items(_COLLECTIONS[kind].replace("namespaces/{}/", "")):
-            owner = controller(made["metadata"])
+            owner = controller_ref(made["metadata"])
             if owner is not None:
                 namespace = made["metadata"]["namespace"]
                 found[made["metadata"]["uid"]] = (owner.kind, namespace, owner.name)
@@ -149,7 +149,7 @@ def pods_of(client: ClusterClient) -> dict[tuple[str, str, str], list[Raw]]:
     made_by = owners(client)
     found: dict[tuple[str, str, str], list[Raw]] = {}
     for pod in client.items("api/v1/pods"):
-        owner = controller(pod["metadata"])
+        owner = controller_ref(pod["metadata"])
         namespace = pod["metadata"]["namespace"]
         key = ("Pod", namespace, pod["metadata"]["name"])
         if owner is not None:

@@ -13,7 +13,7 @@ import pytest
 from infra.local.demo.children import Children
 from infra.local.demo.machines import machines
 from infra.local.kube.certificates import ca_file, server_context
-from shared.ami_families import FAMILIES, Joining, family_of
+from shared.ami_families import FAMILIES, BootstrapOptions, family_of
 from shared.model.kubernetes.taints import Effect, Taint
 from tests.real.cluster import SERVICES, Cluster
 from tests.real.nodes import kubelet_command, machine_file
@@ -62,8 +62,8 @@ def encoded(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
-def joining(front: Front) -> Joining:
-    return Joining(
+def joining(front: Front) -> BootstrapOptions:
+    return BootstrapOptions(
         cluster="demo",
         endpoint=front.url,
         certificate_authority=front.authority,
@@ -73,7 +73,7 @@ def joining(front: Front) -> Joining:
     )
 
 
-def start(front: Front, program: Path, family: str, told: Joining, name: str) -> None:
+def start(front: Front, program: Path, family: str, told: BootstrapOptions, name: str) -> None:
     """Start the kubelet of an m5.large."""
     machine = machines()["m5.large"]
     instance = Instance(id=f"i-{name}", zone="us-east-1b", dns_name=name, cores=2, pods=29)

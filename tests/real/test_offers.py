@@ -14,10 +14,10 @@ from typing import Any, Final
 import pytest
 import tomli_w
 
-from shared.ami_families import FAMILIES, with_user_data
-from shared.ami_families.kubelet_flags import allowed
-from shared.catalog.fitting import with_pod_limit
-from shared.catalog.reading import embedded_catalog
+from shared.ami_families import FAMILIES, with_user_data_settings
+from shared.ami_families.kubelet_flags import settable_labels
+from shared.catalog.apply_settings import with_pod_limit
+from shared.catalog.catalog import embedded_catalog
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.provisioner import Provisioner
@@ -75,7 +75,7 @@ class Machine:
         return {
             **{name: offered[name] for name in AMOUNTS},
             "pods": offered["pods"],
-            "labels": allowed(node_labels(self.pool)),
+            "labels": settable_labels(node_labels(self.pool)),
         }
 
 
@@ -172,7 +172,7 @@ def drawn(dice: Random, number: int, family: str) -> Machine:
     made = node_class(amiSelectorTerms=[{"alias": IMAGES[family]}], userData=custom, kubelet=config)
     labels = some(dice, dict.fromkeys(KEYS, ("1", "x")))
     pool = node_pool({"nodeClassRef": CLASS_REF, "taints": drawn_taints(dice)}, {"labels": labels})
-    read = with_user_data(decode_node_pool(pool, {"nodes": made}))
+    read = with_user_data_settings(decode_node_pool(pool, {"nodes": made}))
     assert not [text for text in read.warnings if "not read" in text]
     kind = embedded_catalog().get(dice.choice(TYPES))
     assert kind is not None

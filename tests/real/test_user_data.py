@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from shared.ami_families import FAMILIES, Joining
+from shared.ami_families import FAMILIES, BootstrapOptions
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.problems import InvalidProvisionerError
 from shared.model.provisioner import KubeletConfiguration
@@ -77,7 +77,7 @@ TYPES = {
 }
 
 
-def boots(told: Joining) -> list[Boot]:
+def boots(told: BootstrapOptions) -> list[Boot]:
     """Return how a machine of each family starts its kubelet."""
     return [
         boot_of(FAMILIES[family].user_data(told).encode(), INSTANCE) for family in WITH_USER_DATA

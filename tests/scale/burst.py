@@ -11,7 +11,7 @@ from tests.scale.apiserver import large_cluster
 from tests.scale.virtual import RUNNING, SHOWN, WAKE_WINDOW
 from tests.scale.world import LargeCluster
 
-# The forwarder tells of pods that are still pending so often: see functions/forwarder/watch.py.
+# The forwarder tells of pods that are still pending so often: see functions/forwarder/observer.py.
 _REMINDER: Final = timedelta(seconds=60)
 _LONGEST: Final = timedelta(minutes=45)
 

@@ -15,7 +15,7 @@ from functions.replacement import handler as replacement
 from functions.sweep import handler as sweep
 from functions.termination import handler as termination
 from shared.kube.api import MERGE_PATCH
-from shared.messages.wake import Kind, encode, wake
+from shared.messages.message import MessageKind, encode, make_message
 from shared.model.timer_state import DONE
 from shared.node_lifecycle.replacement import REPLACED_ALL, Replacement
 from shared.node_lifecycle.termination import Termination
@@ -118,7 +118,7 @@ class _Consolidation:
         self._react()
 
     def _swept(self, moment: datetime) -> None:
-        event = encode(wake(Kind.SWEEP, manifests.CLUSTER, moment))
+        event = encode(make_message(MessageKind.SWEEP, manifests.CLUSTER, moment))
         self._called("sweep", moment, sweep, self._sweep, event)
 
     def _looked(self, moment: datetime) -> None:
@@ -134,10 +134,10 @@ class _Consolidation:
     def _react(self) -> None:
         """Let messages be delivered and timers begin that an invocation has sent and started."""
         now, outbox = self._cluster.clock.now(), self._cluster.outbox
-        if outbox.looks:
-            self._at(now + WAKE_WINDOW + min(outbox.look_delays), self._looked)
-        outbox.looks.clear()
-        outbox.look_delays.clear()
+        if outbox.evaluations:
+            self._at(now + WAKE_WINDOW + min(outbox.evaluation_delays), self._looked)
+        outbox.evaluations.clear()
+        outbox.evaluation_delays.clear()
         for timer in outbox.timers:
             wait = timedelta(seconds=timer.payload.get("wait_seconds", 0))
             if timer.kind == TimerKind.REPLACEMENT:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from functions.cli.plan.recorded_decision import load_decision
 from shared.decisions.bases import DecisionWriter
-from shared.decisions.replay import load_decision
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
@@ -49,7 +49,7 @@ def decisions_of_an_hour(nodes: int) -> dict[str, float]:
         "largest decision, KB": max(sizes[key] for key in keys) / 1000,
         "bases": len(sizes) - len(keys),
         "a base, KB": max(size for key, size in sizes.items() if key not in keys) / 1000,
-        "oldest is byte-equal": float(oldest.is_identical(oldest.again())),
+        "oldest is byte-equal": float(oldest.is_identical(oldest.replay())),
     }
 
 

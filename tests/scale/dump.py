@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from functions.cli.commands import PLACED, mount
+from functions.cli.commands import PLACED, mount_commands
 from tests.scale.manifests import PODS_OF_A_NODE, PROVISIONER, node, pod
 
 
@@ -23,7 +23,7 @@ def dump(pods: int) -> Mapping[str, float]:
             for piece in _written(pods):
                 writing.write(piece)
         parser = argparse.ArgumentParser()
-        mount(parser.add_subparsers(required=True))
+        mount_commands(parser.add_subparsers(required=True))
         arguments = parser.parse_args(["plan", "-f", str(file)])
         began = time.process_time()
         with contextlib.redirect_stdout(io.StringIO()):

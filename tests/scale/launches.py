@@ -121,7 +121,7 @@ class _Launches:
         service = Provisioning(
             ports, LaunchPolicy(), PackingSettings(), lambda: f"plan-{next(self._plans):05}"
         )
-        service.run("holder", now + _TIMEOUT, settle=False)
+        service.run("holder", now + _TIMEOUT, wait_for_batch=False)
         self.readings += cluster.reads.count("bound_pods") - reads
         if len(cloud.fleets) >= self._groups[number] and self.done[number] == math.inf:
             self.done[number] = (now - self._began + CREATE_FLEET).total_seconds()

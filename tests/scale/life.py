@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.model.timer_state import DONE
-from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.expiration import Expiration
-from shared.node_lifecycle.node_timer import Timer
+from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.node_lifecycle.expiration_timer import Expiration
+from shared.node_lifecycle.node_timer import BaseTimer
 from shared.node_lifecycle.registration import Registration
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
@@ -79,7 +79,7 @@ class _Life:
     def _steps(self) -> None:
         """Let each timer that is due take its step."""
         ports = self._world.ports
-        timers: Mapping[TimerKind, Timer] = {
+        timers: Mapping[TimerKind, BaseTimer] = {
             TimerKind.REGISTRATION: Registration(ports),
             TimerKind.EXPIRATION: Expiration(ports),
             TimerKind.EMPTINESS: Emptiness(ports),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from infra.aws.functions import FUNCTIONS
-from shared.runtime.observability import logger
+from shared.runtime.logs_and_metrics import logger
 from tests.scale.report import Measured, exponent, page, table
 from tests.scale.rows import ROWS
 from tests.scale.world import BIND_CONCURRENCY, MEMORY_MIB, TIMEOUT_SECONDS

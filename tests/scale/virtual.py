@@ -18,7 +18,7 @@ import urllib3
 
 from shared.kube.api import JSON, Decode, KubeApi, Query, Reply, Stream
 from shared.kube.bounds import POOLS
-from shared.ports.crew import AT_ONCE
+from shared.ports.executor import MAX_CONCURRENT_CALLS
 from tests.fakes.clock import START
 from tests.fakes.cloud import FakeCloud
 from tests.fakes.copies import FakeCopies
@@ -64,7 +64,7 @@ class Spent:
 class VirtualClock:
     """Implements shared.ports.Clock for a function with so much memory.
 
-    Threads of adapters wait side by side, `AT_ONCE` of them; their CPU time adds up.
+    Threads of adapters wait side by side, `MAX_CONCURRENT_CALLS` of them; their CPU time adds up.
 
     Attributes:
         calls: By service.
@@ -134,7 +134,7 @@ class VirtualClock:
                 self._waited += wait
                 self._ring()
             else:
-                self._side = self._side or [self._waited] * AT_ONCE
+                self._side = self._side or [self._waited] * MAX_CONCURRENT_CALLS
                 heapq.heapreplace(self._side, self._side[0] + wait)
 
     def _ring(self) -> None:
@@ -277,4 +277,6 @@ def constants() -> str:
     sdk = f"SDK {SDK_CALL / timedelta(milliseconds=1)} ms of CPU a call"
     rows = f"{SDK_KILOBYTE / timedelta(milliseconds=1)} ms a KB of rows"
     core = f"one core at {WHOLE_CORE_MIB:,} MiB"
-    return f"{waits}; {sdk} and {rows}; {core}; {AT_ONCE} calls of threads side by side"
+    return (
+        f"{waits}; {sdk} and {rows}; {core}; {MAX_CONCURRENT_CALLS} calls of threads side by side"
+    )

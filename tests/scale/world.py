@@ -21,19 +21,19 @@ from shared.decisions.bases import DecisionWriter
 from shared.kube.api import MERGE_PATCH
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
-from shared.kube.kept.stored import shelves
-from shared.messages.wake import Kind, ObjectRef, encode, wake
+from shared.kube.kept.stored import copy_stores
+from shared.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import Instance
 from shared.model.policy import LaunchPolicy
-from shared.node_lifecycle.binding import Binding
+from shared.node_lifecycle.node_binding import Binding
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, TimerKind
 from shared.provisioning.provision import Provisioning
-from shared.runtime.observability import logger
+from shared.runtime.logs_and_metrics import logger
 from shared.runtime.threads import Threads
 from shared.sweep.sweep import Sweep, SweepPolicy
-from shared.timers.heartbeats import note_timer
+from shared.timers.heartbeats import save_heartbeat
 from tests.fakes.catalog import FakeCatalog
 from tests.fakes.decisions import FakeDecisions
 from tests.scale import manifests
@@ -112,7 +112,7 @@ class LargeCluster:
             outbox=self.outbox,
             clock=self.clock,
             instance_profile="nodes",
-            crew=Threads(),
+            executor=Threads(),
         )
         self._writer = DecisionWriter()
         self._ids = itertools.count(1)
@@ -124,7 +124,7 @@ class LargeCluster:
             manifests.CLUSTER,
             self.timed_api,
             now=self.clock.now,
-            shelf_of=shelves(self.copies, cluster=manifests.CLUSTER, server=self._url),
+            copy_store_of=copy_stores(self.copies, cluster=manifests.CLUSTER, server=self._url),
         )
 
     def of_another_function(self) -> ClusterPorts:
@@ -163,7 +163,7 @@ class LargeCluster:
             )
             uid = manifests.node(number)["metadata"]["uid"]
             now = self.clock.now()
-            note_timer(self.ports.ledger, manifests.CLUSTER, uid, TimerKind.EXPIRATION, now)
+            save_heartbeat(self.ports.ledger, manifests.CLUSTER, uid, TimerKind.EXPIRATION, now)
 
     def pods_arrive(self, count: int, *, cpu: str = "1") -> None:
         """Let so many pods wait for capacity."""
@@ -197,25 +197,31 @@ class LargeCluster:
 
     def provision(self) -> Spent:
         """Let the queue wake provision once."""
-        message = json.dumps(encode(wake(Kind.POD_PENDING, manifests.CLUSTER, self.clock.now())))
+        message = json.dumps(
+            encode(make_message(MessageKind.POD_PENDING, manifests.CLUSTER, self.clock.now()))
+        )
         event = {"Records": [{"messageId": "m", "body": message}]}
         return self._called(provision, self._provisioning, event)
 
     def look(self) -> Spent:
         """Let the queue wake provision to look over all nodes."""
-        message = json.dumps(encode(wake(Kind.LOOK, manifests.CLUSTER, self.clock.now())))
+        message = json.dumps(
+            encode(make_message(MessageKind.EVALUATE, manifests.CLUSTER, self.clock.now()))
+        )
         event = {"Records": [{"messageId": "m", "body": message}]}
         return self._called(provision, self._provisioning, event)
 
     def sweep(self) -> Spent:
         """Sweep the cluster."""
-        event = encode(wake(Kind.SWEEP, manifests.CLUSTER, self.clock.now()))
+        event = encode(make_message(MessageKind.SWEEP, manifests.CLUSTER, self.clock.now()))
         return self._called(sweep, lambda: Sweep(self.ports, SweepPolicy()), event)
 
     def bind(self, *nodes: str) -> Spent:
         """Let the forwarder report that nodes are ready."""
         refs = tuple(ObjectRef(namespace="", name=name, uid=name) for name in nodes)
-        event = encode(wake(Kind.NODE_READY, manifests.CLUSTER, self.clock.now(), objects=refs))
+        event = encode(
+            make_message(MessageKind.NODE_READY, manifests.CLUSTER, self.clock.now(), objects=refs)
+        )
         return self._called(bind, lambda: Binding(self.ports, LaunchPolicy()), event)
 
     def _provisioning(self) -> Provisioning:
@@ -263,7 +269,7 @@ class _Runtime:
     def deadline(self, _: LambdaContext) -> Any:
         return self._ends
 
-    def set_aside(self, records: Any, _: LambdaContext) -> list[str]:
+    def send_to_dead_letters(self, records: Any, _: LambdaContext) -> list[str]:
         assert not records, records
         return []
 

@@ -15,7 +15,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Toleration, first_untolerated
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
-from shared.node_lifecycle.binding import Binding, BindReport
+from shared.node_lifecycle.node_binding import Binding, BindReport
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, NodeChange
 from shared.ports.cluster import KubernetesEvent
@@ -97,7 +97,9 @@ class World:
     ) -> ProvisionReport:
         """Run provision once, as one invocation that may take so long."""
         deadline = self.clock.now() + span
-        return self.provisioning(ports).run("holder", deadline, settle=settle, look=look)
+        return self.provisioning(ports).run(
+            "holder", deadline, wait_for_batch=settle, evaluate=look
+        )
 
     def provision_until_quiet(self, most: int = 12) -> None:
         """Deliver wakes until none is sent any more, each a little later."""

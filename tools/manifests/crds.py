@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import ModelSchema
 
 from shared.manifests import api
-from shared.manifests.api.parts import CustomResource, Part, Rule
+from shared.manifests.api.parts import CustomResource, Part, ValidationRule
 
 FOLDER: Final = Path(__file__).parents[2] / "infra" / "cluster"
 MADE_BY: Final = "# Made by `make crds` from shared/manifests/api.\n"
@@ -43,7 +43,8 @@ class WithRefused(GenerateJsonSchema):
             known = {name: _untyped(kind) for name, kind in part.refused.items()}
             found["properties"] = {**found["properties"], **known}
             found[_RULES] = [
-                Rule(f"{name}: {part.advice[name]}", f"!has(self.{name})").written for name in known
+                ValidationRule(f"{name}: {part.advice[name]}", f"!has(self.{name})").as_schema
+                for name in known
             ]
         return found
 
@@ -140,7 +141,7 @@ def _document(kind: type[CustomResource]) -> Schema:
         "description": kind.definition.description,
         "type": "object",
         "required": ["spec"],
-        _RULES: [*(rule.written for rule in kind.definition.rules), *rules],
+        _RULES: [*(rule.as_schema for rule in kind.definition.rules), *rules],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},

@@ -1,7 +1,7 @@
-"""The state of one cluster as it is shown: what was read goes in, what changed comes out.
+"""Holds what was read of one cluster and returns what has changed since the last call.
 
-Without threads, clock and network, as the forwarder's observer is: the same readings in the same
-order give the same changes, and all changes together are the whole.
+It has no threads, clock or network, like the forwarder's observer: the same input in the same order
+gives the same changes, and all changes together give the whole.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,10 +11,10 @@ from typing import Any, Final
 from functions.cli.watch.view import (
     GOING,
     LAUNCHING,
-    NodeView,
-    Prices,
-    Promise,
-    WaitingView,
+    Nomination,
+    OfferingPrices,
+    ShownNode,
+    WaitingGroup,
     view_node,
     view_planned,
     view_slot,
@@ -30,7 +30,7 @@ COMING: Final = frozenset({LAUNCHING, "launched", "registered"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """What Dovetail has written down: empty without access to AWS.
+    """What Dovetail has recorded: empty without access to AWS.
 
     Attributes:
         launching: Nodes of unfinished launches without an instance, by name of their slot.
@@ -47,9 +47,9 @@ class Totals:
     """Figures of the whole cluster.
 
     Attributes:
-        price: Of all nodes whose price is known, in micro-dollars per hour.
-        owned_price: Of those that Dovetail launched.
-        unpriced: How many nodes have no known price.
+        price: Total of all nodes whose price is known, in micro-dollars per hour.
+        owned_price: Total of those that Dovetail launched.
+        unpriced: Number of nodes without a known price.
     """
 
     nodes: int
@@ -64,18 +64,18 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What is different since the last change.
+class BoardChange:
+    """What has changed since the last change.
 
     Attributes:
-        nodes: Those that are new or look different, in order of name.
-        gone: Names of those that are no more.
-        waiting: All groups of waiting pods, None when they are as before.
+        nodes: Nodes that are new or shown differently, in order of name.
+        gone: Names of nodes that no longer exist.
+        waiting: All groups of waiting pods, None when unchanged.
     """
 
-    nodes: tuple[NodeView, ...]
+    nodes: tuple[ShownNode, ...]
     gone: tuple[str, ...]
-    waiting: tuple[WaitingView, ...] | None
+    waiting: tuple[WaitingGroup, ...] | None
     totals: Totals
 
     def to_plain(self) -> dict[str, Any]:
@@ -91,25 +91,25 @@ class Change:
 class Board:
     """Nodes, pods and records as they were last read; not safe for several threads."""
 
-    def __init__(self, prices: Prices) -> None:
+    def __init__(self, prices: OfferingPrices) -> None:
         self._prices = prices
         self._nodes: dict[str, Node] = {}
         self._pods_on: dict[str, dict[str, Pod]] = {}
         self._pods: dict[str, Pod] = {}
         self._unbound: dict[str, Pod] = {}
-        self._said: dict[str, str] = {}
+        self._scheduler_messages: dict[str, str] = {}
         self._owners: tuple[Provisioner, ...] = ()
         self._records = Records()
         self._slots: dict[str, Slot] = {}
         self._instances: dict[str, str] = {}
-        self._views: dict[str, NodeView] = {}
+        self._views: dict[str, ShownNode] = {}
         self._dirty: set[str] = set()
-        self._shown_waiting: tuple[WaitingView, ...] = ()
+        self._shown_waiting: tuple[WaitingGroup, ...] = ()
 
     # --- what was read
 
     def put_node(self, old: Node | None, new: Node | None) -> None:
-        """Take in a change of a Node: `old` None for a new one, `new` None for one that is gone."""
+        """Apply a change of a Node: `old` is None for a new one, `new` for a deleted one."""
         for node in (old, new):
             if node is not None:
                 self._dirty.update((node.name, node.instance_id))
@@ -120,11 +120,11 @@ class Board:
             self._nodes.pop(old.name, None)
             self._instances.pop(old.instance_id, None)
 
-    def put_pod(self, old: Pod | None, new: Pod | None, said: str = "") -> None:
-        """Take in a change of a pod.
+    def put_pod(self, old: Pod | None, new: Pod | None, scheduler_message: str = "") -> None:
+        """Apply a change of a pod.
 
         Args:
-            said: What kube-scheduler says of it, empty when it says nothing.
+            scheduler_message: Kube-scheduler's message about it, empty without one.
         """
         if old is not None:
             self._forget_pod(old)
@@ -136,25 +136,25 @@ class Board:
             self._dirty.add(new.node_name)
         else:
             self._unbound[new.uid] = new
-            self._said[new.uid] = said
+            self._scheduler_messages[new.uid] = scheduler_message
 
     def _forget_pod(self, pod: Pod) -> None:
         self._pods.pop(pod.uid, None)
         self._unbound.pop(pod.uid, None)
-        self._said.pop(pod.uid, None)
+        self._scheduler_messages.pop(pod.uid, None)
         if pod.node_name:
             self._pods_on.get(pod.node_name, {}).pop(pod.uid, None)
             self._dirty.add(pod.node_name)
 
     def put_owners(self, owners: Iterable[Provisioner]) -> None:
-        """Take in the Provisioners and NodePools."""
+        """Set the Provisioners and NodePools."""
         found = tuple(owners)
         if found != self._owners:
             self._owners = found
             self._dirty.update(self._nodes)
 
     def put_records(self, records: Records) -> None:
-        """Take in what Dovetail has written down."""
+        """Set what Dovetail has recorded."""
         before = self._records
         self._records = records
         self._slots = {slot.instance_id: slot for slot in records.slots}
@@ -162,8 +162,8 @@ class Board:
             self._dirty.update((slot.instance_id, slot.node_name))
         self._dirty.update({*before.launching} | {*records.launching})
 
-    def put_prices(self, prices: Prices) -> None:
-        """Take in the prices of another catalogue."""
+    def put_prices(self, prices: OfferingPrices) -> None:
+        """Set the prices of another catalogue."""
         if prices != self._prices:
             self._prices = prices
             self._dirty.update(self._nodes)
@@ -185,8 +185,8 @@ class Board:
         """Whether no pod waits and no launch is under way."""
         return not self._unbound and not self._records.launching
 
-    def change(self) -> Change | None:
-        """Return what is different since the last call, None for nothing."""
+    def next_change(self) -> BoardChange | None:
+        """Return what has changed since the last call, None for nothing."""
         before = dict.fromkeys(self._views)
         changed = self._redrawn()
         gone = tuple(sorted(name for name in before if name not in self._views))
@@ -195,23 +195,23 @@ class Board:
         self._shown_waiting = waiting
         if not changed and not gone and same:
             return None
-        return Change(
+        return BoardChange(
             nodes=changed, gone=gone, waiting=None if same else waiting, totals=self._totals()
         )
 
-    def whole(self) -> Change:
-        """Return all of it, as the change from nothing; what `change` returns stays the same."""
-        return Change(
+    def whole(self) -> BoardChange:
+        """Return all of it, as the change from nothing; does not affect `next_change`."""
+        return BoardChange(
             nodes=tuple(self._views[name] for name in sorted(self._views)),
             gone=(),
             waiting=self._shown_waiting,
             totals=self._totals(),
         )
 
-    def _redrawn(self) -> tuple[NodeView, ...]:
-        """Draw anew what may look different; return what does."""
+    def _redrawn(self) -> tuple[ShownNode, ...]:
+        """Update the views that may have changed; return those that have."""
         found = []
-        # What is promised changes with pods and not with the node.
+        # Nominated pods change with pods and not with the node.
         coming = {*self._records.launching, *map(self._name_of, self._records.slots)}
         for name in sorted(self._dirty | coming):
             view = self._view(name)
@@ -225,7 +225,7 @@ class Board:
         self._dirty.clear()
         return tuple(found)
 
-    def _view(self, name: str) -> NodeView | None:
+    def _view(self, name: str) -> ShownNode | None:
         """Return what is shown under a name: a Node, an instance without one, or a planned node."""
         node = self._nodes.get(name)
         if node is not None:
@@ -236,30 +236,30 @@ class Board:
             return view_node(node, pods, owner, promised, self._prices.of_node(node))
         slot = self._slots.get(name)
         if slot is not None:
-            # One that has or had its Node is shown as that.
+            # An instance that has or had a Node is shown as that Node.
             named = name in self._instances or slot.node_name
             return None if named else view_slot(slot, self._known(slot.pods))
         planned = self._records.launching.get(name)
         return view_planned(name, planned, self._known(planned.pods)) if planned else None
 
     def _name_of(self, slot: Slot) -> str:
-        """Return under which name a launched instance is shown."""
+        """Return the name under which a launched instance is shown."""
         return slot.node_name or self._instances.get(slot.instance_id, slot.instance_id)
 
     def _known(self, refs: Iterable[PodRef]) -> list[Pod]:
         return [pod for ref in refs if (pod := self._pods.get(ref.uid)) is not None]
 
-    def _waiting(self) -> tuple[WaitingView, ...]:
+    def _waiting(self) -> tuple[WaitingGroup, ...]:
         if not self._unbound:
             return ()
-        promises = {}
+        nominations = {}
         for view, refs in self._coming():
             for ref in refs:
-                promises[ref.uid] = Promise(node=view.name, waits_for=view.waits_for)
+                nominations[ref.uid] = Nomination(node=view.name, waits_for=view.waits_for)
         waiting = self._unbound.values()
-        return view_waiting(waiting, promises, self._records.refused, self._said)
+        return view_waiting(waiting, nominations, self._records.refused, self._scheduler_messages)
 
-    def _coming(self) -> Iterable[tuple[NodeView, tuple[PodRef, ...]]]:
+    def _coming(self) -> Iterable[tuple[ShownNode, tuple[PodRef, ...]]]:
         for slot in self._records.slots:
             view = self._views.get(self._name_of(slot))
             if view is not None:

@@ -1,4 +1,4 @@
-"""One live cluster for several readers: each turn is taken once and sent to all."""
+"""Sends each change of one live cluster to all connected readers."""
 
 import asyncio
 import contextlib
@@ -6,22 +6,22 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, Protocol
 
-# Changes of so long a time go out together: four times a second looks immediate.
-TURN_SECONDS: Final = 0.25
-# A reader that is so many messages behind is sent the whole instead.
+# Changes within this time are sent together: four times a second looks immediate.
+SEND_EVERY_SECONDS: Final = 0.25
+# A reader that is this many messages behind is sent the whole instead.
 MOST_BEHIND: Final = 40
-# After a turn that failed, so that a defect that stays does not fill the log.
+# Pause after a failure, so that a lasting defect does not fill the log.
 _REST_SECONDS: Final = 5.0
 _LOG: Final = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
 
 
-class Turning(Protocol):
-    """What is broadcast: `functions.cli.watch.live.Live`."""
+class LiveSource(Protocol):
+    """What is broadcast: `functions.cli.watch.live.LiveCluster`."""
 
-    def turn(self) -> Message | None:
-        """Return what is different since the last turn, None for nothing."""
+    def next_change(self) -> Message | None:
+        """Return what has changed since the last call, None for nothing."""
         ...
 
     def whole(self) -> Message:
@@ -42,42 +42,42 @@ class Broadcast:
 
     Args:
         live: What is broadcast.
-        keep: Called with each message, to record it.
+        record: Called with each message, to record it.
     """
 
-    def __init__(self, live: Turning, keep: Callable[[Message], None] | None = None) -> None:
+    def __init__(self, live: LiveSource, record: Callable[[Message], None] | None = None) -> None:
         self._live = live
-        self._keep = keep
+        self._record = record
         self._readers: set[asyncio.Queue[Message]] = set()
-        self._turns = asyncio.Lock()
+        self._sending = asyncio.Lock()
 
     async def run(self) -> None:
-        """Take turns until it is cancelled."""
-        if self._keep is not None:
-            self._keep(await asyncio.to_thread(self._live.whole))
-        take = self._live.turn
+        """Send the changes until it is cancelled."""
+        if self._record is not None:
+            self._record(await asyncio.to_thread(self._live.whole))
+        next_message = self._live.next_change
         while True:
-            await asyncio.sleep(TURN_SECONDS)
+            await asyncio.sleep(SEND_EVERY_SECONDS)
             try:
-                async with self._turns:
-                    await self._send(await asyncio.to_thread(take))
+                async with self._sending:
+                    await self._send(await asyncio.to_thread(next_message))
             except Exception:  # noqa: BLE001 -- the outermost loop: readers would wait for ever
                 _LOG.exception("what changed could not be sent; all is sent in a moment")
-                take = self._live.whole
+                next_message = self._live.whole
                 await asyncio.sleep(_REST_SECONDS)
             else:
-                take = self._live.turn
+                next_message = self._live.next_change
 
     async def _send(self, message: Message | None) -> None:
         if message is None:
             return
-        if self._keep is not None:
-            self._keep(message)
+        if self._record is not None:
+            self._record(message)
         # Readers come and go while another one is sent the whole.
         for reader in tuple(self._readers):
-            await self._hand(reader, message)
+            await self._enqueue(reader, message)
 
-    async def _hand(self, reader: asyncio.Queue[Message], message: Message) -> None:
+    async def _enqueue(self, reader: asyncio.Queue[Message], message: Message) -> None:
         if reader.qsize() < MOST_BEHIND:
             reader.put_nowait(message)
             return
@@ -88,7 +88,7 @@ class Broadcast:
     async def messages(self) -> AsyncIterator[Message]:
         """Yield the whole, then each change of it."""
         reader: asyncio.Queue[Message] = asyncio.Queue()
-        async with self._turns:
+        async with self._sending:
             reader.put_nowait(await asyncio.to_thread(self._live.whole))
             self._readers.add(reader)
         try:
@@ -107,12 +107,12 @@ class Broadcast:
 
 
 @contextlib.asynccontextmanager
-async def running(broadcast: Broadcast) -> AsyncIterator[None]:
-    """Take turns for as long as the block lasts."""
-    turns = asyncio.create_task(broadcast.run())
+async def broadcasting(broadcast: Broadcast) -> AsyncIterator[None]:
+    """Run the broadcast for as long as the block lasts."""
+    task = asyncio.create_task(broadcast.run())
     try:
         yield
     finally:
-        turns.cancel()
+        task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await turns
+            await task

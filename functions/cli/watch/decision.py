@@ -1,38 +1,42 @@
-"""A recorded decision as the page shows it: what was looked at, bought, and why not less."""
+"""A recorded decision as the page shows it: what was considered, bought, and why not less."""
 
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from functions.cli.offline.packing_settings import changed_keys, each_by_default, without_room
-from functions.cli.printing import room_line
-from functions.cli.watch.view import shares
-from shared.decisions.replay import Decision, load_decision
+from functions.cli.plan.packing_settings import (
+    changed_settings,
+    without_each_setting,
+    without_headroom,
+)
+from functions.cli.plan.plan_text import headroom_line
+from functions.cli.plan.recorded_decision import RecordedDecision, load_decision
+from functions.cli.watch.view import workload_shares
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.resources import CPU, MEMORY
 from shared.planning.cheaper_provisioners import cheaper_provisioners
 from shared.planning.explanation import counted, dollars
-from shared.planning.initial_state import asking
+from shared.planning.initial_state import pods_to_place
 from shared.planning.lower_bound import with_bound
 from shared.planning.offerings.picks import label_choices
-from shared.scheduling.provisioner_offerings import in_order, offers
+from shared.scheduling.provisioner_offerings import provisioner_offerings, usable_in_order
 
 _NAMED: Final = 5
 
 
 def read_decision(key: str, content: bytes, base: bytes = b"") -> dict[str, Any]:
-    """Return a decision as plain JSON; what its proof and its comparisons take is taken here.
+    """Return a decision as plain JSON; its proof and its comparisons are computed here.
 
     Args:
         key: Where it is kept: decisions/CLUSTER/DAY/PLAN.json.gz.
         content: As it was recorded.
-        base: That it is a change of, where it is one.
+        base: The base that it is a change of, if it is one.
 
     Raises:
-        InvalidManifestError: If it is no decision.
+        InvalidManifestError: If it is not a decision.
     """
     decision = load_decision(content, lambda _: base)
     plan = with_bound(decision.snapshot, decision.plan)
@@ -56,7 +60,7 @@ def read_decision(key: str, content: bytes, base: bytes = b"") -> dict[str, Any]
         "unplaced": _unplaced(plan),
         "looked_at": _looked_at(decision),
         "why_not_cheaper": list(_why_not_cheaper(decision, plan)),
-        "settings": list(changed_keys(decision.settings)),
+        "settings": list(changed_settings(decision.settings)),
         "remark": plan.remark,
         "refused": {
             left.pod.uid: ("has no place yet: " if left.later else "fits nothing: ")
@@ -66,17 +70,17 @@ def read_decision(key: str, content: bytes, base: bytes = b"") -> dict[str, Any]
     }
 
 
-def _cause(decision: Decision) -> str:
+def _cause(decision: RecordedDecision) -> str:
     change = decision.change
     if change:
-        said = f": {change['why']}" if change.get("why") else ""
-        return f"{change.get('cause', 'a change of nodes')}{said}"
-    waiting = len(asking(decision.snapshot))
+        reason = f": {change['why']}" if change.get("why") else ""
+        return f"{change.get('cause', 'a change of nodes')}{reason}"
+    waiting = len(pods_to_place(decision.snapshot))
     return f"{counted(waiting, 'pod')} {'waits' if waiting == 1 else 'wait'} for capacity"
 
 
 def _alike(plan: Plan) -> list[tuple[PlannedNode, int]]:
-    """Return the planned nodes, those that look the same once with their count."""
+    """Return each group of equal planned nodes once, with their count; most first."""
     first: dict[object, PlannedNode] = {}
     counts: Counter[object] = Counter()
     for node in plan.nodes:
@@ -88,15 +92,15 @@ def _alike(plan: Plan) -> list[tuple[PlannedNode, int]]:
 
 def _node(node: PlannedNode, count: int, pods: Mapping[str, Pod]) -> dict[str, Any]:
     used = node.requests + node.daemon_requests
-    room = node.options[0].allocatable
+    allocatable = node.options[0].allocatable
     here = [pods[ref.uid] for ref in node.pods if ref.uid in pods]
     return {
         "count": count,
         "owner": node.provisioner,
         "pods": len(node.pods),
-        "cpu_percent": _percent(used[CPU], room[CPU]),
-        "memory_percent": _percent(used[MEMORY], room[MEMORY]),
-        "shares": [dataclasses.asdict(share) for share in shares(here)],
+        "cpu_percent": _percent(used[CPU], allocatable[CPU]),
+        "memory_percent": _percent(used[MEMORY], allocatable[MEMORY]),
+        "shares": [dataclasses.asdict(share) for share in workload_shares(here)],
         "options": [_option(option) for option in node.options],
         "fallback": [_option(option) for option in node.fallback],
     }
@@ -107,8 +111,8 @@ def _option(option: LaunchOption) -> list[Any]:
     return [key.instance_type, key.zone, key.capacity_type.value, option.price_micros_per_hour]
 
 
-def _percent(used: int, room: int) -> int:
-    return round(100 * used / room) if room else 0
+def _percent(used: int, allocatable: int) -> int:
+    return round(100 * used / allocatable) if allocatable else 0
 
 
 def _unplaced(plan: Plan) -> list[dict[str, Any]]:
@@ -121,14 +125,14 @@ def _unplaced(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _looked_at(decision: Decision) -> dict[str, Any]:
-    """Return how much could be bought, in all and by Provisioner."""
+def _looked_at(decision: RecordedDecision) -> dict[str, Any]:
+    """Return how many types and offerings were considered, in all and by Provisioner."""
     snapshot = decision.snapshot
     sites = {site.provisioner: site for site in snapshot.sites}
     owners = []
-    for owner in [found for found in in_order(snapshot.provisioners) if found.name in sites]:
+    for owner in [found for found in usable_in_order(snapshot.provisioners) if found.name in sites]:
         site = sites[owner.name]
-        sold = offers(
+        sold = provisioner_offerings(
             owner,
             site,
             snapshot.instance_types,
@@ -153,8 +157,8 @@ def _looked_at(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _why_not_cheaper(decision: Decision, plan: Plan) -> Iterator[str]:
-    """Yield what keeps the plan from costing less, each decided once more to tell how much."""
+def _why_not_cheaper(decision: RecordedDecision, plan: Plan) -> Iterator[str]:
+    """Yield what keeps the plan from costing less, each planned without it to say how much."""
     cost, bound = plan.cost_micros_per_hour, plan.lower_bound_micros_per_hour
     if not cost:
         yield "It buys nothing: what waits fits on nodes that are there."
@@ -170,15 +174,19 @@ def _why_not_cheaper(decision: Decision, plan: Plan) -> Iterator[str]:
         )
     if decision.snapshot.unavailable:
         full = dataclasses.replace(decision.snapshot, unavailable=frozenset())
-        instead = dataclasses.replace(decision, snapshot=full).again()
+        instead = dataclasses.replace(decision, snapshot=full).replay()
         count = counted(len(decision.snapshot.unavailable), "offering")
         yield _against(f"EC2 was out of {count} lately; with them", instead, cost)
-    tight = without_room(decision.settings, len(asking(decision.snapshot)))
-    if tight is not None and not decision.change:
-        told = room_line(decision.settings, decision.again(), decision.again(tight))
-        yield from (f"{told[0].upper()}{told[1:]}.",) if told else ()
-    for named, settings in each_by_default(decision.settings):
-        yield _against(f"Without the setting {named}", decision.again(settings), cost)
+    headroom_free_settings = without_headroom(
+        decision.settings, len(pods_to_place(decision.snapshot))
+    )
+    if headroom_free_settings is not None and not decision.change:
+        headroom = headroom_line(
+            decision.settings, decision.replay(), decision.replay(headroom_free_settings)
+        )
+        yield from (f"{headroom[0].upper()}{headroom[1:]}.",) if headroom else ()
+    for named, settings in without_each_setting(decision.settings):
+        yield _against(f"Without the setting {named}", decision.replay(settings), cost)
     for found in cheaper_provisioners(decision.snapshot, plan, decision.settings):
         yield f"Provisioner {found.used}: {found.text}."
     if plan.preferences.kept:
@@ -189,5 +197,5 @@ def _why_not_cheaper(decision: Decision, plan: Plan) -> Iterator[str]:
 def _against(when: str, instead: Plan, cost: int) -> str:
     less = cost - instead.cost_micros_per_hour
     word = "less" if less > 0 else "more"
-    told = f"{dollars(abs(less))}/h {word}" if less else "the same"
-    return f"{when} the plan would cost {dollars(instead.cost_micros_per_hour)}/h, {told}."
+    difference = f"{dollars(abs(less))}/h {word}" if less else "the same"
+    return f"{when} the plan would cost {dollars(instead.cost_micros_per_hour)}/h, {difference}."

@@ -10,9 +10,9 @@ class Point(NamedTuple):
 
     Attributes:
         at: Seconds since 1970.
-        price: Of all nodes, in micro-dollars per hour.
-        owned: Of Dovetail's nodes.
-        bound: What their pods cost at least, None while that is not proved.
+        price: Price of all nodes, in micro-dollars per hour.
+        owned: Price of Dovetail's nodes.
+        bound: Lower bound for the pods on these, None while it is not proved.
     """
 
     at: float
@@ -33,9 +33,9 @@ class History:
         return tuple(self._points)
 
     def add(self, point: Point) -> bool:
-        """Take in a point unless it says what the last two say; return whether it was new.
+        """Add a point; return whether one was added.
 
-        The last point of a level stretch moves with the time: lines stay level without points.
+        If the last two points have the same values, the last one moves to the new time instead.
         """
         level = len(self._points) > 1 and all(
             before[1:] == point[1:] for before in self._points[-2:]

@@ -1,7 +1,7 @@
 """One line for each decision, removal and loss of a node: `dovetail top --lines`.
 
-A pure function of what `Live.whole` returned, turn after turn. The first turn reports the last
-decisions before it, too.
+A pure function of what successive calls of `LiveCluster.whole` returned. The first call also
+reports the last decisions before it.
 """
 
 from collections import Counter
@@ -18,19 +18,19 @@ _NAMED: Final = 2
 View = Mapping[str, Any]
 
 
-class Lines:
-    """What was reported already, so that nothing is reported twice."""
+class DecisionLines:
+    """Remembers what was reported, so that nothing is reported twice."""
 
     def __init__(self) -> None:
         self._decisions: set[str] = set()
         self._nodes: dict[str, View] = {}
         self._going: set[str] = set()
 
-    def turn(self, whole: Mapping[str, Any], now: datetime) -> list[str]:
+    def new_lines(self, whole: Mapping[str, Any], now: datetime) -> list[str]:
         """Return a line for each thing that is new, decisions first and oldest first.
 
         Args:
-            whole: As `Live.whole` returns it.
+            whole: As `LiveCluster.whole` returns it.
             now: UTC; each line begins with the time of its decision, else with this.
         """
         if not whole["synced"]:
@@ -40,7 +40,7 @@ class Lines:
         nodes = {node["name"]: node for node in whole["nodes"] if node["phase"] != LAUNCHING}
         changed = list(self._nodes_changed(nodes, whole["totals"]))
         self._nodes = nodes
-        return [f"{made['at'][11:19]} {decided(made)}" for made in reversed(fresh)] + [
+        return [f"{made['at'][11:19]} {decision_line(made)}" for made in reversed(fresh)] + [
             f"{now:%H:%M:%S} {line}" for line in changed
         ]
 
@@ -58,16 +58,16 @@ class Lines:
         self._going = (self._going & {*nodes}) | {node["name"] for node in going}
         stays = totals["price"] - sum(node["price"] or 0 for node in nodes.values() if _goes(node))
         for reason, group in _by_reason(going):
-            yield f"removes {_machines(group)}: {reason}; {_dollars(stays)}/h stays"
+            yield f"removes {_nodes_text(group)}: {reason}; {_dollars(stays)}/h stays"
         if lost:
-            yield f"lost {_machines(lost)}: the Node is gone; {_dollars(stays)}/h stays"
+            yield f"lost {_nodes_text(lost)}: the Node is gone; {_dollars(stays)}/h stays"
 
 
-def decided(made: Mapping[str, Any]) -> str:
+def decision_line(made: Mapping[str, Any]) -> str:
     """Return one decision in one line: what is bought or removed, $/h, gap, and why.
 
     Args:
-        made: As `archive.summary` returns it.
+        made: As `recent_decisions.summary` returns it.
     """
     did = []
     if made["nodes"]:
@@ -101,8 +101,8 @@ def _by_reason(nodes: Iterable[View]) -> list[tuple[str, list[View]]]:
     return sorted(found.items())
 
 
-def _machines(nodes: Sequence[View]) -> str:
-    """Return count, kinds, price and names of nodes."""
+def _nodes_text(nodes: Sequence[View]) -> str:
+    """Return count, types, price and names of nodes."""
     kinds = Counter(f"{node['type'] or '?'} {node['capacity_type']}".rstrip() for node in nodes)
     listed = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
     price = sum(node["price"] or 0 for node in nodes)

@@ -1,4 +1,4 @@
-"""A running cluster as messages: watches and records feed the board, a turn tells what changed."""
+"""A running cluster as messages: watches and records feed the board, which reports changes."""
 
 import contextlib
 import dataclasses
@@ -9,25 +9,36 @@ from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from functions.cli.watch.archive import Archive, Reading, summary, telling
-from functions.cli.watch.board import Board, Change
+from functions.cli.watch.board import Board, BoardChange
+from functions.cli.watch.cluster_watch import SyncedWatch, WatchedPod
 from functions.cli.watch.history import History, Point
-from functions.cli.watch.rebuilt import NO_OWNER, NO_TYPES, Least, least, rebuilt
-from functions.cli.watch.view import Prices
+from functions.cli.watch.rebuilt import (
+    NO_OWNER,
+    NO_TYPES,
+    ClusterBound,
+    cluster_bound,
+    rebuilt_snapshot,
+)
+from functions.cli.watch.recent_decisions import (
+    RecentDecisions,
+    RecordsReader,
+    summary,
+    without_repeats,
+)
+from functions.cli.watch.view import OfferingPrices
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import AutoscalerError, NotInstalledError
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
-from shared.runtime.watching import Reflecting, SeenPod
 from shared.settings import SettingsError
 
 RECORDS_EVERY: Final = timedelta(seconds=3)
-# While no pod waits: what is read of S3 and DynamoDB costs money.
+# While no pod waits: reads of S3 and DynamoDB cost money.
 IDLE_RECORDS_EVERY: Final = timedelta(seconds=10)
 BOUND_EVERY: Final = timedelta(seconds=2)
-# A bound that took long is proved less often: the machine has other work.
+# A bound that took long is proved less often: the computer has other work.
 _REST: Final = 4
 _BOUND: Final = "bound"
 _POINT_EVERY: Final = timedelta(seconds=1)
@@ -37,19 +48,19 @@ _LOG: Final = logging.getLogger(__name__)
 Message = dict[str, Any]
 
 
-class Watching(Protocol):
-    """Where a cluster is read: `shared.runtime.watching.ClusterWatch`."""
+class WatchedCluster(Protocol):
+    """Reads a cluster: `cluster_watch.ClusterWatch`."""
 
-    def nodes(self, changed: Callable[[Node | None, Node | None], None]) -> Reflecting:
+    def nodes(self, changed: Callable[[Node | None, Node | None], None]) -> SyncedWatch:
         """Return a watch of all Nodes, not yet started."""
         ...
 
-    def pods(self, changed: Callable[[SeenPod | None, SeenPod | None], None]) -> Reflecting:
+    def pods(self, changed: Callable[[WatchedPod | None, WatchedPod | None], None]) -> SyncedWatch:
         """Return a watch of all pods, not yet started."""
         ...
 
-    def owners(self, changed: Callable[[], None]) -> tuple[Reflecting, ...]:
-        """Return watches that tell that a Provisioner or NodePool has changed."""
+    def owners(self, changed: Callable[[], None]) -> tuple[SyncedWatch, ...]:
+        """Return watches that report that a Provisioner or NodePool has changed."""
         ...
 
     def provisioners(self) -> tuple[Provisioner, ...]:
@@ -61,11 +72,11 @@ class Watching(Protocol):
         ...
 
 
-class Recorded(Reading, Protocol):
-    """What was written, with the prices of the Region."""
+class PricedRecordsReader(RecordsReader, Protocol):
+    """Reads what was recorded, and the prices of the Region."""
 
     def instance_types(self) -> tuple[InstanceType, ...]:
-        """Return what can be bought in the Region."""
+        """Return the instance types of the Region, with prices."""
         ...
 
 
@@ -74,23 +85,23 @@ def utc_now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 -- the entry point's own clock
 
 
-class Live:
+class LiveCluster:
     """One cluster, watched until `stop`.
 
     Args:
-        cluster: Where it is read.
-        name: What it is called until the records say so.
-        connect: Connects to AWS; its error is told and tried again later.
-        instance_types: What prices and bound are taken from where AWS has no catalogue.
+        cluster: Reads it.
+        name: Its name until the records give one.
+        connect: Connects to AWS; after an error, which is shown, it is called again later.
+        instance_types: For prices and bound if AWS has no catalogue.
         worker: Runs what takes long.
         now: The current time, UTC.
     """
 
     def __init__(
         self,
-        cluster: Watching,
+        cluster: WatchedCluster,
         name: str,
-        connect: Callable[[], Recorded],
+        connect: Callable[[], PricedRecordsReader],
         instance_types: Sequence[InstanceType],
         worker: Executor,
         now: Callable[[], datetime] = utc_now,
@@ -103,16 +114,16 @@ class Live:
         self._now = now
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._board = Board(Prices.of(self._types))
+        self._board = Board(OfferingPrices.of(self._types))
         self._history = History()
         self._began = now()
-        self._proved: ClusterSnapshot | None = None
-        self._least: Least | None = None
+        self._proved_snapshot: ClusterSnapshot | None = None
+        self._bound: ClusterBound | None = None
         self._notes: dict[str, str] = {}
-        self._archive: Archive | None = None
-        self._told: dict[str, Any] = {}
+        self._recent_decisions: RecentDecisions | None = None
+        self._sent: dict[str, Any] = {}
         self._next_point = self._next_records = now()
-        self._watches: tuple[Reflecting, ...] = (
+        self._watches: tuple[SyncedWatch, ...] = (
             cluster.nodes(self._node),
             cluster.pods(self._pod),
             *cluster.owners(self._owners),
@@ -121,12 +132,12 @@ class Live:
             threading.Thread(target=self._repeat, args=(every, action), daemon=True, name=name)
             for name, every, action in (
                 ("records", RECORDS_EVERY, self._read_records),
-                (_BOUND, BOUND_EVERY, self._prove),
+                (_BOUND, BOUND_EVERY, self._prove_bound),
             )
         ]
 
     def start(self, *, proves: bool = True) -> None:
-        """Begin to read, and to prove the bound for the pods that there are."""
+        """Start to read and, if `proves`, to prove the lower bound for the current pods."""
         for watch in self._watches:
             watch.start()
         for thread in self._threads:
@@ -134,7 +145,7 @@ class Live:
                 thread.start()
 
     def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._stopped.set()
         for watch in self._watches:
             watch.stop(timedelta())
@@ -146,21 +157,21 @@ class Live:
 
     @property
     def is_complete(self) -> bool:
-        """Whether records and bound have been read once, or are told to be missing."""
+        """Whether records and bound have been read once, or are reported as missing."""
         with self._lock:
-            known = self._least is not None or bool(self._notes.get("bound"))
+            known = self._bound is not None or bool(self._notes.get("bound"))
             return known and "records" in self._notes
 
-    # --- what is told
+    # --- what is shown
 
-    def turn(self) -> Message | None:
-        """Return what is different since the last turn, None for nothing."""
+    def next_change(self) -> Message | None:
+        """Return what has changed since the last call, None for nothing."""
         with self._lock:
             if not self.is_synced:
                 return None
-            change = self._board.change()
+            change = self._board.next_change()
             message = {} if change is None else change.to_plain()
-            message |= self._beside(self._board.whole() if change is None else change)
+            message |= self._other_changes(self._board.whole() if change is None else change)
             return {"kind": "change", **message} if message else None
 
     def whole(self) -> Message:
@@ -171,27 +182,29 @@ class Live:
                 "kind": "whole",
                 "synced": self.is_synced,
                 **whole.to_plain(),
-                **self._rest(),
+                **self._other_fields(),
                 "history": self._history.points,
             }
 
     def decision(self, plan_id: str) -> Message | None:
-        """Return all about one of the last decisions, None when it is none of them."""
-        archive = self._archive
-        listed = archive.newest_first() if archive is not None else []
+        """Return all about one of the last decisions, None when it is not one of them."""
+        recent = self._recent_decisions
+        listed = recent.newest_first() if recent is not None else []
         return next((found for found in listed if found["id"] == plan_id), None)
 
     def document(self, plan_id: str) -> bytes | None:
         """Return a decision as it was recorded, for `dovetail replay`."""
-        return self._archive.document(plan_id) if self._archive is not None else None
+        return (
+            self._recent_decisions.document(plan_id) if self._recent_decisions is not None else None
+        )
 
-    def _beside(self, change: Change) -> Message:
-        """Return what is new besides nodes and pods."""
-        rest = self._rest()
-        new = {name: value for name, value in rest.items() if self._told.get(name) != value}
-        self._told = rest
+    def _other_changes(self, change: BoardChange) -> Message:
+        """Return what has changed besides nodes and pods."""
+        rest = self._other_fields()
+        new = {name: value for name, value in rest.items() if self._sent.get(name) != value}
+        self._sent = rest
         now = self._now()
-        bound = self._least.bound if self._least is not None else None
+        bound = self._bound.bound if self._bound is not None else None
         totals = change.totals
         point = Point(now.timestamp(), totals.price, totals.owned_price, bound)
         if now >= self._next_point:
@@ -200,13 +213,15 @@ class Live:
                 new["point"] = point
         return new
 
-    def _rest(self) -> Message:
-        decisions = self._archive.newest_first() if self._archive is not None else []
+    def _other_fields(self) -> Message:
+        decisions = (
+            self._recent_decisions.newest_first() if self._recent_decisions is not None else []
+        )
         return {
             "cluster": self._name,
-            "least": dataclasses.asdict(self._least) if self._least is not None else None,
+            "least": dataclasses.asdict(self._bound) if self._bound is not None else None,
             "notes": [self._notes[topic] for topic in sorted(self._notes) if self._notes[topic]],
-            "decisions": [summary(decision) for decision in telling(decisions)],
+            "decisions": [summary(decision) for decision in without_repeats(decisions)],
         }
 
     # --- called by the watches' threads
@@ -215,12 +230,12 @@ class Live:
         with self._lock:
             self._board.put_node(old, new)
 
-    def _pod(self, old: SeenPod | None, new: SeenPod | None) -> None:
+    def _pod(self, old: WatchedPod | None, new: WatchedPod | None) -> None:
         with self._lock:
             self._board.put_pod(
                 old.pod if old is not None else None,
                 new.pod if new is not None else None,
-                new.said if new is not None else "",
+                new.scheduler_message if new is not None else "",
             )
 
     def _owners(self) -> None:
@@ -240,7 +255,9 @@ class Live:
                 if self._stopped.is_set():
                     return
                 _LOG.exception("%s ended", threading.current_thread().name)
-                self._note(threading.current_thread().name, f"A defect: {error!r}; see the log.")
+                self._set_note(
+                    threading.current_thread().name, f"A defect: {error!r}; see the log."
+                )
                 rest = 30.0
             self._stopped.wait(max(every.total_seconds(), rest))
 
@@ -252,29 +269,29 @@ class Live:
                 return 0.0
         self._next_records = now + IDLE_RECORDS_EVERY
         try:
-            if self._archive is None:
-                self._archive = self._connected()
-            records = self._archive.read(now)
+            if self._recent_decisions is None:
+                self._recent_decisions = self._connected()
+            records = self._recent_decisions.read(now)
         except (AutoscalerError, SettingsError) as error:
-            self._note("records", f"Decisions and launches are not shown: {error}")
+            self._set_note("records", f"Decisions and launches are not shown: {error}")
             return 30.0
-        self._note("records", "")
+        self._set_note("records", "")
         with self._lock:
             self._board.put_records(records)
         return 0.0
 
-    def _connected(self) -> Archive:
-        reading = self._connect()
-        types = reading.instance_types()
+    def _connected(self) -> RecentDecisions:
+        reader = self._connect()
+        types = reader.instance_types()
         with self._lock:
-            self._name = reading.cluster
+            self._name = reader.cluster
             if types:
                 self._types = types
-                self._board.put_prices(Prices.of(types))
-        return Archive(reading, self._worker)
+                self._board.put_prices(OfferingPrices.of(types))
+        return RecentDecisions(reader, self._worker)
 
-    def _prove(self) -> float:
-        """Prove the bound for the pods that there are; return the seconds to rest."""
+    def _prove_bound(self) -> float:
+        """Prove the lower bound for the current pods; return the seconds to pause."""
         if not self.is_synced:
             return 0.0
         began = self._now()
@@ -284,23 +301,23 @@ class Live:
         except NotInstalledError:
             owners, daemonsets = (), ()
         except AutoscalerError as error:
-            self._note("bound", f"No bound is proved: {error}")
+            self._set_note("bound", f"No bound is proved: {error}")
             return 30.0
         with self._lock:
             nodes, pods = [*self._board.nodes.values()], [*self._board.pods.values()]
             types = self._types
         if not owners or not types:
-            self._note("bound", f"No bound is proved: {NO_TYPES if owners else NO_OWNER}.")
-            self._least = None
+            self._set_note("bound", f"No bound is proved: {NO_TYPES if owners else NO_OWNER}.")
+            self._bound = None
             return 10.0
-        snapshot = rebuilt(nodes, pods, owners, daemonsets, types, self._began)
-        if snapshot == self._proved:
+        snapshot = rebuilt_snapshot(nodes, pods, owners, daemonsets, types, self._began)
+        if snapshot == self._proved_snapshot:
             return 0.0
-        self._least = self._worker.submit(least, snapshot).result()
-        self._proved = snapshot
-        self._note("bound", "")
+        self._bound = self._worker.submit(cluster_bound, snapshot).result()
+        self._proved_snapshot = snapshot
+        self._set_note("bound", "")
         return _REST * (self._now() - began).total_seconds()
 
-    def _note(self, topic: str, said: str) -> None:
+    def _set_note(self, topic: str, text: str) -> None:
         with self._lock:
-            self._notes[topic] = said
+            self._notes[topic] = text

@@ -16,7 +16,7 @@ _LAST_LINES: Final = 3
 
 
 def is_built() -> bool:
-    """Return whether the page is there, and not older than its sources."""
+    """Return whether the built page exists and is not older than its sources."""
     made = BUILT / "index.html"
     if not made.is_file():
         return False
@@ -48,6 +48,8 @@ def build() -> None:
             [npm, *step], cwd=PAGE, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
-            said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-            last = " ".join(said[-_LAST_LINES:])
+            output_lines = [
+                line for line in (done.stdout + done.stderr).splitlines() if line.strip()
+            ]
+            last = " ".join(output_lines[-_LAST_LINES:])
             raise PermanentError(f"the page cannot be built: npm {step[0]}: {last}")

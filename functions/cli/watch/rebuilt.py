@@ -1,4 +1,4 @@
-"""What the pods of a cluster cost at least: its nodes of Dovetail planned anew."""
+"""The lower bound on what the pods of a cluster cost: plans Dovetail's nodes anew."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from shared.model.ec2.instance_types import InstanceType
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.provisioner import Provisioner
@@ -21,14 +21,14 @@ NO_TYPES: Final = "no catalogue of instance types is known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Least:
+class ClusterBound:
     """The least that pods can cost on nodes of Dovetail, in micro-dollars per hour.
 
     Attributes:
-        planned: What a plan from nothing costs.
-        bound: What no plan can go below.
-        pods: How many pods it counts.
-        left_out: How many more wait or run that no Provisioner has a place for.
+        planned: Cost of a plan from scratch.
+        bound: No plan costs less.
+        pods: Number of pods that it covers.
+        left_out: Number of further pods, pending or running, that no Provisioner has a place for.
     """
 
     planned: int
@@ -37,7 +37,7 @@ class Least:
     left_out: int
 
 
-def rebuilt(
+def rebuilt_snapshot(
     nodes: Iterable[Node],
     pods: Iterable[Pod],
     provisioners: Sequence[Provisioner],
@@ -45,12 +45,12 @@ def rebuilt(
     instance_types: Sequence[InstanceType],
     at: datetime,
 ) -> ClusterSnapshot:
-    """Return the cluster as if Dovetail had launched no node: its pods all wait, others stay.
+    """Return the cluster as if Dovetail had launched no node: the pods on its nodes are pending.
 
-    Nodes of others stay with their pods, and their free room costs nothing; those that are being
-    deleted are left out with theirs. Pods that are about to end are left out, too, and so are zones
-    of volumes and what people set in limits: without them a plan can only become cheaper, so what
-    is proved for it holds for the cluster.
+    Nodes of others stay with their pods, and their free capacity costs nothing; those that are
+    being deleted are left out with their pods. Terminating pods are left out, too, and so are zones
+    of volumes and the limits that users set: without them a plan can only become cheaper, so a
+    bound that is proved for it holds for the cluster.
     """
     named = {node.name: node for node in nodes}
     ours = {node.name for node in named.values() if node.is_ours}
@@ -65,7 +65,15 @@ def rebuilt(
             bound.append(pod)
         elif pod.counts_for_emptiness and (pod.is_provisionable or pod.node_name in ours):
             waiting.append(_unbound(pod, free))
-    zones = tuple(sorted({way.zone for kind in instance_types for way in kind.offerings}))
+    zones = tuple(
+        sorted(
+            {
+                offering.zone
+                for instance_type in instance_types
+                for offering in instance_type.offerings
+            }
+        )
+    )
     return ClusterSnapshot(
         cluster="",
         taken_at=at,
@@ -93,7 +101,7 @@ def rebuilt(
 
 
 def _unbound(pod: Pod, free: dict[int, Scheduling]) -> Pod:
-    """Return a pod as it waits, without its claims."""
+    """Return a pod as pending, without its claims."""
     known = pod.scheduling
     if id(known) not in free:
         free[id(known)] = replace(known, claims=(), volume_terms=(), ties=(), shared=())
@@ -108,10 +116,10 @@ def _unbound(pod: Pod, free: dict[int, Scheduling]) -> Pod:
     )
 
 
-def least(snapshot: ClusterSnapshot) -> Least:
-    """Return what the waiting pods of a snapshot cost at least."""
+def cluster_bound(snapshot: ClusterSnapshot) -> ClusterBound:
+    """Return the lower bound for the pending pods of a snapshot."""
     plan = with_bound(snapshot, decide(snapshot))
-    return Least(
+    return ClusterBound(
         planned=plan.cost_micros_per_hour,
         bound=plan.lower_bound_micros_per_hour,
         pods=len(snapshot.pending) - len(plan.unschedulable),

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
-from functions.cli.inputs import InputError, opened
+from functions.cli.plan.inputs import InputError, opened
 
 FORMAT: Final = "dovetail-recording"
 VERSION: Final = 1
-# Of a recording once it is decompressed, and of one line of it: the whole of 100,000 pods is less.
+# Limits of a decompressed recording and of one line of it: the whole of 100,000 pods is less.
 _MOST_BYTES: Final = 512 * 2**20
 _MOST_LINE_BYTES: Final = 64 * 2**20
 _MOST_VALUES: Final = 4_000_000  # of a line; one takes some 60 bytes
@@ -46,7 +46,7 @@ class Recorder:
         self._kept: set[str] = set()
         self._write({"format": FORMAT, "version": VERSION})
 
-    def keep(self, message: Message) -> None:
+    def record(self, message: Message) -> None:
         """Write a message, and the decisions it is the first to name."""
         at = round(self._seconds(), 3)
         for named in message.get("decisions") or ():
@@ -66,7 +66,7 @@ class Recording:
 
     Args:
         lines: The recording's lines after the first.
-        speed: How many times faster than it was.
+        speed: How many times faster than it was recorded.
         sleep: Waits for some seconds.
     """
 
@@ -111,10 +111,10 @@ class Recording:
 def read_recording(path: str) -> list[bytes]:
     """Return the lines of a recording after the first, each as it is written.
 
-    A line takes many times its length once it is parsed, so no two are parsed at a time.
+    A parsed line takes many times the memory of its text, so only one is parsed at a time.
 
     Raises:
-        InputError: If the file cannot be read, is no recording, or is beyond the bounds.
+        InputError: If the file cannot be read, is not a recording, or exceeds the limits.
     """
     if Path(path).exists() and not Path(path).is_file():
         raise InputError(f"{path}: is no regular file; {_REMEDY}")
@@ -126,8 +126,8 @@ def read_recording(path: str) -> list[bytes]:
                 if number == 1 and value != {"format": FORMAT, "version": VERSION}:
                     break
                 if number > 1 and (not isinstance(value, dict) or not _is_line(value)):
-                    told = f"line {number} has no time with a message"
-                    raise InputError(f"{path}: {told}; {_REMEDY}")
+                    problem = f"line {number} has no time with a message"
+                    raise InputError(f"{path}: {problem}; {_REMEDY}")
                 kept.append(line)
         except (gzip.BadGzipFile, ValueError, RecursionError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: is not JSON line by line; {_REMEDY}") from error
@@ -137,10 +137,10 @@ def read_recording(path: str) -> list[bytes]:
 
 
 def _lines(path: str, file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines that say something, decompressed; what is beyond the bounds is not read.
+    """Yield the non-empty lines, decompressed; what exceeds the limits is not read.
 
     Raises:
-        InputError: At the first that is beyond them.
+        InputError: At the first line that exceeds them.
     """
     text = gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
     size = number = 0
@@ -150,11 +150,11 @@ def _lines(path: str, file: BinaryIO) -> Iterator[bytes]:
         if size > _MOST_BYTES:
             raise InputError(f"{path}: is larger than {_MOST_BYTES} bytes; {_REMEDY}")
         if len(line) > _MOST_LINE_BYTES:
-            told = f"line {number} is longer than {_MOST_LINE_BYTES} bytes"
-            raise InputError(f"{path}: {told}; {_REMEDY}")
+            problem = f"line {number} is longer than {_MOST_LINE_BYTES} bytes"
+            raise InputError(f"{path}: {problem}; {_REMEDY}")
         if sum(map(line.count, (b"[", b"{", b","))) > _MOST_VALUES:
-            told = f"line {number} has more than {_MOST_VALUES} values"
-            raise InputError(f"{path}: {told}; {_REMEDY}")
+            problem = f"line {number} has more than {_MOST_VALUES} values"
+            raise InputError(f"{path}: {problem}; {_REMEDY}")
         if line.strip():
             yield line
 

@@ -1,7 +1,7 @@
 """Serves the page on loopback: the built files, and one stream of messages.
 
-Everything is under a token that only the address has; a request with another Host is refused, so
-that no other site's script can reach it under a name of its own. Only GET is answered.
+All paths begin with a token that only the address has; a request with another Host is refused, so
+that no other site's script can reach it under a host name of its own. Only GET is answered.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _FAREWELL_SECONDS: Final = 0.2
 
 
 class Source(Protocol):
-    """Where messages come from."""
+    """A source of messages."""
 
     def messages(self) -> AsyncIterator[Mapping[str, Any]]:
         """Return the messages for one reader; the first holds the whole."""
@@ -58,8 +58,8 @@ class PageServer:
     Args:
         source: What is shown.
         built: Folder of the built page.
-        port: On 127.0.0.1; 0 for any free one.
-        token: In the address; made anew when empty.
+        port: Port on 127.0.0.1; 0 for any free one.
+        token: Part of the address; a random one when empty.
     """
 
     def __init__(self, source: Source, built: Path, port: int = 0, token: str = "") -> None:
@@ -72,10 +72,10 @@ class PageServer:
         self._streams: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> str:
-        """Begin to serve; return the address, token and all.
+        """Start to serve; return the address, including the token.
 
         Raises:
-            OSError: The port is taken.
+            OSError: If the port is taken.
         """
         server = web.Server(self._serve, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=_FAREWELL_SECONDS)
@@ -86,7 +86,7 @@ class PageServer:
         return f"http://127.0.0.1:{port}/{self._token}/"
 
     async def stop(self) -> None:
-        """Serve no more; open streams end."""
+        """Stop serving; open streams end."""
         for stream in self._streams:
             stream.cancel()
         if self._runner is not None:
@@ -161,7 +161,7 @@ class PageServer:
                     continue
                 message = upcoming.result()
                 if message is None:
-                    # Nothing comes any more: the reader keeps what it has, and does not come back.
+                    # No message follows: the reader keeps what it has, and does not reconnect.
                     await response.write(b"event: end\ndata: {}\n\n")
                     return
                 text = json.dumps(message, separators=(",", ":"))

@@ -17,23 +17,23 @@ from shared.planning.explanation import counted, gap_in_words
 
 _MICROS: Final = 1_000_000
 _GIB: Final = 2**30
-# Cells of a bar, at most and at least; with fewer there is none, and the percentage alone.
+# Most and fewest cells of a bar; with less space there is only the percentage.
 _BAR: Final = 18
 _LEAST_BAR: Final = 4
 _PERCENT: Final = 6
-# On a terminal of fewer columns there is less air, and no zone.
+# On a terminal with fewer columns there is less padding, and no zone.
 _WIDE: Final = 110
-# So much of a state is shown before bars get room.
+# This many characters of a state are shown before bars get space.
 _STATE: Final = 24
 _TITLES: Final = ("node", "type", "zone", "bought", "$/h", "state", "pods")
-# A watch that fails is tried again every half a minute at least: it stands until then.
+# A failed watch is retried every half a minute at least: its warning is shown until then.
 _WARNING_SECONDS: Final = 40.0
 _WAITING_ROWS: Final = 6
 _DECISION_ROWS: Final = 4
 _SPARKS: Final = " ▁▂▃▄▅▆▇█"
 # Lines of panels, headings and totals around the rows of nodes.
 _FRAME: Final = 9
-# Distinct also on a terminal of sixteen colours.
+# Distinct also on a terminal with sixteen colours.
 _COLOURS: Final = (
     *("blue", "dark_orange", "green", "magenta", "cyan", "yellow", "red", "bright_blue"),
     *("bright_green", "bright_magenta", "bright_cyan", "bright_red"),
@@ -49,22 +49,22 @@ _PHASE_STYLE: Final[Mapping[str, str]] = {
 _ORDER: Final = (NOT_READY, GOING, LAUNCHING, "launched", "registered", "initialized")
 
 
-def picture(whole: Mapping[str, Any], rows: int, columns: int) -> RenderableType:
+def top_view(whole: Mapping[str, Any], rows: int, columns: int) -> RenderableType:
     """Return the cluster for a screen of so many rows and columns.
 
     Args:
-        whole: As `Live.whole` returns it.
-        rows: Lines that there are; nodes that do not fit are counted.
+        whole: As `LiveCluster.whole` returns it.
+        rows: Lines of the screen; nodes that do not fit are counted.
     """
-    notes = [plain(note, "dim") for note in whole["notes"]]
+    notes = [plain_text(note, "dim") for note in whole["notes"]]
     if not whole["synced"]:
         return Group(Text("reading nodes and pods …"), *notes)
     parts: list[RenderableType] = [_head(whole)]
     waiting = _waiting(whole["waiting"])
     decisions = _decisions(whole["decisions"][:_DECISION_ROWS])
     taken = sum(part.row_count + 3 for part in (waiting, decisions) if part is not None)
-    room = max(rows - _FRAME - taken - len(notes), 3)
-    parts.append(_nodes(whole["nodes"], room, columns))
+    node_rows = max(rows - _FRAME - taken - len(notes), 3)
+    parts.append(_nodes(whole["nodes"], node_rows, columns))
     if waiting is not None:
         count = whole["totals"]["waiting"]
         title = f"{counted(count, 'pod')} {'waits' if count == 1 else 'wait'}"
@@ -77,7 +77,7 @@ def picture(whole: Mapping[str, Any], rows: int, columns: int) -> RenderableType
 def _head(whole: Mapping[str, Any]) -> Text:
     totals, least = whole["totals"], whole["least"]
     head = Text()
-    head.append_text(plain(f"{whole['cluster']}  ", "bold"))
+    head.append_text(plain_text(f"{whole['cluster']}  ", "bold"))
     head.append(f"{counted(totals['nodes'], 'node')}")
     for name in ("coming", "going"):
         if totals[name]:
@@ -94,11 +94,11 @@ def _head(whole: Mapping[str, Any]) -> Text:
         if least["bound"]:
             over = 100 * (owned - least["bound"]) / least["bound"]
             head.append(f" ({over:+.1f} % on {counted(totals['owned'], 'node')} of Dovetail)")
-    head.append(f"   {sparks([point[1] for point in whole['history']], 24)}", style="blue")
+    head.append(f"   {sparkline([point[1] for point in whole['history']], 24)}", style="blue")
     return head
 
 
-def sparks(values: Sequence[int], width: int) -> str:
+def sparkline(values: Sequence[int], width: int) -> str:
     """Return the last values as a line of bars from zero to their largest."""
     shown = values[-width:]
     most = max(shown, default=0)
@@ -118,7 +118,7 @@ def _nodes(nodes: Sequence[Mapping[str, Any]], rows: int, width: int) -> Table:
         for title in titles
     }
     longest["state"] = min(longest["state"], _STATE)
-    # One space between two columns, and as much again for air where there is room for it.
+    # One space between two columns, and one more as padding if there is space for it.
     free = width - sum(longest.values()) - 2 * (len(longest) + 2) - 2 * _PERCENT
     bar = max(0, min(_BAR, free // 2))
     bar = bar if bar >= _LEAST_BAR else 0
@@ -131,7 +131,7 @@ def _nodes(nodes: Sequence[Mapping[str, Any]], rows: int, width: int) -> Table:
         expand=True,
     )
     for title in (*titles, "cpu", "memory"):
-        # Only names and states are cut where there is no room: they tell the most by their start.
+        # Only names and states are truncated if space is short: their start tells the most.
         table.add_column(
             title,
             no_wrap=title not in ("node", "state"),
@@ -150,12 +150,12 @@ def _nodes(nodes: Sequence[Mapping[str, Any]], rows: int, width: int) -> Table:
 def _cells(node: Mapping[str, Any], *, narrow: bool) -> dict[str, Text]:
     pods = sum(share["count"] for share in node["pods"])
     found = {
-        "node": plain(node["name"]),
-        "type": plain(node["type"]),
-        "zone": plain(node["zone"]),
-        "bought": plain(node["capacity_type"]),
+        "node": plain_text(node["name"]),
+        "type": plain_text(node["type"]),
+        "zone": plain_text(node["zone"]),
+        "bought": plain_text(node["capacity_type"]),
         "$/h": Text("?" if node["price"] is None else f"{node['price'] / _MICROS:.4f}"),
-        "state": plain(_state(node), _PHASE_STYLE[node["phase"]]),
+        "state": plain_text(_state(node), _PHASE_STYLE[node["phase"]]),
         "pods": Text(f"{pods}/{node['room']}"),
     }
     if not node["owner"]:
@@ -185,15 +185,15 @@ def workload_colours(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def _bar(node: Mapping[str, Any], resource: str, colours: Mapping[str, str], width: int) -> Text:
     """Return how full a node is, by workload: so many cells and a percentage."""
-    room = node[resource]
+    allocatable = node[resource]
     bar, drawn, used = Text(), 0, 0
     for share in node["pods"]:
         used += share[resource]
-        end = min(width, round(width * used / room)) if room else 0
+        end = min(width, round(width * used / allocatable)) if allocatable else 0
         bar.append("█" * (end - drawn), style=colours[share["workload"]])
         drawn = max(drawn, end)
     bar.append("░" * (width - drawn), style="dim")
-    bar.append(f" {round(100 * used / room) if room else 0:3d} %")
+    bar.append(f" {round(100 * used / allocatable) if allocatable else 0:3d} %")
     return bar
 
 
@@ -205,7 +205,9 @@ def _waiting(groups: Sequence[Mapping[str, Any]]) -> Table | None:
     table.add_column(no_wrap=True)
     table.add_column(ratio=1, overflow="ellipsis", no_wrap=True)
     for group in groups[:_WAITING_ROWS]:
-        table.add_row(f"{group['count']} ×", plain(group["workload"]), plain(group["reason"]))
+        table.add_row(
+            f"{group['count']} ×", plain_text(group["workload"]), plain_text(group["reason"])
+        )
     if len(groups) > _WAITING_ROWS:
         table.add_row("", f"… and {len(groups) - _WAITING_ROWS} more groups", "")
     return table
@@ -225,7 +227,7 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
             close=decision["bound_is_close"],
         )
         cost = f"{_dollars(decision['cost'])}/h, {gap}" if decision["nodes"] else ""
-        cause, did = plain(decision["cause"]), plain(bought or "buys nothing")
+        cause, did = plain_text(decision["cause"]), plain_text(bought or "buys nothing")
         for cut in (cause, did):
             cut.no_wrap, cut.overflow = True, "ellipsis"
         table.add_row(decision["at"][11:19], cause, did, cost)
@@ -233,8 +235,12 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
 
 
 @contextmanager
-def shown_below(clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[], list[str]]]:
-    """Yield what returns the last warning of the log, for a while; none of them is printed.
+def recent_warnings(
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Callable[[], list[str]]]:
+    """Yield a function that returns the last warning of the log while it is recent.
+
+    No warning is printed.
 
     Args:
         clock: Seconds, monotonic.
@@ -248,13 +254,13 @@ def shown_below(clock: Callable[[], float] = time.monotonic) -> Iterator[Callabl
     kept = Kept(logging.WARNING)
     logging.root.addHandler(kept)
     try:
-        yield lambda: [said for at, said in last if clock() - at < _WARNING_SECONDS]
+        yield lambda: [message for at, message in last if clock() - at < _WARNING_SECONDS]
     finally:
         logging.root.removeHandler(kept)
 
 
-def plain(text: str, style: str = "") -> Text:
-    """Return text as it is: what a cluster says is no markup and no command of the terminal."""
+def plain_text(text: str, style: str = "") -> Text:
+    """Return text as it is: text from a cluster is neither markup nor a terminal command."""
     return Text("".join(letter if letter.isprintable() else "?" for letter in text), style=style)
 
 

@@ -1,7 +1,7 @@
 """What is shown of nodes and of pods that wait: a pure function of what was read.
 
-Amounts are cpu in millicores, memory in bytes and prices in micro-dollars per hour. Everything here
-is plain JSON once `dataclasses.asdict` has seen it: it is what the page is sent.
+Amounts are cpu in millicores, memory in bytes and prices in micro-dollars per hour. The page is
+sent the result of `dataclasses.asdict`, which is plain JSON for everything here.
 """
 
 from collections import Counter
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from functions.cli.render.svg_node import DAEMONS
-from functions.cli.render.svg_plan import workload_of
+from functions.cli.plan.svg_node import DAEMONS
+from functions.cli.plan.svg_plan import workload_of
 from shared.events.node_events import cause_of, price_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
@@ -21,16 +21,16 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, MEMORY, PODS
 from shared.node_lifecycle.node_waits import waiting_for
 
-LAUNCHING: Final = "launching"  # asked of EC2, no Node yet
+LAUNCHING: Final = "launching"  # requested from EC2, no Node yet
 GOING: Final = "going"
 NOT_READY: Final = "not ready"
 _EXAMPLES: Final = 3
 
-Place = tuple[str, str, str]  # instance type, zone, capacity type
+OfferingId = tuple[str, str, str]  # instance type, zone, capacity type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class WorkloadShare:
     """Pods of one workload on one node, and what they request together."""
 
     workload: str
@@ -40,22 +40,22 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
+class ShownNode:
     """One node, or an instance that has no Node yet.
 
     Attributes:
         owner: Name of the Provisioner or NodePool it was launched for; empty if not by Dovetail.
         price: None when neither the Node nor the catalogue knows it.
-        cpu: What pods can have, as is `memory`; of an instance without Node what is expected.
-        room: How many pods it can have.
+        cpu: Allocatable, as is `memory`; the expected value for an instance without a Node.
+        room: Allocatable number of pods.
         phase: launching, launched, registered, initialized, going or not ready.
-        waits_for: What it still needs before it takes pods, empty for nothing.
-        reason: Why it goes, empty when it stays.
-        blocked: What holds its drain or keeps it though it should go, empty for nothing.
-        since: When its Node was made or its instance launched, ISO 8601; empty when unknown.
-        pods: On it, by workload, in order of name.
-        promised: Nominated to it and not bound yet, likewise.
-        plan: The decision that it was launched by, empty when unknown.
+        waits_for: What it still needs before it accepts pods, empty for nothing.
+        reason: Why it is removed, empty when it stays.
+        blocked: What blocks its drain or its removal, empty for nothing.
+        since: When its Node was created or its instance launched, ISO 8601; empty when unknown.
+        pods: The pods on it, by workload, in order of name.
+        promised: The pods nominated to it that are not bound yet, likewise.
+        plan: The decision that launched it, empty when unknown.
     """
 
     name: str
@@ -73,20 +73,20 @@ class NodeView:
     reason: str = ""
     blocked: str = ""
     since: str = ""
-    pods: tuple[Share, ...] = ()
-    promised: tuple[Share, ...] = ()
+    pods: tuple[WorkloadShare, ...] = ()
+    promised: tuple[WorkloadShare, ...] = ()
     plan: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingView:
+class WaitingGroup:
     """Pods of one workload that wait for the same.
 
     Attributes:
-        key: Names this group for good.
+        key: Identifies this group permanently.
         reason: What they wait for.
-        names: Of the first few, each namespace/name.
-        since: When the first was made, ISO 8601; empty when unknown.
+        names: The first few, each namespace/name.
+        since: When the first was created, ISO 8601; empty when unknown.
     """
 
     key: str
@@ -100,8 +100,8 @@ class WaitingView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """That a pod was nominated to a node that is coming.
+class Nomination:
+    """The nomination of a pod to a node that is not ready yet.
 
     Attributes:
         node: Name of the Node, or the instance's id while there is none.
@@ -113,33 +113,37 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class OfferingPrices:
     """What offerings cost, in micro-dollars per hour."""
 
-    known: Mapping[Place, int]
+    by_offering: Mapping[OfferingId, int]
 
     @classmethod
-    def of(cls, instance_types: Iterable[InstanceType]) -> "Prices":
+    def of(cls, instance_types: Iterable[InstanceType]) -> "OfferingPrices":
         """Return the prices of a catalogue."""
         return cls(
             {
-                (instance_type.name, way.zone, way.capacity_type.value): way.price_micros_per_hour
+                (
+                    instance_type.name,
+                    offering.zone,
+                    offering.capacity_type.value,
+                ): offering.price_micros_per_hour
                 for instance_type in instance_types
-                for way in instance_type.offerings
+                for offering in instance_type.offerings
             }
         )
 
     def of_node(self, node: Node) -> int | None:
-        """Return what a node costs: what Dovetail wrote on it, else what the catalogue says.
+        """Return what a node costs: the annotation of Dovetail, else the catalogue's price.
 
-        A node that does not say how it is paid for counts as on demand; EKS node groups have a
-        label of their own for it. The catalogue has prices of Linux alone.
+        A node without a label for the capacity type counts as on-demand; EKS node groups have a
+        label of their own for it. The catalogue has only Linux prices.
         Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html (2026-11).
         """
         labels = node.labels
         paid = labels.get(keys.CAPACITY_TYPE) or _paid(labels.get("eks.amazonaws.com/capacityType"))
         place = (labels.get(keys.INSTANCE_TYPE, ""), labels.get(keys.ZONE, ""), paid)
-        known = self.known.get(place) if labels.get(keys.OS, "linux") == "linux" else None
+        known = self.by_offering.get(place) if labels.get(keys.OS, "linux") == "linux" else None
         return price_of(node) or known
 
 
@@ -153,19 +157,19 @@ def view_node(
     owner: Provisioner | None,
     promised: Sequence[Pod],
     price: int | None,
-) -> NodeView:
+) -> ShownNode:
     """Return what is shown of a node.
 
     Args:
-        pods: On it that have not ended.
+        pods: The pods on it that have not ended.
         owner: Its Provisioner or NodePool, None when that is gone or unknown.
-        promised: Nominated to it, bound or not.
+        promised: The pods nominated to it, bound or not.
         price: What it costs, None when unknown.
     """
     phase, waits = _phase(node, owner, promised)
     written = node.annotations
     capacity_type = node.labels.get(keys.CAPACITY_TYPE, "")
-    return NodeView(
+    return ShownNode(
         name=node.name,
         instance=node.instance_id,
         type=node.labels.get(keys.INSTANCE_TYPE, ""),
@@ -181,8 +185,8 @@ def view_node(
         reason=cause_of(node) if phase == GOING else "",
         blocked=written.get(keys.DRAIN_BLOCKED) or written.get(keys.DISRUPTION_BLOCKED, ""),
         since=node.created_at.isoformat() if node.created_at else "",
-        pods=shares(pods),
-        promised=shares([pod for pod in promised if not pod.node_name]),
+        pods=workload_shares(pods),
+        promised=workload_shares([pod for pod in promised if not pod.node_name]),
         plan=written.get(keys.SLOT, "").partition("/")[0],
     )
 
@@ -193,7 +197,7 @@ def _phase(node: Node, owner: Provisioner | None, promised: Sequence[Pod]) -> tu
         return GOING, ""
     if not node.is_ours:
         return ("initialized", "") if node.ready is True else (NOT_READY, "its kubelet to be Ready")
-    if node.has_joined:
+    if node.was_initialized:
         return (
             ("initialized", "")
             if node.ready is True
@@ -203,9 +207,9 @@ def _phase(node: Node, owner: Provisioner | None, promised: Sequence[Pod]) -> tu
     return "launched" if node.ready is None else "registered", waits
 
 
-def view_slot(slot: Slot, promised: Sequence[Pod]) -> NodeView:
-    """Return what is shown of an instance whose Node is not made yet."""
-    return NodeView(
+def view_slot(slot: Slot, promised: Sequence[Pod]) -> ShownNode:
+    """Return what is shown of an instance whose Node does not exist yet."""
+    return ShownNode(
         name=slot.instance_id,
         instance=slot.instance_id,
         type=slot.offering.instance_type,
@@ -219,20 +223,20 @@ def view_slot(slot: Slot, promised: Sequence[Pod]) -> NodeView:
         phase=LAUNCHING,
         waits_for="EC2 to start the instance, then its Node is made",
         since=slot.launched_at.isoformat(),
-        promised=shares([pod for pod in promised if not pod.node_name]),
+        promised=workload_shares([pod for pod in promised if not pod.node_name]),
         plan=slot.plan_id,
     )
 
 
-def view_planned(name: str, node: PlannedNode, promised: Sequence[Pod]) -> NodeView:
-    """Return what is shown of a node that EC2 was asked for and has not given an instance of.
+def view_planned(name: str, node: PlannedNode, promised: Sequence[Pod]) -> ShownNode:
+    """Return what is shown of a node that was requested from EC2 and has no instance yet.
 
     Args:
-        name: Of its slot.
-        promised: Pods it is planned for.
+        name: Name of its slot.
+        promised: The pods that it is planned for.
     """
     first = node.options[0]
-    return NodeView(
+    return ShownNode(
         name=name,
         instance="",
         type=first.offering.instance_type,
@@ -245,13 +249,13 @@ def view_planned(name: str, node: PlannedNode, promised: Sequence[Pod]) -> NodeV
         room=first.allocatable[PODS],
         phase=LAUNCHING,
         waits_for=f"EC2's answer to CreateFleet, which names {len(node.options)} offerings",
-        promised=shares(promised),
+        promised=workload_shares(promised),
         plan=name.partition("/")[0],
     )
 
 
-def shares(pods: Iterable[Pod]) -> tuple[Share, ...]:
-    """Return pods by workload, in order of its name; those of DaemonSets and nodes are one."""
+def workload_shares(pods: Iterable[Pod]) -> tuple[WorkloadShare, ...]:
+    """Return pods by workload, in order of name; DaemonSet pods and static pods are one entry."""
     counts: Counter[str] = Counter()
     cpu: Counter[str] = Counter()
     memory: Counter[str] = Counter()
@@ -262,47 +266,53 @@ def shares(pods: Iterable[Pod]) -> tuple[Share, ...]:
         cpu[name] += requests[CPU]
         memory[name] += requests[MEMORY]
     return tuple(
-        Share(workload=name, count=counts[name], cpu=cpu[name], memory=memory[name])
+        WorkloadShare(workload=name, count=counts[name], cpu=cpu[name], memory=memory[name])
         for name in sorted(counts)
     )
 
 
 def view_waiting(
     pods: Iterable[Pod],
-    promises: Mapping[str, Promise],
+    nominations: Mapping[str, Nomination],
     refused: Mapping[str, str],
-    said: Mapping[str, str],
-) -> tuple[WaitingView, ...]:
+    scheduler_messages: Mapping[str, str],
+) -> tuple[WaitingGroup, ...]:
     """Return the pods without a node, grouped by workload and reason; most pods first.
 
     Args:
-        promises: What pods were nominated to, by uid.
+        nominations: What pods were nominated to, by uid.
         refused: Why the last decision found no place, by uid.
-        said: What kube-scheduler says of a pod, by uid.
+        scheduler_messages: Kube-scheduler's message about a pod, by uid.
     """
     groups: dict[tuple[str, str], list[Pod]] = {}
     for pod in pods:
-        reason = _reason(pod, promises.get(pod.uid), refused.get(pod.uid, ""), said)
+        reason = _reason(
+            pod, nominations.get(pod.uid), refused.get(pod.uid, ""), scheduler_messages
+        )
         groups.setdefault((workload_of(pod), reason), []).append(pod)
     found = [_group(workload, reason, many) for (workload, reason), many in groups.items()]
     return tuple(sorted(found, key=lambda group: (-group.count, group.key)))
 
 
-def _reason(pod: Pod, promise: Promise | None, refused: str, said: Mapping[str, str]) -> str:
-    if promise is not None:
-        waits = f", which waits for {promise.waits_for}" if promise.waits_for else ""
-        return f"nominated to {promise.node}{waits}"
+def _reason(
+    pod: Pod, nomination: Nomination | None, refused: str, scheduler_messages: Mapping[str, str]
+) -> str:
+    if nomination is not None:
+        waits = f", which waits for {nomination.waits_for}" if nomination.waits_for else ""
+        return f"nominated to {nomination.node}{waits}"
     if pod.why_not_provisionable:
         return pod.why_not_provisionable
     if refused:
         return refused
-    return said.get(pod.uid) or "waits for the next plan, which is made within a minute"
+    return (
+        scheduler_messages.get(pod.uid) or "waits for the next plan, which is made within a minute"
+    )
 
 
-def _group(workload: str, reason: str, pods: Sequence[Pod]) -> WaitingView:
-    [total] = shares(pods)
+def _group(workload: str, reason: str, pods: Sequence[Pod]) -> WaitingGroup:
+    [total] = workload_shares(pods)
     made = [pod.created_at for pod in pods if pod.created_at is not None]
-    return WaitingView(
+    return WaitingGroup(
         key=f"{workload} {reason}",
         workload=workload,
         count=len(pods),

@@ -1,4 +1,4 @@
-"""A process for proofs: they would hold up everything else in the commands' own."""
+"""A process for proofs, which would hold up everything else in the command's own."""
 
 import multiprocessing
 import os
@@ -13,11 +13,10 @@ _NICE: Final = 10
 
 @contextmanager
 def proving_worker() -> Iterator[Executor]:
-    """Yield a process that runs what it is given; ends it, whatever it does then.
+    """Yield an executor with one process, which is terminated at the end even if it is busy.
 
-    A terminal sends Ctrl-C to all processes of a command. This one ignores it from its first
-    moment: it is started while the signal is ignored here, and inherits that. Must be called by
-    the main thread.
+    A terminal sends Ctrl-C to all processes of a command. This one ignores it from the start: it is
+    started while the signal is ignored here, and inherits that. Must be called by the main thread.
     """
     before = multiprocessing.active_children()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as worker:

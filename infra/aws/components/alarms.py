@@ -17,15 +17,15 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.aws.components.queues import Queues
-from infra.aws.functions import Timer
-from infra.aws.metrics import metric, named
+from infra.aws.functions import TimerStateMachine
+from infra.aws.metrics import metric, metric_spec
 from infra.aws.names import BUS, HEARTBEAT_RULE, METRICS_NAMESPACE, construct_name
 
 MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
 DAY = Duration.days(1)
 PAGES: Final = "docs/operations"
-# What the functions ask of the ledger.
+# The functions' operations on the ledger.
 _LEDGER_OPERATIONS: Final = (
     dynamodb.Operation.DELETE_ITEM,
     dynamodb.Operation.GET_ITEM,
@@ -36,7 +36,7 @@ _LEDGER_OPERATIONS: Final = (
 
 
 class AlarmFactory:
-    """Makes alarms that tell one SNS topic, or none, when they ring and when they are OK again."""
+    """Makes alarms that notify one SNS topic, or none, when they fire and when they are OK."""
 
     def __init__(self, scope: Construct, *, topic_arn: str) -> None:
         self._scope = scope
@@ -183,7 +183,7 @@ class Alarms(Construct):
             "SweepMissing",
             "Function sweep has not looked over the clusters for 10 minutes",
             page="lambda-outage",
-            metric=metric(named("SweepRounds")),
+            metric=metric(metric_spec("SweepRounds")),
             periods=2,
         )
 
@@ -195,7 +195,7 @@ class Alarms(Construct):
             page="catalogue-old",
             metric=cloudwatch.Metric(
                 namespace=METRICS_NAMESPACE,
-                metric_name=named("CatalogInstanceTypes").name,
+                metric_name=metric_spec("CatalogInstanceTypes").name,
                 dimensions_map={"service": "refresh_catalog"},
                 statistic="Minimum",
                 period=DAY,
@@ -204,7 +204,7 @@ class Alarms(Construct):
         )
 
     def watch_ledger(self, table: dynamodb.ITable) -> None:
-        """Ring when the ledger does not answer: nothing is bought without it."""
+        """Add an alarm for a ledger that fails: nothing is launched without it."""
         self._alarms.add(
             "LedgerFails",
             "DynamoDB fails on the ledger, nothing is launched meanwhile",
@@ -228,14 +228,16 @@ class Alarms(Construct):
             datapoints_to_alarm=3,
         )
 
-    def watch_timers(self, machines: Mapping[Timer, stepfunctions.IStateMachine]) -> None:
-        """Ring when an execution failed: a node may be left without its timer."""
-        for timer, machine in machines.items():
+    def watch_timers(
+        self, state_machines: Mapping[TimerStateMachine, stepfunctions.IStateMachine]
+    ) -> None:
+        """Add alarms for failed executions: a node may be left without its timer."""
+        for state_machine, construct in state_machines.items():
             self._alarms.add(
-                f"{construct_name(timer.value)}TimerFailed",
-                f"An execution of {timer.machine_name} failed",
+                f"{construct_name(state_machine.value)}TimerFailed",
+                f"An execution of {state_machine.machine_name} failed",
                 page="timer-failed",
-                metric=machine.metric_failed(period=FIVE_MINUTES, statistic="Sum"),
+                metric=construct.metric_failed(period=FIVE_MINUTES, statistic="Sum"),
                 threshold=1,
                 evaluation_periods=1,
             )

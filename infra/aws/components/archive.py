@@ -4,16 +4,16 @@ from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.aws.acknowledgements import acknowledge
+from infra.aws.acknowledge import acknowledge
 
 DECISION_DAYS = 30
 # A decision names a base that is at most an hour older. S3 deletes at the midnight (UTC) after the
-# days, in any order, and may be late: two days more, and no base goes before its decisions.
+# days, in any order, and may be late: with two more days, no base is deleted before its decisions.
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html (2026-11-25)
 BASE_DAYS = DECISION_DAYS + 2
 # S3 deletes at the first midnight (UTC) after: an open launch is resumed or abandoned in minutes.
 LAUNCH_DAYS = 1
-# Overwritten each minute: what is older is of a cluster or a release that is gone.
+# Overwritten each minute: an older copy is of a cluster or a release that is gone.
 COPY_DAYS = 1
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 from constructs import Construct
 
 from infra.aws.components.alarms import AlarmFactory
-from infra.aws.metrics import metric, named
+from infra.aws.metrics import metric, metric_spec
 
 _HOUR: Final = 12  # periods of five minutes
 
@@ -27,7 +27,7 @@ class ClusterAlarms(Construct):
             "ForwarderSilent",
             f"Cluster {cluster}: the forwarder has sent no heartbeat for 15 minutes",
             page="forwarder-silent",
-            metric=metric(named("Heartbeats"), cluster=cluster),
+            metric=metric(metric_spec("Heartbeats"), cluster=cluster),
             periods=3,
         )
         self._watch(
@@ -116,7 +116,7 @@ class ClusterAlarms(Construct):
         self._alarms.add(
             construct_id,
             f"Cluster {self._cluster}: {description}",
-            metric=metric(named(name), cluster=self._cluster),
+            metric=metric(metric_spec(name), cluster=self._cluster),
             evaluation_periods=periods,
             **{"threshold": 1, **options},
         )

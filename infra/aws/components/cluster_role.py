@@ -1,4 +1,4 @@
-"""A role of one cluster: what the control plane becomes when it acts for that cluster."""
+"""A role of one cluster, which the control plane assumes to act on that cluster."""
 
 from collections.abc import Sequence
 
@@ -7,16 +7,16 @@ from aws_cdk import aws_eks as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.aws.acknowledgements import allow
-from infra.aws.functions import BY_RIGHT, Right
+from infra.aws.acknowledge import add_statements
+from infra.aws.functions import FUNCTIONS_BY_ROLE, ClusterRoleKind
 from infra.aws.names import cluster_role_name, function_role_arn
 
 
 class ClusterRole(Construct):
-    """The launch, terminate or inside role of a cluster, with its entry to the Kubernetes API.
+    """The launch, terminate or inside role of a cluster, with its access entry.
 
     Attributes:
-        role: The role, assumable by exactly the functions that need this right.
+        role: The role, assumable by exactly the functions that need it.
     """
 
     def __init__(
@@ -24,39 +24,39 @@ class ClusterRole(Construct):
         scope: Construct,
         *,
         cluster: str,
-        right: Right,
+        kind: ClusterRoleKind,
         statements: Sequence[iam.PolicyStatement],
-        entry_stands: bool = False,
+        has_access_entry: bool = False,
     ) -> None:
-        """Make it.
+        """Create the role.
 
         Args:
-            entry_stands: Whether the role's access entry exists outside the stack already:
+            has_access_entry: Whether the role's access entry already exists outside the stack:
                 CloudFormation would fail with "already exists".
         """
-        super().__init__(scope, f"{right.value.capitalize()}Role")
+        super().__init__(scope, f"{kind.value.capitalize()}Role")
         stack = Stack.of(self)
         # Not as principals: IAM stores the id of a role that is named so, and a role that is
-        # deleted and made again under its name has another one.
+        # recreated under the same name has another id.
         # Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html
         # (2026-11).
-        callers = [function_role_arn(stack, name) for name in BY_RIGHT[right]]
+        callers = [function_role_arn(stack, name) for name in FUNCTIONS_BY_ROLE[kind]]
         self.role = iam.Role(
             self,
             "Role",
-            role_name=cluster_role_name(cluster, right),
+            role_name=cluster_role_name(cluster, kind),
             assumed_by=iam.AccountRootPrincipal().with_conditions(
                 {"ArnEquals": {"aws:PrincipalArn": callers}}
             ),
-            description=f"Dovetail: {right.value} role of {cluster}",
+            description=f"Dovetail: {kind.value} role of {cluster}",
         )
-        allow(self.role, statements)
-        if not entry_stands:
+        add_statements(self.role, statements)
+        if not has_access_entry:
             eks.CfnAccessEntry(
                 self,
                 "AccessEntry",
                 cluster_name=cluster,
                 principal_arn=self.role.role_arn,
-                kubernetes_groups=[right.kubernetes_group],
+                kubernetes_groups=[kind.kubernetes_group],
                 type="STANDARD",
             )

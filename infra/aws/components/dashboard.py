@@ -1,11 +1,11 @@
-"""What is going on in one cluster, on one page."""
+"""The CloudWatch dashboard of one cluster."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.aws.functions import Timer
-from infra.aws.metrics import METRICS, Topic, metric
+from infra.aws.functions import TimerStateMachine
+from infra.aws.metrics import METRICS, DashboardGraph, metric
 from infra.aws.names import cluster_stack_name, function_name
 
 _WIDTH = 12
@@ -14,37 +14,35 @@ _MINUTE = Duration.minutes(1)
 
 
 class ClusterDashboard(Construct):
-    """One graph per topic, the control plane's health, and under it what each metric asks for."""
+    """One graph per topic, the control plane's health, and below what to do about each metric."""
 
     def __init__(self, scope: Construct, construct_id: str, *, cluster: str) -> None:
         super().__init__(scope, construct_id)
-        shown = [
-            (topic, [metric_plan for metric_plan in METRICS if metric_plan.topic == topic])
-            for topic in Topic
-            if any(metric_plan.topic == topic for metric_plan in METRICS)
+        specs_by_graph = [
+            (graph, [spec for spec in METRICS if spec.graph == graph])
+            for graph in DashboardGraph
+            if any(spec.graph == graph for spec in METRICS)
         ]
         graphs = [
             cloudwatch.GraphWidget(
-                title=topic.value,
+                title=graph.value,
                 width=_WIDTH,
                 height=_GRAPH_HEIGHT,
-                left=[metric(plan, cluster=cluster) for plan in plans],
+                left=[metric(spec, cluster=cluster) for spec in graph_specs],
             )
-            for topic, plans in shown
+            for graph, graph_specs in specs_by_graph
         ]
         graphs.append(_health())
-        told = [*(plan for _, plans in shown for plan in plans)]
-        told += [metric_plan for metric_plan in METRICS if metric_plan.topic is None]
-        actions = "\n".join(
-            f"| {metric_plan.name} | {metric_plan.action} |" for metric_plan in told
-        )
+        specs = [*(spec for _, graph_specs in specs_by_graph for spec in graph_specs)]
+        specs += [spec for spec in METRICS if spec.graph is None]
+        actions = "\n".join(f"| {spec.name} | {spec.action} |" for spec in specs)
         explanation = cloudwatch.TextWidget(
             markdown=f"| metric | what to do |\n|---|---|\n{actions}", width=24, height=16
         )
         cloudwatch.Dashboard(
             self,
             "Dashboard",
-            # Two clusters may have one name in two Regions; dashboards are shown for one Region.
+            # Clusters in two Regions may share a name; dashboards are shown for one Region.
             dashboard_name=cluster_stack_name(cluster),
             default_interval=Duration.hours(3),
             widgets=[
@@ -55,7 +53,7 @@ class ClusterDashboard(Construct):
 
 
 def _health() -> cloudwatch.GraphWidget:
-    """Return the graph of what all clusters share: errors, and metrics of no cluster."""
+    """Return the graph of what all clusters share: errors, and metrics without a cluster."""
     errors = [
         cloudwatch.Metric(
             namespace="AWS/Lambda",
@@ -65,7 +63,12 @@ def _health() -> cloudwatch.GraphWidget:
             statistic="Sum",
             period=_MINUTE,
         )
-        for name in ("provision", "bind", "sweep", *(timer.value for timer in Timer))
+        for name in (
+            "provision",
+            "bind",
+            "sweep",
+            *(state_machine.value for state_machine in TimerStateMachine),
+        )
     ]
     return cloudwatch.GraphWidget(
         title="Errors of the functions (all clusters)",
@@ -73,6 +76,6 @@ def _health() -> cloudwatch.GraphWidget:
         height=_GRAPH_HEIGHT,
         left=[
             *errors,
-            *(metric(metric_plan) for metric_plan in METRICS if metric_plan.topic is None),
+            *(metric(spec) for spec in METRICS if spec.graph is None),
         ],
     )

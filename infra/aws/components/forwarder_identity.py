@@ -1,11 +1,11 @@
-"""Who the forwarder is in AWS: a role for its service account that may send to one bus."""
+"""The forwarder's identity in AWS: a role for its service account that may send to one bus."""
 
 from aws_cdk import Aws, Stack
 from aws_cdk import aws_eks as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.aws.acknowledgements import allow
+from infra.aws.acknowledge import add_statements
 from infra.aws.names import FORWARDED, FORWARDER_ACCOUNT, FORWARDER_NAMESPACE, bus_arn, cluster_arn
 
 
@@ -19,7 +19,7 @@ class ForwarderIdentity(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, cluster: str) -> None:
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
-        # The agent passes these session tags, so no other service account can be given the role.
+        # The agent passes these session tags, so no other service account can get the role.
         # Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-abac.html (2026-08).
         agent = iam.ServicePrincipal(
             "pods.eks.amazonaws.com",
@@ -39,15 +39,15 @@ class ForwarderIdentity(Construct):
             assumed_by=agent,
             description=f"Dovetail's forwarder in {cluster}",
         )
-        allow(
+        add_statements(
             self.role,
             [
                 iam.PolicyStatement(
                     sid="Tell",
                     actions=["events:PutEvents"],
                     resources=[bus_arn(stack)],
-                    # A call has the source and the kind of each of its entries: keys of several
-                    # values, which hold when absent. Source:
+                    # The keys have the source and detail type of each entry of a call: multivalued
+                    # keys, for which ForAllValues also matches when they are absent. Source:
                     # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoneventbridge.html
                     # and https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
                     # (2026-11).

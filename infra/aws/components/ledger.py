@@ -1,11 +1,11 @@
-"""The table of what was decided and what has come of it."""
+"""The DynamoDB table of the ledger."""
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 
-class Ledger(Construct):
+class LedgerStorage(Construct):
     """One table, keyed `pk`, `sk`.
 
     Attributes:

@@ -6,20 +6,20 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.aws.acknowledgements import allow
-from infra.aws.cluster_rights import migrate_statements
+from infra.aws.acknowledge import add_statements
+from infra.aws.cluster_role_statements import migrate_statements
 from infra.aws.names import migrate_role_name
 
 
 class MigrateRole(Construct):
-    """A role that people assume by `dovetail migrate`; deployed without `migrators`, it is gone.
+    """A role that users assume by `dovetail migrate`; a deployment without `migrators` removes it.
 
     Attributes:
-        role: The role; no function may assume it, and it has no entry to the Kubernetes API.
+        role: The role; no function may assume it, and it has no access entry.
     """
 
     def __init__(self, scope: Construct, *, cluster: str, migrators: Sequence[str]) -> None:
-        """Make it.
+        """Create the role.
 
         Args:
             migrators: ARNs of the roles and users that may assume it.
@@ -35,4 +35,4 @@ class MigrateRole(Construct):
             ),
             description=f"Dovetail: changes tags of instances of {cluster} for a migration",
         )
-        allow(self.role, migrate_statements(Stack.of(self), cluster))
+        add_statements(self.role, migrate_statements(Stack.of(self), cluster))

@@ -1,4 +1,4 @@
-"""What a node may do: the role of the machines and the instance profile that carries it."""
+"""What a node may do: the role of the instances and the instance profile that contains it."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.aws.acknowledgements import acknowledge, allow
+from infra.aws.acknowledge import acknowledge, add_statements
 from infra.aws.config import Config
 from infra.aws.names import node_role_name
 
@@ -16,7 +16,8 @@ MANAGED_POLICIES: Final = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegis
 # What the VPC network plugin needs where it has no role of its own.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html (2026-11).
 CNI_POLICY: Final = "AmazonEKS_CNI_Policy"
-# What a session needs, and nothing of parameters; these actions know no resource, or the instance.
+# What a session needs, without access to parameters. These actions have no resource-level
+# permissions, or only for the instance.
 # Source:
 # https://docs.aws.amazon.com/systems-manager/latest/userguide/getting-started-create-iam-instance-profile.html
 # (2026-11).
@@ -63,7 +64,7 @@ class NodeProfile(Construct):
                 else "pods get addresses with it until aws-node has a role of its own (cni_role)",
             )
         if config.ssm:
-            allow(
+            add_statements(
                 self.role,
                 [
                     iam.PolicyStatement(

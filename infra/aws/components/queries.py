@@ -1,4 +1,4 @@
-"""Questions to the functions' logs, saved in the console of CloudWatch Logs Insights."""
+"""Queries on the functions' logs, saved in CloudWatch Logs Insights."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-# By name: which functions' logs are asked, and the question.
+# By name: the functions whose logs are queried, and the query.
 QUERIES: Final[Mapping[str, tuple[Sequence[str], str]]] = {
     "decisions": (
         ("provision",),
@@ -94,12 +94,12 @@ QUERIES: Final[Mapping[str, tuple[Sequence[str], str]]] = {
 
 
 class Queries(Construct):
-    """One saved question each, in the folder Dovetail."""
+    """The saved queries, in the folder Dovetail."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, log_groups: Mapping[str, logs.ILogGroup]
     ) -> None:
-        """Save the questions.
+        """Save the queries.
 
         Args:
             log_groups: By name of the function.

@@ -1,10 +1,10 @@
-"""The queues: what waits to be planned, and where what cannot be done ends."""
+"""The queue of wake-ups for provision, and the queues for what failed."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.aws.acknowledgements import acknowledge
+from infra.aws.acknowledge import acknowledge
 
 # After five failures the cause is a defect of Dovetail or of the message, not chance.
 MAX_RECEIVES = 5
@@ -14,10 +14,10 @@ class Queues(Construct):
     """The wake queue and two dead-letter queues.
 
     Attributes:
-        wake: What provision is called for.
+        wake: Wake-ups: provision is called for them.
         wake_failures: Wake-ups that failed `MAX_RECEIVES` times.
-        dead_letters: Records that cannot be understood, events no target took and asynchronous
-            calls that failed for good.
+        dead_letters: Invalid records, events that could not be delivered to a target, and
+            asynchronous calls that failed for good.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Queues(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=Duration.days(1),
-            # AWS asks for six times the consumer's time-out and the window.
+            # AWS recommends six times the consumer's timeout plus the window.
             # Source: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
             # (2026-08).
             visibility_timeout=Duration.seconds(

@@ -11,24 +11,24 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.aws.acknowledgements import acknowledge, allow
-from infra.aws.functions import FunctionPlan
+from infra.aws.acknowledge import acknowledge, add_statements
+from infra.aws.function_statements import interface_statements, log_statements, trace_statements
+from infra.aws.functions import FunctionSpec
 from infra.aws.names import METRICS_NAMESPACE, construct_name, function_name, function_role_name
-from infra.aws.rights import interface_statements, log_statements, trace_statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class SharedFunctionProps:
     """What all functions share.
 
     Attributes:
         code: The asset.
-        retention: Of their logs.
+        retention: Retention of their logs.
         failures: Queue for asynchronous calls that failed for good.
-        subnets: Where the functions that call a cluster stand; empty for Lambda's own network.
-        security_groups: Of their network interfaces.
+        subnets: Subnets of the functions that call a cluster; empty for Lambda's own network.
+        security_groups: Security groups of the network interfaces of these functions.
         tracing: Whether X-Ray follows calls.
-        reserved: Whether each function has the concurrency of its plan to itself.
+        reserved: Whether each function's concurrency is reserved for it.
     """
 
     code: lambda_.Code
@@ -51,80 +51,80 @@ class ServiceFunction(Construct):
         self,
         scope: Construct,
         *,
-        plan: FunctionPlan,
-        surroundings: Surroundings,
+        spec: FunctionSpec,
+        props: SharedFunctionProps,
         environment: Mapping[str, str],
         statements: Sequence[iam.PolicyStatement],
     ) -> None:
-        super().__init__(scope, construct_name(plan.name))
+        super().__init__(scope, construct_name(spec.name))
         log_group = logs.LogGroup(
             self,
             "Log",
-            log_group_name=f"/aws/lambda/{function_name(plan.name)}",
-            retention=surroundings.retention,
+            log_group_name=f"/aws/lambda/{function_name(spec.name)}",
+            retention=props.retention,
             removal_policy=RemovalPolicy.DESTROY,
         )
         role = iam.Role(
             self,
             "Role",
-            role_name=function_role_name(plan.name),
+            role_name=function_role_name(spec.name),
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description=plan.purpose,
+            description=spec.purpose,
         )
-        # What calls no cluster needs no way to its endpoint.
-        private = surroundings.subnets if plan.right is not None else ()
-        allow(
+        # A function that calls no cluster needs no network path to an endpoint.
+        private = props.subnets if spec.cluster_role is not None else ()
+        add_statements(
             role,
             [
                 *log_statements(log_group.log_group_arn),
                 *statements,
-                *interface_statements(plan, Stack.of(self), private, surroundings.security_groups),
-                *(trace_statements() if surroundings.tracing else ()),
+                *interface_statements(spec, Stack.of(self), private, props.security_groups),
+                *(trace_statements() if props.tracing else ()),
             ],
         )
         self.function = lambda_.Function(
             self,
             "Function",
-            function_name=function_name(plan.name),
-            description=plan.purpose,
-            code=surroundings.code,
-            handler=f"functions.{plan.name}.handler.handler",
+            function_name=function_name(spec.name),
+            description=spec.purpose,
+            code=props.code,
+            handler=f"functions.{spec.name}.handler.handler",
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
-            memory_size=plan.memory_mib,
-            timeout=Duration.seconds(plan.timeout_seconds),
+            memory_size=spec.memory_mib,
+            timeout=Duration.seconds(spec.timeout_seconds),
             role=role,
             log_group=log_group,
-            reserved_concurrent_executions=plan.concurrency if surroundings.reserved else None,
+            reserved_concurrent_executions=spec.concurrency if props.reserved else None,
             recursive_loop=(
                 lambda_.RecursiveLoop.ALLOW
-                if plan.allows_loops
+                if spec.allows_loops
                 else lambda_.RecursiveLoop.TERMINATE
             ),
             environment={
                 **environment,
-                "POWERTOOLS_SERVICE_NAME": plan.name,
+                "POWERTOOLS_SERVICE_NAME": spec.name,
                 "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
-                "POWERTOOLS_TRACE_DISABLED": "false" if surroundings.tracing else "true",
+                "POWERTOOLS_TRACE_DISABLED": "false" if props.tracing else "true",
             },
         )
-        made = self.function.node.default_child
-        assert isinstance(made, lambda_.CfnFunction)
+        cfn_function = self.function.node.default_child
+        assert isinstance(cfn_function, lambda_.CfnFunction)
         if private:
-            # Ids are enough for Lambda; the construct would look the VPC up.
-            made.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
-                subnet_ids=list(private), security_group_ids=list(surroundings.security_groups)
+            # Lambda needs only ids; the construct would look up the VPC.
+            cfn_function.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+                subnet_ids=list(private), security_group_ids=list(props.security_groups)
             )
-        if surroundings.tracing:
-            # Not by the construct, which allows X-Ray a second time.
-            made.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
+        if props.tracing:
+            # Not through the construct, which would allow X-Ray a second time.
+            cfn_function.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
         acknowledge(
             self.function, "L1", "all functions share one bundle, built and tested for this runtime"
         )
-        if plan.asynchronous:
-            kept = destinations.SqsDestination(surroundings.failures)
+        if spec.asynchronous:
+            kept = destinations.SqsDestination(props.failures)
             self.function.configure_async_invoke(
-                on_failure=kept if plan.async_failures_kept else None,
-                retry_attempts=plan.async_retries,
-                max_event_age=Duration.seconds(plan.async_max_age_seconds),
+                on_failure=kept if spec.async_failures_kept else None,
+                retry_attempts=spec.async_retries,
+                max_event_age=Duration.seconds(spec.async_max_age_seconds),
             )

@@ -9,10 +9,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
-from infra.aws.acknowledgements import acknowledge, allow
-from infra.aws.functions import Timer
-from infra.aws.names import construct_name, machine_arn
-from infra.aws.rights import trace_statements
+from infra.aws.acknowledge import acknowledge, add_statements
+from infra.aws.function_statements import trace_statements
+from infra.aws.functions import TimerStateMachine
+from infra.aws.names import construct_name, state_machine_arn
 
 DEFINITION: Final = Path(__file__).parent.parent / "state_machines" / "timer.asl.json"
 
@@ -28,11 +28,11 @@ class TimerMachine(Construct):
         self,
         scope: Construct,
         *,
-        timer: Timer,
+        state_machine: TimerStateMachine,
         function: lambda_.IFunction,
         tracing: bool = False,
     ) -> None:
-        super().__init__(scope, f"{construct_name(timer.value)}Machine")
+        super().__init__(scope, f"{construct_name(state_machine.value)}Machine")
         role = iam.Role(
             self,
             "Role",
@@ -44,12 +44,12 @@ class TimerMachine(Construct):
                 "states.amazonaws.com",
                 conditions={
                     "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
-                    "ArnLike": {"aws:SourceArn": machine_arn(Stack.of(self), timer)},
+                    "ArnLike": {"aws:SourceArn": state_machine_arn(Stack.of(self), state_machine)},
                 },
             ),
-            description=f"Lets {timer.machine_name} call its function",
+            description=f"Lets {state_machine.machine_name} call its function",
         )
-        allow(
+        add_statements(
             role,
             [
                 iam.PolicyStatement(
@@ -63,7 +63,7 @@ class TimerMachine(Construct):
         self.machine = stepfunctions.StateMachine(
             self,
             "Machine",
-            state_machine_name=timer.machine_name,
+            state_machine_name=state_machine.machine_name,
             state_machine_type=stepfunctions.StateMachineType.STANDARD,
             definition_body=stepfunctions.DefinitionBody.from_string(
                 DEFINITION.read_text(encoding="utf-8")
@@ -73,10 +73,10 @@ class TimerMachine(Construct):
             removal_policy=RemovalPolicy.DESTROY,
         )
         if tracing:
-            made = self.machine.node.default_child
-            assert isinstance(made, stepfunctions.CfnStateMachine)
-            made.tracing_configuration = stepfunctions.CfnStateMachine.TracingConfigurationProperty(
-                enabled=True
+            cfn_state_machine = self.machine.node.default_child
+            assert isinstance(cfn_state_machine, stepfunctions.CfnStateMachine)
+            cfn_state_machine.tracing_configuration = (
+                stepfunctions.CfnStateMachine.TracingConfigurationProperty(enabled=True)
             )
         acknowledge(
             self.machine,

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from shared.catalog.machine_setup import MachineSetup
+from shared.catalog.catalog import embedded_text, load_catalog
+from shared.catalog.instance_setup import InstanceSetup
 from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
-from shared.catalog.reading import embedded_text, load_catalog
 from shared.model.resources import Resources
 
 _PLAIN: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
@@ -12,7 +12,7 @@ _PLAIN: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 def machines() -> dict[str, Any]:
     """Return capacity, allocatable, extended resources and EBS volumes of every type."""
-    measured = MachineSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
+    measured = InstanceSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
     return {
         instance_type.name: {
             "capacity": _plain(instance_type.capacity),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from functions.cli.privately import write_privately
+from functions.cli.private_file import write_private_file
 
 _NAME: Final = "dovetail"
 
@@ -30,4 +30,4 @@ def write_kubeconfig(
         "current-context": _NAME,
     }
     # JSON is YAML; kubectl takes it.
-    write_privately(path, json.dumps(document, indent=2) + "\n")
+    write_private_file(path, json.dumps(document, indent=2) + "\n")

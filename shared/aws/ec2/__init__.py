@@ -1,1 +1,1 @@
-"""The adapter to EC2: machines, images, instance types, prices."""
+"""The adapter to EC2: instances, images, instance types, prices."""

@@ -1,4 +1,4 @@
-"""The catalogue in S3; the embedded one in its own Region until there is one."""
+"""The catalog in S3; until it exists, the embedded catalog in the Region that it is of."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from shared.aws.errors import code_of, translated
+from shared.aws.errors import error_code, translated
 from shared.aws.session import Session
 from shared.catalog.building import format_catalog
+from shared.catalog.catalog import Catalog, embedded_text, load_catalog
 from shared.catalog.document import CatalogDocument
-from shared.catalog.reading import Catalog, embedded_text, load_catalog
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import (
     InvalidManifestError,
@@ -20,33 +20,33 @@ from shared.model.errors import (
 )
 from shared.ports import Clock
 
-# Prices are refreshed far less often; a newer catalogue may be used some minutes late.
+# Prices are refreshed far less often; a newer catalog may be used some minutes late.
 _SPAN: Final = timedelta(minutes=5)
-# Without one it is looked for again soon: the first one comes minutes after a deployment.
+# Without a catalog the bucket is read again soon: the first is written minutes after a deployment.
 _SPAN_WITHOUT: Final = timedelta(seconds=30)
 _UNCHANGED: Final = frozenset({"304", "NotModified"})
 
 
 def catalog_key(region: str) -> str:
-    """Return the key of a Region's catalogue in the bucket."""
+    """Return the key of a Region's catalog in the bucket."""
     return f"catalog/{region}.json"
 
 
-def _say_nothing(text: str) -> None:
+def _ignore_notice(text: str) -> None:
     del text
 
 
 class BucketCatalog:
-    """Implements shared.ports.Catalog on one bucket.
+    """Implements shared.ports.InstanceTypeProvider on one bucket.
 
-    Keep it for as long as the process: it remembers, and asks S3 every five minutes only whether
-    there is anything newer.
+    Keep it for as long as the process: it caches the catalog, and every five minutes asks S3 only
+    for a newer one.
 
     Args:
-        session: Of the Region whose catalogue is wanted.
+        session: Session in the Region of the catalog.
         bucket: Name of the bucket.
-        clock: What the answer ages by.
-        notice: Told, in one line, when another catalogue than the bucket's newest is used.
+        clock: Clock of the cache.
+        notice: Called with one line when another catalog than the bucket's newest is used.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class BucketCatalog:
         *,
         bucket: str,
         clock: Clock,
-        notice: Callable[[str], None] = _say_nothing,
+        notice: Callable[[str], None] = _ignore_notice,
     ) -> None:
         self._session = session
         self._bucket = bucket
@@ -67,21 +67,21 @@ class BucketCatalog:
         self._fresh_until = clock.now()
 
     def instance_types(self) -> tuple[InstanceType, ...]:
-        """Return all instance types with an offering, sorted by name; none with a problem."""
+        """Return all instance types with an offering, sorted by name; none if `problem` is set."""
         kept = self._current()
         return () if kept is None else kept.instance_types
 
     def problem(self) -> str:
-        """Return why nothing can be bought in this Region at all, empty if something can."""
+        """Return why nothing can be launched in this Region at all, empty if something can."""
         self._current()
         return self._problem
 
     def catalog(self) -> Catalog:
-        """Return the whole catalogue, with its date and source; at most five minutes old.
+        """Return the whole catalog, with its date and source; it was checked within five minutes.
 
         Raises:
-            PermanentError: If there is none of this Region.
-            RetryableError: If S3 cannot be reached and none was read before.
+            PermanentError: If there is no catalog of this Region.
+            RetryableError: If S3 cannot be reached and no catalog was read before.
         """
         kept = self._current()
         if kept is None:
@@ -89,10 +89,10 @@ class BucketCatalog:
         return kept
 
     def _current(self) -> Catalog | None:
-        """Return the catalogue in use, None with a problem.
+        """Return the catalog in use, None if there is a problem.
 
-        While S3 cannot be reached the one read before stays in use. The embedded one is used in
-        its own Region when the bucket has none yet, or none that can be used.
+        While S3 cannot be reached, the last catalog stays in use. When the bucket has no usable
+        catalog, the embedded one is used, in the Region that it is of.
         """
         if self._clock.now() < self._fresh_until:
             return self._kept
@@ -121,7 +121,7 @@ class BucketCatalog:
         self._kept, self._etag, self._problem = found, etag, ""
 
     def _fetch(self) -> tuple[str | None, str]:
-        """Return text and tag of the bucket's catalogue; no text when it is as it was."""
+        """Return text and ETag of the bucket's catalog; no text when it is unchanged."""
         request = {"Bucket": self._bucket, "Key": catalog_key(self._session.region)}
         if self._etag and self._kept is not None:
             request["IfNoneMatch"] = self._etag
@@ -129,18 +129,18 @@ class BucketCatalog:
             try:
                 answer: Any = self._session.client("s3").get_object(**request)
             except ClientError as error:
-                if code_of(error) not in _UNCHANGED:
+                if error_code(error) not in _UNCHANGED:
                     raise
                 return None, self._etag
             return answer["Body"].read().decode(), answer["ETag"]
 
     def _fall_back(self, reason: str) -> None:
-        """Use the catalogue in use, or the embedded one if it is of this Region, or none."""
+        """Keep the catalog in use, else use the embedded one if it is of this Region, else none."""
         self._etag = ""
         region = self._session.region
         place = f"s3://{self._bucket}/{catalog_key(region)}"
         if self._kept is None:
-            # Not `embedded_catalog()`, which would be kept beside the one that replaces it.
+            # Not `embedded_catalog()`, whose cache would keep it in memory after its replacement.
             embedded = load_catalog(embedded_text())
             self._kept = embedded if embedded.region == region else None
         if self._kept is None:
@@ -158,7 +158,7 @@ class BucketCatalog:
 
 
 def catalog_written_at(session: Session, bucket: str) -> datetime | None:
-    """Return when the Region's catalogue was written, None if there is none."""
+    """Return when the Region's catalog was written, None if there is none."""
     key = catalog_key(session.region)
     try:
         with translated(f"s3 HeadObject {key}"):
@@ -170,7 +170,7 @@ def catalog_written_at(session: Session, bucket: str) -> datetime | None:
 
 
 def write_catalog(session: Session, bucket: str, document: CatalogDocument) -> None:
-    """Write a Region's catalogue into the bucket."""
+    """Write a Region's catalog into the bucket."""
     key = catalog_key(document["region"])
     with translated(f"s3 PutObject {key}"):
         session.client("s3").put_object(

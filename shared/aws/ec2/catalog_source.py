@@ -1,4 +1,4 @@
-"""What the catalogue is made from: types, zones and prices as AWS tells them.
+"""Builds the catalog from instance types, zones and prices of AWS's APIs.
 
 Source: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/price-list-api.html and
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html (2026-08).
@@ -14,7 +14,7 @@ from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.catalog.building import build_catalog, format_catalog
 from shared.catalog.document import CatalogDocument
-from shared.catalog.machine_setup import DEFAULT_SETUP, MachineSetup
+from shared.catalog.instance_setup import DEFAULT_SETUP, InstanceSetup
 from shared.model.errors import PermanentError
 from shared.ports import Clock
 
@@ -32,16 +32,16 @@ _ON_DEMAND: Final[Mapping[str, str]] = {
 
 
 class CatalogSource:
-    """Reads facts, offerings and prices of the session's Region, and writes its catalogue.
+    """Reads facts, offerings and prices of the session's Region, and writes its catalog.
 
-    Calls are tried more than once: a refresh reads some hundred pages, and holds no lease.
+    Calls are retried: a refresh reads some hundred pages, and holds no lease.
 
     Args:
-        session: Of the Region to be read.
-        bucket: Where the catalogue is written.
+        session: Session in the Region to be read.
+        bucket: Bucket of the catalog.
         pricing_region: Region whose endpoint serves the Pricing API.
-        clock: Gives the date of the prices.
-        setup: How the Region's machines are set up.
+        clock: Returns the date of the prices.
+        setup: The setup of the Region's instances.
     """
 
     def __init__(
@@ -51,29 +51,29 @@ class CatalogSource:
         bucket: str,
         pricing_region: str,
         clock: Clock,
-        setup: MachineSetup = DEFAULT_SETUP,
+        setup: InstanceSetup = DEFAULT_SETUP,
     ) -> None:
-        self._session = session.patient(_ATTEMPTS)
+        self._session = session.with_attempts(_ATTEMPTS)
         self._bucket = bucket
         self._pricing_region = pricing_region
         self._clock = clock
         self._setup = setup
 
     def refresh(self) -> str:
-        """Write the Region's catalogue of now into the bucket; return its text.
+        """Write the Region's current catalog into the bucket; return its text.
 
         Raises:
-            PermanentError: If nothing can be bought by what AWS told; the old one stays.
+            PermanentError: If no instance type has a price; the old catalog stays.
         """
         document = self.document()
         write_catalog(self._session, self._bucket, document)
         return format_catalog(document)
 
     def document(self) -> CatalogDocument:
-        """Return the Region's catalogue of now.
+        """Return the Region's current catalog.
 
         Raises:
-            PermanentError: If nothing can be bought by what AWS told.
+            PermanentError: If no instance type has a price.
         """
         now = self._clock.now()
         found = build_catalog(
@@ -95,7 +95,7 @@ class CatalogSource:
         yield from self._pages("ec2", "describe_instance_types", "InstanceTypes")
 
     def offerings(self) -> Iterator[tuple[str, str]]:
-        """Yield (type, zone) of all that is offered."""
+        """Yield (type, zone) of each offering."""
         pages = self._pages(
             "ec2",
             "describe_instance_type_offerings",
@@ -160,7 +160,7 @@ class CatalogSource:
 
 
 def _hourly(product: Mapping[str, Any]) -> str:
-    """Return dollars per hour of a product, empty when it has no such price above zero."""
+    """Return dollars per hour of a product, empty when it has no hourly price above zero."""
     for _, term in sorted(product.get("terms", {}).get("OnDemand", {}).items()):
         for _, dimension in sorted(term["priceDimensions"].items()):
             dollars = str(dimension["pricePerUnit"].get("USD", ""))

@@ -1,4 +1,4 @@
-"""EC2 and what belongs to it, for one cluster, under one of its roles."""
+"""EC2 and SSM parameters for one cluster, under one of its roles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from shared.aws.ec2.machines import PAGE, SLOW_SPAN, Ec2Machines, paged, tag_filters
-from shared.aws.ec2.parsing import (
+from shared.aws.ec2.fleets_and_images import (
     fleet_answer,
     image_of,
     image_request,
     subnets_of,
     term_filters,
 )
-from shared.aws.errors import code_of, translated
+from shared.aws.ec2.instances import PAGE, SLOW_SPAN, Ec2Instances, paged, tag_filters
+from shared.aws.errors import error_code, translated
 from shared.aws.session import Session
-from shared.aws.ttl_cache import Recall
+from shared.aws.ttl_cache import TtlCache
 from shared.model.ec2.fleet_errors import ErrorKind, kind_of
 from shared.model.ec2.launches import FleetAnswer, FleetError
 from shared.model.ec2.selectors import Selector, SelectorTerm
@@ -25,34 +25,34 @@ from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Clock, MachineImage, Site, Subnet
 
-# Free addresses may be a minute old: EC2 says so itself when a subnet is full.
+# Free addresses may be a minute old: EC2 returns an error when a subnet is full.
 _SITE_SPAN: Final = timedelta(seconds=60)
 _PARAMETERS: Final = 10
-# Errors of the whole call that say what EC2 cannot supply: capacity comes with a status of 500.
+# Errors of the whole call about what EC2 cannot supply: those of capacity have status 500.
 _ANSWERS: Final = frozenset({ErrorKind.SHORTAGE, ErrorKind.QUOTA, ErrorKind.SUBNET})
 _TEMPLATE_EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
 
 
-class Ec2Cloud(Ec2Machines):
+class Ec2Cloud(Ec2Instances):
     """Implements shared.ports.CloudProvider.
 
-    Arguments are those of Ec2Machines.
+    Arguments are those of Ec2Instances.
     """
 
     def __init__(self, session: Session, *, cluster: str, role: str, clock: Clock) -> None:
         super().__init__(session, cluster=cluster, role=role, clock=clock)
         self._clock = clock
-        self._images: Recall[str, str | None] = Recall(SLOW_SPAN, clock)
-        self._selected: Recall[Selector, tuple[MachineImage, ...]] = Recall(_SITE_SPAN, clock)
-        self._subnets: Recall[Selector, tuple[Subnet, ...]] = Recall(_SITE_SPAN, clock)
-        self._groups: Recall[Selector, tuple[str, ...]] = Recall(_SITE_SPAN, clock)
+        self._images: TtlCache[str, str | None] = TtlCache(SLOW_SPAN, clock)
+        self._selected: TtlCache[Selector, tuple[MachineImage, ...]] = TtlCache(_SITE_SPAN, clock)
+        self._subnets: TtlCache[Selector, tuple[Subnet, ...]] = TtlCache(_SITE_SPAN, clock)
+        self._groups: TtlCache[Selector, tuple[str, ...]] = TtlCache(_SITE_SPAN, clock)
         self._zones: dict[str, str] = {}  # a subnet never moves
-        self._templates: dict[str, bool] = {}  # name to whether it was there when last seen
+        self._templates: dict[str, bool] = {}  # name to whether it existed at the last call
 
     def site(self, template: NodeTemplate) -> Site:
-        """Return the subnets and security groups a template's selectors find.
+        """Return the subnets and security groups that a template's selectors match.
 
-        A selector that is empty finds nothing. Answers may be a minute old.
+        An empty selector matches nothing. Answers may be a minute old.
         """
         subnets, groups = template.subnet_selector, template.security_group_selector
         return Site(
@@ -73,17 +73,17 @@ class Ec2Cloud(Ec2Machines):
         return {name: entry[0] for name, entry in kept.items() if entry is not None and entry[0]}
 
     def find_images(self, selector: Selector) -> tuple[MachineImage, ...]:
-        """Return the AMIs that any term of a selector finds, each once, sorted by id.
+        """Return the AMIs that any term of a selector matches, each once, sorted by id.
 
-        Answers may be a minute old; those of parameters ten minutes.
+        Answers may be a minute old; values of parameters ten minutes.
         """
         return self._selected.get(selector, lambda: self._find_images(selector))
 
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
-        """Make the launch template unless one of that name exists."""
+        """Create the launch template unless one of that name exists."""
         if self._templates.get(name):
             return
-        # One that a fleet call has missed is not looked for again: EC2 may still show it.
+        # After a fleet call did not find it, it is created without a check: EC2 may still show it.
         if name in self._templates or not self._is_template(name):
             self._make_template(name, launch_data)
         self._templates[name] = True
@@ -98,7 +98,7 @@ class Ec2Cloud(Ec2Machines):
         )
 
     def delete_launch_template(self, name: str) -> None:
-        """Delete a launch template; gone already is fine."""
+        """Delete a launch template if it exists."""
         self._templates.pop(name, None)
         try:
             with translated("ec2 DeleteLaunchTemplate"):
@@ -107,14 +107,14 @@ class Ec2Cloud(Ec2Machines):
             return
 
     def create_fleet(self, request: Mapping[str, Any]) -> FleetAnswer:
-        """Ask EC2 for instances with exactly this CreateFleet request.
+        """Launch instances with exactly this CreateFleet request.
 
         Raises:
-            ThrottledError: EC2 asked to slow down; nothing was launched.
+            ThrottledError: EC2 throttled the request; nothing was launched.
             UnavailableError: The outcome is unknown: look for instances by tag.
             NotFoundError: The launch template is gone.
         """
-        # Before the call: nothing may fail once there are instances.
+        # Before the call: nothing may fail once instances are launched.
         zones = self._zones_of(subnets_of(request))
         try:
             with translated("ec2 CreateFleet"):
@@ -128,7 +128,9 @@ class Ec2Cloud(Ec2Machines):
             return FleetAnswer(
                 fleet_id="",
                 instances=(),
-                errors=(FleetError(code=code_of(response), message=str(error.get("Message", ""))),),
+                errors=(
+                    FleetError(code=error_code(response), message=str(error.get("Message", ""))),
+                ),
             )
         # The instances use addresses: the next read must show that.
         self._subnets.forget()
@@ -154,7 +156,7 @@ class Ec2Cloud(Ec2Machines):
         return tuple(sorted({row["GroupId"] for row in rows}))
 
     def _found(self, selector: Selector, operation: str, key: str, id_filter: str) -> Iterator[Any]:
-        """Yield what each term of a selector finds."""
+        """Yield the rows that each term of a selector matches."""
         for term in selector:
             yield from self._pages(operation, key, Filters=term_filters(term, id_filter))
 
@@ -170,7 +172,7 @@ class Ec2Cloud(Ec2Machines):
         return tuple(found[image_id] for image_id in sorted(found))
 
     def _with_ids(self, term: SelectorTerm) -> SelectorTerm | None:
-        """Return a term with the ids that its parameters hold; None if there are none."""
+        """Return a term with the ids in its parameters; None if there are none."""
         if not term.parameters:
             return term
         try:
@@ -202,14 +204,14 @@ class Ec2Cloud(Ec2Machines):
                     TagSpecifications=[{"ResourceType": "launch-template", "Tags": tags}],
                 )
             except ClientError as error:
-                if code_of(error) != _TEMPLATE_EXISTS:
+                if error_code(error) != _TEMPLATE_EXISTS:
                     raise
 
     def _ask_for_fleet(self, request: Mapping[str, Any]) -> Any:
-        """Return the response, or the error by which EC2 says that it cannot supply it."""
+        """Return the response, or the error if EC2 cannot supply the request."""
         try:
             return self._client("ec2").create_fleet(**request)
         except ClientError as error:
-            if kind_of(code_of(error)) in _ANSWERS:
+            if kind_of(error_code(error)) in _ANSWERS:
                 return error
             raise

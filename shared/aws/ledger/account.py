@@ -1,33 +1,33 @@
-"""What clusters of account and Region share: quotas that are reached, and request tokens."""
+"""Rows that all clusters of account and Region share: reached quotas, and request tokens."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.aws.ledger import rows
-from shared.aws.ledger.decay import TokenBucket
-from shared.aws.ledger.offerings import Offerings
+from shared.aws.ledger.backoff import TokenBucket
+from shared.aws.ledger.offerings import UnavailableOfferings
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.quotas import Quota, QuotaReached
 
 _TRIES: Final = 20
 
 
-class Account(Offerings):
-    """The part of the ledger that no cluster has for itself."""
+class AccountLedger(UnavailableOfferings):
+    """The part of the ledger that all clusters of account and Region share."""
 
     _burst: int
     _per_second: float
 
     def quotas_reached(self, now: datetime) -> tuple[QuotaReached, ...]:
-        """Return the quotas of the account that EC2 said are reached lately, sorted."""
+        """Return the quotas of the account that EC2 recently reported as reached, sorted."""
         found = self._quotas()
         return tuple(sorted(mark for mark, row in found if row["until"] > rows.millis(now)))
 
     def mark_quotas(self, marks: Sequence[QuotaReached], now: datetime) -> None:
-        """Remember that quotas are reached; each repeat is remembered longer.
+        """Mark quotas as reached, longer with each repeat.
 
-        While a mark is in force the fewest vCPUs that were refused count.
+        While a mark is in force, the fewest vCPUs that were refused count.
         """
         if not marks:
             return
@@ -48,8 +48,8 @@ class Account(Offerings):
         """Take the next request token of an API for account and Region.
 
         Returns:
-            How long to wait until it may be used, zero for at once. It is the caller's already:
-            a launch that asks later waits longer.
+            How long to wait until it may be used, zero for at once. The token already belongs to
+            the caller: a later launch waits longer.
         """
         key = rows.account_key(self._region, f"{rows.BUCKET}{api}")
         bucket = TokenBucket.full(self._burst, now)
@@ -69,7 +69,7 @@ class Account(Offerings):
             }
             if self._table.write(key, fields, self._unchanged(row)).done:
                 break
-        # After so many tries others were faster each time: EC2 says whether that was one too many.
+        # Others were faster each time: go on without a token, and let EC2 throttle.
         return bucket.wait(self._per_second)
 
     def _quotas(self) -> list[tuple[QuotaReached, Mapping[str, Any]]]:

@@ -1,6 +1,6 @@
-"""Plain values as DynamoDB attributes and back.
+"""Encodes plain values as DynamoDB attributes and decodes them.
 
-Whole numbers, texts, truth values, None, lists and maps of them: all that the ledger keeps.
+Integers, strings, booleans, None, lists and maps of them: all that the ledger keeps.
 Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html
 (2026-08).
 """
@@ -8,7 +8,7 @@ Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Program
 from collections.abc import Mapping
 from typing import Any
 
-Attribute = Mapping[str, Any]
+AttributeValue = Mapping[str, Any]
 
 
 def to_attribute(value: Any) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def to_attribute(value: Any) -> dict[str, Any]:
     raise TypeError(f"cannot be written down: {value!r}")
 
 
-def from_attribute(attribute: Attribute) -> Any:
-    """Return the plain value of a typed attribute; lists come back as lists.
+def from_attribute(attribute: AttributeValue) -> Any:
+    """Return the plain value of a typed attribute; lists and tuples both become lists.
 
     Raises:
         TypeError: If it is of a type that `to_attribute` does not write.
@@ -59,6 +59,6 @@ def to_item(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {key: to_attribute(value) for key, value in row.items()}
 
 
-def from_item(item: Mapping[str, Attribute]) -> dict[str, Any]:
+def from_item(item: Mapping[str, AttributeValue]) -> dict[str, Any]:
     """Return an item as a row."""
     return {key: from_attribute(value) for key, value in item.items()}

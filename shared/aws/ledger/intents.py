@@ -1,4 +1,4 @@
-"""Launch intents: written before EC2 is asked, removed when nothing of them is left to do."""
+"""Launch intents: written before EC2 is called, removed when they are done."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,19 +7,19 @@ from typing import Any
 
 from shared.aws.ledger import rows
 from shared.aws.ledger.lease import Leases
-from shared.aws.ledger.table import Condition, absent
+from shared.aws.ledger.table import ConditionExpression, absent
 from shared.model.ec2.launches import LaunchIntent, Lease
 from shared.model.errors import ConflictError
 
 
 class Intents(Leases):
-    """The part of the ledger that says what EC2 may have been asked for."""
+    """The part of the ledger that has launch intents."""
 
     def open_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
-        """Write an intent down, once; return the lease, renewed by the same write.
+        """Write an intent, once; return the lease, renewed by the same write.
 
-        No write of it can come late, after it was closed, and open it again: the SDK gives all
-        tries of a transaction the same token, and DynamoDB takes a token once in ten minutes.
+        A late retry of the write cannot open it again after it was closed: the SDK gives all
+        attempts of a transaction the same token, and DynamoDB accepts a token once in ten minutes.
         Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
         (2026-11-26).
 
@@ -37,9 +37,9 @@ class Intents(Leases):
         return self._write(lease, intent, _up_to(intent), now)
 
     def close_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
-        """Remove an intent, whose reservation is free again, and renew the lease.
+        """Remove an intent, which frees its reservation, and renew the lease.
 
-        One that is gone is closed.
+        An intent that is gone counts as closed.
 
         Raises:
             ConflictError: If the lease was lost, or the intent is at a later attempt.
@@ -50,7 +50,7 @@ class Intents(Leases):
         return self._fenced(lease, intent, {"Delete": removal}, now)
 
     def _write(
-        self, lease: Lease, intent: LaunchIntent, condition: Condition, now: datetime
+        self, lease: Lease, intent: LaunchIntent, condition: ConditionExpression, now: datetime
     ) -> Lease:
         row = {**rows.intent_row(intent), "expires_at": rows.seconds(now + rows.KEEP_INTENT)}
         update = self._table.update(rows.intent_key(intent), row, condition)
@@ -68,8 +68,8 @@ class Intents(Leases):
         return renewed
 
 
-def _up_to(intent: LaunchIntent) -> Condition:
-    """Return the condition that an intent is there, and at no later attempt."""
-    return Condition(
+def _up_to(intent: LaunchIntent) -> ConditionExpression:
+    """Return the condition that an intent exists, at no later attempt."""
+    return ConditionExpression(
         text="#attempt <= :attempt", names=("attempt",), values={"attempt": intent.attempt}
     )

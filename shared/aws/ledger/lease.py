@@ -1,4 +1,4 @@
-"""The lease of a cluster: one conditional write for each step of its life."""
+"""The lease of a cluster; each change of it is one conditional write."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -6,18 +6,18 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.aws.ledger import rows
-from shared.aws.ledger.table import Condition, LedgerTable
+from shared.aws.ledger.table import ConditionExpression, LedgerTable
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError, PermanentError
 
-# Each try after the first because the lease changed hands between two writes.
+# Retries are needed only when the lease changed hands between two writes.
 _TRIES: Final = 8
 
 _FREE_OR_EXPIRED: Final = "(attribute_not_exists(pk) OR #free = :yes OR #until < :now)"
 
 
 class Leases:
-    """The part of the ledger that says who may plan."""
+    """The part of the ledger that has the leases."""
 
     _table: LedgerTable
     _lease_span: timedelta
@@ -25,17 +25,17 @@ class Leases:
     def acquire(self, cluster: str, holder: str, now: datetime) -> Lease | None:
         """Take the cluster's lease if it is free or expired.
 
-        When it is held, leave the dirty mark on that very lease and return None: the holder will
-        plan once more. When it was released in between, try again.
+        When another holder has it, set the dirty mark on that lease and return None: the holder
+        plans once more. When it was released in between, try again.
 
-        A lease that expired may have a holder that is frozen and writes late. What it read of slots
-        is outdated here, so that it promises no pod that is planned for once more. That takes
-        seconds where thousands of machines are in flight, and the lease is renewed with it.
+        An expired lease may have a holder that is frozen and writes late. The version of each slot
+        grows here, so that its late writes are refused and promise no pod that is planned for
+        again. That takes seconds with thousands of instances in flight; it renews the lease.
 
         Raises:
             ConflictError: If it changed hands again and again.
-            ThrottledError: If the table did not take the outdating for long.
-            PermanentError: If the row of its key is not one that Dovetail wrote.
+            ThrottledError: If the table throttled the growth of versions for long.
+            PermanentError: If Dovetail did not write the row with its key.
         """
         key = rows.cluster_key(cluster, rows.LEASE)
         until = now + self._lease_span
@@ -46,7 +46,7 @@ class Leases:
             "free": False,
             "expires_at": rows.seconds(now + rows.KEEP_LEASE),
         }
-        takeable = Condition(
+        takeable = ConditionExpression(
             text=_FREE_OR_EXPIRED,
             names=("free", "until"),
             values={"yes": True, "now": rows.millis(now)},
@@ -70,7 +70,7 @@ class Leases:
 
     def _mark_dirty(self, cluster: str, token: int, now: datetime) -> bool:
         """Mark the lease with that token; return False when it is no longer held."""
-        held = Condition(
+        held = ConditionExpression(
             text="#token = :token AND #free = :no AND #until >= :now",
             names=("token", "free", "until"),
             values={"token": token, "no": False, "now": rows.millis(now)},
@@ -79,7 +79,7 @@ class Leases:
         return self._table.write(key, {"dirty": True}, held).done
 
     def renew(self, lease: Lease, now: datetime) -> Lease:
-        """Push the lease's expiry.
+        """Extend the lease and return it with its current dirty mark.
 
         An expired lease that has not been acquired again still belongs to its holder.
 
@@ -100,15 +100,15 @@ class Leases:
         )
 
     def release(self, lease: Lease) -> bool:
-        """Give the lease back unless it is dirty, in one conditional write.
+        """Release the lease unless it is dirty, in one conditional write.
 
         Returns:
-            False when it was dirty: the mark is cleared, the lease kept, plan once more. True
-            also when the lease was lost in the meantime.
+            False when it was dirty: the mark is cleared and the lease kept; the caller plans once
+            more. True also when the lease was lost in the meantime.
         """
         key = rows.cluster_key(lease.cluster, rows.LEASE)
         ours = self._ours(lease)
-        clean = Condition(
+        clean = ConditionExpression(
             text=f"{ours.text} AND #dirty = :clean",
             names=(*ours.names, "dirty"),
             values={**ours.values, "clean": False},
@@ -119,29 +119,29 @@ class Leases:
         return not self._table.write(key, {"dirty": False}, ours).done
 
     def _outdate_slots(self, lease: Lease) -> Lease:
-        """Let the version of each slot grow: no write by an older reading of it is taken.
+        """Increase the version of each slot: writes based on an older reading are refused.
 
-        The part of the ledger that knows the rows of slots does this.
+        The part of the ledger that has the rows of slots implements this.
 
         Returns:
             The lease, renewed where there were slots.
 
         Raises:
             ConflictError: If the lease was lost.
-            ThrottledError: If the table did not take it for long.
+            ThrottledError: If the table throttled it for long.
         """
         raise NotImplementedError
 
-    def _ours(self, lease: Lease) -> Condition:
+    def _ours(self, lease: Lease) -> ConditionExpression:
         """Return the condition that the lease still has this holder: the fence."""
-        return Condition(
+        return ConditionExpression(
             text="#token = :token AND #free = :no",
             names=("token", "free"),
             values={"token": lease.token, "no": False},
         )
 
     def _fence(self, lease: Lease) -> dict[str, Any]:
-        """Return the item of a transaction that holds a stale holder's writes back."""
+        """Return the item of a transaction that refuses writes of a stale holder."""
         key = rows.cluster_key(lease.cluster, rows.LEASE)
         return {"ConditionCheck": self._table.check(key, self._ours(lease))}
 

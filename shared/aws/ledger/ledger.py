@@ -12,26 +12,26 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.aws.ledger import rows
-from shared.aws.ledger.account import Account
+from shared.aws.ledger.account import AccountLedger
 from shared.aws.ledger.dynamodb_values import to_attribute
 from shared.aws.ledger.intents import Intents
 from shared.aws.ledger.node_ledger import DynamoNodeLedger, same_pair
-from shared.aws.ledger.table import Condition, absent, say_nothing
+from shared.aws.ledger.table import ConditionExpression, absent, ignore_notice
 from shared.aws.session import Session
 from shared.model.ec2.launches import Lease, Slot
 from shared.model.errors import ConflictError, ThrottledError
 from shared.ports import Clock
 
-# A transaction has at most 100 items and 4 MB; one item is the lease, a slot is up to two.
+# A transaction has at most 100 items and 4 MB; the lease is one item, a slot up to two.
 # Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 # (2026-11-25).
 _MOST_SLOTS: Final = 49
 _MOST_BYTES: Final = 3_000_000
-# A cluster's rows are one partition, which takes 1,000 write units a second: what is outdated of
-# thousands of slots waits so long each time it is throttled, and a part of them so often.
+# A cluster's rows are one partition, which takes 1,000 write units a second: the wait each time the
+# growth of versions is throttled, and how often one part of thousands of slots may wait.
 _PAUSE: Final = timedelta(seconds=1)
 _PAUSES: Final = 8
-_HERE: Final = Condition(text="attribute_exists(pk)")
+_HERE: Final = ConditionExpression(text="attribute_exists(pk)")
 _GROWTH: Final = {
     "UpdateExpression": "ADD #version :one",
     "ExpressionAttributeNames": {"#version": "version"},
@@ -39,17 +39,17 @@ _GROWTH: Final = {
 }
 
 
-class DynamoLedger(DynamoNodeLedger, Intents, Account):
+class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
     """Implements shared.ports.Ledger on one DynamoDB table.
 
     Args:
-        session: Of the Region whose offerings and request tokens are shared.
+        session: Session in the Region whose offerings and request tokens are shared.
         table: Name of the table.
-        clock: What rows expire by.
-        notice: Receives one line for each row that Dovetail did not write.
+        clock: Clock that rows expire by.
+        notice: Called with one line for each row that Dovetail did not write.
         lease_span: Length of a lease, longer than any outside call with its time-out.
-        burst: Request tokens a bucket holds.
-        per_second: Its refill.
+        burst: The most request tokens of a bucket.
+        per_second: Tokens that refill it per second.
     """
 
     def __init__(  # noqa: PLR0913 - all but three have a default and are named
@@ -58,7 +58,7 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
         *,
         table: str,
         clock: Clock,
-        notice: Callable[[str], None] = say_nothing,
+        notice: Callable[[str], None] = ignore_notice,
         lease_span: timedelta = timedelta(seconds=50),
         burst: int = 5,
         per_second: float = 2.0,
@@ -70,10 +70,10 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
         self._per_second = per_second
 
     def fill_slot(self, lease: Lease, slot: Slot) -> bool:
-        """Pair a slot with its instance, each once.
+        """Pair a slot with its instance.
 
         Returns:
-            False when the slot or the instance is paired already (with whatever).
+            False when the slot or the instance is paired already.
 
         Raises:
             ConflictError: If the lease was lost.
@@ -81,13 +81,13 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
         return self.fill_slots(lease, [slot])[0]
 
     def fill_slots(self, lease: Lease, slots: Sequence[Slot]) -> tuple[bool, ...]:
-        """Pair slots with their instances, each once.
+        """Pair slots with their instances.
 
-        Some dozens are one transaction: concurrent ones would be in each other's way, since all
-        of them check the lease.
+        One transaction pairs some dozens: concurrent transactions would conflict, since all of them
+        check the lease.
 
         Returns:
-            For each slot False when it or the instance is paired already (with whatever).
+            For each slot False when it or the instance is paired already.
 
         Raises:
             ConflictError: If the lease was lost.
@@ -108,7 +108,7 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
                 if all(fits.values()):
                     done |= fits
                     break
-                # Nothing was written: once more, without those that are paired.
+                # Nothing was written: retry without those that are paired already.
                 done |= {name: False for name, fine in fits.items() if not fine}
                 part = [name for name, fine in fits.items() if fine]
         return tuple(done[slot.name] for slot in slots)
@@ -134,12 +134,12 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
             part = list(names)
             while part:
                 lease, here = self._outdate(lease, part)
-                # Where one is gone nothing was written: once more, without it.
+                # Where a slot is gone nothing was written: retry without it.
                 part = [] if all(here) else list(itertools.compress(part, here))
         return lease
 
     def _outdate(self, lease: Lease, names: Sequence[str]) -> tuple[Lease, tuple[bool, ...]]:
-        """Let versions of slots grow, all or none; return the lease, and which slots there are."""
+        """Increase versions of slots, all or none; return the lease, and which slots exist."""
         keys = [rows.named_slot_key(lease.cluster, name) for name in names]
         growths = [{"Update": {**self._table.check(key, _HERE), **_GROWTH}} for key in keys]
         for _ in range(_PAUSES):
@@ -153,7 +153,7 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
         """Remove a slot; its instance's row stays until the instance is gone.
 
         Args:
-            lease: Of a caller that plans, whose write is then fenced.
+            lease: The lease of a caller that plans; its write is fenced.
 
         Raises:
             ConflictError: If the lease was lost.
@@ -166,16 +166,19 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
 
     def slot_of(self, instance_id: str) -> str | None:
-        """Return the name of the slot an instance was paired with, gone or not; None if none."""
+        """Return the name of the slot an instance was paired with, None if none.
+
+        The slot itself may be gone.
+        """
         row = self._table.get(rows.instance_key(instance_id))
         return str(row["slot"]) if row is not None and "slot" in row else None
 
 
 def _parts(sizes: Mapping[str, int]) -> Iterator[Sequence[str]]:
-    """Yield the names, in order, as many at a time as a transaction takes.
+    """Yield the names, in order, in parts that fit in a transaction.
 
     Args:
-        sizes: Of each, in bytes.
+        sizes: Size of each, in bytes, by name.
     """
     part: list[str] = []
     held = 0

@@ -1,13 +1,13 @@
-"""What timers and bind read and write of the ledger: slots, instances, memos, offerings."""
+"""The part of the ledger that timers and bind use: slots, instances, notes, offerings."""
 
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
 from shared.aws.ledger import rows
-from shared.aws.ledger.memos import Memos
-from shared.aws.ledger.offerings import Offerings
-from shared.aws.ledger.table import Condition, LedgerTable, say_nothing
+from shared.aws.ledger.notes import Notes
+from shared.aws.ledger.offerings import UnavailableOfferings
+from shared.aws.ledger.table import ConditionExpression, LedgerTable, ignore_notice
 from shared.aws.session import Session
 from shared.model.ec2.launches import LaunchIntent, Slot
 from shared.ports import Clock
@@ -15,14 +15,14 @@ from shared.ports import Clock
 _SAME_PAIR: Final = "attribute_exists(pk) AND #instance_id = :instance_id"
 
 
-class DynamoNodeLedger(Memos, Offerings):
+class DynamoNodeLedger(Notes, UnavailableOfferings):
     """Implements shared.ports.NodeLedger on one DynamoDB table.
 
     Args:
-        session: Of the Region whose offerings are shared.
+        session: Session in the Region whose offerings are shared.
         table: Name of the table.
-        clock: What rows expire by.
-        notice: Receives one line for each row that Dovetail did not write.
+        clock: Clock that rows expire by.
+        notice: Called with one line for each row that Dovetail did not write.
     """
 
     def __init__(
@@ -31,32 +31,32 @@ class DynamoNodeLedger(Memos, Offerings):
         *,
         table: str,
         clock: Clock,
-        notice: Callable[[str], None] = say_nothing,
+        notice: Callable[[str], None] = ignore_notice,
     ) -> None:
         self._table = LedgerTable(session, table, clock, notice)
         self._region = session.region
 
     def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
-        """Return the intents that are not done, sorted by plan, group."""
+        """Return the intents of a cluster, sorted by plan and group."""
         pk = rows.cluster_key(cluster, rows.INTENT).pk
         found = self._table.read(pk, rows.INTENT, rows.intent_of)
         return tuple(sorted(found, key=lambda entry: (entry.plan_id, entry.group)))
 
     def abandoned(self, cluster: str, now: datetime) -> bool:
-        """Return whether the lease is expired without having been released."""
+        """Return whether the lease has expired without having been released."""
         row = self._table.get(rows.cluster_key(cluster, rows.LEASE))
         if row is None or "token" not in row:
             return False
         return not row["free"] and row["until"] < rows.millis(now)
 
     def change_slot(self, slot: Slot) -> bool:
-        """Replace a slot's row if it still has that instance and is as the slot was read.
+        """Replace a slot's row if it still has that instance and was not changed since it was read.
 
-        The row's version holds a stale holder of the lease back as well as the lease would:
+        The row's version refuses writes of a stale holder of the lease as well as the lease would:
         a later holder that used the slot has written its row.
 
         Returns:
-            False when the row is gone (it stays gone) or was changed since it was read.
+            False when the row is gone (it is not created again) or was changed since it was read.
         """
         return self._table.write(rows.slot_key(slot), self._slot(slot), _as_read(slot)).done
 
@@ -65,7 +65,7 @@ class DynamoNodeLedger(Memos, Offerings):
         self._table.remove(rows.slot_key(slot), same_pair(slot))
 
     def drop_instance(self, instance_id: str) -> None:
-        """Remove an instance's row: it is terminated."""
+        """Remove the row of a terminated instance."""
         self._table.remove(rows.instance_key(instance_id))
 
     def slots(self, cluster: str) -> tuple[Slot, ...]:
@@ -75,7 +75,7 @@ class DynamoNodeLedger(Memos, Offerings):
         return tuple(sorted(found, key=lambda entry: entry.name))
 
     def slot_with(self, cluster: str, instance_id: str) -> Slot | None:
-        """Return the slot that an instance fills, None when there is none: two rows are read."""
+        """Return the slot that an instance fills, None when there is none; reads two rows."""
         paired = self._table.get(rows.instance_key(instance_id))
         key = rows.named_slot_key(cluster, str((paired or {}).get("slot", "")))
         row = self._table.get(key) if paired is not None else None
@@ -84,7 +84,7 @@ class DynamoNodeLedger(Memos, Offerings):
         return self._table.restored(key, row, rows.slot_of)
 
     def cluster_of(self, instance_id: str) -> str | None:
-        """Return the cluster an instance was launched for, None if Dovetail did not launch it."""
+        """Return the cluster of an instance, None if Dovetail did not launch it."""
         row = self._table.get(rows.instance_key(instance_id))
         return str(row["cluster"]) if row is not None and "cluster" in row else None
 
@@ -93,19 +93,19 @@ class DynamoNodeLedger(Memos, Offerings):
         return {**rows.slot_row(slot), "expires_at": rows.seconds(kept)}
 
 
-def _as_read(slot: Slot) -> Condition:
+def _as_read(slot: Slot) -> ConditionExpression:
     same = same_pair(slot)
     if not slot.version:
         return same
-    return Condition(
+    return ConditionExpression(
         text=f"{same.text} AND #version = :version",
         names=(*same.names, "version"),
         values={**same.values, "version": slot.version},
     )
 
 
-def same_pair(slot: Slot) -> Condition:
+def same_pair(slot: Slot) -> ConditionExpression:
     """Return the condition that a slot's row still has that instance."""
-    return Condition(
+    return ConditionExpression(
         text=_SAME_PAIR, names=("instance_id",), values={"instance_id": slot.instance_id}
     )

@@ -1,6 +1,6 @@
-"""Offerings that are not to be tried again yet: refused by EC2, or suspected.
+"""Unavailable offerings: refused by EC2, or suspected.
 
-An offering may also be out for one cluster alone; its row is then the cluster's.
+An offering may also be unavailable for one cluster alone; its row is then the cluster's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,22 +8,22 @@ from datetime import datetime
 from typing import Any
 
 from shared.aws.ledger import rows
-from shared.aws.ledger.decay import Refusal, refused
-from shared.aws.ledger.table import Condition, LedgerTable, absent
+from shared.aws.ledger.backoff import Backoff, next_backoff
+from shared.aws.ledger.table import ConditionExpression, LedgerTable, absent
 from shared.model.ec2.instance_types import OfferingKey
 
 
-class Offerings:
-    """The part of the ledger that says what cannot be bought now."""
+class UnavailableOfferings:
+    """The part of the ledger that has unavailable offerings."""
 
     _table: LedgerTable
     _region: str
 
     def unavailable_offerings(self, now: datetime, cluster: str = "") -> frozenset[OfferingKey]:
-        """Return the offerings that are not yet to be tried again.
+        """Return the offerings that are marked unavailable now.
 
         Args:
-            cluster: Those marked for this cluster alone are returned, too.
+            cluster: Offerings marked for this cluster alone are returned, too.
         """
         found = self._offerings("")
         if cluster:
@@ -38,10 +38,11 @@ class Offerings:
         certain: bool = True,
         cluster: str = "",
     ) -> None:
-        """Mark offerings unavailable; each repeat lasts longer.
+        """Mark offerings unavailable, longer with each repeat.
 
         Args:
-            certain: False for those EC2 did not name, though it launched none of them.
+            certain: False for offerings that EC2 did not name in an error, though it launched none
+                of them.
             cluster: The cluster concerned; empty for all clusters of the account.
         """
         if not offerings:
@@ -63,26 +64,26 @@ class Offerings:
     ) -> None:
         before = None
         if row is not None:
-            before = Refusal(strikes=row["strikes"], until=rows.moment(row["until"]))
-        after = refused(before, now, certain=certain)
+            before = Backoff(strikes=row["strikes"], until=rows.moment(row["until"]))
+        after = next_backoff(before, now, certain=certain)
         fields = {
             **named,
             "strikes": after.strikes,
             "until": rows.millis(after.until),
-            "expires_at": rows.seconds(after.forgotten_at),
+            "expires_at": rows.seconds(after.resets_at),
         }
-        # Another writer that was faster has written down the same refusal.
+        # Another writer that was faster has written the same refusal.
         self._table.write(key, fields, self._unchanged(row))
 
     def _offerings(self, cluster: str) -> list[tuple[OfferingKey, Mapping[str, Any]]]:
         pk = rows.shared_key(self._region, cluster, rows.OFFERING).pk
         return self._table.read(pk, rows.OFFERING, _refusal)
 
-    def _unchanged(self, row: Mapping[str, Any] | None) -> Condition:
-        """Return the condition that a row is as it was read; one not found is still not there."""
+    def _unchanged(self, row: Mapping[str, Any] | None) -> ConditionExpression:
+        """Return the condition that a row is as it was read; None: that it is still absent."""
         if row is None:
             return absent(self._table.now())
-        return Condition(
+        return ConditionExpression(
             text="#version = :version", names=("version",), values={"version": row["version"]}
         )
 

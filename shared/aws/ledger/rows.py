@@ -1,8 +1,8 @@
 """The rows of the ledger: their keys, and intents and slots as plain maps.
 
 Times are whole milliseconds since the epoch; `expires_at` alone is in seconds, as DynamoDB's
-time to live asks for. DynamoDB deletes late, so every read tests `expires_at` too.
-`version` counts the writes of a row; `schema` says how it is to be read.
+time to live requires. DynamoDB deletes late, so every read tests `expires_at` too.
+`version` counts the writes of a row; `schema` is the version of its format.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from shared.model.resources import Resources
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
-# Grows when rows change so that other code would misread them.
+# Increased when the format changes so that older code would misread rows.
 SCHEMA: Final = 1
 
 LEASE: Final = "lease"
@@ -27,10 +27,10 @@ SLOT: Final = "slot#"
 OFFERING: Final = "offering#"
 QUOTA: Final = "quota#"
 BUCKET: Final = "bucket#"
-MEMO: Final = "memo#"
+NOTE: Final = "memo#"
 
-# How long rows are kept unless deleted. The lease's row carries the fencing token, which
-# must never start anew while an old holder may live; an instance's row lives as long as it does.
+# How long rows are kept unless deleted. The lease's row has the fencing token, which must not start
+# again while an old holder may live; an instance's row lives as long as the instance.
 KEEP_LEASE: Final = timedelta(days=400)
 KEEP_INTENT: Final = timedelta(days=30)
 KEEP_SLOT: Final = timedelta(days=400)
@@ -76,7 +76,7 @@ def named_slot_key(cluster: str, name: str) -> Key:
 
 
 def shared_key(region: str, cluster: str, sk: str) -> Key:
-    """Return the key of a row of one cluster, or of all of the Region where none is named."""
+    """Return the key of a row of one cluster, or of account and Region if `cluster` is empty."""
     return cluster_key(cluster, sk) if cluster else account_key(region, sk)
 
 
@@ -102,7 +102,7 @@ def seconds(moment: datetime) -> int:
 
 
 def moment(in_millis: int) -> datetime:
-    """Return the time, aware, UTC, that stands written in milliseconds."""
+    """Return a time in milliseconds since the epoch as an aware datetime in UTC."""
     return _EPOCH + in_millis * _MILLISECOND
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
-from shared.aws.errors import code_of, reasons_of, translated
+from shared.aws.errors import cancellation_reasons, error_code, translated
 from shared.aws.ledger.dynamodb_values import from_item, to_attribute, to_item
 from shared.aws.ledger.rows import SCHEMA, Key, seconds
 from shared.aws.session import Session
@@ -17,22 +17,22 @@ from shared.ports import Clock
 
 _FAILED: Final = "ConditionalCheckFailed"
 _FAILED_WRITE: Final = "ConditionalCheckFailedException"
-_IN_THE_WAY: Final = frozenset({"TransactionConflict", "TransactionConflictException"})
+_TRANSACTION_CONFLICT: Final = frozenset({"TransactionConflict", "TransactionConflictException"})
 _TRIES: Final = 10
 _CANCELLED: Final = "TransactionCanceledException"
-# DynamoDB takes items of 400 KB, names of attributes included.
+# DynamoDB accepts items of 400 KB, names of attributes included.
 _MOST_BYTES: Final = 400_000
 
 T = TypeVar("T")
 
 
-def say_nothing(text: str) -> None:
-    """Take a notice and keep it."""
+def ignore_notice(text: str) -> None:
+    """Ignore a notice."""
     del text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class ConditionExpression:
     """A condition expression of DynamoDB; `#name` is an attribute, `:name` a value.
 
     Every name in `names` may be written as `#name`.
@@ -43,13 +43,13 @@ class Condition:
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
-# Whatever stands there is written over: nothing hangs on who was last.
-ALWAYS: Final = Condition(text="(attribute_not_exists(pk) OR attribute_exists(pk))")
+# Overwrite the row unconditionally: the last writer wins.
+ALWAYS: Final = ConditionExpression(text="(attribute_not_exists(pk) OR attribute_exists(pk))")
 
 
-def absent(now: datetime) -> Condition:
-    """Return the condition that a row is not there or its time is over."""
-    return Condition(
+def absent(now: datetime) -> ConditionExpression:
+    """Return the condition that a row does not exist or has expired."""
+    return ConditionExpression(
         text="(attribute_not_exists(pk) OR #expires_at < :now)",
         names=("expires_at",),
         values={"now": seconds(now)},
@@ -57,12 +57,13 @@ def absent(now: datetime) -> Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """How a conditional write ended.
+class WriteResult:
+    """The result of a conditional write.
 
     Attributes:
-        row: As it is after the write, or as it was when the condition did not hold; None when
-            there is none.
+        done: Whether the condition held and the row was written.
+        row: The row after the write, or as it was when the condition did not hold; None when there
+            is none.
     """
 
     done: bool
@@ -73,7 +74,7 @@ class LedgerTable:
     """One DynamoDB table, keyed `pk`, `sk`; reads are consistent.
 
     Args:
-        notice: Told, in one line, of each row that cannot be read.
+        notice: Called with one line for each row that Dovetail did not write.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class LedgerTable:
         session: Session,
         table: str,
         clock: Clock,
-        notice: Callable[[str], None] = say_nothing,
+        notice: Callable[[str], None] = ignore_notice,
     ) -> None:
         self._session = session
         self._table = table
@@ -93,7 +94,7 @@ class LedgerTable:
         return self._clock.now()
 
     def get(self, key: Key) -> dict[str, Any] | None:
-        """Return a row, None when there is none or its time is over.
+        """Return a row, None when there is none or it has expired.
 
         Raises:
             PermanentError: If it is of a newer schema.
@@ -111,7 +112,7 @@ class LedgerTable:
         Rows Dovetail did not write are logged and skipped: they must not stop a cluster.
 
         Raises:
-            PermanentError: If a row is of a newer schema: it may say that machines exist.
+            PermanentError: If a row is of a newer schema: it may be about existing instances.
         """
         found = [self.restored(Key(pk, row["sk"]), row, restore) for row in self.rows(pk, prefix)]
         return [value for value in found if value is not None]
@@ -119,7 +120,7 @@ class LedgerTable:
     def restored(
         self, key: Key, row: Mapping[str, Any], restore: Callable[[Mapping[str, Any]], T]
     ) -> T | None:
-        """Return a row restored; None, with a notice, if Dovetail did not write it."""
+        """Return the value of a row; None, with a notice, if Dovetail did not write it."""
         try:
             return restore(row)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -168,9 +169,14 @@ class LedgerTable:
             request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def write(
-        self, key: Key, fields: Mapping[str, Any], condition: Condition, *, count: str = ""
-    ) -> Written:
-        """Set fields of a row (made if absent), if the condition holds.
+        self,
+        key: Key,
+        fields: Mapping[str, Any],
+        condition: ConditionExpression,
+        *,
+        count: str = "",
+    ) -> WriteResult:
+        """Set fields of a row (created if absent), if the condition holds.
 
         Args:
             count: Name of a field that grows by one.
@@ -179,22 +185,22 @@ class LedgerTable:
         update |= {"ReturnValues": "ALL_NEW", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         with translated("dynamodb UpdateItem"):
             try:
-                answer = _persist(lambda: self._client.update_item(**update))
+                answer = _retry_conflicts(lambda: self._client.update_item(**update))
             except ClientError as error:
-                if code_of(error) != _FAILED_WRITE:
+                if error_code(error) != _FAILED_WRITE:
                     raise
                 item = error.response.get("Item")
-                return Written(done=False, row=self._ours(item) if item else None)
-        return Written(done=True, row=from_item(answer["Attributes"]))
+                return WriteResult(done=False, row=self._ours(item) if item else None)
+        return WriteResult(done=True, row=from_item(answer["Attributes"]))
 
-    def remove(self, key: Key, condition: Condition | None = None) -> None:
-        """Remove a row; one that is gone, or does not meet the condition, is left as it is."""
+    def remove(self, key: Key, condition: ConditionExpression | None = None) -> None:
+        """Remove a row if it exists and meets the condition."""
         delete = self.delete(key, condition)
         with translated("dynamodb DeleteItem"):
             try:
-                _persist(lambda: self._client.delete_item(**delete))
+                _retry_conflicts(lambda: self._client.delete_item(**delete))
             except ClientError as error:
-                if code_of(error) != _FAILED_WRITE:
+                if error_code(error) != _FAILED_WRITE:
                     raise
 
     def transact(self, items: Sequence[Mapping[str, Any]]) -> tuple[bool, ...]:
@@ -204,20 +210,27 @@ class LedgerTable:
             For each item whether its condition held: all True when everything was written.
 
         Raises:
-            ConflictError: If other writers were in the way.
+            ConflictError: If it conflicted with other transactions.
         """
         with translated("dynamodb TransactWriteItems"):
             try:
-                _persist(lambda: self._client.transact_write_items(TransactItems=list(items)))
+                _retry_conflicts(
+                    lambda: self._client.transact_write_items(TransactItems=list(items))
+                )
             except ClientError as error:
-                reasons = reasons_of(error)
-                if code_of(error) != _CANCELLED or not set(reasons) <= {"None", _FAILED}:
+                reasons = cancellation_reasons(error)
+                if error_code(error) != _CANCELLED or not set(reasons) <= {"None", _FAILED}:
                     raise
                 return tuple(reason != _FAILED for reason in reasons)
         return (True,) * len(items)
 
     def update(
-        self, key: Key, fields: Mapping[str, Any], condition: Condition, *, count: str = ""
+        self,
+        key: Key,
+        fields: Mapping[str, Any],
+        condition: ConditionExpression,
+        *,
+        count: str = "",
     ) -> dict[str, Any]:
         """Return an update as a request or as an item of a transaction."""
         fields = {**fields, "schema": SCHEMA}
@@ -241,11 +254,11 @@ class LedgerTable:
             "ExpressionAttributeValues": {**to_item(values), ":one": to_attribute(1)},
         }
 
-    def check(self, key: Key, condition: Condition) -> dict[str, Any]:
+    def check(self, key: Key, condition: ConditionExpression) -> dict[str, Any]:
         """Return a condition on a row that a transaction does not write."""
         return self.delete(key, condition)
 
-    def delete(self, key: Key, condition: Condition | None = None) -> dict[str, Any]:
+    def delete(self, key: Key, condition: ConditionExpression | None = None) -> dict[str, Any]:
         """Return a removal as a request or as an item of a transaction."""
         request: dict[str, Any] = {"TableName": self._table, "Key": to_item(key._asdict())}
         if condition is None:
@@ -264,17 +277,19 @@ class LedgerTable:
         return self._session.client("dynamodb")
 
 
-def _persist(call: Callable[[], Any]) -> Any:
+def _retry_conflicts(call: Callable[[], Any]) -> Any:
     """Return the answer of a write, retried while it conflicts with another transaction.
 
-    A dirty mark on a lease conflicts with its holder's fenced writes, and neither may fail for
-    that. A transaction takes milliseconds, as does a try.
+    Setting the dirty mark of a lease conflicts with its holder's fenced writes, and neither may
+    fail because of that. A transaction takes milliseconds, as does a retry.
     """
     for _ in range(_TRIES - 1):
         try:
             return call()
         except ClientError as error:
-            if code_of(error) not in _IN_THE_WAY and not _IN_THE_WAY & {*reasons_of(error)}:
+            if error_code(error) not in _TRANSACTION_CONFLICT and not _TRANSACTION_CONFLICT & {
+                *cancellation_reasons(error)
+            }:
                 raise
     return call()
 

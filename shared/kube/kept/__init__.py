@@ -1,1 +1,1 @@
-"""Pods and nodes of a large cluster: of each only what is read of it."""
+"""Pods and nodes of a large cluster, kept between readings: of each only the fields in use."""

@@ -1,11 +1,11 @@
-"""Many values of one class as a short text, and back: field by field, what is equal once.
+"""Encodes many values of one class compactly: field by field, each distinct value once.
 
 Pods of a large cluster differ in name, uid and version, and share nearly all else with others of
-their workload. So each field is a column, a column holds each distinct value once, with places of
-it where values repeat, and values that were one object are one object again: 82 bytes a pod
-before compression, and 2 µs to make it, where a pod of a list takes 32.
+their workload. So each field is a column; a column has each distinct value once, and indexes of
+these where values repeat. Values that were one object are one object again after decoding: 82 bytes
+a pod before compression, and 2 µs to decode it, where a pod of a list takes 32.
 
-Source of the form: https://jcristharif.com/msgspec/supported-types.html (2026-11-25).
+Source of the format: https://jcristharif.com/msgspec/supported-types.html (2026-11-25).
 """
 
 import collections
@@ -22,20 +22,21 @@ from typing_extensions import TypedDict
 T = TypeVar("T")
 
 _ENCODER: Final = Encoder()
-# Distinct values, and for each value the place of its own; no places where all are distinct.
+# Distinct values, and for each value the index of its distinct value; None where all are distinct.
 _Column = tuple[list[Any], list[int] | None]
 _Place = Annotated[int, Meta(ge=0)]
 
 
 class ColumnsError(ValueError):
-    """Values that cannot be written as columns, or a text that holds none of a class."""
+    """Values that cannot be encoded as columns, or a text that does not encode the class."""
 
 
 def encode(kind: type[T], values: Sequence[T]) -> bytes:
-    """Return the text of values of a frozen dataclass.
+    """Encode values of a frozen dataclass.
 
     Raises:
-        ColumnsError: If a value has no text: half of a surrogate pair, a number beyond 64 bits.
+        ColumnsError: If a value cannot be encoded: half of a surrogate pair, a number beyond 64
+            bits.
     """
     fields = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     try:
@@ -67,10 +68,10 @@ def _column(values: list[Any]) -> _Column:
 
 
 def decode(kind: type[T], text: bytes) -> tuple[T, ...]:
-    """Return the values: who trusts the text has compared its checksum.
+    """Decode values of a class; the caller has verified the checksum of the text.
 
     Raises:
-        ColumnsError: If it is no text of values of this class.
+        ColumnsError: If the text does not encode values of this class.
     """
     try:
         amount, columns = _decoder(cast("Hashable", kind)).decode(text)
@@ -81,7 +82,8 @@ def decode(kind: type[T], text: bytes) -> tuple[T, ...]:
         if len(table if places is None else places) != amount or max(places or (-1,)) >= len(table):
             raise ColumnsError(f"{kind.__name__}.{name}: not one for each of {amount}")
         values = table if places is None else map(table.__getitem__, places)
-        # As the constructor of a frozen class does, for all of them at once: a tenth of its time.
+        # As the constructor of a frozen class does, but for all values at once, in a tenth of the
+        # time.
         collections.deque(map(getattr(kind, name).__set__, made, values), maxlen=0)
     return tuple(made)
 

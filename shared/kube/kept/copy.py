@@ -1,16 +1,16 @@
-"""A collection that is kept from one reading to the next, and brought up to date by a watch.
+"""A collection that is kept from one reading to the next, and updated by a watch.
 
-The first reading begins with the copy that sweep has left, or lists. Later ones watch from the
-version that the copy has: what was read before is neither sent nor decoded again. The collection is
-listed anew where the server has forgotten that version (410) or is at an older one itself (it was
-restored from a backup) or has another number of objects, where the watch cannot be read, and each
-hour; a small one each time.
+The first reading starts from the copy that sweep has saved, or lists. Later readings watch from the
+version of the copy: what was read before is neither sent nor decoded again. The collection is
+listed again where the server no longer has that version (410), is at an older version itself (it
+was restored from a backup) or has another number of objects, where the watch cannot be read, and
+each hour; a small collection each time.
 
-Before each watch the version is asked that the server has now: the copy is up to date once that
-version has come, or a watch brings nothing.
+Before each watch, the current version of the server is read: the copy is up to date once that
+version has arrived, or a watch brings nothing.
 
-A copy is for decisions and never for a write: each write has a condition of its own, on the
-object's resourceVersion or on rows of the ledger.
+A copy is for decisions and never for a write: each write has its own condition, on the object's
+resourceVersion or on rows of the ledger.
 """
 
 import logging
@@ -20,30 +20,30 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from shared.kube.api import ExpiredError
 from shared.kube.kept.feed import Feed
-from shared.kube.kept.stored import MOST_AGE, Shelf, Stored
+from shared.kube.kept.stored import MOST_AGE, CopyStore, StoredCopy
 from shared.model.errors import UnauthorizedError, UnavailableError
 from shared.ports.cluster import EachPage, nothing
 
-# Fewer objects are listed in less time than it takes to know that a watch is silent.
+# Listing fewer objects takes less time than to find that a watch is silent.
 SMALL: Final = 1000
-# Who writes the copy for others lists before theirs is too old.
+# The process that writes the copy for others lists again before the copy is too old for them.
 _WRITER_AGE: Final = MOST_AGE * 5 / 6
-# So many events are like a page.
+# So many events count as a page.
 _EACH: Final = 250
 _LOG: Final = logging.getLogger(__name__)
 
 
 class Versioned(Protocol):
-    """What is kept of an object."""
+    """The kept value of an object."""
 
     @property
     def uid(self) -> str:
-        """What tells it from all others."""
+        """The uid of the object."""
         ...
 
     @property
     def resource_version(self) -> str:
-        """Of its last change."""
+        """The version of its last change."""
         ...
 
 
@@ -51,17 +51,17 @@ T = TypeVar("T", bound=Versioned)
 
 
 class KeptCopy(Generic[T]):
-    """One collection of one cluster.
+    """The copy of one collection of one cluster.
 
     Args:
-        feed: Shows it.
-        key: What tells a value from all others; they are sorted by it.
-        now: The time.
-        small: So few values are listed each time.
-        shelf: Where a copy lies that outlives processes, None for nowhere.
+        feed: Lists and watches the collection.
+        key: Returns the unique sort key of a value.
+        now: Returns the current time.
+        small: A collection with fewer values is listed each time.
+        store: Stores a copy that outlives processes; None for no store.
 
     Attributes:
-        followed: Whether the last reading was by a watch, and not a list.
+        followed: Whether the last reading was by a watch, not by a list.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class KeptCopy(Generic[T]):
         key: Callable[[T], Any],
         now: Callable[[], datetime],
         small: int,
-        shelf: Shelf[T] | None,
+        store: CopyStore[T] | None,
     ) -> None:
         self._feed = feed
         self._key = key
         self._now = now
-        self._shelf = shelf
+        self._store = store
         self._small = small
         self._known: dict[Any, T] = {}
         self._sorted: tuple[T, ...] | None = ()
@@ -94,7 +94,8 @@ class KeptCopy(Generic[T]):
         """Return all values as they are now, sorted.
 
         Args:
-            each_page: Called after each page or some hundred events; what it raises ends it.
+            each_page: Called after each page or some hundred events; an error that it raises ends
+                the reading.
 
         Raises:
             UnavailableError: If the server cannot be read now.
@@ -103,7 +104,7 @@ class KeptCopy(Generic[T]):
             self.forget()
         else:
             self.followed = self._is_current() and self._followed(each_page)
-            self.followed = self.followed or (self._taken() and self._followed(each_page))
+            self.followed = self.followed or (self._loaded() and self._followed(each_page))
         if not self._version:
             self._list(each_page)
         if self._sorted is None:
@@ -112,27 +113,31 @@ class KeptCopy(Generic[T]):
         return self._sorted
 
     def relist(self, each_page: EachPage = nothing) -> tuple[T, ...]:
-        """Drop the copy and return all values as a list shows them, sorted."""
+        """Drop the copy, list again, and return all values, sorted."""
         self.forget()
         self._list(each_page)
         self._sorted = tuple(sorted(self._known.values(), key=self._key))
         return self._sorted
 
     def forget(self) -> None:
-        """Drop the copy: the next reading begins anew."""
+        """Drop the copy: the next reading starts without one."""
         self._known, self._sorted, self._version = {}, (), 0
         self._listed_at, self.followed = None, False
 
     def save(self) -> bool:
-        """Leave the copy for others, as it was last read; return whether it is worth it."""
+        """Save the copy for other processes, as it was last read.
+
+        Returns:
+            Whether it was saved; a small collection is not.
+        """
         self._most_age = _WRITER_AGE
-        if self._shelf is None or self._is_small or self._listed_at is None:
+        if self._store is None or self._is_small or self._listed_at is None:
             return False
-        stored = Stored(values=self.last, version=self._version, listed_at=self._listed_at)
-        return self._shelf.put(stored)
+        stored = StoredCopy(values=self.last, version=self._version, listed_at=self._listed_at)
+        return self._store.save(stored)
 
     def _is_current(self) -> bool:
-        """Return whether there is a copy, and it was listed within the hour."""
+        """Return whether there is a copy that is not too old; drop one that is."""
         if self._listed_at is None:
             return False
         if abs(self._now() - self._listed_at) < self._most_age:
@@ -140,9 +145,9 @@ class KeptCopy(Generic[T]):
         self.forget()
         return False
 
-    def _taken(self) -> bool:
-        """Begin with the copy that lies on the shelf; return whether one does."""
-        stored = self._shelf.take(self._now()) if self._shelf is not None else None
+    def _loaded(self) -> bool:
+        """Start from the stored copy; return whether there is one."""
+        stored = self._store.load(self._now()) if self._store is not None else None
         if stored is None or not abs(self._now() - stored.listed_at) < self._most_age:
             return False
         self._known = {self._key(value): value for value in stored.values}
@@ -157,9 +162,9 @@ class KeptCopy(Generic[T]):
         self._sorted, self._listed_at, self.followed = None, begun, False
 
     def _followed(self, each_page: EachPage) -> bool:
-        """Apply what happened since the copy was read; where it cannot be, drop the copy.
+        """Apply what happened since the copy was read; drop the copy where that fails.
 
-        A role of the user's own may list and not watch.
+        A user's own role may allow to list and not to watch.
         """
         try:
             self._follow(each_page)
@@ -179,13 +184,14 @@ class KeptCopy(Generic[T]):
             raise ExpiredError(f"the server has {count} objects, the copy {len(self._known)}")
 
     def _catch_up(self, now: int, each_page: EachPage) -> None:
-        """Apply what happened up to a version; all has come once a watch brings nothing."""
+        """Apply what happened up to a version; the copy is complete once a watch brings nothing."""
         begun, count = -1, 0
         while begun < self._version < now:
             begun = self._version
             for change in self._feed.since(begun, again=count > 0):
                 if change.version > now:
-                    # Events come in order. Without this one the number of objects can be compared.
+                    # Events arrive in order. Without this event the number of objects can be
+                    # compared.
                     self._version = now
                     return
                 if change.value is not None:

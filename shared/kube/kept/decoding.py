@@ -1,11 +1,11 @@
-"""Which fields of pods and nodes are read: the rest of a page is skipped, not decoded.
+"""The fields of pods and nodes that are read: the rest of a page is skipped, not decoded.
 
-Most of a pod is environment, mounts and managed fields. Decoding a page whole takes 52 µs a pod of
-6 kB with `json`, 38 with pydantic, which parses all of it before it looks at its schema, and 8 with
-msgspec, which skips what its types do not name.
+Most of a pod is environment, mounts and managed fields. Decoding a whole page takes 52 µs a pod of
+6 kB with `json`, 38 with pydantic, which parses all of it before it applies its schema, and 8 with
+msgspec, which skips fields that its types do not name.
 
-The types name fields, never what is in them: values are read by `shared.manifests`, as those of
-any manifest. A page in which an object has another shape is decoded whole.
+The types name fields, never their types: `shared.manifests` reads the values, as those of any
+manifest. A page with an object of another structure is decoded as a whole.
 """
 
 import json
@@ -20,7 +20,7 @@ from shared.manifests.files import fields_read as read
 
 
 def _named(name: str, plain: tuple[str, ...], **typed: Any) -> Any:
-    """Return the type of an object of which these fields are read, all of them optional."""
+    """Return the type of an object with these fields, all of them optional."""
     return TypedDict(name, {**dict.fromkeys(plain, Any), **typed}, total=False)  # type: ignore[operator]
 
 
@@ -28,24 +28,24 @@ def _maybe(kind: Any) -> Any:
     return list[kind] | None
 
 
-_Metadata: Final = _named("_Metadata", read.METADATA)
-_Conditions: Final = _maybe(_named("_Condition", read.CONDITION))
-_Containers: Final = _maybe(_named("_Container", read.CONTAINER))
-_ContainerStatuses: Final = _maybe(_named("_ContainerStatus", read.CONTAINER_STATUS))
+_Metadata: Final = _named("_Metadata", read.METADATA_FIELDS)
+_Conditions: Final = _maybe(_named("_Condition", read.CONDITION_FIELDS))
+_Containers: Final = _maybe(_named("_Container", read.CONTAINER_FIELDS))
+_ContainerStatuses: Final = _maybe(_named("_ContainerStatus", read.CONTAINER_STATUS_FIELDS))
 _Pod: Final = _named(
     "_Pod",
     (),
     metadata=_Metadata,
     spec=_named(
         "_PodSpec",
-        read.POD_SPEC,
+        read.POD_SPEC_FIELDS,
         containers=_Containers,
         initContainers=_Containers,
-        volumes=_maybe(_named("_Volume", read.VOLUME)),
+        volumes=_maybe(_named("_Volume", read.VOLUME_FIELDS)),
     ),
     status=_named(
         "_PodStatus",
-        read.POD_STATUS,
+        read.POD_STATUS_FIELDS,
         conditions=_Conditions,
         containerStatuses=_ContainerStatuses,
         initContainerStatuses=_ContainerStatuses,
@@ -56,7 +56,7 @@ _Node: Final = _named(
     (),
     metadata=_Metadata,
     spec=_named("_NodeSpec", ("providerID", "taints", "unschedulable")),
-    status=_named("_NodeStatus", read.NODE_STATUS, conditions=_Conditions),
+    status=_named("_NodeStatus", read.NODE_STATUS_FIELDS, conditions=_Conditions),
 )
 
 
@@ -66,7 +66,7 @@ def _page_of(kind: Any) -> Decode:
 
 
 def _lenient(typed: "Decoder[Any]") -> Decode:
-    """Return a decoder that decodes whole what is not as the types say.
+    """Return a decoder that decodes all fields of a text that does not match the types.
 
     Raises:
         ValueError, RecursionError: As `json.loads`.
@@ -81,5 +81,5 @@ def _lenient(typed: "Decoder[Any]") -> Decode:
     return decode
 
 
-PODS: Final = _page_of(_Pod)
-NODES: Final = _page_of(_Node)
+POD_PAGE_DECODER: Final = _page_of(_Pod)
+NODE_PAGE_DECODER: Final = _page_of(_Node)

@@ -1,6 +1,6 @@
-"""A collection as its API server shows it: whole, and what happened since a version.
+"""Lists a collection of an API server, and watches what happened since a version.
 
-Versions are compared as numbers, which an API server's are for all built-in kinds.
+Versions are compared as numbers, which they are for all built-in kinds.
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions and
 https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/5504-comparable-resource-version
 (2026-11-24).
@@ -17,12 +17,12 @@ from shared.kube.lists import Pages
 from shared.model.errors import UnavailableError
 from shared.ports.cluster import EachPage
 
-# A watch that is silent for so long has sent what had happened when it was asked for.
+# A watch that is silent for so long has sent all that had happened when it was requested.
 QUIET_SECONDS: Final = 0.3
-# A pause in the midst of many events ends it, too. So it is asked for again, when what had happened
-# comes with the beginning of its answer.
+# A pause among many events ends it, too. So the watch is requested again: all that had happened
+# then comes with the beginning of its answer.
 _QUIET_AGAIN_SECONDS: Final = 0.1
-# Where its answer does not even begin by then, the server ends the watch itself.
+# Where its answer does not even begin by then, the watch is requested with a server-side time-out.
 _ENDED_SECONDS: Final = 1
 _PATIENT_SECONDS: Final = 15.0
 _ATTEMPTS: Final = 3
@@ -30,12 +30,12 @@ _ATTEMPTS: Final = 3
 T = TypeVar("T")
 
 
-class Change(NamedTuple, Generic[T]):
-    """What happened to one object.
+class WatchEvent(NamedTuple, Generic[T]):
+    """A change of one object.
 
     Attributes:
-        value: The object; None where only the version is told.
-        gone: Whether it is no more in the collection.
+        value: The object; None for a bookmark, which has only a version.
+        gone: Whether it is no longer in the collection.
     """
 
     version: int
@@ -44,10 +44,10 @@ class Change(NamedTuple, Generic[T]):
 
 
 class Feed(Protocol[T]):
-    """One collection of one API server."""
+    """Lists and watches one collection of one API server."""
 
     def listed(self, each_page: EachPage) -> tuple[list[T], int]:
-        """Return all values, and a version that is not newer than any of them was read at.
+        """Return all values, and a version that is not newer than that of any value's page.
 
         Raises:
             UnavailableError: If the server cannot be read now.
@@ -55,21 +55,21 @@ class Feed(Protocol[T]):
         ...
 
     def head(self) -> tuple[int, int | None]:
-        """Return the version that a list would have now, and of how many values, where it says so.
+        """Return the version that a list would have now, and its number of values if known.
 
         Raises:
             UnavailableError: If the server cannot be read now.
         """
         ...
 
-    def since(self, version: int, *, again: bool = False) -> Iterator[Change[T]]:
-        """Yield what happened after a version, in order, until nothing more comes for a while.
+    def since(self, version: int, *, again: bool = False) -> Iterator[WatchEvent[T]]:
+        """Yield the events after a version, in order, until no more come for a while.
 
         Args:
-            again: Whether it was asked for a moment ago, and something came.
+            again: Whether it was called a moment ago and yielded events.
 
         Raises:
-            ExpiredError: If the server has forgotten the version.
+            ExpiredError: If the server no longer has the version.
             UnavailableError: If the watch cannot be read.
         """
         ...
@@ -80,10 +80,10 @@ class KubeFeed(Generic[T]):
 
     Args:
         api: The API server.
-        path: Of the collection, such as `/api/v1/pods`.
-        selector: Field selector of what is kept, empty for all.
-        page: Turns the text of a page into objects.
-        project: Makes of each raw object the value that is kept.
+        path: Path of the collection, such as `/api/v1/pods`.
+        selector: Field selector of the objects, empty for all.
+        page: Decodes the text of a page.
+        project: Returns the value to keep of a raw object.
     """
 
     def __init__(
@@ -125,12 +125,12 @@ class KubeFeed(Generic[T]):
         return values, version
 
     def head(self) -> tuple[int, int | None]:
-        """Return the version that a list would have now, and of how many values, where it says so.
+        """Return the version that a list would have now, and its number of values if known.
 
-        Nothing of the list is read but its head; servers count only a list without selector.
+        A list of one object is enough; servers count only a list without selector.
 
-        The server answers it once its cache has that version, and a watch begins with all that
-        its cache has. Source:
+        The server answers once its cache has that version, and a watch begins with all that its
+        cache has. Source:
         https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/2340-Consistent-reads-from-cache
         (in Kubernetes 1.31 and newer, 2026-11-24).
 
@@ -146,21 +146,21 @@ class KubeFeed(Generic[T]):
         count = len(reply.body.get("items") or ()) + left if isinstance(left, int) else None
         return _number(metadata.get("resourceVersion")), count
 
-    def since(self, version: int, *, again: bool = False) -> Iterator[Change[T]]:
-        """Yield what happened after a version, in order, until the watch is silent.
+    def since(self, version: int, *, again: bool = False) -> Iterator[WatchEvent[T]]:
+        """Yield the events after a version, in order, until the watch is silent.
 
         Args:
-            again: Whether it was asked for a moment ago, and something came.
+            again: Whether it was called a moment ago and yielded events.
 
         Raises:
-            ExpiredError: If the server has forgotten the version.
+            ExpiredError: If the server no longer has the version.
             UnavailableError: If the watch cannot be read.
         """
         quiet_seconds = _QUIET_AGAIN_SECONDS if again else QUIET_SECONDS
         stream, silence_ends = self._opened(version, quiet_seconds)
         try:
             for line in stream.lines():
-                yield self._change(line)
+                yield self._event_of(line)
         except UnavailableError as error:
             if not (silence_ends and isinstance(error.__cause__, ReadTimeoutError)):
                 raise
@@ -168,7 +168,7 @@ class KubeFeed(Generic[T]):
             stream.close()
 
     def _opened(self, version: int, quiet_seconds: float) -> tuple[Stream, bool]:
-        """Return the watch, and whether it has sent all once it is silent."""
+        """Return the watch, and whether silence means that it has sent everything."""
         query = [
             *self._query,
             ("watch", "1"),
@@ -181,8 +181,8 @@ class KubeFeed(Generic[T]):
             ended = [*query, ("timeoutSeconds", str(_ENDED_SECONDS))]
             return self._api.stream(self._path, ended, read_seconds=_PATIENT_SECONDS), False
 
-    def _change(self, line: bytes) -> Change[T]:
-        """Return what one line of a watch says."""
+    def _event_of(self, line: bytes) -> WatchEvent[T]:
+        """Return the event in one line of a watch."""
         try:
             event = json.loads(line)
             kind, raw = event["type"], event["object"]
@@ -196,15 +196,15 @@ class KubeFeed(Generic[T]):
             raise error_for(error_reply, f"watch {self._path}")
         version = _number(metadata.get("resourceVersion"))
         if kind == "BOOKMARK":
-            return Change(version)
-        return Change(version, self._project(raw), gone=kind == "DELETED")
+            return WatchEvent(version)
+        return WatchEvent(version, self._project(raw), gone=kind == "DELETED")
 
 
 def _number(version: object) -> int:
     """Return a resourceVersion as a number.
 
     Raises:
-        UnavailableError: If it is none.
+        UnavailableError: If it is no number.
     """
     text = str(version or "")
     if not (text.isascii() and text.isdigit()):

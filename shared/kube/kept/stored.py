@@ -1,7 +1,7 @@
-"""Copies of collections that outlive a process: written by sweep, read by functions that begin.
+"""Copies of collections that outlive a process: written by sweep, read by functions that start.
 
-A copy that was read is one of this cluster's API server, of this very program, and whole, or it is
-not used: then the collection is listed, as without it. No safeguard asks who wrote it.
+A copy is used only if it is of this cluster's API server, of the same program version, and
+complete; otherwise the collection is listed, as without a copy. Nothing checks who wrote it.
 """
 
 import hashlib
@@ -21,15 +21,15 @@ from shared.kube.kept.columns import ColumnsError, decode, encode
 from shared.model.errors import AutoscalerError, NotFoundError
 from shared.ports.copies import Copies
 
-# A copy is listed anew so often: what no event told and no look at a node found lasts no longer.
+# A copy is listed again after this time, so that a missed event has no longer effect.
 MOST_AGE: Final = timedelta(hours=1)
-# Level 6 makes 10 % less of it in three times the time; raw, as the checksum is one of all of it.
+# Level 6 saves 10 % in three times the time. Raw deflate, as the checksum covers the document.
 _LEVEL: Final = 1
 _RAW: Final = -15
-# No copy is larger: a text that is more when it is unpacked was not written by Dovetail.
+# The most bytes of a copy: a text that unpacks to more was not written by Dovetail.
 _MOST_BYTES: Final = 2**28
 _SHARED: Final = Path(__file__).parents[2]
-# What makes values of an API server's objects: where any of it is another, so may be the values.
+# The sources that decode objects of an API server: if any of them changes, the values may change.
 _SOURCES: Final = ("kube/kept", "manifests", "model")
 _LOG: Final = logging.getLogger(__name__)
 
@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored(Generic[T]):
+class StoredCopy(Generic[T]):
     """A collection as it was at a version.
 
     Attributes:
         values: Sorted.
-        listed_at: When it was last listed whole; since then it was followed.
+        listed_at: When it was last listed; since then it was updated by watches.
     """
 
     values: tuple[T, ...]
@@ -50,46 +50,46 @@ class Stored(Generic[T]):
     listed_at: datetime
 
 
-class ShelfOf(Protocol):
-    """Where copies of a cluster lie."""
+class CopyStoreFactory(Protocol):
+    """Returns the stores of a cluster's copies."""
 
-    def __call__(self, collection: str, kind: type[T], /) -> "Shelf[T] | None":
-        """Return the place of a collection's copy; None where none is kept."""
+    def __call__(self, collection: str, kind: type[T], /) -> "CopyStore[T] | None":
+        """Return the store of a collection's copy; None where none is kept."""
         ...
 
 
-def no_shelf(_: str, kind: type[T]) -> "Shelf[T] | None":
-    """Keep no copies."""
+def no_copy_store(_: str, kind: type[T]) -> "CopyStore[T] | None":
+    """Return None: no copies are kept."""
     del kind
     return None
 
 
-def shelves(copies: Copies, *, cluster: str, server: str) -> ShelfOf:
-    """Return the shelves of one cluster.
+def copy_stores(copies: Copies, *, cluster: str, server: str) -> CopyStoreFactory:
+    """Return the factory of the copy stores of one cluster.
 
     Args:
-        copies: Of all clusters.
+        copies: Copies of all clusters.
         cluster: Name of the cluster.
-        server: What tells its API server from all others, also from a former one of the same name.
+        server: Identifies its API server, also against a former server of the same name.
     """
 
-    def shelf_of(collection: str, kind: type[T]) -> Shelf[T]:
+    def copy_store_of(collection: str, kind: type[T]) -> CopyStore[T]:
         source = f"{collection} of {cluster} at {server}"
-        return Shelf(copies, f"{cluster}/{form()}/{collection}", source, kind)
+        return CopyStore(copies, f"{cluster}/{program_digest()}/{collection}", source, kind)
 
-    return shelf_of
+    return copy_store_of
 
 
 class UnusableError(ValueError):
-    """A copy that must not be used; the text says why."""
+    """A copy that must not be used; the message says why."""
 
 
-class Shelf(Generic[T]):
-    """Where the copy of one collection of one cluster lies.
+class CopyStore(Generic[T]):
+    """The store of the copy of one collection of one cluster.
 
     Args:
-        copies: Of all clusters.
-        key: Its own.
+        copies: Copies of all clusters.
+        key: Key of this copy.
         source: Cluster, API server and collection.
         kind: Class of its values.
     """
@@ -100,20 +100,20 @@ class Shelf(Generic[T]):
         self._source = source
         self._kind = kind
 
-    def take(self, now: datetime) -> Stored[T] | None:
-        """Return the copy; None, and a line in the log, where there is none that may be used."""
+    def load(self, now: datetime) -> StoredCopy[T] | None:
+        """Return the copy, None if there is none; log an unusable copy and return None."""
         try:
-            return read(self._source, self._kind, self._copies.get(self._key), now)
+            return read_copy(self._source, self._kind, self._copies.get(self._key), now)
         except NotFoundError:
             return None
         except (UnusableError, AutoscalerError) as error:
             _LOG.warning("the copy of %s is not used: %s", self._source, error)
             return None
 
-    def put(self, stored: Stored[T]) -> bool:
-        """Replace the copy; where that fails a line in the log says so, and the last one stays."""
+    def save(self, stored: StoredCopy[T]) -> bool:
+        """Replace the copy and return True; on failure log it, keep the last copy, return False."""
         try:
-            self._copies.put(self._key, written(self._source, self._kind, stored))
+            self._copies.put(self._key, encode_copy(self._source, self._kind, stored))
         except (ColumnsError, AutoscalerError) as error:
             _LOG.warning("the copy of %s is not written: %s", self._source, error)
             return False
@@ -121,10 +121,10 @@ class Shelf(Generic[T]):
 
 
 class _Head(Struct, frozen=True, kw_only=True):
-    """What stands before the values, and says whether they may be read.
+    """The header before the values; it says whether they may be used.
 
     Attributes:
-        form: Of the program that wrote it.
+        form: Digest of the program that wrote it.
         source: Cluster, API server and collection.
         digest: SHA-256 of the rest of the head and of the body.
     """
@@ -145,8 +145,8 @@ _ENCODER: Final = Encoder()
 _DECODER: Final = Decoder(_Document)
 
 
-def written(source: str, kind: type[T], stored: Stored[T]) -> bytes:
-    """Return the document of a copy.
+def encode_copy(source: str, kind: type[T], stored: StoredCopy[T]) -> bytes:
+    """Encode a copy as a document.
 
     Args:
         source: Cluster, API server and collection.
@@ -157,18 +157,20 @@ def written(source: str, kind: type[T], stored: Stored[T]) -> bytes:
     """
     packer = zlib.compressobj(_LEVEL, wbits=_RAW)
     body = packer.compress(encode(kind, stored.values)) + packer.flush()
-    head = _Head(form=form(), source=source, version=stored.version, listed_at=stored.listed_at)
+    head = _Head(
+        form=program_digest(), source=source, version=stored.version, listed_at=stored.listed_at
+    )
     return _ENCODER.encode(_Document(_with_digest(head, body), body))
 
 
-def read(source: str, kind: type[T], document: bytes, now: datetime) -> Stored[T]:
-    """Return a copy.
+def read_copy(source: str, kind: type[T], document: bytes, now: datetime) -> StoredCopy[T]:
+    """Decode a copy.
 
     Args:
         source: Cluster, API server and collection that it must be of.
 
     Raises:
-        UnusableError: If it is torn, of another program, of another source, or too old.
+        UnusableError: If it is damaged, of another program, of another source, or too old.
     """
     try:
         found = _DECODER.decode(document)
@@ -188,11 +190,11 @@ def read(source: str, kind: type[T], document: bytes, now: datetime) -> Stored[T
         values = decode(kind, unpacker.decompress(found.body, _MOST_BYTES))
     except (ColumnsError, zlib.error) as error:
         raise UnusableError(f"its values cannot be read: {error}") from error
-    return Stored(values=values, version=head.version, listed_at=head.listed_at)
+    return StoredCopy(values=values, version=head.version, listed_at=head.listed_at)
 
 
 def _is_of_form(head: _Head) -> bool:
-    return head.form == form()
+    return head.form == program_digest()
 
 
 def _is_of_source(head: _Head, source: str) -> bool:
@@ -209,10 +211,10 @@ def _with_digest(head: _Head, body: bytes) -> _Head:
 
 
 @cache
-def form() -> str:
-    """Return what tells this program's copies from those of another version of it.
+def program_digest() -> str:
+    """Return a digest of the sources that decode objects.
 
-    It is a digest of the sources of whatever makes values of objects.
+    It distinguishes this program's copies from those of another version.
     """
     digest = hashlib.sha256()
     for folder in _SOURCES:

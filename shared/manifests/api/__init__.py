@@ -1,1 +1,1 @@
-"""Pydantic models of the custom resources: what is read, and the source of their definitions."""
+"""Pydantic models of the custom resources: they validate documents and generate the CRDs."""

@@ -1,4 +1,4 @@
-"""AWSNodeTemplates, and the block `provider` of a Provisioner: how machines are made.
+"""AWSNodeTemplates, and the block `provider` of a Provisioner: how instances are launched.
 
 Source: https://karpenter.sh/v0.31/concepts/node-templates/ (2023-09),
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html (2026-08).
@@ -22,25 +22,25 @@ from pydantic import (
 
 from shared.manifests.api.parts import (
     QUANTITY,
-    Choice,
-    Column,
+    AllowedValues,
     CustomResource,
-    Definition,
+    CustomResourceDefinition,
     Fault,
+    Int64,
     Part,
-    Rule,
-    Shape,
-    Whole64,
+    PrinterColumn,
+    Schema,
+    ValidationRule,
     refuse,
 )
 from shared.manifests.api.selector_map import (
-    GroupSelector,
-    ImageSelector,
-    Selector,
+    ImageSelectorMap,
+    SecurityGroupSelectorMap,
+    SubnetSelectorMap,
     image_selector_of,
     selector_of,
 )
-from shared.manifests.api.status import TEXT, conditions, objects
+from shared.manifests.api.status import TEXT, object_list, status_conditions
 from shared.model.ec2.pod_disks import pod_disk
 from shared.model.errors import InvalidManifestError
 from shared.model.provisioner import (
@@ -52,10 +52,10 @@ from shared.model.provisioner import (
 )
 from shared.model.quantity import parse_quantity
 
-# Raises InvalidManifestError when an AMI family does not understand a user's user data.
+# Raises InvalidManifestError when an AMI family cannot read a user's user data.
 UserDataCheck = Callable[[str, str], object]
 
-# What a launch template of the user's own decides already.
+# The fields that a user's own launch template replaces.
 WITHOUT_LAUNCH_TEMPLATE: Final = (
     "amiFamily",
     "amiSelector",
@@ -69,7 +69,7 @@ WITHOUT_LAUNCH_TEMPLATE: Final = (
 _RESTRICTED_TAGS: Final = re.compile(
     r"(karpenter\.sh/(provisioner-name|managed-by)\Z|kubernetes\.io/cluster/|dovetail\.dev/|(?i:aws:))"
 )
-# Of 50 that EC2 takes, with what a launch adds and what a change of hands adds later.
+# EC2 accepts 50; the others are for tags that a launch and a migration add.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html (2026-11).
 _MOST_TAGS: Final = 41
 _GIB: Final = 2**30
@@ -77,7 +77,7 @@ _DEFAULT_OPTIONS: Final = MetadataOptions()
 
 
 def checked_tags(restricted: re.Pattern[str], given: dict[str, str]) -> dict[str, str]:
-    """Return tags, each of a length that EC2 takes, and none that is set for the user."""
+    """Return tags; refuse those that EC2 does not accept or that Dovetail sets."""
     refuse(_tag_faults(restricted, given))
     return given
 
@@ -98,13 +98,13 @@ def _tag_faults(restricted: re.Pattern[str], given: dict[str, str]) -> Iterator[
 
 
 def refuse_user_data(check: UserDataCheck | None, family: str, custom: str) -> None:
-    """Refuse user data that an AMI family does not understand.
+    """Refuse user data that an AMI family cannot read.
 
     Args:
-        check: None to leave it unchecked.
+        check: Check of user data; None for no check.
 
     Raises:
-        ValidationError: Names line or part, and what to write instead.
+        ValidationError: With line or part, and what to write instead.
     """
     try:
         if check is not None:
@@ -117,7 +117,7 @@ SIZE: Final = "a size from 1Gi to 64Ti"
 SIZE_OF_DISK: Final = (
     f"A{SIZE[1:]}; with a snapshot it may be absent where pods do not write to the disk"
 )
-VOLUME_FIELDS: Final = "The volume's settings, at least volumeSize or snapshotID"
+VOLUME_DESCRIPTION: Final = "The volume's settings, at least volumeSize or snapshotID"
 
 
 def gib(size: Any) -> int:
@@ -132,9 +132,11 @@ def gib(size: Any) -> int:
     return -(-wanted.numerator // (wanted.denominator * _GIB))
 
 
-_TAGS: Final = Shape(
-    Rule("a tag name has 1 to 128 characters", "self.all(key, size(key) > 0 && size(key) <= 128)"),
-    Rule(
+_TAGS: Final = Schema(
+    ValidationRule(
+        "a tag name has 1 to 128 characters", "self.all(key, size(key) > 0 && size(key) <= 128)"
+    ),
+    ValidationRule(
         "this tag is set by the autoscaler or by AWS; choose another name",
         """self.all(key, !key.matches('^karpenter[.]sh/(provisioner-name|managed-by)$')
         && !key.startsWith('kubernetes.io/cluster/')
@@ -143,21 +145,23 @@ _TAGS: Final = Shape(
     maxProperties=40,
     additionalProperties={"type": "string", "maxLength": 256},
 )
-Switch = Annotated[str, Choice("enabled", "disabled")]
-Name = Annotated[str, Shape(minLength=1, maxLength=128)]
+Switch = Annotated[str, AllowedValues("enabled", "disabled")]
+Name = Annotated[str, Schema(minLength=1, maxLength=128)]
 
 
-class Metadata(Part):
+class InstanceMetadataOptions(Part):
     """Access to the metadata service of the machine."""
 
     http_endpoint: Switch = _DEFAULT_OPTIONS.http_endpoint
     http_protocol_ipv6: Switch = Field(
         default=_DEFAULT_OPTIONS.http_protocol_ipv6, alias="httpProtocolIPv6"
     )
-    http_put_response_hop_limit: Whole64 = Field(
+    http_put_response_hop_limit: Int64 = Field(
         default=_DEFAULT_OPTIONS.http_put_response_hop_limit, ge=1, le=64
     )
-    http_tokens: Annotated[str, Choice("required", "optional")] = _DEFAULT_OPTIONS.http_tokens
+    http_tokens: Annotated[str, AllowedValues("required", "optional")] = (
+        _DEFAULT_OPTIONS.http_tokens
+    )
 
 
 class Ebs(Part):
@@ -166,13 +170,13 @@ class Ebs(Part):
     volume_size_gib: Annotated[int | None, PlainValidator(gib), WithJsonSchema(QUANTITY)] = Field(
         default=None, alias="volumeSize", description=SIZE_OF_DISK
     )
-    volume_type: Annotated[str, Choice("standard", "io1", "io2", "gp2", "gp3", "sc1", "st1")] = (
-        "gp3"
-    )
-    iops: Whole64 | None = Field(default=None, ge=1)
-    throughput: Whole64 | None = Field(default=None, ge=1)
-    kms_key_id: Annotated[str, Shape(maxLength=2048)] = Field(default="", alias="kmsKeyID")
-    snapshot_id: Annotated[str, Shape(maxLength=64)] = Field(default="", alias="snapshotID")
+    volume_type: Annotated[
+        str, AllowedValues("standard", "io1", "io2", "gp2", "gp3", "sc1", "st1")
+    ] = "gp3"
+    iops: Int64 | None = Field(default=None, ge=1)
+    throughput: Int64 | None = Field(default=None, ge=1)
+    kms_key_id: Annotated[str, Schema(maxLength=2048)] = Field(default="", alias="kmsKeyID")
+    snapshot_id: Annotated[str, Schema(maxLength=64)] = Field(default="", alias="snapshotID")
     delete_on_termination: bool = True
     encrypted: bool = True
 
@@ -183,16 +187,16 @@ class Ebs(Part):
         return self
 
 
-VOLUME: Final = Shape(
-    Rule("write volumeSize or snapshotID", "has(self.volumeSize) || has(self.snapshotID)")
+VOLUME: Final = Schema(
+    ValidationRule("write volumeSize or snapshotID", "has(self.volumeSize) || has(self.snapshotID)")
 )
 
 
 def refuse_unsized(family: str, disks: Sequence[BlockDevice]) -> None:
-    """Refuse the disk that pods write to where its snapshot alone says its size.
+    """Refuse the disk that pods write to if only its snapshot determines its size.
 
     Raises:
-        ValidationError: Names the disk by its number.
+        ValidationError: With the number of the disk.
     """
     number = pod_disk(family, [disk.device_name for disk in disks])
     if number is not None and disks[number].volume_size_gib is None:
@@ -203,10 +207,10 @@ def refuse_unsized(family: str, disks: Sequence[BlockDevice]) -> None:
 class BlockDeviceMapping(Part):
     """One disk."""
 
-    device_name: Annotated[str, Shape(minLength=1, maxLength=64)] = Field(
+    device_name: Annotated[str, Schema(minLength=1, maxLength=64)] = Field(
         description="The device, such as /dev/xvda"
     )
-    ebs: Annotated[Ebs, VOLUME] = Field(description=VOLUME_FIELDS)
+    ebs: Annotated[Ebs, VOLUME] = Field(description=VOLUME_DESCRIPTION)
 
     @field_validator("device_name")
     @classmethod
@@ -221,29 +225,29 @@ def block_devices(disks: Iterable[BlockDeviceMapping]) -> tuple[BlockDevice, ...
     return tuple(BlockDevice(device_name=disk.device_name, **dict(disk.ebs)) for disk in disks)
 
 
-class Machines(Part):
+class AWSNodeTemplateSpec(Part):
     """How machines are made; an absent selector selects what carries the cluster's own tag."""
 
     launch_template: Name | None = Field(
         default=None, description="Name of a launch template of your own"
     )
-    ami_selector: ImageSelector = Field(
+    ami_selector: ImageSelectorMap = Field(
         default={},
         description="Tags of the images, likewise aws::name or aws::owners; what the family "
         "recommends when absent",
     )
-    ami_family: Annotated[str, Choice(*AMI_FAMILIES)] = Field(
+    ami_family: Annotated[str, AllowedValues(*AMI_FAMILIES)] = Field(
         default=AMI_FAMILIES[0],
         description="AMI family, which decides how instances join; AL2023 when absent",
     )
-    user_data: Annotated[str, Shape(maxLength=16384)] = Field(
+    user_data: Annotated[str, Schema(maxLength=16384)] = Field(
         default="",
         description="What machines do at boot besides joining, in the form the image family reads",
     )
-    block_device_mappings: Annotated[list[BlockDeviceMapping], Shape(maxItems=50)] = Field(
+    block_device_mappings: Annotated[list[BlockDeviceMapping], Schema(maxItems=50)] = Field(
         default=[], description="Disks"
     )
-    context: Annotated[str, Shape(maxLength=512)] = Field(
+    context: Annotated[str, Schema(maxLength=512)] = Field(
         default="", description="Passed on to EC2 with each fleet"
     )
     detailed_monitoring: bool = Field(
@@ -253,13 +257,14 @@ class Machines(Part):
         default="",
         description="Name of the profile nodes run under; the cluster's own when absent",
     )
-    metadata_options: Metadata = Field(
-        default_factory=Metadata, description="Access to the metadata service of the machine"
+    metadata_options: InstanceMetadataOptions = Field(
+        default_factory=InstanceMetadataOptions,
+        description="Access to the metadata service of the machine",
     )
-    security_group_selector: GroupSelector = Field(
+    security_group_selector: SecurityGroupSelectorMap = Field(
         default={}, description="Tags of the security groups, likewise"
     )
-    subnet_selector: Selector = Field(
+    subnet_selector: SubnetSelectorMap = Field(
         default={},
         description="Tags of the subnets, * for any value; what carries the tag of the cluster "
         "when absent",
@@ -307,7 +312,7 @@ class Machines(Part):
         return custom
 
     def node_template(self, name: str = "") -> NodeTemplate:
-        """Return it as the value that launches use."""
+        """Return the NodeTemplate that launches use."""
         return NodeTemplate(
             name=name,
             subnet_selector=selector_of(self.subnet_selector),
@@ -326,13 +331,13 @@ class Machines(Part):
 
 
 _DECIDED: Final = " || ".join(f"has(self.{field})" for field in WITHOUT_LAUNCH_TEMPLATE)
-MACHINES: Final = Shape(
-    Rule(
+NODE_TEMPLATE_SCHEMA: Final = Schema(
+    ValidationRule(
         "launchTemplate already decides "
         f"{', '.join(WITHOUT_LAUNCH_TEMPLATE[:-1])} and {WITHOUT_LAUNCH_TEMPLATE[-1]}; remove them",
         f"!has(self.launchTemplate) || !({_DECIDED})",
     ),
-    Rule(
+    ValidationRule(
         "amiFamily Custom has no recommended image; add amiSelector",
         "!has(self.amiFamily) || self.amiFamily != 'Custom' || has(self.amiSelector)",
     ),
@@ -343,14 +348,14 @@ _STATUS: Final = {
     "description": "What its selectors find in EC2, as the functions saw it last",
     "type": "object",
     "properties": {
-        "subnets": {**objects(id=TEXT, zone=TEXT), "description": "Most free addresses first"},
-        "securityGroups": objects(id=TEXT),
-        "amis": objects(
+        "subnets": {**object_list(id=TEXT, zone=TEXT), "description": "Most free addresses first"},
+        "securityGroups": object_list(id=TEXT),
+        "amis": object_list(
             ("id", "requirements"),
             id=TEXT,
             name=TEXT,
             requirements={
-                **objects(
+                **object_list(
                     ("key", "operator"),
                     key=TEXT,
                     operator=TEXT,
@@ -359,7 +364,7 @@ _STATUS: Final = {
                 "description": "What an instance type must offer to boot it",
             },
         ),
-        "conditions": conditions(),
+        "conditions": status_conditions(),
     },
 }
 
@@ -367,27 +372,27 @@ _STATUS: Final = {
 class AWSNodeTemplate(CustomResource):
     """What a Provisioner's `providerRef` names."""
 
-    definition: ClassVar[Definition] = Definition(
+    definition: ClassVar[CustomResourceDefinition] = CustomResourceDefinition(
         file="node_templates.yaml",
         api_version="karpenter.k8s.aws/v1alpha1",
         kind="AWSNodeTemplate",
         plural="awsnodetemplates",
         description="How instances are launched",
         columns=(
-            Column(
+            PrinterColumn(
                 name="Ready",
                 type="string",
                 path='.status.conditions[?(@.type=="Ready")].status',
                 description="Whether instances can be launched from it; the condition's message "
                 "says why not",
             ),
-            Column(name="Family", type="string", path=".spec.amiFamily", wide=True),
+            PrinterColumn(name="Family", type="string", path=".spec.amiFamily", wide=True),
         ),
     )
-    api_version: Annotated[str, Choice(definition.api_version)] = definition.api_version
-    kind: Annotated[str, Choice(definition.kind)] = definition.kind
+    api_version: Annotated[str, AllowedValues(definition.api_version)] = definition.api_version
+    kind: Annotated[str, AllowedValues(definition.kind)] = definition.kind
     metadata: dict[str, Any] = Field(default={})
-    spec: Annotated[Machines, MACHINES] = Field(
-        default_factory=Machines, description="How instances are launched"
+    spec: Annotated[AWSNodeTemplateSpec, NODE_TEMPLATE_SCHEMA] = Field(
+        default_factory=AWSNodeTemplateSpec, description="How instances are launched"
     )
     status: Annotated[Any, WithJsonSchema(_STATUS)] = None

@@ -8,16 +8,16 @@ from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from shared.manifests.api.parts import Choice, Fault, Part, Rule, Shape, refuse
+from shared.manifests.api.parts import AllowedValues, Fault, Part, Schema, ValidationRule, refuse
 from shared.model.node_budgets import DEFAULT_PERCENT, DisruptionReason
 
 _NODES: Final = re.compile(r"((100|\d{1,2})%|\d{1,9})\Z", re.ASCII)
-# As loose as Karpenter's: what cannot be read in the end blocks, and is told.
+# As loose as Karpenter's: a schedule that cannot be parsed later blocks disruption, with a warning.
 _SCHEDULE: Final = re.compile(
     r"(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|.+\s.+\s.+\s.+\s.+)\Z", re.ASCII
 )
 _DURATION: Final = re.compile(r"(\d{1,6}h(\d{1,6}m)?|\d{1,6}m)(0s)?\Z", re.ASCII)
-# The same as API servers check them.
+# The same patterns in the syntax of API servers.
 _NODES_PATTERN: Final = "^((100|[0-9]{1,2})%|[0-9]{1,9})$"
 _SCHEDULE_PATTERN: Final = (
     "^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|.+[ \\t].+[ \\t].+[ \\t].+[ \\t].+)$"
@@ -46,19 +46,19 @@ def _duration(value: str) -> str:
 class Budget(Part):
     """How many nodes may be disrupted at once."""
 
-    nodes: Annotated[str, AfterValidator(_nodes), Shape(pattern=_NODES_PATTERN)] = (
+    nodes: Annotated[str, AfterValidator(_nodes), Schema(pattern=_NODES_PATTERN)] = (
         f"{DEFAULT_PERCENT}%"
     )
     schedule: (
-        Annotated[str, AfterValidator(_schedule), Shape(maxLength=256, pattern=_SCHEDULE_PATTERN)]
+        Annotated[str, AfterValidator(_schedule), Schema(maxLength=256, pattern=_SCHEDULE_PATTERN)]
         | None
     ) = None
-    duration: Annotated[str, AfterValidator(_duration), Shape(pattern=_DURATION_PATTERN)] | None = (
-        None
-    )
-    reasons: Annotated[list[Annotated[str, Choice(*DisruptionReason)]], Shape(maxItems=50)] = Field(
-        default=[]
-    )
+    duration: (
+        Annotated[str, AfterValidator(_duration), Schema(pattern=_DURATION_PATTERN)] | None
+    ) = None
+    reasons: Annotated[
+        list[Annotated[str, AllowedValues(*DisruptionReason)]], Schema(maxItems=50)
+    ] = Field(default=[])
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:
@@ -71,6 +71,8 @@ class Budget(Part):
         return self
 
 
-BUDGET: Final = Shape(
-    Rule("schedule and duration: each needs the other", "has(self.schedule) == has(self.duration)")
+BUDGET: Final = Schema(
+    ValidationRule(
+        "schedule and duration: each needs the other", "has(self.schedule) == has(self.duration)"
+    )
 )

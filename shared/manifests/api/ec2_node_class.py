@@ -21,9 +21,9 @@ from pydantic import (
 from shared.manifests.api.aws_node_template import (
     SIZE_OF_DISK,
     VOLUME,
-    VOLUME_FIELDS,
+    VOLUME_DESCRIPTION,
     Ebs,
-    Metadata,
+    InstanceMetadataOptions,
     Name,
     checked_tags,
     gib,
@@ -33,15 +33,15 @@ from shared.manifests.api.aws_node_template import (
 from shared.manifests.api.kubelet_configuration import KUBELET, Kubelet
 from shared.manifests.api.parts import (
     QUANTITY,
-    Choice,
-    Column,
+    AllowedValues,
     CustomResource,
-    Definition,
+    CustomResourceDefinition,
     Fault,
+    Int64,
     Part,
-    Rule,
-    Shape,
-    Whole64,
+    PrinterColumn,
+    Schema,
+    ValidationRule,
     refuse,
 )
 from shared.manifests.api.selector_terms import (
@@ -52,13 +52,13 @@ from shared.manifests.api.selector_terms import (
     SecurityGroupTerms,
     SubnetTerms,
 )
-from shared.manifests.api.status import TEXT, conditions, objects
+from shared.manifests.api.status import TEXT, object_list, status_conditions
 from shared.model.dialect import V1
 from shared.model.provisioner import BlockDevice
 
 FAMILIES: Final = (*ALIAS_FAMILIES.values(), "Custom")
 _CUSTOM: Final = "Custom"
-# 64 TB, where v1 ends: less than the 64 TiB of EC2.
+# 64 TB, the limit of v1: less than the 64 TiB of EC2.
 _LARGEST_GIB: Final = -(-64 * 10**12 // 2**30)
 _RESTRICTED_TAGS: Final = re.compile(
     r"(karpenter\.sh/(nodepool|nodeclaim)\Z|karpenter\.k8s\.aws/ec2nodeclass\Z"
@@ -74,9 +74,11 @@ def _family(value: str) -> str:
     return value
 
 
-_TAGS: Final = Shape(
-    Rule("a tag name has 1 to 128 characters", "self.all(key, size(key) > 0 && size(key) <= 128)"),
-    Rule(
+_TAGS: Final = Schema(
+    ValidationRule(
+        "a tag name has 1 to 128 characters", "self.all(key, size(key) > 0 && size(key) <= 128)"
+    ),
+    ValidationRule(
         "this tag is set by the autoscaler or by AWS; choose another name",
         """self.all(key, !key.matches('^karpenter[.]sh/(nodepool|nodeclaim)$')
         && key != 'karpenter.k8s.aws/ec2nodeclass' && key != 'eks:eks-cluster-name'
@@ -86,8 +88,8 @@ _TAGS: Final = Shape(
     maxProperties=40,
     additionalProperties={"type": "string", "maxLength": 256},
 )
-_DISKS: Final = Shape(
-    Rule(
+_DISKS: Final = Schema(
+    ValidationRule(
         "another disk is the root volume: keep one of them",
         """self.all(disk, !has(disk.rootVolume) || !disk.rootVolume
         || self.all(other, other.deviceName == disk.deviceName
@@ -96,10 +98,10 @@ _DISKS: Final = Shape(
 )
 
 
-class NodeClassMetadata(Metadata):
+class NodeClassMetadataOptions(InstanceMetadataOptions):
     """Access to the metadata service of the instance."""
 
-    http_put_response_hop_limit: Whole64 = Field(default=V1.hop_limit, ge=1, le=64)
+    http_put_response_hop_limit: Int64 = Field(default=V1.hop_limit, ge=1, le=64)
 
 
 _SIZE: Final = {"type": "string", "pattern": QUANTITY["pattern"]}
@@ -112,7 +114,7 @@ class NodeClassVolume(Ebs):
         "volumeInitializationRate": "remove it: volumes are initialized at EC2's own rate"
     }
     refused: ClassVar = {"volumeInitializationRate": "integer"}
-    # A number is no size to Karpenter's definition; ours takes none either.
+    # Karpenter's CRD does not accept a number as a size; Dovetail's does not either.
     volume_size_gib: Annotated[int | None, PlainValidator(gib), WithJsonSchema(_SIZE)] = Field(
         default=None, alias="volumeSize", description=SIZE_OF_DISK
     )
@@ -128,30 +130,32 @@ class NodeClassVolume(Ebs):
 class NodeClassDisk(Part):
     """One disk."""
 
-    # API servers take a disk without either, as with Karpenter's definition.
-    device_name: Annotated[str, Shape(maxLength=64)] = Field(
+    # API servers accept a disk without either, as with Karpenter's CRD.
+    device_name: Annotated[str, Schema(maxLength=64)] = Field(
         default="", description="The device, such as /dev/xvda"
     )
     root_volume: bool = False
-    ebs: Annotated[NodeClassVolume, VOLUME] | None = Field(default=None, description=VOLUME_FIELDS)
+    ebs: Annotated[NodeClassVolume, VOLUME] | None = Field(
+        default=None, description=VOLUME_DESCRIPTION
+    )
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         if not self.device_name:
             refuse([Fault(("deviceName",), None, "write the device, such as /dev/xvda")])
         if self.ebs is None:
-            remedy = f"write {VOLUME_FIELDS[0].lower()}{VOLUME_FIELDS[1:]}"
+            remedy = f"write {VOLUME_DESCRIPTION[0].lower()}{VOLUME_DESCRIPTION[1:]}"
             refuse([Fault(("ebs",), None, remedy)])
         return self
 
     @property
     def block_device(self) -> BlockDevice:
-        """It as the value that launches use."""
+        """The BlockDevice that launches use."""
         return BlockDevice(device_name=self.device_name, **dict(self.ebs or ()))
 
 
 def _family_of(read: Mapping[str, Any]) -> str:
-    """Return the family that the fields before say, empty where they are wrong."""
+    """Return the family according to the fields before, empty where they are wrong."""
     terms = read.get("ami_selector_terms")
     return read.get("ami_family") or (terms[0].family if terms else "")
 
@@ -190,7 +194,7 @@ class EC2NodeClassSpec(Part):
     security_group_selector_terms: SecurityGroupTerms = Field(
         description="A list of terms, each by tags, id or name"
     )
-    ami_family: Annotated[str, AfterValidator(_family), Shape(enum=list(FAMILIES))] = Field(
+    ami_family: Annotated[str, AfterValidator(_family), Schema(enum=list(FAMILIES))] = Field(
         default="",
         validate_default=False,
         description="How machines join; that of the alias when absent",
@@ -207,8 +211,8 @@ class EC2NodeClassSpec(Part):
     block_device_mappings: Annotated[list[NodeClassDisk], Field(max_length=50), _DISKS] = Field(
         default=[], description="Disks; those of the family when absent"
     )
-    instance_store_policy: Annotated[str, Choice("RAID0")] = ""
-    metadata_options: NodeClassMetadata = Field(default_factory=NodeClassMetadata)
+    instance_store_policy: Annotated[str, AllowedValues("RAID0")] = ""
+    metadata_options: NodeClassMetadataOptions = Field(default_factory=NodeClassMetadataOptions)
     detailed_monitoring: bool = False
     associate_public_ip_address: bool | None = Field(default=None, alias="associatePublicIPAddress")
     context: str = ""
@@ -281,12 +285,12 @@ class EC2NodeClassSpec(Part):
 
     @property
     def family(self) -> str:
-        """The family that writes user data: `amiFamily`, else that of the alias."""
+        """The AMI family of the user data: `amiFamily`, else that of the alias."""
         return self.ami_family or self.ami_selector_terms[0].family
 
 
-def _family_of_alias(alias: str, family: str) -> Rule:
-    return Rule(
+def _family_of_alias(alias: str, family: str) -> ValidationRule:
+    return ValidationRule(
         f"write {family} as amiFamily, as the alias of amiSelectorTerms says, or {_CUSTOM}",
         f"!has(self.amiFamily) || self.amiFamily in ['{family}', '{_CUSTOM}'] || "
         "!self.amiSelectorTerms.exists(term, has(term.alias) && "
@@ -294,13 +298,13 @@ def _family_of_alias(alias: str, family: str) -> Rule:
     )
 
 
-_SPEC: Final = Shape(
-    Rule(
+_SPEC: Final = Schema(
+    ValidationRule(
         "write exactly one of role and instanceProfile",
         "(has(self.role) && !has(self.instanceProfile))"
         " || (!has(self.role) && has(self.instanceProfile))",
     ),
-    Rule(
+    ValidationRule(
         "write amiFamily, the family that decides how the images join, such as AL2023",
         "has(self.amiFamily) || self.amiSelectorTerms.exists(term, has(term.alias))",
     ),
@@ -311,17 +315,17 @@ _STATUS: Final = {
     "type": "object",
     "properties": {
         "subnets": {
-            **objects(("id", "zone"), id=TEXT, zone=TEXT, zoneID=TEXT),
+            **object_list(("id", "zone"), id=TEXT, zone=TEXT, zoneID=TEXT),
             "description": "Most free addresses first",
         },
-        "securityGroups": objects(("id",), id=TEXT, name=TEXT),
-        "amis": objects(
+        "securityGroups": object_list(("id",), id=TEXT, name=TEXT),
+        "amis": object_list(
             ("id", "requirements"),
             id=TEXT,
             name=TEXT,
             deprecated={"type": "boolean"},
             requirements={
-                **objects(
+                **object_list(
                     ("key", "operator"),
                     key=TEXT,
                     operator=TEXT,
@@ -331,7 +335,7 @@ _STATUS: Final = {
             },
         ),
         "instanceProfile": TEXT,
-        "conditions": conditions(observedGeneration={"type": "integer", "format": "int64"}),
+        "conditions": status_conditions(observedGeneration={"type": "integer", "format": "int64"}),
     },
 }
 
@@ -339,7 +343,7 @@ _STATUS: Final = {
 class EC2NodeClass(CustomResource):
     """What a NodePool's `nodeClassRef` names."""
 
-    definition: ClassVar[Definition] = Definition(
+    definition: ClassVar[CustomResourceDefinition] = CustomResourceDefinition(
         file="node_pools/node_classes.yaml",
         api_version=V1.template_version,
         kind=V1.template_kind,
@@ -347,18 +351,18 @@ class EC2NodeClass(CustomResource):
         description="How instances are launched",
         short_names=("ec2nc", "ec2ncs"),
         columns=(
-            Column(
+            PrinterColumn(
                 name="Ready",
                 type="string",
                 path='.status.conditions[?(@.type=="Ready")].status',
                 description="Whether instances can be launched from it; the condition's message "
                 "says why not",
             ),
-            Column(name="Role", type="string", path=".spec.role", wide=True),
+            PrinterColumn(name="Role", type="string", path=".spec.role", wide=True),
         ),
     )
-    api_version: Annotated[str, Choice(definition.api_version)] = definition.api_version
-    kind: Annotated[str, Choice(definition.kind)] = definition.kind
+    api_version: Annotated[str, AllowedValues(definition.api_version)] = definition.api_version
+    kind: Annotated[str, AllowedValues(definition.kind)] = definition.kind
     metadata: dict[str, Any] = Field(default={})
     spec: Annotated[EC2NodeClassSpec, _SPEC] = Field(
         description="How instances are launched, under spec"

@@ -14,10 +14,10 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from shared.manifests.api.parts import (
     QUANTITY,
     Fault,
+    Int32,
     Part,
-    Rule,
-    Shape,
-    Whole32,
+    Schema,
+    ValidationRule,
     refuse,
     refuse_entries,
 )
@@ -35,7 +35,7 @@ _SIGNALS: Final = (
     "imagefs.inodesFree",
     "pid.available",
 )
-# A span as Go writes it: 1m30s, 500ms. Its digits keep it below 292 years, the longest span of Go.
+# A Go duration: 1m30s, 500ms. Its digits keep it below 292 years, the longest duration of Go.
 _UNITS: Final = {"h": 6, "m": 7, "s": 9, "ms": 9, "us": 9, "ns": 9}
 _SPAN: Final = re.compile(
     r"(?=\d)"
@@ -44,14 +44,14 @@ _SPAN: Final = re.compile(
     re.ASCII,
 )
 _INT32: Final = 2**31 - 1
-# What a kubelet assumes for the threshold that is not set.
+# The kubelet's default for a threshold that is not set.
 _IMAGE_GC_HIGH, _IMAGE_GC_LOW = 85, 80
 _PERCENT: Final = re.compile(r"(\d{1,3}(\.\d{1,9})?)%\Z", re.ASCII)
 
 
 def _address(value: str) -> str:
     try:
-        # What follows a percent sign is the zone of an address, also a blank or a quote.
+        # A percent sign starts the zone of an address, which may be any text.
         found = "%" not in value and ipaddress.ip_address(value)
     except ValueError:
         found = False
@@ -61,7 +61,9 @@ def _address(value: str) -> str:
 
 
 def _reserved(given: dict[str, Any]) -> dict[str, Any]:
-    refuse_entries(given, lambda entries: entries.refuse_unknown(_RESERVED), Section.ceilings)
+    refuse_entries(
+        given, lambda entries: entries.refuse_unknown(_RESERVED), Section.resources_with_zeros
+    )
     return given
 
 
@@ -112,8 +114,8 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-_BY_SIGNAL: Final = Shape(
-    Rule(
+_BY_SIGNAL: Final = Schema(
+    ValidationRule(
         f"signals are {', '.join(_SIGNALS[:-1])} and {_SIGNALS[-1]}",
         f"self.all(key, key in [{_listed(_SIGNALS)}])",
     ),
@@ -124,8 +126,8 @@ Thresholds = Annotated[dict[str, str], AfterValidator(_thresholds), _BY_SIGNAL]
 Reserved = Annotated[
     dict[str, Any],
     AfterValidator(_reserved),
-    Shape(
-        Rule(
+    Schema(
+        ValidationRule(
             f"only {', '.join(_RESERVED[:-1])} and {_RESERVED[-1]} can be reserved",
             f"self.all(key, key in [{_listed(_RESERVED)}])",
         ),
@@ -133,17 +135,17 @@ Reserved = Annotated[
         additionalProperties=QUANTITY,
     ),
 ]
-Address = Annotated[str, AfterValidator(_address), Shape(minLength=1, maxLength=45)]
+Address = Annotated[str, AfterValidator(_address), Schema(minLength=1, maxLength=45)]
 
 
 class Kubelet(Part):
     """What is set on the kubelet of each node."""
 
-    cluster_dns: Annotated[list[Address], Shape(maxItems=10)] = Field(
+    cluster_dns: Annotated[list[Address], Schema(maxItems=10)] = Field(
         default=[], alias="clusterDNS", description="Addresses of the cluster's DNS"
     )
-    max_pods: Whole32 | None = Field(default=None, ge=0, le=_INT32)
-    pods_per_core: Whole32 | None = Field(default=None, ge=0, le=_INT32)
+    max_pods: Int32 | None = Field(default=None, ge=0, le=_INT32)
+    pods_per_core: Int32 | None = Field(default=None, ge=0, le=_INT32)
     system_reserved: Reserved = Field(default={}, description="Kept for the operating system")
     kube_reserved: Reserved | None = Field(
         default=None,
@@ -160,11 +162,11 @@ class Kubelet(Part):
         validate_default=True,
         description="Grace period of each evictionSoft threshold, such as 90s",
     )
-    eviction_max_pod_grace_period: Whole32 | None = Field(default=None, ge=0, le=_INT32)
-    image_gc_high_percent: Whole32 | None = Field(
+    eviction_max_pod_grace_period: Int32 | None = Field(default=None, ge=0, le=_INT32)
+    image_gc_high_percent: Int32 | None = Field(
         default=None, alias="imageGCHighThresholdPercent", ge=0, le=100
     )
-    image_gc_low_percent: Whole32 | None = Field(
+    image_gc_low_percent: Int32 | None = Field(
         default=None, alias="imageGCLowThresholdPercent", ge=0, le=100
     )
     cpu_cfs_quota: bool | None = Field(default=None, alias="cpuCFSQuota")
@@ -192,13 +194,13 @@ class Kubelet(Part):
 
     @property
     def configuration(self) -> KubeletConfiguration:
-        """Return it as the value that joining machines are given."""
+        """Return the configuration that joining instances get."""
         return KubeletConfiguration(
             cluster_dns=tuple(self.cluster_dns),
             max_pods=self.max_pods,
             pods_per_core=self.pods_per_core,
             system_reserved=_amounts(self.system_reserved),
-            # A zero replaces what the AMI would keep.
+            # A zero replaces what the AMI would reserve.
             kube_reserved=None if self.kube_reserved is None else _amounts(self.kube_reserved),
             eviction_hard=self.eviction_hard,
             eviction_soft=self.eviction_soft,
@@ -211,11 +213,11 @@ class Kubelet(Part):
 
 
 def _amounts(given: dict[str, Any]) -> Resources:
-    return Section(given, "", []).ceilings()
+    return Section(given, "", []).resources_with_zeros()
 
 
-KUBELET: Final = Shape(
-    Rule(
+KUBELET: Final = Schema(
+    ValidationRule(
         f"imageGCHighThresholdPercent ({_IMAGE_GC_HIGH} unless set) must be above "
         f"imageGCLowThresholdPercent ({_IMAGE_GC_LOW} unless set)",
         f"""(!has(self.imageGCHighThresholdPercent) || (
@@ -227,12 +229,12 @@ KUBELET: Final = Shape(
         || !has(self.imageGCLowThresholdPercent)
         || self.imageGCLowThresholdPercent < {_IMAGE_GC_HIGH})""",
     ),
-    Rule(
+    ValidationRule(
         "each evictionSoft signal needs a grace period in evictionSoftGracePeriod",
         """!has(self.evictionSoft) || (has(self.evictionSoftGracePeriod)
         && self.evictionSoft.all(key, key in self.evictionSoftGracePeriod))""",
     ),
-    Rule(
+    ValidationRule(
         "evictionSoftGracePeriod names a signal that evictionSoft does not",
         """!has(self.evictionSoftGracePeriod) || (has(self.evictionSoft)
         && self.evictionSoftGracePeriod.all(key, key in self.evictionSoft))""",

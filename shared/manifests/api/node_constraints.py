@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from shared.manifests.api.parts import Choice, Fault, Part, Rule, Shape, refuse
-from shared.manifests.api.status import MOMENT
+from shared.manifests.api.parts import AllowedValues, Fault, Part, Schema, ValidationRule, refuse
+from shared.manifests.api.status import DATE_TIME
 from shared.manifests.problems import key_fault, value_fault
 from shared.model import labels as keys
 from shared.model.dialect import Dialect
@@ -47,7 +47,7 @@ def _controls(allowed: str) -> str:
 
 
 def label_key_fault(key: str) -> str | None:
-    """Return what to change in a key of a label that a user chooses, None when it may be used."""
+    """Return what to change in the key of a user's label, None when it may be used."""
     return key_fault(key) or (_OF_OTHERS if keys.is_restricted(key) else None)
 
 
@@ -58,7 +58,7 @@ def _annotation_key_fault(allowed: str, key: str) -> str | None:
 
 
 def refused_by(fault: Callable[[str], str | None]) -> AfterValidator:
-    """Return the validator of texts in which a function finds what to change."""
+    """Return a validator that refuses strings for which the function returns a remedy."""
 
     def check(value: str) -> str:
         remedy = fault(value)
@@ -78,7 +78,7 @@ def checked_labels(
 
 
 def checked_annotations(allowed: str, given: dict[str, str]) -> dict[str, str]:
-    """Return annotations, none of them Dovetail's or Karpenter's but the one that is allowed."""
+    """Return annotations; refuse Dovetail's and Karpenter's own, except the allowed one."""
     faults = ((key, _annotation_key_fault(allowed, key)) for key in given)
     refuse(Fault((key,), given[key], remedy) for key, remedy in faults if remedy)
     return given
@@ -88,8 +88,8 @@ def _domains(names: Iterable[str]) -> str:
     return "|".join(name.replace(".", "[.]") for name in names)
 
 
-def not_of_others(key: str, reserved: tuple[str, ...] = keys.RESTRICTED_DOMAINS) -> str:
-    """Return the rule that a key of a label is one that a user may choose.
+def allowed_key_rule(key: str, reserved: tuple[str, ...] = keys.RESTRICTED_DOMAINS) -> str:
+    """Return the CEL expression that a user may set or require the label key.
 
     Args:
         reserved: Domains that the dialect of the document reserves.
@@ -115,37 +115,39 @@ _VALUE: Final[Mapping[str, object]] = {
 _KEY_RULE: Final = (
     "is a name of at most 63 characters, after a domain and a slash if you like, without spaces"
 )
-KEY: Final = Shape(
-    Rule(f"a key {_KEY_RULE}", f"self.matches('{_KEY_PATTERN}')"), minLength=1, maxLength=316
+KEY: Final = Schema(
+    ValidationRule(f"a key {_KEY_RULE}", f"self.matches('{_KEY_PATTERN}')"),
+    minLength=1,
+    maxLength=316,
 )
 
 
-def label_shape(said: str, reserved: tuple[str, ...] = keys.RESTRICTED_DOMAINS) -> Shape:
-    """Return what the schema says of labels.
+def label_schema(message: str, reserved: tuple[str, ...] = keys.RESTRICTED_DOMAINS) -> Schema:
+    """Return the schema of labels.
 
     Args:
-        said: Of a key that may not be chosen.
+        message: Message for a key that may not be set.
         reserved: Domains that the dialect of the document reserves.
     """
-    return Shape(
-        Rule(
+    return Schema(
+        ValidationRule(
             f"a label key {_KEY_RULE}",
             f"self.all(key, size(key) <= 316 && key.matches('{_KEY_PATTERN}'))",
         ),
-        Rule(said, f"self.all(key, {not_of_others('key', reserved)})"),
+        ValidationRule(message, f"self.all(key, {allowed_key_rule('key', reserved)})"),
         maxProperties=100,
         additionalProperties={"type": "string", **_VALUE},
     )
 
 
-def annotation_shape(allowed: str) -> Shape:
-    """Return what the schema says of annotations.
+def annotation_schema(allowed: str) -> Schema:
+    """Return the schema of annotations.
 
     Args:
-        allowed: The only one of Dovetail's and Karpenter's that may be set.
+        allowed: The only annotation of Dovetail and Karpenter that may be set.
     """
-    return Shape(
-        Rule(
+    return Schema(
+        ValidationRule(
             _controls(allowed),
             f"self.all(key, !key.matches('^({_domains(keys.CONTROL_DOMAINS)})/')"
             f" || key == '{allowed}')",
@@ -157,20 +159,20 @@ def annotation_shape(allowed: str) -> Shape:
 Labels = Annotated[
     dict[str, str],
     AfterValidator(partial(checked_labels, label_key_fault)),
-    label_shape(_OF_OTHERS),
+    label_schema(_OF_OTHERS),
 ]
 Annotations = Annotated[
     dict[str, str],
     AfterValidator(partial(checked_annotations, keys.DO_NOT_CONSOLIDATE)),
-    annotation_shape(keys.DO_NOT_CONSOLIDATE),
+    annotation_schema(keys.DO_NOT_CONSOLIDATE),
 ]
 LabelKey = Annotated[str, refused_by(label_key_fault), KEY]
 TaintKey = Annotated[str, refused_by(key_fault), KEY]
-Value = Annotated[str, refused_by(value_fault), Shape(**_VALUE)]
+Value = Annotated[str, refused_by(value_fault), Schema(**_VALUE)]
 
 
 def _parsed(key: str, operator: str, values: Iterable[str]) -> Requirement:
-    # A model's field says which operators its dialect has.
+    # The field of each model restricts operators to those of its dialect.
     return Requirement.parse(key, operator, values, tuple(Operator))
 
 
@@ -178,17 +180,17 @@ class NodeRequirement(Part):
     """What nodes must answer about one label."""
 
     key: LabelKey = Field(description="A label of nodes, such as kubernetes.io/arch")
-    operator: Annotated[str, Choice(*KUBERNETES_OPERATORS)] = Field(
+    operator: Annotated[str, AllowedValues(*KUBERNETES_OPERATORS)] = Field(
         description=f"One of {', '.join(KUBERNETES_OPERATORS)}"
     )
-    values: Annotated[list[Value], Shape(maxItems=1000)] = Field(default=[], validate_default=True)
+    values: Annotated[list[Value], Schema(maxItems=1000)] = Field(default=[], validate_default=True)
 
     @field_validator("values")
     @classmethod
     def _fit_the_operator(cls, values: list[str], info: ValidationInfo) -> list[str]:
         if {"key", "operator"} <= info.data.keys():
             try:
-                # A negative bound is refused above: no label value begins with a minus.
+                # A negative bound is refused before: no label value begins with a minus.
                 _parsed(info.data["key"], info.data["operator"], values)
             except ValueError as error:
                 refuse([Fault((), values, str(error))])
@@ -196,29 +198,31 @@ class NodeRequirement(Part):
 
     @property
     def requirement(self) -> Requirement:
-        """Return it as the value that decides."""
+        """Return the Requirement of the model."""
         return _parsed(self.key, self.operator, self.values)
 
 
-def requirement_shape(*rules: Rule, bounds: Iterable[str] = (Operator.GT, Operator.LT)) -> Shape:
-    """Return what the schema says of a requirement.
+def requirement_schema(
+    *rules: ValidationRule, bounds: Iterable[str] = (Operator.GT, Operator.LT)
+) -> Schema:
+    """Return the schema of a requirement.
 
     Args:
-        rules: Of its dialect.
+        rules: Rules of its dialect.
         bounds: Operators that compare with a number.
     """
     named = tuple(bounds)
-    return Shape(
-        Rule(
+    return Schema(
+        ValidationRule(
             "In and NotIn need values",
             "!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",
         ),
-        Rule(
+        ValidationRule(
             "Exists and DoesNotExist take no values",
             """!(self.operator in ['Exists', 'DoesNotExist'])
             || !has(self.values) || size(self.values) == 0""",
         ),
-        Rule(
+        ValidationRule(
             f"{', '.join(named[:-1])} and {named[-1]} need one value, a whole number of 0 or more",
             f"""!(self.operator in [{", ".join(f"'{name}'" for name in named)}])
             || (has(self.values) && size(self.values) == 1
@@ -228,8 +232,8 @@ def requirement_shape(*rules: Rule, bounds: Iterable[str] = (Operator.GT, Operat
     )
 
 
-_REQUIREMENT: Final = requirement_shape(Rule(_OF_OTHERS, not_of_others("self.key")))
-NodeRequirements = Annotated[list[Annotated[NodeRequirement, _REQUIREMENT]], Shape(maxItems=50)]
+_REQUIREMENT: Final = requirement_schema(ValidationRule(_OF_OTHERS, allowed_key_rule("self.key")))
+NodeRequirements = Annotated[list[Annotated[NodeRequirement, _REQUIREMENT]], Schema(maxItems=50)]
 
 
 class NodeTaint(Part):
@@ -237,18 +241,20 @@ class NodeTaint(Part):
 
     key: TaintKey = Field(description="A key, such as example.com/name")
     value: Value = ""
-    effect: Annotated[str, Choice(*Effect)] = Field(description=f"One of {', '.join(Effect)}")
-    time_added: Annotated[Any, WithJsonSchema(MOMENT)] = None
+    effect: Annotated[str, AllowedValues(*Effect)] = Field(
+        description=f"One of {', '.join(Effect)}"
+    )
+    time_added: Annotated[Any, WithJsonSchema(DATE_TIME)] = None
 
     @property
     def taint(self) -> Taint:
-        """Return it as the value that decides."""
+        """Return the Taint of the model."""
         return Taint(key=self.key, value=self.value, effect=Effect(self.effect))
 
 
 NodeTaints = Annotated[
     list[NodeTaint],
-    Shape(
+    Schema(
         maxItems=50,
         **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["key", "effect"]},
     ),
@@ -256,7 +262,7 @@ NodeTaints = Annotated[
 
 
 def repeated_taints(seen: Iterable[NodeTaint], more: Iterable[NodeTaint]) -> Iterator[Fault]:
-    """Yield a fault for each of some more taints whose key and effect another one has."""
+    """Yield a fault for each taint of `more` whose key and effect another taint has."""
     known = {(taint.key, taint.effect) for taint in seen}
     for number, taint in enumerate(more):
         if (taint.key, taint.effect) in known:
@@ -265,16 +271,16 @@ def repeated_taints(seen: Iterable[NodeTaint], more: Iterable[NodeTaint]) -> Ite
         known.add((taint.key, taint.effect))
 
 
-def asked_of_nodes(
+def all_requirements(
     labels: Mapping[str, str], requirements: Iterable[NodeRequirement]
 ) -> tuple[Requirement, ...]:
-    """Return what labels and requirements ask of nodes; labels count as requirements."""
+    """Return the requirements of nodes; labels count as requirements."""
     asked = [Requirement.of(key, value) for key, value in labels.items()]
     return (*asked, *(requirement.requirement for requirement in requirements))
 
 
 def contradictions(asked: Iterable[Requirement]) -> Iterator[Fault]:
-    """Yield a fault for each label that no node can have as it is asked."""
+    """Yield a fault for each label whose requirements no node can satisfy."""
     given = tuple(asked)
     merged = Requirements.of(given)
     for key in merged.empty_keys():
@@ -293,7 +299,11 @@ def with_defaults(asked: Iterable[Requirement], dialect: Dialect) -> Requirement
     """Return requirements merged, with a dialect's defaults for keys that none mentions."""
     merged = Requirements.of(asked)
     mentioned = {requirement.key for requirement in merged}
-    defaults = [requirement for requirement in dialect.implied if requirement.key not in mentioned]
+    defaults = [
+        requirement
+        for requirement in dialect.default_requirements
+        if requirement.key not in mentioned
+    ]
     if mentioned.isdisjoint(_TYPE_KEYS):
-        defaults.extend(dialect.implied_types)
+        defaults.extend(dialect.default_type_requirements)
     return merged.merge(Requirements.of(defaults))

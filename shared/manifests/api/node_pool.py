@@ -1,4 +1,4 @@
-"""NodePools of Karpenter's v1 API: what nodes may look like and how long they live.
+"""NodePools of Karpenter's v1 API: which nodes may be launched and how long they live.
 
 Source: https://karpenter.sh/docs/concepts/nodepools/ and .../disruption/ (2026-11).
 """
@@ -19,23 +19,23 @@ from shared.manifests.api.budgets import BUDGET, Budget
 from shared.manifests.api.node_constraints import (
     NodeTaint,
     NodeTaints,
-    asked_of_nodes,
+    all_requirements,
     contradictions,
     refused_by,
     repeated_taints,
 )
 from shared.manifests.api.parts import (
     QUANTITY,
-    Choice,
-    Column,
+    AllowedValues,
     CustomResource,
-    Definition,
+    CustomResourceDefinition,
     Fault,
+    Int32,
     Part,
-    Rule,
-    Shape,
-    Whole32,
-    quantities,
+    PrinterColumn,
+    Schema,
+    ValidationRule,
+    checked_quantities,
     refuse,
 )
 from shared.manifests.api.pool_constraints import (
@@ -45,7 +45,7 @@ from shared.manifests.api.pool_constraints import (
     PoolRequirement,
 )
 from shared.manifests.api.spans import Span, SpanOrNever
-from shared.manifests.api.status import conditions
+from shared.manifests.api.status import status_conditions
 from shared.manifests.problems import value_fault
 from shared.model.dialect import V1, WHEN_EMPTY
 
@@ -57,7 +57,7 @@ class Disruption(Part):
     """When nodes are removed or replaced to save money, and how many at once."""
 
     advice: ClassVar = {"expireAfter": "move it to spec.template.spec.expireAfter"}
-    consolidation_policy: Annotated[str, Choice(WHEN_EMPTY, UNDERUTILIZED, BALANCED)] = (
+    consolidation_policy: Annotated[str, AllowedValues(WHEN_EMPTY, UNDERUTILIZED, BALANCED)] = (
         UNDERUTILIZED if V1.consolidates else WHEN_EMPTY
     )
     consolidate_after: SpanOrNever = timedelta(0)
@@ -66,7 +66,7 @@ class Disruption(Part):
     )
 
 
-# A NodePool may name the node class of another provider, which is none of Dovetail's.
+# A NodePool may name the node class of another provider; Dovetail ignores such a NodePool.
 _ANY_NAME: Final = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 253})
 
 
@@ -74,13 +74,13 @@ class NodeClassRef(Part):
     """Names an EC2NodeClass."""
 
     advice: ClassVar = {"apiVersion": f"write group: {V1.template_group} instead"}
-    group: Annotated[str, Choice(V1.template_group), _ANY_NAME] = Field(
+    group: Annotated[str, AllowedValues(V1.template_group), _ANY_NAME] = Field(
         description=f"The group of the EC2NodeClass, {V1.template_group}"
     )
-    kind: Annotated[str, Choice(V1.template_kind), _ANY_NAME] = Field(
+    kind: Annotated[str, AllowedValues(V1.template_kind), _ANY_NAME] = Field(
         description=f"The kind {V1.template_kind}"
     )
-    name: Annotated[str, Field(min_length=1), refused_by(value_fault), Shape(maxLength=253)] = (
+    name: Annotated[str, Field(min_length=1), refused_by(value_fault), Schema(maxLength=253)] = (
         Field(description="The name of an EC2NodeClass")
     )
 
@@ -92,7 +92,7 @@ class NodePoolMetadata(Part):
     annotations: PoolAnnotations = Field(default={})
 
 
-class NodeSpec(Part):
+class NodeClaimTemplateSpec(Part):
     """What nodes may look like and how long they live."""
 
     node_class_ref: NodeClassRef = Field(description="The group, kind and name of an EC2NodeClass")
@@ -119,16 +119,16 @@ class NodeSpec(Part):
         return found
 
 
-class NodeShape(Part):
+class NodeClaimTemplate(Part):
     """The template of nodes."""
 
     advice: ClassVar = {"disruption": "move it to spec.disruption"}
     metadata: NodePoolMetadata = Field(default_factory=NodePoolMetadata)
-    spec: NodeSpec = Field(description="What nodes may look like, with nodeClassRef")
+    spec: NodeClaimTemplateSpec = Field(description="What nodes may look like, with nodeClassRef")
 
     @model_validator(mode="after")
     def _nodes_can_meet_it(self) -> Self:
-        faults = contradictions(asked_of_nodes(self.metadata.labels, self.spec.requirements))
+        faults = contradictions(all_requirements(self.metadata.labels, self.spec.requirements))
         refuse(
             Fault(("spec", "requirements", *fault.loc), fault.value, fault.remedy)
             for fault in faults
@@ -151,16 +151,16 @@ class NodePoolSpec(Part):
         "a Deployment of placeholder pods with that many replicas",
     }
     refused: ClassVar = {"replicas": "integer"}
-    template: NodeShape = Field(description="The template of nodes")
+    template: NodeClaimTemplate = Field(description="The template of nodes")
     disruption: Disruption = Field(default_factory=Disruption)
     limits: Annotated[
         dict[str, Any],
-        AfterValidator(quantities),
-        Shape(maxProperties=50, additionalProperties=QUANTITY),
+        AfterValidator(checked_quantities),
+        Schema(maxProperties=50, additionalProperties=QUANTITY),
     ] = Field(
         default={}, description="Ceiling on what its nodes have together, and on their number"
     )
-    weight: Whole32 | None = Field(
+    weight: Int32 | None = Field(
         default=None, ge=1, le=100, description="The highest is tried first; 0 when absent"
     )
 
@@ -179,7 +179,7 @@ _STATUS: Final = {
             "format": "int64",
         },
         "nodeClassObservedGeneration": {"type": "integer", "format": "int64"},
-        "conditions": conditions(observedGeneration={"type": "integer", "format": "int64"}),
+        "conditions": status_conditions(observedGeneration={"type": "integer", "format": "int64"}),
     },
 }
 
@@ -187,35 +187,37 @@ _STATUS: Final = {
 class NodePool(CustomResource):
     """What nodes may look like, how many there may be, and when they are disrupted."""
 
-    definition: ClassVar[Definition] = Definition(
+    definition: ClassVar[CustomResourceDefinition] = CustomResourceDefinition(
         file="node_pools/node_pools.yaml",
         api_version=V1.owner_version,
         kind=V1.owner_kind.value,
         plural="nodepools",
         description="What nodes may look like and how long they live",
         rules=(
-            Rule(
+            ValidationRule(
                 "the name becomes a label of each node, so it has at most 63 characters",
                 "size(self.metadata.name) <= 63",
             ),
         ),
         columns=(
-            Column(name="NodeClass", type="string", path=".spec.template.spec.nodeClassRef.name"),
-            Column(name="Nodes", type="string", path=".status.nodes"),
-            Column(
+            PrinterColumn(
+                name="NodeClass", type="string", path=".spec.template.spec.nodeClassRef.name"
+            ),
+            PrinterColumn(name="Nodes", type="string", path=".status.nodes"),
+            PrinterColumn(
                 name="Ready",
                 type="string",
                 path='.status.conditions[?(@.type=="Ready")].status',
                 description="Whether Dovetail launches nodes for it; the condition's message says "
                 "why not",
             ),
-            Column(name="Weight", type="integer", path=".spec.weight", wide=True),
-            Column(name="CPU", type="string", path=".status.resources.cpu", wide=True),
-            Column(name="Memory", type="string", path=".status.resources.memory", wide=True),
+            PrinterColumn(name="Weight", type="integer", path=".spec.weight", wide=True),
+            PrinterColumn(name="CPU", type="string", path=".status.resources.cpu", wide=True),
+            PrinterColumn(name="Memory", type="string", path=".status.resources.memory", wide=True),
         ),
     )
-    api_version: Annotated[str, Choice(definition.api_version)] = definition.api_version
-    kind: Annotated[str, Choice(definition.kind)] = definition.kind
+    api_version: Annotated[str, AllowedValues(definition.api_version)] = definition.api_version
+    kind: Annotated[str, AllowedValues(definition.kind)] = definition.kind
     metadata: dict[str, Any] = Field(default={})
     spec: NodePoolSpec = Field(description="What nodes may look like, under spec")
     status: Annotated[Any, WithJsonSchema(_STATUS)] = None

@@ -1,8 +1,8 @@
-"""What the models of custom resources are made of, and the refusals that they give.
+"""Base classes of the models of custom resources, and the errors of their validation.
 
-A model says what a field is, for both sides: the functions read stored objects with it, and
-`make crds` makes the schema that API servers check. The functions report every wrong field, with
-what to write instead. A bound in a `Shape` belongs to the schema alone.
+A model defines fields for both sides: the functions read stored objects with it, and `make crds`
+generates the schema that API servers check. The functions report every wrong field, with what to
+write instead. A bound in a `Schema` belongs to the schema alone.
 """
 
 import re
@@ -24,7 +24,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import literal_schema
 
-from shared.manifests.problems import FieldProblem, Section, unknown_field
+from shared.manifests.problems import FieldProblem, Section, unknown_field_remedy
 
 _STRING: Final = "write a string, in quotes if it looks like a number"
 _OBJECT: Final = "write an object with named fields"
@@ -76,8 +76,8 @@ P = TypeVar("P", bound=Part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """What `kubectl get` prints of an object besides its name."""
+class PrinterColumn:
+    """A column that `kubectl get` prints besides the name."""
 
     name: str
     type: str
@@ -86,7 +86,7 @@ class Column:
     wide: bool = False
 
 
-class Rule:
+class ValidationRule:
     """A rule that API servers check, written in the Common Expression Language.
 
     Only these functions are used: has, all, exists, in, size, matches, startsWith.
@@ -97,19 +97,19 @@ class Rule:
         self.cel = " ".join(cel.split())
 
     @property
-    def written(self) -> dict[str, str]:
-        """Return it as schemas hold it."""
+    def as_schema(self) -> dict[str, str]:
+        """Return the rule in the format of schemas."""
         return {"message": self.message, "rule": self.cel}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class CustomResourceDefinition:
     """Names of a kind, and how `kubectl` shows it.
 
     Attributes:
-        file: Name of the manifest of its definition, below infra/cluster.
-        rules: About whole documents.
-        short_names: Other names that `kubectl` takes.
+        file: Name of the manifest of the CRD, below infra/cluster.
+        rules: Rules about whole documents.
+        short_names: Other names that `kubectl` accepts.
     """
 
     file: str
@@ -117,38 +117,38 @@ class Definition:
     kind: str
     plural: str
     description: str
-    columns: tuple[Column, ...]
-    rules: tuple[Rule, ...] = ()
+    columns: tuple[PrinterColumn, ...]
+    rules: tuple[ValidationRule, ...] = ()
     short_names: tuple[str, ...] = ()
 
 
 class CustomResource(Part):
     """A document of its own kind; apiVersion and kind may be absent, as in a typed list."""
 
-    definition: ClassVar[Definition]
+    definition: ClassVar[CustomResourceDefinition]
 
 
-class Shape:
-    """What the schema says of a value besides its type, and the rules that it adds.
+class Schema:
+    """Keywords and validation rules that the CRD schema gets beside the type of a field.
 
     Lists, maps and strings need limits: API servers refuse rules whose cost has no bound.
     """
 
-    def __init__(self, *rules: Rule, **more: Any) -> None:
+    def __init__(self, *rules: ValidationRule, **more: Any) -> None:
         self.rules = rules
-        self.more = more
+        self.keywords = more
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Return the schema of the value with these additions."""
-        rules = [rule.written for rule in self.rules]
+        rules = [rule.as_schema for rule in self.rules]
         added = {"x-kubernetes-validations": rules} if rules else {}
-        return {**handler(core), **self.more, **added}
+        return {**handler(core), **self.keywords, **added}
 
 
-class Choice:
-    """A string out of a few."""
+class AllowedValues:
+    """A string that must be one of these values (an enum in the CRD)."""
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices
@@ -165,17 +165,17 @@ QUANTITY: Final[dict[str, Any]] = {
     "pattern": "^[+]?([0-9]+([.][0-9]*)?|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$",
     "x-kubernetes-int-or-string": True,
 }
-Whole32 = Annotated[int, Shape(format="int32")]
-Whole64 = Annotated[int, Shape(format="int64")]
+Int32 = Annotated[int, Schema(format="int32")]
+Int64 = Annotated[int, Schema(format="int64")]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a validator found wrong.
+    """A fault that a validator found.
 
     Attributes:
-        loc: The path from the value that was validated; empty for the value itself.
-        field: A name for the last part of the path where a field's part is meant.
+        loc: The path from the validated value; empty for the value itself.
+        field: A name for the last part of the path where it is a part of a field.
     """
 
     loc: tuple[str | int, ...]
@@ -185,25 +185,25 @@ class Fault:
 
 
 def refuse_entries(given: dict[str, Any], *checks: Callable[[Section], object]) -> None:
-    """Refuse the entries of a map that checks of a section find wrong."""
+    """Refuse the entries of a map that fail checks of a section."""
     problems: list[FieldProblem] = []
     for check in checks:
         check(Section(given, "", problems))
     refuse(Fault((problem.field,), problem.value, problem.remedy) for problem in problems)
 
 
-def quantities(given: dict[str, Any]) -> dict[str, Any]:
+def checked_quantities(given: dict[str, Any]) -> dict[str, Any]:
     """Return a map of resources to quantities, none of them negative.
 
     Raises:
-        ValidationError: With each entry that is no such quantity.
+        ValidationError: With each other entry.
     """
-    refuse_entries(given, Section.ceilings)
+    refuse_entries(given, Section.resources_with_zeros)
     return given
 
 
 def refuse(faults: Iterable[Fault]) -> None:
-    """Refuse the value that is validated if anything was found wrong in it.
+    """Refuse the validated value if it has faults.
 
     Raises:
         ValidationError: With each fault.
@@ -222,14 +222,14 @@ def refuse(faults: Iterable[Fault]) -> None:
         raise ValidationError.from_exception_data("part", errors)
 
 
-def read(
+def read_part(
     part: type[P], raw: object, path: str, problems: list[FieldProblem], context: object = None
 ) -> P | None:
     """Return an object as its model, None after adding what is wrong in it to `problems`.
 
     Args:
-        path: Where the object is, such as `spec.provider`; empty for a document.
-        context: What validators of its fields ask for.
+        path: Path of the object, such as `spec.provider`; empty for a document.
+        context: Context for the validators of its fields.
     """
     try:
         return part.model_validate(raw, context=context)
@@ -286,7 +286,7 @@ def _unknown(part: type[Part], name: str) -> str:
     spec = inner_part(known["spec"].annotation) if issubclass(part, CustomResource) else None
     if spec is not None and name in spec.fields_by_name():
         return f"move it under spec: spec.{name}"
-    return unknown_field(name, known)
+    return unknown_field_remedy(name, known)
 
 
 def _whole_number(field: FieldInfo) -> str:
@@ -299,7 +299,7 @@ def _whole_number(field: FieldInfo) -> str:
 def _place(
     root: type[Part], loc: tuple[str | int, ...]
 ) -> tuple[type[Part], tuple[str | int, ...]]:
-    """Return the innermost part around a value, and the path to it as manifests name it."""
+    """Return the innermost part around a value, and the value's path in the manifest."""
     names: list[str | int] = []
     part = root
     inner: type[Part] | None = root
@@ -308,7 +308,7 @@ def _place(
             names.append(name)
             continue
         part = inner
-        # A default that is wrong is reported under the name of the model's attribute.
+        # A wrong default is reported under the name of the model's attribute.
         field = part.model_fields.get(name) or part.fields_by_name().get(name)
         names.append(name if field is None else str(field.alias))
         inner = None if field is None else inner_part(field.annotation)
@@ -316,7 +316,7 @@ def _place(
 
 
 def inner_part(annotation: object) -> type[Part] | None:
-    """Return the part that a field is, or holds a list of; None for other fields."""
+    """Return the part that a field has, alone or in a list; None for other fields."""
     if isinstance(annotation, type) and issubclass(annotation, Part):
         return annotation
     found = (inner_part(entry) for entry in get_args(annotation))

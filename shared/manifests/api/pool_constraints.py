@@ -12,22 +12,22 @@ from shared.manifests.api.node_constraints import (
     KEY,
     NodeRequirement,
     Value,
-    annotation_shape,
+    allowed_key_rule,
+    annotation_schema,
     checked_annotations,
     checked_labels,
-    label_shape,
-    not_of_others,
+    label_schema,
     refused_by,
-    requirement_shape,
+    requirement_schema,
 )
-from shared.manifests.api.parts import Choice, Fault, Rule, Shape, Whole32, refuse
+from shared.manifests.api.parts import AllowedValues, Fault, Int32, Schema, ValidationRule, refuse
 from shared.manifests.problems import key_fault
 from shared.model import labels as keys
 from shared.model.dialect import V1
 from shared.model.requirements import Operator
 
 _OF_THE_POOL: Final = "this key belongs to Karpenter or Dovetail; use one of your own domain"
-# Facts of machines that Karpenter's v1 knows and the catalogue of instance types does not.
+# Labels of instances that Karpenter's v1 knows and the catalog of instance types does not have.
 # Source: https://karpenter.sh/docs/concepts/scheduling/#well-known-labels (2026-11).
 _NOT_IN_THE_CATALOGUE: Final = frozenset(
     f"karpenter.k8s.aws/{name}"
@@ -45,8 +45,8 @@ _UNANSWERED: Final = (
     "Dovetail does not know this of instance types; remove it, and choose by "
     f"{keys.INSTANCE_FAMILY} or {keys.INSTANCE_TYPE} where it matters"
 )
-# What Karpenter's v1 knows besides: as labels of a user's own they would choose nothing, and nodes
-# would claim what they are not.
+# Other labels that Karpenter's v1 knows: as a user's own labels they would select nothing, and
+# would be wrong on nodes.
 # Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/v1/labels.go (init),
 # 2026-11.
 _CHOSEN_OTHERWISE: Final = {
@@ -56,7 +56,7 @@ _CHOSEN_OTHERWISE: Final = {
 
 
 def pool_label_key_fault(key: str) -> str | None:
-    """Return what to change in a key of a label, None when a NodePool may choose it."""
+    """Return what to change in the key of a label, None when a NodePool may set it."""
     if key in _NOT_IN_THE_CATALOGUE:
         return _UNANSWERED
     if key in _CHOSEN_OTHERWISE:
@@ -69,19 +69,19 @@ PoolLabels = Annotated[
     dict[str, str],
     AfterValidator(partial(checked_labels, pool_label_key_fault)),
     Field(max_length=100),
-    label_shape(_OF_THE_POOL, V1.reserved_domains),
+    label_schema(_OF_THE_POOL, V1.reserved_domains),
 ]
 PoolAnnotations = Annotated[
     dict[str, str],
     AfterValidator(partial(checked_annotations, keys.DO_NOT_DISRUPT)),
-    annotation_shape(keys.DO_NOT_DISRUPT),
+    annotation_schema(keys.DO_NOT_DISRUPT),
 ]
 
 
 def _requirement_key_fault(key: str) -> str | None:
     """Return what to change in the key of a requirement, None when a NodePool may have it.
 
-    Of tenancies there is one, the default: all machines share hosts.
+    The only tenancy is `default`: all instances use shared hosts.
     """
     return None if key == keys.INSTANCE_TENANCY else pool_label_key_fault(key)
 
@@ -92,10 +92,12 @@ class PoolRequirement(NodeRequirement):
     key: Annotated[str, refused_by(_requirement_key_fault), KEY] = Field(
         description="A label of nodes, such as kubernetes.io/arch"
     )
-    operator: Annotated[str, Choice(*Operator)] = Field(description=f"One of {', '.join(Operator)}")
-    # Fewer than in Kubernetes: API servers bound what the rules below may cost.
-    values: Annotated[list[Value], Shape(maxItems=800)] = Field(default=[], validate_default=True)
-    min_values: Whole32 | None = Field(default=None, ge=1, le=50)
+    operator: Annotated[str, AllowedValues(*Operator)] = Field(
+        description=f"One of {', '.join(Operator)}"
+    )
+    # Fewer than in Kubernetes: API servers bound the cost of the rules below.
+    values: Annotated[list[Value], Schema(maxItems=800)] = Field(default=[], validate_default=True)
+    min_values: Int32 | None = Field(default=None, ge=1, le=50)
 
     @field_validator("min_values")
     @classmethod
@@ -106,13 +108,13 @@ class PoolRequirement(NodeRequirement):
         return least
 
 
-POOL_REQUIREMENT: Final = requirement_shape(
-    Rule(
+POOL_REQUIREMENT: Final = requirement_schema(
+    ValidationRule(
         _OF_THE_POOL,
         f"self.key == '{keys.INSTANCE_TENANCY}' || "
-        + not_of_others("self.key", V1.reserved_domains),
+        + allowed_key_rule("self.key", V1.reserved_domains),
     ),
-    Rule(
+    ValidationRule(
         "In with minValues needs at least that many values",
         """self.operator != 'In' || !has(self.minValues) || !has(self.values)
         || size(self.values) >= self.minValues""",

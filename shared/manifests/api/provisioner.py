@@ -7,7 +7,11 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from shared.manifests.api.aws_node_template import MACHINES, AWSNodeTemplate, Machines
+from shared.manifests.api.aws_node_template import (
+    NODE_TEMPLATE_SCHEMA,
+    AWSNodeTemplate,
+    AWSNodeTemplateSpec,
+)
 from shared.manifests.api.kubelet_configuration import KUBELET, Kubelet
 from shared.manifests.api.node_constraints import (
     Annotations,
@@ -16,45 +20,45 @@ from shared.manifests.api.node_constraints import (
     NodeRequirements,
     NodeTaint,
     NodeTaints,
-    asked_of_nodes,
+    all_requirements,
     contradictions,
     repeated_taints,
 )
 from shared.manifests.api.parts import (
     QUANTITY,
-    Choice,
-    Column,
+    AllowedValues,
     CustomResource,
-    Definition,
+    CustomResourceDefinition,
     Fault,
+    Int32,
+    Int64,
     Part,
-    Rule,
-    Shape,
-    Whole32,
-    Whole64,
-    quantities,
+    PrinterColumn,
+    Schema,
+    ValidationRule,
+    checked_quantities,
     refuse,
 )
-from shared.manifests.api.status import MOMENT, TEXT, conditions
+from shared.manifests.api.status import DATE_TIME, TEXT, status_conditions
 from shared.model.provisioner import API_VERSION, KIND
 
-# Longest span a timer can be given; beyond it, leaving the field out says the same.
+# The longest span of a timer; a longer one is the same as none.
 _MAX_SECONDS: Final = 100 * 365 * 24 * 3600
 NATIVE_RESOURCES: Final = ("cpu", "ephemeral-storage", "memory", "pods")
 
 
-class Limits(Part):
+class LimitsSpec(Part):
     """Ceiling on what its nodes have together."""
 
     advice: ClassVar = dict.fromkeys(NATIVE_RESOURCES, "move it under limits.resources")
     resources: Annotated[
         dict[str, Any],
-        AfterValidator(quantities),
-        Shape(maxProperties=50, additionalProperties=QUANTITY),
+        AfterValidator(checked_quantities),
+        Schema(maxProperties=50, additionalProperties=QUANTITY),
     ] = Field(default={})
 
 
-class Consolidation(Part):
+class ConsolidationSpec(Part):
     """Whether nodes are replaced or removed to save money."""
 
     enabled: bool = Field(
@@ -65,22 +69,22 @@ class Consolidation(Part):
 class ProvisionerKubelet(Kubelet):
     """What is set on the kubelet of each node; its container runtime can only be containerd."""
 
-    container_runtime: Annotated[str, Choice("containerd")] = ""
+    container_runtime: Annotated[str, AllowedValues("containerd")] = ""
 
 
-class Provider(Machines):
+class Provider(AWSNodeTemplateSpec):
     """What an AWSNodeTemplate says, as a block of the Provisioner."""
 
-    api_version: Annotated[str, Choice("extensions.karpenter.sh/v1alpha1")] = ""
-    kind: Annotated[str, Choice("AWS")] = ""
+    api_version: Annotated[str, AllowedValues("extensions.karpenter.sh/v1alpha1")] = ""
+    kind: Annotated[str, AllowedValues("AWS")] = ""
 
 
 class ProviderRef(Part):
     """Names an AWSNodeTemplate."""
 
-    api_version: Annotated[str, Choice(AWSNodeTemplate.definition.api_version)] = ""
-    kind: Annotated[str, Choice(AWSNodeTemplate.definition.kind)] = ""
-    name: Annotated[str, Shape(minLength=1, maxLength=253)] = Field(
+    api_version: Annotated[str, AllowedValues(AWSNodeTemplate.definition.api_version)] = ""
+    kind: Annotated[str, AllowedValues(AWSNodeTemplate.definition.kind)] = ""
+    name: Annotated[str, Schema(minLength=1, maxLength=253)] = Field(
         description="The name of an AWSNodeTemplate"
     )
 
@@ -108,26 +112,26 @@ class ProvisionerSpec(Part):
         default_factory=ProvisionerKubelet, description="What is set on the kubelet of each node"
     )
     provider_ref: ProviderRef | None = Field(default=None, description="Names an AWSNodeTemplate")
-    provider: Annotated[Provider, MACHINES] = Field(
+    provider: Annotated[Provider, NODE_TEMPLATE_SCHEMA] = Field(
         default_factory=Provider, description="How machines are made"
     )
-    consolidation: Consolidation = Field(default_factory=Consolidation)
-    ttl_seconds_after_empty: Whole64 | None = Field(
+    consolidation: ConsolidationSpec = Field(default_factory=ConsolidationSpec)
+    ttl_seconds_after_empty: Int64 | None = Field(
         default=None,
         ge=0,
         le=_MAX_SECONDS,
         description="A node is removed this long after its last pod; never when absent",
     )
-    ttl_seconds_until_expired: Whole64 | None = Field(
+    ttl_seconds_until_expired: Int64 | None = Field(
         default=None,
         ge=0,
         le=_MAX_SECONDS,
         description="A node is replaced this long after it was made; never when absent",
     )
-    limits: Limits = Field(
-        default_factory=Limits, description="Ceiling on what its nodes have together"
+    limits: LimitsSpec = Field(
+        default_factory=LimitsSpec, description="Ceiling on what its nodes have together"
     )
-    weight: Whole32 | None = Field(
+    weight: Int32 | None = Field(
         default=None, ge=1, le=100, description="The highest is tried first; 0 when absent"
     )
 
@@ -142,14 +146,14 @@ class ProvisionerSpec(Part):
     def _nodes_can_meet_them(
         cls, found: list[NodeRequirement], info: ValidationInfo
     ) -> list[NodeRequirement]:
-        refuse(contradictions(asked_of_nodes(info.data.get("labels", {}), found)))
+        refuse(contradictions(all_requirements(info.data.get("labels", {}), found)))
         return found
 
     @field_validator("provider")
     @classmethod
     def _not_with_a_reference(cls, found: Provider, info: ValidationInfo) -> Provider:
         if info.data.get("provider_ref") is not None:
-            # Its names alone: user data may hold secrets.
+            # Only the names of its fields: user data may hold secrets.
             names = sorted(found.model_dump(by_alias=True, exclude_unset=True))
             remedy = "remove it or providerRef: one of them says how machines are made"
             refuse([Fault((), names, remedy)])
@@ -164,14 +168,16 @@ class ProvisionerSpec(Part):
         return found
 
 
-_SPEC: Final = Shape(
-    Rule("give either provider or providerRef", "!has(self.provider) || !has(self.providerRef)"),
-    Rule(
+_SPEC: Final = Schema(
+    ValidationRule(
+        "give either provider or providerRef", "!has(self.provider) || !has(self.providerRef)"
+    ),
+    ValidationRule(
         "ttlSecondsAfterEmpty and consolidation exclude each other; remove one",
         """!has(self.ttlSecondsAfterEmpty) || !has(self.consolidation)
         || !has(self.consolidation.enabled) || !self.consolidation.enabled""",
     ),
-    Rule(
+    ValidationRule(
         "a taint is both in taints and in startupTaints; remove one",
         """!has(self.taints) || !has(self.startupTaints)
         || self.taints.all(taint, !self.startupTaints.exists(other,
@@ -194,51 +200,51 @@ _STATUS: Final = {
             "format": "int64",
         },
         "dollarsPerHour": {"description": "What its nodes cost", **TEXT},
-        "lastScaleTime": MOMENT,
-        "conditions": conditions(
+        "lastScaleTime": DATE_TIME,
+        "conditions": status_conditions(
             severity=TEXT, observedGeneration={"type": "integer", "format": "int64"}
         ),
     },
 }
 
 
-class Provisioner(CustomResource):
+class ProvisionerManifest(CustomResource):
     """What nodes may look like and how long they live."""
 
-    definition: ClassVar[Definition] = Definition(
+    definition: ClassVar[CustomResourceDefinition] = CustomResourceDefinition(
         file="provisioners.yaml",
         api_version=API_VERSION,
         kind=KIND,
         plural="provisioners",
         description="What nodes may look like and how long they live",
         rules=(
-            Rule(
+            ValidationRule(
                 "the name becomes a label of each node, so it has at most 63 characters",
                 "size(self.metadata.name) <= 63",
             ),
         ),
         columns=(
-            Column(
+            PrinterColumn(
                 name="Ready",
                 type="string",
                 path='.status.conditions[?(@.type=="Active")].status',
                 description="Whether Dovetail acts on it; the condition's message says why not",
             ),
-            Column(
+            PrinterColumn(
                 name="Reason",
                 type="string",
                 path='.status.conditions[?(@.type=="Active")].reason',
                 description="Why it is so, in a word; Paused where a pause holds it",
             ),
-            Column(name="Nodes", type="string", path=".status.nodes"),
-            Column(name="CPU", type="string", path=".status.resources.cpu"),
-            Column(name="Memory", type="string", path=".status.resources.memory"),
-            Column(name="$/h", type="string", path=".status.dollarsPerHour"),
-            Column(name="Weight", type="integer", path=".spec.weight", wide=True),
+            PrinterColumn(name="Nodes", type="string", path=".status.nodes"),
+            PrinterColumn(name="CPU", type="string", path=".status.resources.cpu"),
+            PrinterColumn(name="Memory", type="string", path=".status.resources.memory"),
+            PrinterColumn(name="$/h", type="string", path=".status.dollarsPerHour"),
+            PrinterColumn(name="Weight", type="integer", path=".spec.weight", wide=True),
         ),
     )
-    api_version: Annotated[str, Choice(definition.api_version)] = definition.api_version
-    kind: Annotated[str, Choice(definition.kind)] = definition.kind
+    api_version: Annotated[str, AllowedValues(definition.api_version)] = definition.api_version
+    kind: Annotated[str, AllowedValues(definition.kind)] = definition.kind
     metadata: dict[str, Any] = Field(default={})
     spec: Annotated[ProvisionerSpec, _SPEC] = Field(default_factory=ProvisionerSpec)
     status: Annotated[Any, WithJsonSchema(_STATUS)] = None

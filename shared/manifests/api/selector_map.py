@@ -10,14 +10,14 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator
 
-from shared.manifests.api.parts import Fault, Rule, Shape, refuse
+from shared.manifests.api.parts import Fault, Schema, ValidationRule, refuse
 from shared.model.ec2.selectors import TRUSTED_OWNERS, SelectorTerm
 from shared.model.ec2.selectors import Selector as Terms
 
 _IDS: Final = "aws-ids"
 _OWNERS: Final = "aws::owners"
 _NAME: Final = "aws::name"
-# Keys of selectors that are no tags, and what they are called here.
+# Keys of selectors that are no tags, and their normalized names.
 _SPELLINGS: Final[Mapping[str, str]] = {_IDS: _IDS, "aws::ids": _IDS}
 _IMAGE_SPELLINGS: Final[Mapping[str, str]] = {**_SPELLINGS, _OWNERS: _OWNERS, _NAME: _NAME}
 _OWNER: Final = re.compile(r"(\d{12}|self|amazon|aws-marketplace)\Z")
@@ -54,7 +54,7 @@ def _selector_faults(
 
 
 def selector_of(given: Mapping[str, str]) -> Terms:
-    """Return a map of tags as the selector that launches use; nothing for an empty one.
+    """Return the selector of a map of tags; empty for an empty map.
 
     Args:
         given: Tag name to value, or several separated by commas; `aws-ids` likewise.
@@ -65,9 +65,9 @@ def selector_of(given: Mapping[str, str]) -> Terms:
 
 
 def image_selector_of(given: Mapping[str, str]) -> Terms:
-    """Return an `amiSelector` likewise: in it `aws::name` and `aws::owners` are no tags.
+    """Return the selector of an `amiSelector`, where `aws::name` and `aws::owners` are no tags.
 
-    Where it names neither owners nor ids, images are this account's and Amazon's.
+    Where it names neither owners nor ids, images must be this account's or Amazon's.
     """
     found = []
     for term in selector_of(given):
@@ -78,21 +78,21 @@ def image_selector_of(given: Mapping[str, str]) -> Terms:
     return tuple(found)
 
 
-_SELECTOR: Final = Shape(
-    Rule("a tag name must not be empty", "self.all(key, size(key) > 0)"),
-    Rule(
+_SELECTOR: Final = Schema(
+    ValidationRule("a tag name must not be empty", "self.all(key, size(key) > 0)"),
+    ValidationRule(
         "ids leave nothing to select; remove the other keys",
         "size(self) == 1 || !self.exists(key, key in ['aws-ids', 'aws::ids'])",
     ),
     maxProperties=20,
     additionalProperties={"type": "string", "minLength": 1, "maxLength": 1000},
 )
-Selector = Annotated[
+SubnetSelectorMap = Annotated[
     dict[str, str], AfterValidator(partial(_selector, "subnet-", _SPELLINGS)), _SELECTOR
 ]
-GroupSelector = Annotated[
+SecurityGroupSelectorMap = Annotated[
     dict[str, str], AfterValidator(partial(_selector, "sg-", _SPELLINGS)), _SELECTOR
 ]
-ImageSelector = Annotated[
+ImageSelectorMap = Annotated[
     dict[str, str], AfterValidator(partial(_selector, "ami-", _IMAGE_SPELLINGS)), _SELECTOR
 ]

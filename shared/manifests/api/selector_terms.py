@@ -1,4 +1,4 @@
-"""Selector terms of an EC2NodeClass: fields within a term are all met, one of the terms is enough.
+"""Selector terms of an EC2NodeClass: the fields of a term are AND-ed, the terms are OR-ed.
 
 Source: https://karpenter.sh/docs/concepts/nodeclasses/ (2026-11).
 """
@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from shared.manifests.api.parts import Fault, Part, Rule, Shape, refuse
+from shared.manifests.api.parts import Fault, Part, Schema, ValidationRule, refuse
 from shared.model.ec2.selectors import TRUSTED_OWNERS, SelectorTerm
 
-# Families whose recommended images an alias can name, and the `amiFamily` of each.
+# Names of families in an alias, and the `amiFamily` of each.
 ALIAS_FAMILIES: Final[Mapping[str, str]] = {
     "al2": "AL2",
     "al2023": "AL2023",
@@ -25,7 +25,7 @@ _ALIAS: Final = re.compile(r"([a-z0-9]+)@([-A-Za-z0-9_.]+)\Z")
 _LONGEST_ALIAS: Final = 30
 _OWNER_PATTERN: Final = "^([0-9]{12}|self|amazon|aws-marketplace)$"
 _OWNER: Final = re.compile(r"(\d{12}|self|amazon|aws-marketplace)\Z")
-_ALIAS_SHAPE: Final = Shape(
+_ALIAS_SHAPE: Final = Schema(
     maxLength=_LONGEST_ALIAS, pattern=f"^({'|'.join(ALIAS_FAMILIES)})@[-A-Za-z0-9_.]+$"
 )
 _TAGS_ALONE: Final = "an id leaves nothing to select: remove it or tags"
@@ -34,7 +34,7 @@ _TAGS_ALONE: Final = "an id leaves nothing to select: remove it or tags"
 def _tags(given: dict[str, str]) -> dict[str, str]:
     remedy = "write a tag name and a value, or * for any value"
     if not given:
-        # API servers take it, as with Karpenter's definition.
+        # API servers accept it, as with Karpenter's CRD.
         refuse([Fault((), given, remedy)])
     refuse(Fault((k,), v, remedy) for k, v in given.items() if not k or not v)
     return given
@@ -44,16 +44,16 @@ Tags = Annotated[
     dict[str, str],
     AfterValidator(_tags),
     Field(default={}, max_length=20),
-    Shape(
-        Rule("a tag name must not be empty", "self.all(key, size(key) > 0)"),
+    Schema(
+        ValidationRule("a tag name must not be empty", "self.all(key, size(key) > 0)"),
         additionalProperties={"type": "string", "minLength": 1, "maxLength": 256},
     ),
 ]
-_Text = Annotated[str, Field(min_length=1), Shape(maxLength=1024)]
+_Text = Annotated[str, Field(min_length=1), Schema(maxLength=1024)]
 
 
-def _id_of(prefix: str) -> Shape:
-    return Shape(maxLength=64, pattern=f"^{prefix}-[0-9a-z]+$")
+def _id_of(prefix: str) -> Schema:
+    return Schema(maxLength=64, pattern=f"^{prefix}-[0-9a-z]+$")
 
 
 class _Term(Part):
@@ -72,12 +72,12 @@ class _Term(Part):
 
     @property
     def asked(self) -> SelectorTerm:
-        """It as the value that launches use."""
+        """The selector term that launches use."""
         ids = (self.resource_id,) if self.resource_id is not None else ()
         return SelectorTerm(tags={key: (value,) for key, value in self.tags.items()}, ids=ids)
 
     def given(self) -> list[str]:
-        """Return the names of the fields that the term gives, sorted."""
+        """Return the names of the term's fields, sorted."""
         return sorted(self.model_dump(by_alias=True, exclude_unset=True))
 
 
@@ -107,7 +107,7 @@ class SecurityGroupTerm(_Term):
 
     @property
     def asked(self) -> SelectorTerm:
-        """It as the value that launches use."""
+        """The selector term that launches use."""
         return replace(super().asked, names=_given(self.name))
 
 
@@ -119,7 +119,7 @@ class ImageTerm(_Term):
     alias: Annotated[str, _ALIAS_SHAPE] | None = None
     ssm_parameter: _Text | None = None
     name: _Text | None = None
-    owner: Annotated[str, Shape(maxLength=32, pattern=_OWNER_PATTERN)] | None = None
+    owner: Annotated[str, Schema(maxLength=32, pattern=_OWNER_PATTERN)] | None = None
 
     @field_validator("alias")
     @classmethod
@@ -153,7 +153,7 @@ class ImageTerm(_Term):
 
     @property
     def asked(self) -> SelectorTerm:
-        """It as the value that launches use; an alias is none."""
+        """The selector term that launches use; an alias is no part of it."""
         return replace(
             super().asked,
             names=_given(self.name),
@@ -163,12 +163,12 @@ class ImageTerm(_Term):
 
     @property
     def family(self) -> str:
-        """The `amiFamily` that its alias names, empty without one."""
+        """The `amiFamily` of its alias, empty without one."""
         return ALIAS_FAMILIES[self.alias.partition("@")[0]] if self.alias else ""
 
     @property
     def version(self) -> str:
-        """The version that its alias names, empty without one."""
+        """The version in its alias, empty without one."""
         return self.alias.partition("@")[2] if self.alias else ""
 
 
@@ -181,31 +181,34 @@ def _exactly_one(given: list[str], known: str) -> Iterator[Fault]:
         yield Fault((), given or None, f"write exactly one of {known}")
 
 
-def _alone(name: str, others: Iterable[str]) -> Rule:
-    return Rule(
+def _alone(name: str, others: Iterable[str]) -> ValidationRule:
+    return ValidationRule(
         f"{name} leaves nothing to select: remove the others",
         f"!has(self.{name}) || !({' || '.join(f'has(self.{other})' for other in others)})",
     )
 
 
-def _one_of(*names: str) -> Rule:
-    ways = (
+def _one_of(*names: str) -> ValidationRule:
+    alternatives = (
         " && ".join(f"{'' if other == name else '!'}has(self.{other})" for other in names)
         for name in names
     )
-    return Rule(f"write exactly one of {', '.join(names)}", " || ".join(f"({way})" for way in ways))
+    return ValidationRule(
+        f"write exactly one of {', '.join(names)}",
+        " || ".join(f"({alternative})" for alternative in alternatives),
+    )
 
 
 _SELECTING: Final = ("alias", "id", "name", "ssmParameter", "tags")
 SubnetTerms = Annotated[
-    list[Annotated[SubnetTerm, Shape(_one_of("tags", "id"))]], Field(min_length=1, max_length=30)
+    list[Annotated[SubnetTerm, Schema(_one_of("tags", "id"))]], Field(min_length=1, max_length=30)
 ]
 SecurityGroupTerms = Annotated[
-    list[Annotated[SecurityGroupTerm, Shape(_one_of("tags", "id", "name"))]],
+    list[Annotated[SecurityGroupTerm, Schema(_one_of("tags", "id", "name"))]],
     Field(min_length=1, max_length=30),
 ]
-_IMAGE_TERM: Final = Shape(
-    Rule(
+_IMAGE_TERM: Final = Schema(
+    ValidationRule(
         "write alias, id, name, ssmParameter or tags",
         " || ".join(f"has(self.{name})" for name in _SELECTING),
     ),
@@ -215,8 +218,8 @@ _IMAGE_TERM: Final = Shape(
 ImageTerms = Annotated[
     list[Annotated[ImageTerm, _IMAGE_TERM]],
     Field(min_length=1, max_length=30),
-    Shape(
-        Rule(
+    Schema(
+        ValidationRule(
             "an alias must be the only term: remove it or the others",
             "size(self) == 1 || !self.exists(term, has(term.alias))",
         )

@@ -1,4 +1,4 @@
-"""Spans of time in the models of v1 documents.
+"""Durations in the models of v1 documents.
 
 Source: https://karpenter.sh/docs/concepts/nodepools/ (2026-11).
 """

@@ -1,26 +1,26 @@
-"""Schemas of what the functions write into a status, which they do not read strictly."""
+"""Schemas of the status that the functions write; they do not validate it when reading."""
 
 from typing import Any, Final
 
 TEXT: Final = {"type": "string"}
-MOMENT: Final = {"type": "string", "format": "date-time"}
+DATE_TIME: Final = {"type": "string", "format": "date-time"}
 
 
-def objects(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+def object_list(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
     """Return the schema of a list of objects with these fields."""
     needed = {"required": list(required)} if required else {}
     return {"type": "array", "items": {"type": "object", **needed, "properties": properties}}
 
 
-def conditions(**more: Any) -> dict[str, Any]:
-    """Return the schema of conditions; their writers keep them side by side, each of its type."""
-    found = objects(
+def status_conditions(**more: Any) -> dict[str, Any]:
+    """Return the schema of conditions: a list map keyed by type."""
+    found = object_list(
         ("type", "status"),
         type=TEXT,
         status={"type": "string", "enum": ["True", "False", "Unknown"]},
         reason=TEXT,
         message=TEXT,
-        lastTransitionTime=MOMENT,
+        lastTransitionTime=DATE_TIME,
         **more,
     )
     return {**found, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}

@@ -1,1 +1,1 @@
-"""Provisioners and AWSNodeTemplates, read and validated."""
+"""Reads and validates Provisioners, NodePools, AWSNodeTemplates and EC2NodeClasses."""

@@ -1,4 +1,4 @@
-"""Disruption budgets of a Provisioner, which has no field for them.
+"""Disruption budgets of a Provisioner, in an annotation: it has no field for them.
 
 The annotation `dovetail.dev/disruption-budgets` is a JSON list of budgets as a NodePool has them.
 """
@@ -7,10 +7,10 @@ import json
 from typing import Final
 
 from shared.manifests.api.budgets import Budget
-from shared.manifests.api.parts import read
+from shared.manifests.api.parts import read_part
 from shared.manifests.custom_resources.node_budgets import read_budgets
-from shared.manifests.fields import mapping
 from shared.manifests.problems import Section
+from shared.manifests.raw_json import mapping
 from shared.model import labels as keys
 from shared.model.node_budgets import NodeBudget
 
@@ -19,11 +19,11 @@ _REMEDY: Final = 'write a JSON list of at most 50 budgets, such as [{"nodes": "1
 
 
 def read_annotated_budgets(metadata: Section) -> tuple[NodeBudget, ...] | None:
-    """Return what the annotation says, None without it; a wrong one makes the document unusable."""
+    """Return the budgets of the annotation, None without it; a wrong one is a problem."""
     written = mapping(metadata.raw.get("annotations")).get(keys.DISRUPTION_BUDGETS)
     if written is None:
         return None
-    path = metadata.at("annotations")
+    path = metadata.path_of("annotations")
     listed = _list(written)
     if listed is None:
         annotations = Section({keys.DISRUPTION_BUDGETS: written}, path, metadata.problems)
@@ -31,7 +31,7 @@ def read_annotated_budgets(metadata: Section) -> tuple[NodeBudget, ...] | None:
         return None
     for number, entry in enumerate(listed):
         place = f"{path}.{keys.DISRUPTION_BUDGETS}[{number}]"
-        read(Budget, entry, place, metadata.problems)
+        read_part(Budget, entry, place, metadata.problems)
     return read_budgets(listed, None)
 
 

@@ -1,7 +1,7 @@
 """The brakes of a Provisioner: Dovetail's annotations on the object itself.
 
 With `dovetail.dev/shadow: "true"`, decisions are recorded and reported, and not carried out.
-`dovetail.dev/max-nodes: "10"` limits the number of its machines, and
+`dovetail.dev/max-nodes: "10"` limits the number of its nodes, and
 `dovetail.dev/max-price-per-hour: "12.50"` limits their total price in dollars per hour.
 """
 
@@ -22,7 +22,7 @@ _MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionerBrakes:
-    """What holds one Provisioner back."""
+    """The brakes of one Provisioner."""
 
     shadow: bool = False
     ceiling: Ceiling = NO_CEILING
@@ -31,12 +31,12 @@ class ProvisionerBrakes:
 def read_brakes(metadata: Section) -> ProvisionerBrakes:
     """Return the brakes in the annotations of a Provisioner's metadata.
 
-    A brake that cannot be read makes the Provisioner unusable: nothing is bought past it.
+    A brake that cannot be read makes the Provisioner unusable, so that nothing is launched for it.
     """
     annotations = metadata.raw.get("annotations")
     if not isinstance(annotations, dict):
         return ProvisionerBrakes()
-    section = Section(annotations, metadata.at("annotations"), metadata.problems)
+    section = Section(annotations, metadata.path_of("annotations"), metadata.problems)
     return ProvisionerBrakes(
         shadow=is_shadow(annotations),
         ceiling=Ceiling(
@@ -46,7 +46,7 @@ def read_brakes(metadata: Section) -> ProvisionerBrakes:
 
 
 def is_shadow(annotations: Mapping[str, Any]) -> bool:
-    """Return whether the shadow annotation stands; any value but `false` counts."""
+    """Return whether the shadow annotation is set; any value but `false` counts."""
     value = annotations.get(keys.SHADOW)
     return value is not None and str(value).lower() != "false"
 

@@ -1,19 +1,19 @@
 """Limits of Provisioners and NodePools."""
 
 from shared.manifests.api.provisioner import NATIVE_RESOURCES
-from shared.manifests.fields import Raw
 from shared.manifests.problems import Section
+from shared.manifests.raw_json import Raw
 from shared.model.resources import Resources
 
 
 def read_limits(given: Raw, path: str) -> tuple[Resources | None, tuple[str, ...]]:
-    """Return the limits; one on a resource that no machine has is left out with a warning.
+    """Return the limits; a limit on an unknown resource is left out with a warning.
 
     Args:
         given: Valid quantities by resource.
-        path: Where they are, such as `spec.limits`.
+        path: Their path, such as `spec.limits`.
     """
-    amounts = Section(given, "", []).ceilings().items
+    amounts = Section(given, "", []).resources_with_zeros().items
     warnings = tuple(
         f"{path}.{name}: {given[name]!r}: no machine has a resource of that name, "
         "so this limit never acts; write its full name, such as nvidia.com/gpu, or one of "

@@ -1,4 +1,4 @@
-"""Disruption budgets of objects, read without the models: timers need them, too.
+"""Reads disruption budgets of objects without the pydantic models: timers need them, too.
 
 Source: https://karpenter.sh/docs/concepts/disruption/#nodepool-disruption-budgets (2026-11).
 """
@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.manifests.custom_resources.schedules import read_schedule
-from shared.manifests.fields import Raw, mapping
+from shared.manifests.raw_json import Raw, mapping
 from shared.manifests.spans import read_span
 from shared.model.errors import fault_line
 from shared.model.node_budgets import DEFAULT_PERCENT, DisruptionReason, NodeBudget
@@ -24,11 +24,11 @@ _DURATION_REMEDY: Final = "hours and minutes, as 8h or 1h30m, beside a schedule"
 def read_budgets(
     listed: object, default: tuple[NodeBudget, ...] | None
 ) -> tuple[NodeBudget, ...] | None:
-    """Return budgets; what cannot be read in one blocks, as with Karpenter.
+    """Return budgets; a budget that cannot be read blocks all disruption, as with Karpenter.
 
     Args:
-        listed: As the manifest has it.
-        default: Where it has none.
+        listed: The list in the manifest.
+        default: The budgets where the manifest has none.
     """
     if listed is None:
         return default
@@ -37,11 +37,11 @@ def read_budgets(
     return tuple(_budget(mapping(entry)) for entry in listed)
 
 
-def unread(budgets: Iterable[NodeBudget], field: str) -> Iterator[str]:
+def unreadable_budgets(budgets: Iterable[NodeBudget], field: str) -> Iterator[str]:
     """Yield what is wrong in budgets, for people.
 
     Args:
-        field: Where they stand.
+        field: Path of the budgets.
     """
     for number, budget in enumerate(budgets):
         if budget.fault:

@@ -7,11 +7,11 @@ from typing import Final
 
 from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.ec2_node_class import EC2NodeClass, EC2NodeClassSpec
-from shared.manifests.api.parts import read
+from shared.manifests.api.parts import read_part
 from shared.manifests.api.selector_terms import LATEST
 from shared.manifests.custom_resources.node_templates import by_name
-from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem
+from shared.manifests.raw_json import Raw, mapping, text
 from shared.model.provisioner import KubeletConfiguration, MetadataOptions, NodeTemplate
 
 KIND: Final = EC2NodeClass.definition.kind
@@ -19,12 +19,12 @@ _AL_VERSION: Final = re.compile(rf"({LATEST}|v\d{{8}})\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeClass:
+class NodeClassContent:
     """The content of an EC2NodeClass.
 
     Attributes:
-        kubelet: What is set on the kubelets of its nodes; v1 has it here, not in the NodePool.
-        warnings: What in it is not acted on, for people.
+        kubelet: Kubelet settings of its nodes; v1 has them here, not in the NodePool.
+        warnings: Which of its settings have no effect, for people.
     """
 
     template: NodeTemplate = NodeTemplate()
@@ -34,11 +34,11 @@ class NodeClass:
 
 def read_node_classes(
     raws: Iterable[Raw], check: UserDataCheck | None = None
-) -> Iterator[tuple[str, NodeClass, tuple[str, ...]]]:
+) -> Iterator[tuple[str, NodeClassContent, tuple[str, ...]]]:
     """Yield name, content and problems of EC2NodeClasses, sorted by name.
 
     Args:
-        check: Of user data; None to leave it unchecked.
+        check: Check of user data; None for no check.
     """
     for name, raw in sorted(by_name(raws).items()):
         problems: list[FieldProblem] = []
@@ -51,31 +51,31 @@ def read_named_class(
     classes: Mapping[str, Raw],
     problems: list[FieldProblem],
     check: UserDataCheck | None = None,
-) -> NodeClass:
+) -> NodeClassContent:
     """Return the EC2NodeClass that a NodePool names; add what is wrong to `problems`.
 
     Args:
-        classes: The EC2NodeClasses there are, by name.
-        check: Of user data; None to leave it unchecked.
+        classes: All EC2NodeClasses, by name.
+        check: Check of user data; None for no check.
     """
     if name in classes:
         return read_node_class(classes[name], problems, check)
     remedy = f"there is no {KIND} of that name; add its manifest, or name another"
     field = "spec.template.spec.nodeClassRef.name"
     problems.append(FieldProblem(field=field, value=name, remedy=remedy))
-    return NodeClass()
+    return NodeClassContent()
 
 
 def read_node_class(
     raw: Raw, problems: list[FieldProblem], check: UserDataCheck | None = None
-) -> NodeClass:
+) -> NodeClassContent:
     """Return the content of an EC2NodeClass; add what is wrong in it to `problems`."""
     name = text(mapping(raw.get("metadata")).get("name"))
-    found = read(EC2NodeClass, raw, f"{KIND} {name}", problems, check)
-    return NodeClass() if found is None else _content(name, found.spec)
+    found = read_part(EC2NodeClass, raw, f"{KIND} {name}", problems, check)
+    return NodeClassContent() if found is None else _content(name, found.spec)
 
 
-def _content(name: str, spec: EC2NodeClassSpec) -> NodeClass:
+def _content(name: str, spec: EC2NodeClassSpec) -> NodeClassContent:
     alias = spec.ami_selector_terms[0]
     images = () if alias.family else tuple(term.asked for term in spec.ami_selector_terms)
     template = NodeTemplate(
@@ -97,7 +97,7 @@ def _content(name: str, spec: EC2NodeClassSpec) -> NodeClass:
         instance_store=bool(spec.instance_store_policy),
         public_ip=spec.associate_public_ip_address,
     )
-    return NodeClass(
+    return NodeClassContent(
         template=template,
         kubelet=spec.kubelet.configuration,
         warnings=tuple(_not_acted_on(spec)),
@@ -105,7 +105,7 @@ def _content(name: str, spec: EC2NodeClassSpec) -> NodeClass:
 
 
 def _not_acted_on(spec: EC2NodeClassSpec) -> Iterator[str]:
-    """Yield what of a valid document launches do not do."""
+    """Yield a warning for each setting of a valid document that launches do not apply."""
     alias = spec.ami_selector_terms[0]
     if alias.family.startswith("AL") and not _AL_VERSION.match(alias.version):
         yield (

@@ -1,6 +1,6 @@
-"""NodePools: Karpenter's v1 document, checked in full, as the value that a Provisioner is.
+"""NodePools: Karpenter's v1 document, fully validated, decoded to a Provisioner.
 
-How long its nodes live is read as timers read it.
+`read_lifetime` reads the fields about lifetimes, as it does for timers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,19 +9,19 @@ from typing import Final
 
 from shared.manifests.api import node_pool as api
 from shared.manifests.api.aws_node_template import UserDataCheck
-from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
-from shared.manifests.api.parts import read
+from shared.manifests.api.node_constraints import all_requirements, with_defaults
+from shared.manifests.api.parts import read_part
 from shared.manifests.custom_resources.brakes import read_brakes
-from shared.manifests.custom_resources.karpenter_ways import check_ways
+from shared.manifests.custom_resources.karpenter_behaviors import check_karpenter_behaviors
 from shared.manifests.custom_resources.limits import read_limits
-from shared.manifests.custom_resources.node_budgets import unread
+from shared.manifests.custom_resources.node_budgets import unreadable_budgets
 from shared.manifests.custom_resources.node_classes import KIND as CLASS_KIND
 from shared.manifests.custom_resources.node_classes import read_named_class
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.manifests.custom_resources.preferences import read_preference_policy
 from shared.manifests.custom_resources.triggers import check_triggers
-from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
+from shared.manifests.raw_json import Raw, mapping, text
 from shared.model import labels as keys
 from shared.model.brakes import Ceiling
 from shared.model.dialect import V1
@@ -30,8 +30,8 @@ from shared.model.quantity import parse_quantity
 from shared.model.requirements import Requirement, Requirements
 
 _NODES: Final = "nodes"
-# Of tenancies the one that machines have: so each node has its label, and pods may select it. That
-# it is among those that are asked for is checked with the fields.
+# The only tenancy of instances: each node has its label, and pods may select it. The validation of
+# fields checks that the NodePool allows it.
 # Source: `getTenancyType` of
 # https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instance/instance.go
 # (2026-11-27): default where it is allowed, dedicated where only that is.
@@ -48,20 +48,20 @@ def decode_node_pool(
     """Return the NodePool as a Provisioner, its class, labels and requirements merged.
 
     Args:
-        classes: The EC2NodeClasses there are, by name; problems of the one that is named are
-            problems of the NodePool.
-        check: Of user data; None for a caller that launches nothing from it.
+        classes: All EC2NodeClasses, by name; problems of the named class are problems of the
+            NodePool.
+        check: Check of user data; None for a caller that launches nothing.
 
     Raises:
-        InvalidProvisionerError: If anything in it is wrong; it lists everything that is.
+        InvalidProvisionerError: If anything in it is wrong; it lists all problems.
     """
     problems: list[FieldProblem] = []
     current, moved = _without_kubelet(raw)
-    document = read(api.NodePool, current, "", problems)
+    document = read_part(api.NodePool, current, "", problems)
     metadata = Section(mapping(raw.get("metadata")), "metadata", problems)
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
-    check_ways(metadata)
+    check_karpenter_behaviors(metadata)
     check_triggers(metadata)
     brakes = read_brakes(metadata)
     preferences = read_preference_policy(metadata) or V1.preference_policy
@@ -79,7 +79,7 @@ def decode_node_pool(
         lifetime,
         labels={**given.labels, keys.NODE_CLASS: named},
         annotations=given.annotations,
-        requirements=with_defaults(asked_of_nodes(given.labels, shape.requirements), V1).merge(
+        requirements=with_defaults(all_requirements(given.labels, shape.requirements), V1).merge(
             _TENANCY
         ),
         kubelet=node_class.kubelet,
@@ -90,7 +90,7 @@ def decode_node_pool(
         warnings=(
             *warnings,
             *moved,
-            *unread(lifetime.budgets or (), "spec.disruption.budgets"),
+            *unreadable_budgets(lifetime.budgets or (), "spec.disruption.budgets"),
             *_not_acted_on(document.spec),
             *(f"{CLASS_KIND} {named}: {warning}" for warning in node_class.warnings),
         ),
@@ -100,9 +100,9 @@ def decode_node_pool(
 
 
 def _without_kubelet(raw: Raw) -> tuple[Raw, tuple[str, ...]]:
-    """Return the NodePool without the kubelet settings of v1beta1, and a warning where it had some.
+    """Return the NodePool without the kubelet settings of v1beta1, and a warning if it had some.
 
-    API servers drop them without a word: files of Karpenter's users still have them.
+    API servers drop them silently; files of Karpenter's users still have them.
     """
     template = mapping(mapping(raw.get("spec")).get("template"))
     shape = mapping(template.get("spec"))
@@ -114,13 +114,13 @@ def _without_kubelet(raw: Raw) -> tuple[Raw, tuple[str, ...]]:
 
 
 def _ceiling(limits: Raw) -> Ceiling:
-    """Return the limit on the number of nodes, of a fraction its whole part."""
+    """Return the limit on the number of nodes, fractions rounded down."""
     most = limits.get(_NODES)
     return Ceiling(max_nodes=None if most is None else int(parse_quantity(most)))
 
 
-def _least_values(shape: api.NodeSpec) -> dict[str, int]:
-    """Return minValues by key; of two on one key the larger."""
+def _least_values(shape: api.NodeClaimTemplateSpec) -> dict[str, int]:
+    """Return minValues by key, the larger of two for one key."""
     found: dict[str, int] = {}
     for requirement in shape.requirements:
         if requirement.min_values is not None:
@@ -130,6 +130,6 @@ def _least_values(shape: api.NodeSpec) -> dict[str, int]:
 
 
 def _not_acted_on(spec: api.NodePoolSpec) -> Iterator[str]:
-    """Yield what of a valid document is read and does nothing."""
+    """Yield a warning for each setting of a valid document that has no effect."""
     if spec.disruption.consolidation_policy == api.BALANCED:
         yield f"spec.disruption.consolidationPolicy: Balanced is read as {api.UNDERUTILIZED}"

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.manifests.api.aws_node_template import AWSNodeTemplate, UserDataCheck
-from shared.manifests.api.parts import read
-from shared.manifests.fields import Raw, mapping, text
+from shared.manifests.api.parts import read_part
 from shared.manifests.problems import FieldProblem
+from shared.manifests.raw_json import Raw, mapping, text
 from shared.model.provisioner import NodeTemplate
 
 KIND: Final = AWSNodeTemplate.definition.kind
@@ -35,9 +35,9 @@ def read_named_template(
     """Return the AWSNodeTemplate that a Provisioner names, None when it names none.
 
     Args:
-        templates: The AWSNodeTemplates there are, by name; problems of the one that is named are
-            noted as problems of the Provisioner.
-        check: Of user data; None to leave it unchecked.
+        templates: All AWSNodeTemplates, by name; problems of the named template are problems of
+            the Provisioner.
+        check: Check of user data; None for no check.
     """
     name = _named(provisioner)
     if not name:
@@ -64,7 +64,7 @@ def read_node_template(
 ) -> NodeTemplate:
     """Return the content of an AWSNodeTemplate; add what is wrong in it to `problems`."""
     name = text(mapping(raw.get("metadata")).get("name"))
-    template = read(AWSNodeTemplate, raw, f"{KIND} {name}", problems, check)
+    template = read_part(AWSNodeTemplate, raw, f"{KIND} {name}", problems, check)
     return NodeTemplate() if template is None else template.spec.node_template(name)
 
 

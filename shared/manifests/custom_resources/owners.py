@@ -1,4 +1,4 @@
-"""The Provisioners and NodePools of a cluster, each read for itself: a wrong one stops no other."""
+"""Reads the Provisioners and NodePools of a cluster; an invalid one does not affect the others."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
@@ -7,8 +7,8 @@ from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.custom_resources.node_templates import by_name, fault_within
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign, named_class
 from shared.manifests.custom_resources.provisioners import decode_provisioners, unusable
-from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError
+from shared.manifests.raw_json import Raw, mapping, text
 from shared.model.dialect import V1
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 
@@ -18,7 +18,7 @@ _TAKEN: Final = (
 )
 
 
-def of_dovetail(pools: Iterable[Raw]) -> list[Raw]:
+def own_node_pools(pools: Iterable[Raw]) -> list[Raw]:
     """Return the NodePools that name an EC2NodeClass; others belong to another autoscaler."""
     return [raw for raw in pools if not is_foreign(raw)]
 
@@ -33,13 +33,14 @@ def decode_owners(
 ) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
     """Return the Provisioners and NodePools that can be used, and those that cannot.
 
-    Each sorted by name. Where both kinds have a name, the Provisioner keeps it.
+    Each sorted by name. Where a Provisioner and a NodePool have the same name, the NodePool cannot
+    be used.
 
     Args:
-        templates: The AWSNodeTemplates there are.
-        pools: Without those of other providers.
+        templates: All AWSNodeTemplates.
+        pools: NodePools, without those of other providers.
         read_pool: Returns a NodePool, or raises InvalidProvisionerError.
-        check: Of user data; None for a caller that launches nothing from it.
+        check: Check of user data; None for a caller that launches nothing.
     """
     found, refused = decode_provisioners(provisioners, templates, check=check)
     usable, wrong, taken = list(found), list(refused), by_name(provisioners)

@@ -1,7 +1,7 @@
-"""How long the nodes of a NodePool live, and what holds them: all that timers need of it.
+"""Reads the fields of a NodePool about the lifetime and disruption of nodes, for timers.
 
-It is read without the models: a NodePool with a wrong field gets no new nodes, but those that it
-has are removed as it says.
+It does not use the pydantic models: a NodePool with a wrong field gets no new nodes, but its
+existing nodes are removed as it says.
 
 Source: https://karpenter.sh/docs/concepts/nodepools/ and .../disruption/ (2026-11).
 """
@@ -11,8 +11,8 @@ from datetime import timedelta
 from shared.manifests.custom_resources.brakes import is_paused, is_shadow
 from shared.manifests.custom_resources.node_budgets import read_budgets
 from shared.manifests.custom_resources.triggers import read_triggers
-from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map
 from shared.manifests.nodes import decode_taint
+from shared.manifests.raw_json import Raw, integer, mapping, mappings, text, text_map
 from shared.manifests.spans import read_span
 from shared.model import labels as keys
 from shared.model.dialect import V1, WHEN_EMPTY
@@ -31,17 +31,17 @@ def named_class(raw: Raw) -> str:
 
 
 def names_in(value: str) -> frozenset[str]:
-    """Return the names of a list with commas between."""
+    """Return the names in a comma-separated list."""
     return frozenset(name.strip() for name in value.split(",") if name.strip())
 
 
 def read_lifetime(raw: Raw) -> Provisioner:
-    """Return a NodePool without what only launches need; a span that is wrong is none."""
+    """Return a NodePool without the fields that only launches need; an invalid span is None."""
     metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
     shape, disruption = _shape(raw), mapping(spec.get("disruption"))
     annotations = text_map(metadata.get("annotations"))
     consolidates = disruption.get("consolidationPolicy") != WHEN_EMPTY
-    # The nodes of a NodePool with a fixed number are not removed to save money.
+    # The nodes of a NodePool with a fixed number are not removed to save cost.
     fixed = spec.get("replicas") is not None
     after = None if fixed else _span(disruption.get("consolidateAfter"), timedelta(0))
     return Provisioner(
@@ -52,7 +52,7 @@ def read_lifetime(raw: Raw) -> Provisioner:
         generation=integer(metadata.get("generation")) or 0,
         taints=tuple(map(decode_taint, mappings(shape.get("taints")))),
         startup_taints=tuple(map(decode_taint, mappings(shape.get("startupTaints")))),
-        # Without a span, the looks of consolidation remove empty nodes.
+        # Without consolidateAfter, consolidation itself removes empty nodes.
         ttl_after_empty=after if after or not consolidates else None,
         ttl_until_expired=_span(shape.get("expireAfter"), V1.expires_after),
         consolidation=consolidates and after is not None,

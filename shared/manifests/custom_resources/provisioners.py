@@ -1,6 +1,6 @@
-"""Provisioners: Karpenter's v1alpha5 document, checked in full.
+"""Provisioners: Karpenter's v1alpha5 document, fully validated.
 
-The CRD's schema catches most mistakes when a manifest is applied; this catches the rest, and the
+The CRD's schema catches most mistakes when a manifest is applied; this catches the rest, and
 manifests that were stored before.
 """
 
@@ -11,12 +11,12 @@ from typing import Final
 
 from shared.manifests.api import provisioner as api
 from shared.manifests.api.aws_node_template import UserDataCheck
-from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
-from shared.manifests.api.parts import read
+from shared.manifests.api.node_constraints import all_requirements, with_defaults
+from shared.manifests.api.parts import read_part
 from shared.manifests.custom_resources.annotated_budgets import read_annotated_budgets
 from shared.manifests.custom_resources.brakes import ProvisionerBrakes, is_paused, read_brakes
 from shared.manifests.custom_resources.limits import read_limits
-from shared.manifests.custom_resources.node_budgets import unread
+from shared.manifests.custom_resources.node_budgets import unreadable_budgets
 from shared.manifests.custom_resources.node_templates import (
     NO_TEMPLATES,
     by_name,
@@ -25,8 +25,8 @@ from shared.manifests.custom_resources.node_templates import (
 )
 from shared.manifests.custom_resources.preferences import read_preference_policy
 from shared.manifests.custom_resources.triggers import check_triggers, read_triggers
-from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
+from shared.manifests.raw_json import Raw, integer, mapping, text, text_map
 from shared.model import labels as keys
 from shared.model.dialect import V1ALPHA5, OwnerKind
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
@@ -40,14 +40,14 @@ def decode_provisioner(
     """Return the Provisioner, its labels, requirements and defaults merged.
 
     Args:
-        templates: The AWSNodeTemplates there are, by name.
-        check: Of user data; None for a caller that launches nothing from it.
+        templates: All AWSNodeTemplates, by name.
+        check: Check of user data; None for a caller that launches nothing.
 
     Raises:
-        InvalidProvisionerError: If anything in it is wrong; it lists everything that is.
+        InvalidProvisionerError: If anything in it is wrong; it lists all problems.
     """
     problems: list[FieldProblem] = []
-    document = read(api.Provisioner, raw, "", problems, check)
+    document = read_part(api.ProvisionerManifest, raw, "", problems, check)
     metadata = Section(mapping(raw.get("metadata")), "metadata", problems)
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
@@ -64,7 +64,7 @@ def decode_provisioner(
         budgets=budgets,
         warnings=(
             *found.warnings,
-            *unread(budgets or (), _BUDGETS),
+            *unreadable_budgets(budgets or (), _BUDGETS),
             *(f"spec.kubeletConfiguration.{line}" for line in left_out),
         ),
         preference_policy=preferences,
@@ -77,8 +77,8 @@ def decode_provisioners(
     """Return the usable Provisioners and those that cannot be used, each sorted by name.
 
     Args:
-        templates: The AWSNodeTemplates there are.
-        check: Of user data; None for a caller that launches nothing from it.
+        templates: All AWSNodeTemplates.
+        check: Check of user data; None for a caller that launches nothing.
     """
     named = by_name(templates)
     usable: list[Provisioner] = []
@@ -98,10 +98,10 @@ def decode_provisioners(
 def unusable(
     raw: Raw, error: InvalidProvisionerError, kind: OwnerKind, template: str
 ) -> InvalidProvisioner:
-    """Return what is said of a document that cannot be used.
+    """Return the InvalidProvisioner for a document that cannot be used.
 
     Args:
-        template: What it names for its instances, if something is wrong in there.
+        template: The template it names, if something is wrong there.
     """
     metadata = mapping(raw.get("metadata"))
     return InvalidProvisioner(
@@ -129,7 +129,7 @@ def _provisioner(
         generation=integer(metadata.get("generation")) or 0,
         labels=spec.labels,
         annotations=spec.annotations,
-        requirements=with_defaults(asked_of_nodes(spec.labels, spec.requirements), V1ALPHA5),
+        requirements=with_defaults(all_requirements(spec.labels, spec.requirements), V1ALPHA5),
         taints=tuple(taint.taint for taint in spec.taints),
         startup_taints=tuple(taint.taint for taint in spec.startup_taints),
         kubelet=spec.kubelet_configuration.configuration,

@@ -1,6 +1,6 @@
 """Schedules of disruption budgets: five fields of cron in UTC, or a word such as @daily.
 
-What Karpenter reads is read, no more: a weekday is 0 to 6 or a name. It becomes fields of numbers,
+Only what Karpenter accepts is accepted: a weekday is 0 to 6 or a name. The result has numbers,
 ranges and steps that mean the same to Debian's cron.
 
 Source: https://pkg.go.dev/github.com/robfig/cron/v3 (2026-11).
@@ -82,5 +82,5 @@ def _term(place: _Field, written: str) -> str:
         raise ValueError(f"out of range: {written!r}")
     if first == last:
         return str(first)
-    # Debian's cron takes a field that begins with a star for one that says nothing.
+    # Debian's cron treats a field that begins with a star as unrestricted.
     return f"{first}-{last}" + (f"/{step}" if step > 1 else "")

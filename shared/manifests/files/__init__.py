@@ -1,1 +1,1 @@
-"""Files of manifests as text: YAML within bounds, large JSON piece by piece."""
+"""Parsers for files of manifests: YAML within bounds, large JSON piece by piece."""

@@ -1,22 +1,22 @@
-"""Which fields of pods and nodes `shared.manifests` reads.
+"""The fields of pods and nodes that `shared.manifests` reads.
 
 Source: `shared.manifests.pods`, `pod_requests`, `volumes` and `nodes`.
 """
 
 from typing import Final
 
-METADATA: Final = (
+METADATA_FIELDS: Final = (
     *("name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences"),
     *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers"),
 )
-CONDITION: Final = ("type", "status", "reason", "lastTransitionTime")
-CONTAINER: Final = ("name", "ports", "resources", "restartPolicy")
-CONTAINER_STATUS: Final = ("name", "allocatedResources", "resources")
-VOLUME: Final = ("name", "persistentVolumeClaim", "ephemeral", "awsElasticBlockStore")
-POD_SPEC: Final = (
+CONDITION_FIELDS: Final = ("type", "status", "reason", "lastTransitionTime")
+CONTAINER_FIELDS: Final = ("name", "ports", "resources", "restartPolicy")
+CONTAINER_STATUS_FIELDS: Final = ("name", "allocatedResources", "resources")
+VOLUME_FIELDS: Final = ("name", "persistentVolumeClaim", "ephemeral", "awsElasticBlockStore")
+POD_SPEC_FIELDS: Final = (
     *("affinity", "hostNetwork", "nodeName", "nodeSelector", "os", "overhead", "priority"),
     *("priorityClassName", "resourceClaims", "resources", "schedulerName", "schedulingGates"),
     *("terminationGracePeriodSeconds", "tolerations", "topologySpreadConstraints"),
 )
-POD_STATUS: Final = ("phase", "nominatedNodeName", "startTime")
-NODE_STATUS: Final = ("allocatable", "capacity")
+POD_STATUS_FIELDS: Final = ("phase", "nominatedNodeName", "startTime")
+NODE_STATUS_FIELDS: Final = ("allocatable", "capacity")

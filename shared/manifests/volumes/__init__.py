@@ -1,1 +1,1 @@
-"""What claims and volumes ask of nodes, and how many a node can attach."""
+"""What claims and volumes require of nodes, and how many volumes a node can attach."""

@@ -1,4 +1,4 @@
-"""How many more volumes nodes can attach, as amounts beside cpu and memory.
+"""How many more volumes nodes can attach, as resources like cpu and memory.
 
 Source: https://kubernetes.io/docs/concepts/storage/storage-limits/#dynamic-volume-limits (2026-11).
 """
@@ -8,41 +8,41 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.ami_families import family_of
-from shared.manifests.volumes.node_demands import Volumes
+from shared.manifests.volumes.node_demands import VolumeLookup
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.kubernetes.volumes import EBS_DRIVER, AttachLimits, attachable, inline_volume
+from shared.model.kubernetes.volumes import EBS_DRIVER, CsiNodeLimits, attachable, inline_volume
 from shared.model.provisioner import NodeTemplate, owner_among
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 
-# What a node has of a driver that names no limit: kube-scheduler counts none either.
+# The amount of a driver without a limit: kube-scheduler does not count its volumes either.
 _NO_LIMIT: Final = 1_000_000
 
 # Node, driver and name of a volume that a node has attached.
-Held = tuple[str, str, str]
+HeldVolume = tuple[str, str, str]
 
 
-def limited_drivers(used: Iterable[str], limits: Iterable[AttachLimits]) -> frozenset[str]:
-    """Return those of the drivers whose volumes some node can have only so many of."""
+def limited_drivers(used: Iterable[str], limits: Iterable[CsiNodeLimits]) -> frozenset[str]:
+    """Return the drivers that limit the volumes of some node."""
     known = frozenset({EBS_DRIVER, *(driver for limit in limits for driver in limit.counts)})
     return known.intersection(used)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attachable:
-    """What nodes, there or to come, can attach.
+class AttachmentLimits:
+    """How many volumes existing and new nodes can attach, by CSI driver.
 
     Attributes:
-        drivers: That are counted.
-        limits: By node, what its drivers say.
-        held: By node and driver, the number of volumes it has.
-        of_type: By name of an instance type, EBS volumes of a new machine.
-        shown: By driver and name of an instance type, the least that its nodes say.
-        shown_without_disks: The same, with what the disks of their own took of it.
+        drivers: The drivers that are counted.
+        limits: By node, the limits that its drivers report.
+        held: By node and driver, the number of attached volumes.
+        of_type: By name of an instance type, EBS volumes of a new instance.
+        shown: By driver and name of an instance type, the lowest limit that its nodes report.
+        shown_without_disks: The same, plus the attachments that the nodes' own disks use.
     """
 
     drivers: frozenset[str]
@@ -56,26 +56,26 @@ class Attachable:
     def of(
         cls,
         drivers: frozenset[str],
-        limits: Iterable[AttachLimits],
-        held: Iterable[Held],
+        limits: Iterable[CsiNodeLimits],
+        held: Iterable[HeldVolume],
         snapshot: ClusterSnapshot,
-    ) -> "Attachable":
-        """Return the view of these.
+    ) -> "AttachmentLimits":
+        """Return the limits of a snapshot.
 
         Args:
-            drivers: That are counted.
-            limits: What nodes say.
-            held: Volumes that nodes have; one that is named twice counts once.
-            snapshot: With the nodes, and what can be bought.
+            drivers: The drivers that are counted.
+            limits: The limits that nodes report.
+            held: Attached volumes; duplicates count once.
+            snapshot: The snapshot with nodes and instance types.
         """
-        said = {limit.node: limit.counts for limit in limits}
-        shown, without_disks = _shown(said, snapshot)
+        reported = {limit.node_name: limit.counts for limit in limits}
+        shown, without_disks = _shown(reported, snapshot)
         numbers: dict[tuple[str, str], int] = {}
         for node, driver, _ in set(held):
             numbers[node, driver] = numbers.get((node, driver), 0) + 1
         return cls(
             drivers=drivers,
-            limits=said,
+            limits=reported,
             held=numbers,
             of_type={type_.name: type_.volume_limit for type_ in snapshot.instance_types},
             shown=shown,
@@ -85,10 +85,9 @@ class Attachable:
     def on_node(self, node: Node) -> Node:
         """Return the node with its remaining attachments added to its allocatable resources.
 
-        Pods that run on it do not request attachments, so those they hold are subtracted here.
-        A driver that has not reported a limit yet is assumed to allow what a new machine of the
-        type allows. A node without any allocatable resource is not changed: its launch says what
-        it has.
+        Pods that run on it do not request attachments, so their attachments are subtracted here.
+        A driver that has not reported a limit yet is assumed to have that of a new instance of the
+        type. A node without any allocatable resource is not changed: its slot has its resources.
         """
         if not node.allocatable:
             return node
@@ -101,19 +100,19 @@ class Attachable:
         return replace(node, allocatable=_with(node.allocatable, amounts))
 
     def on_type(self, instance_type: InstanceType) -> InstanceType:
-        """Return the type with what a new machine of it can attach among its capacity.
+        """Return the type with the attachments of a new instance added to its capacity.
 
-        Before its disks are counted: these take from it what they take.
+        Its own disks are not subtracted yet.
         """
-        amounts = self._of_new_machine(instance_type.name, self.shown_without_disks)
+        amounts = self._of_new_instance(instance_type.name, self.shown_without_disks)
         return replace(instance_type, capacity=_with(instance_type.capacity, amounts))
 
     def on_slot(self, slot: Slot) -> Slot:
-        """Return the slot with what its machine will be able to attach."""
-        amounts = self._of_new_machine(slot.offering.instance_type, self.shown)
+        """Return the slot with the attachments of its instance added to its allocatable."""
+        amounts = self._of_new_instance(slot.offering.instance_type, self.shown)
         return replace(slot, allocatable=_with(slot.allocatable, amounts))
 
-    def _of_new_machine(
+    def _of_new_instance(
         self, instance_type: str, shown: Mapping[tuple[str, str], int]
     ) -> dict[str, int]:
         return {
@@ -122,10 +121,10 @@ class Attachable:
         }
 
     def _of_new(self, driver: str, instance_type: str, shown: Mapping[tuple[str, str], int]) -> int:
-        """Return how many a new machine can attach: the least that nodes of its type say.
+        """Return how many volumes a new instance can attach: the lowest limit of its type's nodes.
 
-        A driver may be told a lower limit than the instance type has. Of a type without nodes it is
-        what EC2 attaches, for other drivers the least that any node says.
+        A driver may be configured with a lower limit than that of the instance type. For a type
+        without nodes it is EC2's limit, for other drivers the lowest limit of any node.
         """
         known = shown.get((driver, instance_type))
         if driver == EBS_DRIVER:
@@ -140,16 +139,16 @@ class Attachable:
 
 
 def _shown(
-    said: Mapping[str, Mapping[str, int]], snapshot: ClusterSnapshot
+    reported: Mapping[str, Mapping[str, int]], snapshot: ClusterSnapshot
 ) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]:
-    """Return the least that nodes of a type say, as they say it and without their disks."""
+    """Return the lowest limit of a type's nodes, as reported and without their own disks."""
     owners = {owner.name: owner for owner in snapshot.provisioners}
     shown: dict[tuple[str, str], int] = {}
     without_disks: dict[tuple[str, str], int] = {}
     for node in snapshot.nodes:
         template = getattr(owner_among(node, owners), "template", NodeTemplate())
         taken = family_of(template.ami_family).further_disks(template.block_devices)
-        for driver, count in said.get(node.name, {}).items():
+        for driver, count in reported.get(node.name, {}).items():
             key = (driver, node.labels.get(keys.INSTANCE_TYPE, ""))
             own = taken if driver == EBS_DRIVER else 0
             shown[key] = min(count, shown.get(key, count))
@@ -157,8 +156,8 @@ def _shown(
     return shown, without_disks
 
 
-def held_by(pods: Iterable[Pod], volumes: Volumes) -> tuple[Held, ...]:
-    """Return the volumes that pods with a node have there, as far as they are known."""
+def volumes_held_by(pods: Iterable[Pod], volumes: VolumeLookup) -> tuple[HeldVolume, ...]:
+    """Return the volumes that bound pods have on their nodes, as far as they are known."""
     return tuple(
         (pod.node_name, *volumes.volume_of(pod.namespace, claim))
         for pod in pods
@@ -169,9 +168,9 @@ def held_by(pods: Iterable[Pod], volumes: Volumes) -> tuple[Held, ...]:
 def split_pods(
     pods: Iterable[Pod], nodes: Iterable[Node]
 ) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
-    """Return those of the pods that keep their volumes where they are, and those that do not.
+    """Return the pods that keep their volumes attached, and those that do not.
 
-    One that is being deleted, or whose node is cordoned or going, lets its volumes go.
+    A terminating pod, or one whose node is cordoned or being deleted, does not.
     """
     closed = {node.name for node in nodes if node.unschedulable or node.deletion_at is not None}
     staying: list[Pod] = []
@@ -192,14 +191,14 @@ def claims_of(pods: Iterable[Pod]) -> frozenset[str]:
     )
 
 
-def with_attachable(snapshot: ClusterSnapshot, attachable_by: Attachable) -> ClusterSnapshot:
-    """Return the snapshot whose nodes, slots and instance types have what they can attach."""
+def with_attachable(snapshot: ClusterSnapshot, limits: AttachmentLimits) -> ClusterSnapshot:
+    """Return the snapshot with the attachments of its nodes, slots and instance types."""
     return replace(
         snapshot,
-        nodes=tuple(attachable_by.on_node(node) for node in snapshot.nodes),
-        slots=tuple(attachable_by.on_slot(slot) for slot in snapshot.slots),
+        nodes=tuple(limits.on_node(node) for node in snapshot.nodes),
+        slots=tuple(limits.on_slot(slot) for slot in snapshot.slots),
         instance_types=tuple(
-            attachable_by.on_type(instance_type) for instance_type in snapshot.instance_types
+            limits.on_type(instance_type) for instance_type in snapshot.instance_types
         ),
     )
 

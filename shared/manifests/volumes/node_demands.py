@@ -27,16 +27,16 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class _Problem(Exception):  # noqa: N818 -- never leaves this module
-    """Why no node can be right for a claim now."""
+    """Why no node is suitable for a claim now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """A claim of a pod, and what attaches its volume.
+class VolumeUse:
+    """A claim of a pod, and the driver that attaches its volume.
 
     Attributes:
         claim: Namespace and name of the claim.
-        driver: Of the volume it has or will get; empty for one that is not attached.
+        driver: Of the volume it has or will get; empty for a volume that is not attached.
         volume: Name of the volume, empty while there is none.
         many_nodes: Whether pods on several nodes may use it at once.
         one_pod: Whether only a single pod may use it.
@@ -50,8 +50,8 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What all volumes of one pod require.
+class VolumeDemands:
+    """Node affinity terms and volumes of all claims of one pod.
 
     Attributes:
         terms: What a node must satisfy, OR-ed; empty for any node.
@@ -60,21 +60,22 @@ class Asked:
     """
 
     terms: Terms = ()
-    uses: tuple[Use, ...] = ()
+    uses: tuple[VolumeUse, ...] = ()
     problems: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
-class Volumes:
-    """Looks up what claims ask of nodes.
+class VolumeLookup:
+    """Looks up what claims require of nodes.
 
     Args:
-        claims: Those there are.
-        volumes: At least those that the claims are bound to.
+        claims: All claims.
+        volumes: At least the volumes that the claims are bound to.
         classes: All storage classes.
-        complete: Whether what is not given does not exist. From files it is only unknown: claims
-            without volume or class then fit anywhere, and a class that binds at once is taken to
-            do so wherever a node comes up; but not for a claim that waits in a cluster already.
+        complete: Whether objects that are not given do not exist. From files they are only unknown:
+            claims without volume or class then fit anywhere, and a class that binds immediately is
+            assumed to do so wherever a node is launched; but not for a claim that is already
+            pending in a cluster.
     """
 
     def __init__(
@@ -87,21 +88,22 @@ class Volumes:
     ) -> None:
         self._claims = {(claim.namespace, claim.name): claim for claim in claims}
         self._volumes = {volume.name: volume for volume in volumes}
-        self._classes = {pod_class.name: pod_class for pod_class in classes}
+        self._classes = {storage_class.name: storage_class for storage_class in classes}
         self._complete = complete
-        # The newest of several defaults, as the API server chooses.
+        # Of several defaults the newest counts, as in the API server.
         defaults = sorted(
-            (pod_class for pod_class in self._classes.values() if pod_class.is_default), key=_by_age
+            (storage_class for storage_class in self._classes.values() if storage_class.is_default),
+            key=_by_age,
         )
         self._default = defaults[-1].name if defaults else ""
 
     def drivers(self, pods: Iterable[Pod]) -> frozenset[str]:
         """Return the drivers that attach volumes of these pods."""
-        asked = (self.asked(pod) for pod in pods if pod.scheduling.claims)
-        return frozenset({use.driver for asked in asked for use in asked.uses} - {""})
+        demands = (self.demands_of(pod) for pod in pods if pod.scheduling.claims)
+        return frozenset({use.driver for pod_demands in demands for use in pod_demands.uses} - {""})
 
-    def asked(self, pod: Pod) -> Asked:
-        """Return what the pod's claims ask."""
+    def demands_of(self, pod: Pod) -> VolumeDemands:
+        """Return what the pod's claims require."""
         to_be = {claim.name: claim for claim in pod.ephemeral}
         terms: Terms = ()
         uses, unknown = [], []
@@ -117,24 +119,24 @@ class Volumes:
                 unknown.append(name)
             else:
                 uses.append(use)
-        return Asked(
+        return VolumeDemands(
             terms=terms, uses=tuple(uses), problems=tuple(problems), unknown=tuple(unknown)
         )
 
-    def _use(self, pod: Pod, name: str, to_be: Claim | None) -> tuple[Use | None, Terms]:
+    def _use(self, pod: Pod, name: str, to_be: Claim | None) -> tuple[VolumeUse | None, Terms]:
         """Return a use of a volume, None for a claim without an object, and its terms.
 
         Raises:
             _Problem: If no node is suitable for it now.
         """
         if inline_volume(name):
-            use = Use(claim=name, driver=EBS_DRIVER, volume=inline_volume(name))
+            use = VolumeUse(claim=name, driver=EBS_DRIVER, volume=inline_volume(name))
             return use, _inline_terms(name)
         claim = self._claim(pod, name, to_be)
         if claim is None:
             return None, ()
         driver, terms = self._place(claim)
-        use = Use(
+        use = VolumeUse(
             claim=claim.key,
             driver=driver,
             volume=claim.volume,
@@ -147,7 +149,7 @@ class Volumes:
         """Return a claim of a pod, None when there is no object for it.
 
         Raises:
-            _Problem: If there is none, or it is another pod's.
+            _Problem: If there is none, or it belongs to another pod.
         """
         claim = self._claims.get((pod.namespace, name))
         if claim is None:
@@ -170,7 +172,7 @@ class Volumes:
         """Return driver and terms of the volume a claim has or will get.
 
         Raises:
-            _Problem: If it has none and will get none by a node coming up.
+            _Problem: If it has none and a new node would not give it one.
         """
         if claim.deleting:
             raise _Problem(f"claim {claim.key} is being deleted")
@@ -200,15 +202,17 @@ class Volumes:
                     f"claim {claim.key} has neither volume nor storage class: name a class"
                 )
             raise _Problem(f"claim {claim.key} names storage class {name}, which does not exist")
-        if not found.waits and (self._complete or (claim.pending and not found.by_hand)):
+        if not found.waits_for_first_consumer and (
+            self._complete or (claim.pending and not found.is_static)
+        ):
             raise _Problem(
                 f"claim {claim.key} still waits for its volume: storage class {name} makes it "
                 "before the pod has a node (volumeBindingMode Immediate)"
             )
-        return ("", self._free(claim, name)) if found.by_hand else (found.driver, found.terms)
+        return ("", self._free(claim, name)) if found.is_static else (found.driver, found.terms)
 
     def _free(self, claim: Claim, storage_class: str) -> Terms:
-        """Return where volumes made by hand stand that the claim could get."""
+        """Return the terms of statically provisioned free volumes that the claim could get."""
         free = self._free_of(storage_class)
         if not free and self._complete:
             raise _Problem(f"claim {claim.key}: no volume of class {storage_class} is free")
@@ -232,7 +236,7 @@ def _inline_terms(claim: str) -> Terms:
 
 
 def _both(these: Terms, those: Terms) -> Terms:
-    """Return alternatives that say what one of each says; no alternatives say nothing.
+    """Return the alternatives that satisfy both; no alternatives mean any node.
 
     Raises:
         _Problem: If no node can satisfy one of each, or there are too many.
@@ -250,7 +254,7 @@ def _both(these: Terms, those: Terms) -> Terms:
 
 
 def _joined(terms: Iterable[Requirements]) -> Terms:
-    """Return the alternatives, those that differ only in their zones made one."""
+    """Return the alternatives; those that differ only in their zones are merged."""
     zones: dict[tuple[Requirement, ...], frozenset[str]] = {}
     others = []
     for term in dict.fromkeys(terms):
@@ -269,5 +273,5 @@ def _joined(terms: Iterable[Requirements]) -> Terms:
     )
 
 
-def _by_age(other_storage_class: StorageClass) -> tuple[datetime, str]:
-    return other_storage_class.created_at or _LONG_AGO, other_storage_class.name
+def _by_age(storage_class: StorageClass) -> tuple[datetime, str]:
+    return storage_class.created_at or _LONG_AGO, storage_class.name

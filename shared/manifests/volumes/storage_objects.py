@@ -1,4 +1,4 @@
-"""Volumes, storage classes and what nodes can attach.
+"""Decodes volumes, storage classes, CSINodes and VolumeAttachments.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity,
 https://kubernetes.io/docs/concepts/storage/storage-classes/#allowed-topologies,
@@ -7,25 +7,25 @@ https://kubernetes.io/docs/concepts/storage/volumes/#csi-migration (2026-11).
 
 from typing import Final
 
-from shared.manifests.affinity import required_terms
-from shared.manifests.fields import (
+from shared.manifests.affinity import required_node_terms
+from shared.manifests.raw_json import (
     Raw,
     integer,
     mapping,
     mappings,
-    moment,
     text,
     text_map,
     texts,
+    timestamp,
 )
 from shared.manifests.volumes.claims import class_of
 from shared.model import labels as keys
 from shared.model.kubernetes.volumes import (
     EBS_DRIVER,
-    AttachLimits,
-    Attachment,
+    CsiNodeLimits,
     StorageClass,
     Volume,
+    VolumeAttachment,
 )
 from shared.model.requirements import Requirement, Requirements
 
@@ -34,7 +34,7 @@ _DEFAULT_CLASS: Final = (
     "storageclass.beta.kubernetes.io/is-default-class",
 )
 _BY_HAND: Final = "kubernetes.io/no-provisioner"
-# Drivers that took over what was once built into Kubernetes.
+# CSI drivers of volume plugins that were once built into Kubernetes.
 _MIGRATED: Final = {"kubernetes.io/aws-ebs": EBS_DRIVER}
 _PLACE_KEYS: Final = frozenset({keys.ZONE, keys.REGION})
 # Separates the zones in the label of a volume that is in several.
@@ -44,13 +44,13 @@ _BORDER: Final = "__"
 def decode_volume(raw: Raw) -> Volume:
     """Return the volume; its zone labels count like its node affinity.
 
-    Volumes of EBS made before CSI count as those of its driver, which attaches them now.
+    EBS volumes from before CSI count as volumes of the CSI driver, which attaches them now.
     """
     metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
     problems: list[str] = []
     required = mapping(spec.get("nodeAffinity")).get("required")
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    terms = required_terms(affinity, problems) if required else ()
+    terms = required_node_terms(affinity, problems) if required else ()
     places = Requirements.of(
         Requirement.of(key, *value.split(_BORDER))
         for key, value in text_map(metadata.get("labels")).items()
@@ -81,8 +81,8 @@ def decode_storage_class(raw: Raw) -> StorageClass:
     return StorageClass(
         name=text(metadata.get("name")),
         driver="" if made_by == _BY_HAND else _MIGRATED.get(made_by, made_by),
-        by_hand=made_by == _BY_HAND,
-        waits=raw.get("volumeBindingMode") == "WaitForFirstConsumer",
+        is_static=made_by == _BY_HAND,
+        waits_for_first_consumer=raw.get("volumeBindingMode") == "WaitForFirstConsumer",
         terms=tuple(
             Requirements.of(
                 Requirement.of(
@@ -94,26 +94,26 @@ def decode_storage_class(raw: Raw) -> StorageClass:
             for topology in mappings(raw.get("allowedTopologies"))
         ),
         is_default=any(annotations.get(key) == "true" for key in _DEFAULT_CLASS),
-        created_at=moment(metadata.get("creationTimestamp")),
+        created_at=timestamp(metadata.get("creationTimestamp")),
     )
 
 
-def decode_attach_limits(raw: Raw) -> AttachLimits:
-    """Return what a CSINode says its node can attach."""
+def decode_csi_node(raw: Raw) -> CsiNodeLimits:
+    """Return the limits of a CSINode: how many volumes its node can attach."""
     counts = {}
     for driver in mappings(mapping(raw.get("spec")).get("drivers")):
         count = integer(mapping(driver.get("allocatable")).get("count"))
         if count is not None:
             counts[text(driver.get("name"))] = max(count, 0)
-    return AttachLimits(node=text(mapping(raw.get("metadata")).get("name")), counts=counts)
+    return CsiNodeLimits(node_name=text(mapping(raw.get("metadata")).get("name")), counts=counts)
 
 
-def decode_attachment(raw: Raw) -> Attachment:
-    """Return what a VolumeAttachment attaches; the volume is empty when it is an inline one."""
+def decode_attachment(raw: Raw) -> VolumeAttachment:
+    """Return the attachment; its volume is empty for an inline volume."""
     spec = mapping(raw.get("spec"))
     attacher = text(spec.get("attacher"))
-    return Attachment(
-        node=text(spec.get("nodeName")),
+    return VolumeAttachment(
+        node_name=text(spec.get("nodeName")),
         driver=_MIGRATED.get(attacher, attacher),
         volume=text(mapping(spec.get("source")).get("persistentVolumeName")),
     )

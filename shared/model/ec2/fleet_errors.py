@@ -2,16 +2,16 @@
 
 | kind | codes | what follows |
 |---|---|---|
-| transient | throttling, server errors, a template not shown yet | asked again, with backoff |
+| transient | throttling, server errors, a template not visible yet | retried, with backoff |
 | shortage | no capacity for an offering, `Unsupported` | the offering is left out for minutes |
 | subnet | no free address, no such subnet | the subnet is left out for minutes |
 | quota | a quota of vCPUs or of spot instances | the quota's instance types are left out, for all |
-| refusal | everything else, unknown codes too | told to people; the Provisioner backs off |
+| refusal | everything else, unknown codes too | reported to people; the Provisioner backs off |
 
-Only `InsufficientInstanceCapacity` and `UnfulfillableCapacity` describe EC2's stock, and only a
-quota describes the account: these are shared with other clusters. All other codes depend on what
-this cluster asked for and stay with it. So does `UnfulfillableCapacity` in an answer that refuses
-something: EC2 says it of spot instances whatever it is that keeps it from launching them.
+Only `InsufficientInstanceCapacity` and `UnfulfillableCapacity` describe EC2's capacity, and only a
+quota describes the account: these are shared with other clusters. All other codes depend on the
+request of this cluster and stay with it. So does `UnfulfillableCapacity` in an answer that refuses
+something: EC2 returns it for spot instances whatever keeps it from launching them.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleetError.html and
@@ -62,7 +62,7 @@ _TRANSIENT: Final = frozenset(
         "InternalError",
         "InternalFailure",
         "InternalServerError",
-        # Of fleets, not of instances: those of type instant are gone in a moment.
+        # A quota of fleets, not of instances: fleets of type instant last only a moment.
         "MaxFleetCountExceeded",
         "RequestLimitExceeded",
         "RequestTimeout",
@@ -75,11 +75,11 @@ _TRANSIENT: Final = frozenset(
 )
 # EC2 is eventually consistent: a launch template may be unknown shortly after it was created.
 _TEMPLATE: Final = ("InvalidLaunchTemplateId", "InvalidLaunchTemplateName")
-# The same with an instance profile or its role, for which there is no code of their own.
+# The same holds for an instance profile or its role, which have no code of their own.
 # Source: https://github.com/hashicorp/terraform-provider-aws/issues/27516 (2022-10).
-_YOUNG: Final = (*_TEMPLATE, "InvalidIamInstanceProfile", "InvalidParameterValue")
-# Terminations that no launch error caused: people, or the Spot service, terminated the machine.
-_ENDED_BY_OTHERS: Final = frozenset(
+_NOT_YET_VISIBLE: Final = (*_TEMPLATE, "InvalidIamInstanceProfile", "InvalidParameterValue")
+# Terminations that no launch error caused: people, AWS or the Spot service ended the instance.
+_TERMINATED_BY_OTHERS: Final = frozenset(
     {
         "Client.InstanceInitiatedShutdown",
         "Client.InstanceTerminated",
@@ -88,9 +88,11 @@ _ENDED_BY_OTHERS: Final = frozenset(
         "Server.ScheduledStop",
     }
 )
-_SPOT_ENDED: Final = frozenset({"Server.SpotInstanceShutdown", "Server.SpotInstanceTermination"})
+_TERMINATED_BY_SPOT: Final = frozenset(
+    {"Server.SpotInstanceShutdown", "Server.SpotInstanceTermination"}
+)
 
-# What a launch uses, where EC2 says that the role may not use it.
+# The resource of a launch that the role is not authorized to use, in EC2's message.
 # Source: https://repost.aws/knowledge-center/ec2-not-auth-launch (2026-11).
 _UNAUTHORIZED: Final = "UnauthorizedOperation"
 _USED: Final = re.compile(
@@ -99,7 +101,7 @@ _USED: Final = re.compile(
     re.ASCII,
 )
 
-# What to do about a refusal, by the beginning of its code; the first that fits counts.
+# What to do about a refusal, by prefix of its code; the first that matches counts.
 _REMEDIES: Final = (
     (
         _UNAUTHORIZED,
@@ -165,38 +167,38 @@ def kind_among(code: str, codes: Collection[str]) -> ErrorKind:
     return kind_of(code)
 
 
-def may_be_young(code: str) -> bool:
-    """Return whether a refusal may only mean that what it names was created just now."""
-    return code.startswith(_YOUNG)
+def may_be_not_yet_visible(code: str) -> bool:
+    """Return whether a refusal may only mean that the resource it names was created just now."""
+    return code.startswith(_NOT_YET_VISIBLE)
 
 
-def is_young_template(error: FleetError) -> bool:
+def is_template_not_yet_visible(error: FleetError) -> bool:
     """Return whether an error may only mean that a launch template was created just now."""
     return error.code.startswith(_TEMPLATE)
 
 
 def is_shared_shortage(code: str) -> bool:
-    """Return whether a code describes EC2's own stock, so that other clusters may use it."""
+    """Return whether a code describes EC2's own capacity, so that it holds for other clusters."""
     return code in _SHARED_SHORTAGE
 
 
-def kind_of_ending(reason: str) -> ErrorKind | None:
-    """Return what the StateReason code of a machine that died while pending means.
+def kind_of_state_reason(reason: str) -> ErrorKind | None:
+    """Return what the StateReason code of an instance that was terminated while pending means.
 
     Returns:
-        None when it says nothing about the launch: the machine was ended by people, or EC2 gives
-        no reason.
+        None when it says nothing about the launch: people or AWS terminated the instance, or EC2
+        gives no reason.
     """
-    if reason in _SPOT_ENDED:
+    if reason in _TERMINATED_BY_SPOT:
         return ErrorKind.SHORTAGE
-    if not reason or reason in _ENDED_BY_OTHERS:
+    if not reason or reason in _TERMINATED_BY_OTHERS:
         return None
     side, _, code = reason.partition(".")
     return ErrorKind.REFUSAL if side == "Client" else kind_of(code)
 
 
-def is_known(code: str) -> bool:
-    """Return whether the table names a code; what it does not name is counted."""
+def is_known_code(code: str) -> bool:
+    """Return whether the table names a code; other codes are counted in a metric."""
     if kind_of(code) != ErrorKind.REFUSAL:
         return True
     return any(code.startswith(start) for start, _ in _REMEDIES)
@@ -207,14 +209,14 @@ def remedy_of(code: str) -> str:
     return next((text for start, text in _REMEDIES if code.startswith(start)), _UNKNOWN)
 
 
-def described(error: FleetError) -> str:
+def describe_error(error: FleetError) -> str:
     """Return code, text and what to do, in one line.
 
     EC2's StateReason repeats its code at the beginning of the text; it is written once.
     """
     text = error.message.removeprefix(f"{error.code}: ").strip().rstrip(".")
-    said = f"{error.code}: {text}" if text else error.code
-    return f"{said}; {_without_tag(error) or remedy_of(error.code)}"
+    line = f"{error.code}: {text}" if text else error.code
+    return f"{line}; {_without_tag(error) or remedy_of(error.code)}"
 
 
 def _without_tag(error: FleetError) -> str:

@@ -1,4 +1,4 @@
-"""What can be bought: instance types and their offerings."""
+"""Instance types and their offerings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from shared.model.resources import Resources
 
 
 class CapacityType(StrEnum):
-    """How a machine is paid for."""
+    """The purchase option of an instance."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
@@ -17,7 +17,7 @@ class CapacityType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Offering:
-    """One way to buy an instance type.
+    """An instance type in a zone with a capacity type, and its price.
 
     Attributes:
         price_micros_per_hour: Price in millionths of a US dollar per hour, above zero.
@@ -39,7 +39,7 @@ class Offering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overhead:
-    """What pods cannot have, in its three named parts."""
+    """The capacity that pods cannot use, in its three parts."""
 
     kube_reserved: Resources = Resources()
     system_reserved: Resources = Resources()
@@ -53,17 +53,17 @@ class Overhead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """A machine shape.
+    """An instance type.
 
     Attributes:
-        labels: Labels every machine of this type answers (type, arch, os, family, ...), without
-            zone and capacity type, which belong to the offering.
-        capacity: All resources of the machine, `pods` among them.
-        overhead: What pods cannot have.
+        labels: Labels of every instance of this type (type, arch, os, family, ...), without zone
+            and capacity type, which belong to the offering.
+        capacity: All resources of the instance, `pods` among them.
+        overhead: The part of `capacity` that pods cannot use.
         offerings: Sorted by price, then zone, then capacity type.
-        volume_limit: EBS volumes that a machine can attach for pods.
-        image_max_pods: The pod limit that machine images compute for themselves, None where it
-            is that of `capacity`.
+        volume_limit: EBS volumes that an instance can attach for pods.
+        image_max_pods: The pod limit that images compute for themselves, None where it is that of
+            `capacity`.
     """
 
     name: str
@@ -84,7 +84,7 @@ class InstanceType:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class OfferingKey:
-    """Names one offering among all: what EC2 may be out of."""
+    """The key of an offering, for which EC2 may have no capacity."""
 
     instance_type: str
     zone: str
@@ -92,7 +92,7 @@ class OfferingKey:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels that every Node of such a machine has."""
+        """The labels that every Node of such an instance has."""
         return {
             keys.INSTANCE_TYPE: self.instance_type,
             keys.ZONE: self.zone,

@@ -1,4 +1,4 @@
-"""Launching: what was decided, written down and has come of it."""
+"""Planned nodes, launch intents, slots, leases and EC2 instances."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from shared.model.resources import Resources
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class PodRef:
-    """Names one pod for good: a later pod of the same name has another uid."""
+    """Identifies one pod: a later pod of the same name has another uid."""
 
     namespace: str
     name: str
@@ -28,7 +28,7 @@ class PodRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchOption:
-    """One offering a planned node may become, and what a machine of it has."""
+    """An offering that a planned node may be launched as, and the resources of its instances."""
 
     offering: OfferingKey
     price_micros_per_hour: int
@@ -36,15 +36,15 @@ class LaunchOption:
     allocatable: Resources
 
 
-def largest(options: Iterable[LaunchOption]) -> Resources:
-    """Return the most any option has of each resource."""
+def largest_capacity_of(options: Iterable[LaunchOption]) -> Resources:
+    """Return the largest capacity of any option, for each resource."""
     most = Resources()
     for option in options:
         most = most.largest(option.capacity)
     return most
 
 
-def dearest(options: Iterable[LaunchOption]) -> int:
+def highest_price(options: Iterable[LaunchOption]) -> int:
     """Return the highest price of one or more options, in micro-dollars per hour."""
     return max(option.price_micros_per_hour for option in options)
 
@@ -55,12 +55,12 @@ class PlannedNode:
 
     Attributes:
         options: Interchangeable offerings of one capacity type, cheapest first, at most 60.
-        fallback: Offerings of the other capacity type, tried when none of `options` is to be had.
-        pods: Promised to it, sorted.
-        requests: Their sum, without daemons.
-        daemon_requests: What DaemonSet pods will take on it.
-        labels: What the provisioner gives the node, picks of custom labels included; those of
-            type, zone and capacity type follow from the option that is launched.
+        fallback: Offerings of the other capacity type, tried when none of `options` is available.
+        pods: The pods promised to it, sorted.
+        requests: Sum of their requests, without DaemonSet pods.
+        daemon_requests: Requests of the DaemonSet pods that will run on it.
+        labels: Labels that the provisioner gives the node, chosen values of custom labels included;
+            those of type, zone and capacity type follow from the option that is launched.
     """
 
     provisioner: str
@@ -78,33 +78,33 @@ class PlannedNode:
 
     @property
     def largest_capacity(self) -> Resources:
-        """The most any option has of each resource: what limits must have room for."""
-        return largest((*self.options, *self.fallback))
+        """The largest capacity of any option, for each resource: it must fit within the limits."""
+        return largest_capacity_of((*self.options, *self.fallback))
 
     @property
-    def dearest_micros_per_hour(self) -> int:
-        """The most any option costs: what a ceiling must have room for."""
-        return dearest((*self.options, *self.fallback))
+    def highest_price_micros_per_hour(self) -> int:
+        """The highest price of any option: it must fit below a ceiling."""
+        return highest_price((*self.options, *self.fallback))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchIntent:
-    """A launch decided and written down before EC2 is asked: one CreateFleet, many nodes.
+    """A launch that is written before EC2 is called: one CreateFleet request, many nodes.
 
     The ledger keeps it until every slot has its instance or was abandoned: until then EC2 may
-    or may not have been asked.
+    or may not have been called.
 
     Attributes:
         group: Number of the launch group in its plan.
-        attempt: Grows by one when what was asked for could not all be had.
-        count: Nodes asked for in this attempt.
-        body_key: Where the exact request stands.
+        attempt: Grows by one when not all requested instances were launched.
+        count: Nodes requested in this attempt.
+        body_key: Key of the decision record that holds the exact request.
         body_hash: SHA-256 of the body, hex.
         reserved: Capacity taken from the provisioner's limits.
-        reserved_price_micros_per_hour: Likewise the most that all its nodes may cost.
+        reserved_price_micros_per_hour: Likewise the highest total price of its nodes.
         not_before: Earliest time of the next call, after a throttle; None for at once.
         token_at: When the request token that it waits for may be used, None when it has none.
-        asked_at: When EC2 was last asked for this attempt, None when it was not yet.
+        asked_at: When EC2 was last called for this attempt, None when it was not yet.
     """
 
     cluster: str
@@ -125,7 +125,7 @@ class LaunchIntent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotOwner:
-    """What the Node of a slot has of its owner, also when that is gone or invalid by then."""
+    """What the Node of a slot takes from its owner, even if that is gone or invalid by then."""
 
     kind: OwnerKind
     uid: str
@@ -133,7 +133,7 @@ class SlotOwner:
     startup_taints: tuple[Taint, ...] = ()
 
     def encode(self) -> dict[str, Any]:
-        """Return it as a plain map."""
+        """Return the owner as a plain map."""
         return {
             "kind": self.kind.value,
             "uid": self.uid,
@@ -143,7 +143,7 @@ class SlotOwner:
 
 
 def slot_owner_of(row: Mapping[str, Any]) -> SlotOwner:
-    """Return what `encode` wrote."""
+    """Return the owner that `encode` returned as a map."""
     return SlotOwner(
         kind=OwnerKind(row["kind"]),
         uid=row["uid"],
@@ -166,13 +166,14 @@ class Slot:
         owner: What it was launched for; None where the slot was written from an instance's tags.
         node_name: Name of its Node object, empty until known.
         pods: Nominated pods: promised to it and counted as placed.
-        allocatable: Estimate for the type that was launched, before the kubelet speaks.
-        bound: Whether its nominated pods were all bound: the promise is kept.
+        allocatable: Estimate for the type that was launched, until the kubelet reports its own.
+        bound: Whether all its nominated pods were bound.
         opened: Whether its Node is open for kube-scheduler or about to be: only kube-scheduler
             binds the nominated pods that are left.
-        replaces: Names of the nodes it was bought to replace, separated by commas; usually empty.
-        interrupted_at: When EC2 said that it takes the machine, which was no node yet; None if not.
-        stamp: Annotations of its Node that say for what it was launched; empty likewise.
+        replaces: Names of the nodes it was launched to replace, separated by commas; usually empty.
+        interrupted_at: When EC2 announced the interruption of the instance before it was a node;
+            None if it did not.
+        stamp: Annotations of its Node that say what it was launched for; usually empty.
         version: Of the row it was read from; 0 when it was not read.
     """
 
@@ -212,11 +213,11 @@ def slot_of(slots: Iterable[Slot], instance_id: str) -> Slot | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """That machines a plan bought are of no use to pods they were bought for.
+    """A launch whose instances never became usable for the pods they were launched for.
 
     Attributes:
-        subjects: Short digests of those: a pod, or the controller that replaces its pods.
-        provisioners: Names of those whose machines they were, as far as that is known.
+        subjects: Short digests of these: a pod, or the controller that replaces its pods.
+        provisioners: Names of the owners of the instances, as far as known.
     """
 
     plan_id: str
@@ -248,8 +249,8 @@ class Instance:
     Attributes:
         state: pending, running, shutting-down, terminated, stopping or stopped.
         private_dns_name: The node's name, empty when not yet known.
-        state_reason: Code of why it changed its state last, such as `Client.InternalError`; empty
-            while EC2 gives none.
+        state_reason: Code of the reason for its last change of state, such as
+            `Client.InternalError`; empty while EC2 gives none.
         state_message: EC2's text for that.
     """
 
@@ -265,28 +266,28 @@ class Instance:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs or is about to."""
+        """Whether it is pending or running."""
         return self.state in ("pending", "running")
 
     @property
-    def is_ending(self) -> bool:
-        """Whether it is terminated or will be without another call; a stopped one stays."""
+    def is_terminating(self) -> bool:
+        """Whether EC2 has terminated it or is terminating it; a stopped instance does not count."""
         return self.state in ("shutting-down", "terminated")
 
     @property
     def is_running(self) -> bool:
-        """Whether EC2 has started it."""
+        """Whether it is running."""
         return self.state == "running"
 
     @property
     def owner_labels(self) -> dict[str, str]:
-        """The label that names its Provisioner or NodePool; nothing without a tag that does."""
+        """The label that names its Provisioner or NodePool; empty without the tag that does."""
         of_pool = keys.TAG_NODE_POOL in self.tags
         name = self.tags.get(keys.PROVISIONER_NAME, "")
         return {keys.NODE_POOL if of_pool else keys.PROVISIONER_NAME: name} if name else {}
 
-    def is_of(self, node_name: str) -> bool:
-        """Return whether a Node of this name may be its own; any may while EC2 gives no name.
+    def matches_node(self, node_name: str) -> bool:
+        """Return whether a Node of this name may be its own; any may be until EC2 gives a name.
 
         A kubelet is authenticated by the private DNS name or the id of its instance.
         Source: https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
@@ -310,12 +311,12 @@ class FleetInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetError:
-    """An error that CreateFleet returned, as an answer or inside an answer.
+    """An error that CreateFleet returned, as its answer or inside an answer.
 
     Attributes:
         code: EC2's error code; `shared.model.ec2.fleet_errors` says what each code means.
-        message: EC2's text, for people; nothing is decided by it.
-        offering: What was refused; None when EC2 names no instance type: the error then applies
+        message: EC2's text, for people; no decision depends on it.
+        offering: The refused offering; None when EC2 names no instance type: the error then applies
             to every offering of the request that was not launched.
         subnet_id: The subnet of the refused override, empty when EC2 names none.
     """

@@ -1,9 +1,9 @@
-"""Which disk of a machine pods write to."""
+"""Which disk of an instance pods write to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-# The devices of the disks that machines of a family have by themselves; pods write to the last.
+# The devices of the default disks of each AMI family; pods write to the last.
 DEVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "AL2023": ("/dev/xvda",),
     "AL2": ("/dev/xvda",),
@@ -14,10 +14,10 @@ DEVICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def pod_disk(family: str, devices: Sequence[str]) -> int | None:
-    """Return which of the disks that a user names pods write to, None when it is none of them.
+    """Return the index of the user's disk that pods write to, None when it is none of them.
 
-    Where no disk has the name that the family has for it, it is the image's own. Of an image of the
-    user's own it is the last.
+    Where no disk has the device name that the family uses for it, pods write to the disk of the
+    image. With the family Custom it is the last disk.
 
     Source: https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instancetype/types.go
     (ephemeralStorage, 2026-11).

@@ -1,7 +1,7 @@
 """EC2's quotas of vCPUs: which instance types share one.
 
-A quota counts the vCPUs of all running machines of some instance families, apart for on-demand and
-spot, per account and Region.
+A quota counts the vCPUs of all running instances of some instance families, separately for
+on-demand and spot, per account and Region.
 
 Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html and
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html (2026-11): Standard
@@ -45,10 +45,10 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class QuotaReached:
-    """That a quota has no room for machines of so many vCPUs, or of more.
+    """A quota that refused an instance of this many vCPUs; larger instances do not fit either.
 
     Attributes:
-        vcpus: Of the smallest machine that was refused.
+        vcpus: vCPUs of the smallest instance that was refused.
     """
 
     quota: Quota
@@ -56,7 +56,7 @@ class QuotaReached:
 
 
 def quota_of(offering: OfferingKey) -> Quota:
-    """Return the quota that machines of an offering count towards.
+    """Return the quota that instances of an offering count towards.
 
     A family that the table does not name counts as Standard.
     """
@@ -69,10 +69,10 @@ def quota_of(offering: OfferingKey) -> Quota:
     return Quota(capacity_type=offering.capacity_type, family=family)
 
 
-def reached(
+def reached_quotas(
     refused: Iterable[OfferingKey], instance_types: Iterable[InstanceType]
 ) -> tuple[QuotaReached, ...]:
-    """Return the quotas that have no room for these offerings, sorted."""
+    """Return the quotas that refused these offerings, sorted."""
     vcpus = {instance_type.name: _vcpus(instance_type) for instance_type in instance_types}
     least: dict[Quota, int] = {}
     for offering in refused:
@@ -81,20 +81,22 @@ def reached(
     return tuple(QuotaReached(quota=quota, vcpus=least[quota]) for quota in sorted(least))
 
 
-def beyond(
+def offerings_beyond_quotas(
     marks: Iterable[QuotaReached], instance_types: Iterable[InstanceType]
 ) -> frozenset[OfferingKey]:
-    """Return the offerings that quotas have no room for."""
+    """Return the offerings that do not fit within the quotas."""
     least = {mark.quota: mark.vcpus for mark in marks}
     if not least:
         return frozenset()
     return frozenset(
         key
         for instance_type in instance_types
-        for way in instance_type.offerings
+        for offering in instance_type.offerings
         for key in (
             OfferingKey(
-                instance_type=instance_type.name, zone=way.zone, capacity_type=way.capacity_type
+                instance_type=instance_type.name,
+                zone=offering.zone,
+                capacity_type=offering.capacity_type,
             ),
         )
         if quota_of(key) in least and _vcpus(instance_type) >= least[quota_of(key)]

@@ -4,22 +4,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-# As the value of a tag: any value.
+# The value of a tag that matches any value.
 ANY_VALUE: Final = "*"
-# Whose images are taken by name: any account may share one with all accounts under any name.
+# Owners whose images may be selected by name: any account may share an image under any name.
 TRUSTED_OWNERS: Final = ("amazon", "self")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectorTerm:
-    """What is asked for: of each field that is given one value is enough, and all fields must hold.
+    """One term of a selector: a resource must match all given fields, each by one of its values.
 
     Attributes:
-        tags: Tag name to values, `*` for any value; all of these tags.
-        ids: Of subnets, security groups or images.
-        names: Of security groups or images; `*` means any letters.
+        tags: Tag name to values, `*` for any value; all of these tags must match.
+        ids: Ids of subnets, security groups or images.
+        names: Names of security groups or images; `*` matches any characters.
         owners: Accounts of images; empty for any.
-        parameters: Parameters of Systems Manager that hold ids of images.
+        parameters: Systems Manager parameters that hold ids of images.
     """
 
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
@@ -45,7 +45,7 @@ class SelectorTerm:
                 yield f"{what} {','.join(some)}"
 
 
-# What any of the terms finds; nothing without terms.
+# A selector matches what any of its terms matches; nothing without terms.
 Selector = tuple[SelectorTerm, ...]
 
 
@@ -55,5 +55,5 @@ def describe_selector(selector: Selector) -> str:
 
 
 def tagged(name: str, value: str = ANY_VALUE) -> Selector:
-    """Return the selector of what has a tag."""
+    """Return the selector that matches a tag."""
     return (SelectorTerm(tags={name: (value,)}),)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods an application can spare right now."""
+"""PodDisruptionBudgets: how many pods of an application may be evicted now."""
 
 from dataclasses import dataclass
 
@@ -7,23 +7,24 @@ from shared.model.kubernetes.pods import LabelSelector, Pod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodDisruptionBudget:
-    """One budget as its controller last counted.
+    """One PodDisruptionBudget, with the counts of its last status.
 
     Attributes:
-        selector: Whose pods it protects; None protects none, an empty one all of its namespace.
+        selector: Selects the pods it protects; None for none, an empty selector for all of its
+            namespace.
         disruptions_allowed: Pods that may be evicted now.
-        lets_unhealthy_go: Whether a pod that is not Ready may be evicted in any case.
+        always_allows_unhealthy: Whether a pod that is not Ready may be evicted in any case.
     """
 
     namespace: str
     name: str
     selector: LabelSelector | None
     disruptions_allowed: int
-    lets_unhealthy_go: bool = False
+    always_allows_unhealthy: bool = False
 
     def refuses(self, pod: Pod) -> bool:
-        """Return whether it allows no eviction of a pod that it protects now."""
-        if self.lets_unhealthy_go and not pod.ready:
+        """Return whether it forbids the eviction of a pod that it protects now."""
+        if self.always_allows_unhealthy and not pod.ready:
             return False
         return self.disruptions_allowed <= 0
 

@@ -1,4 +1,4 @@
-"""Nodes of the cluster, ours and others'."""
+"""Nodes of the cluster, Dovetail's and others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
 
 # How long a kubelet may take to come back, as after a reboot. It is also how long Kubernetes leaves
-# pods on a node that is not Ready, where they do not say otherwise.
+# pods on a node that is not Ready by default.
 # Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 # #taint-based-evictions (tolerationSeconds of DefaultTolerationSeconds, 2026-11-29).
 UNHEALTHY_AFTER: Final = timedelta(minutes=5)
@@ -25,7 +25,7 @@ class Node:
     Attributes:
         provider_id: `aws:///<zone>/<instance id>`, empty when unknown.
         allocatable: As reported; as planned until the kubelet reports.
-        owners: Uids of the objects that own it: they take it along when they are deleted.
+        owners: Uids of its owners: it is deleted with them.
         ready: Status of the Ready condition: True, False, or None when unknown or never set.
         ready_changed_at: When that status last changed, None when it was never set.
     """
@@ -49,7 +49,7 @@ class Node:
 
     @property
     def provisioner(self) -> str:
-        """Name of the Provisioner or NodePool that it was launched for, empty if not by Dovetail.
+        """Name of the Provisioner or NodePool it was launched for, empty if not by Dovetail.
 
         Karpenter's nodes have the same labels and finalizer, but not Dovetail's annotation.
         Source: https://github.com/kubernetes-sigs/karpenter/blob/v0.31.0/pkg/apis/v1alpha5/labels.go
@@ -61,13 +61,13 @@ class Node:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it has our annotation, label and finalizer: only then may it be changed."""
+        """Whether it has Dovetail's annotation, label and finalizer; others may not be changed."""
         return bool(self.provisioner) and keys.TERMINATION_FINALIZER in self.finalizers
 
     @property
-    def hold(self) -> str:
-        """The annotation that keeps it from being changed to save money, empty without one."""
-        return keys.held_by(self.annotations, keys.HOLDS_OF_NODES)
+    def blocking_annotation(self) -> str:
+        """The annotation that keeps it from being disrupted to save cost, empty without one."""
+        return keys.first_true_annotation(self.annotations, keys.NODE_BLOCKING_ANNOTATIONS)
 
     @property
     def instance_id(self) -> str:
@@ -79,7 +79,7 @@ class Node:
 
     @property
     def is_open(self) -> bool:
-        """Whether kube-scheduler may use it: Ready and the not-ready taint gone."""
+        """Whether kube-scheduler may use it: Ready and without Dovetail's closing taint."""
         return self.ready is True and not self.is_closed
 
     @property
@@ -88,25 +88,25 @@ class Node:
         return any(taint.key in keys.CLOSING_TAINTS for taint in self.taints)
 
     @property
-    def has_joined(self) -> bool:
-        """Whether it was initialized once, though it may not be ready now."""
+    def was_initialized(self) -> bool:
+        """Whether it has the label karpenter.sh/initialized; it may not be Ready now."""
         return self.labels.get(keys.INITIALIZED) == "true"
 
     @property
     def has_started(self) -> bool:
-        """Whether kube-scheduler may use it, or could once: its kubelet may have stopped since.
+        """Whether kube-scheduler may use it, or could before: its kubelet may have stopped since.
 
-        Only what has not started may be given up for not being Ready.
+        Only a node that has not started may be given up for not being Ready.
         Source: Initialized in
         https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/controllers/state/statenode.go
         (2026-11-29): it is the label, whatever the Ready condition says.
         """
-        return self.is_open or (self.has_joined and not self.is_closed)
+        return self.is_open or (self.was_initialized and not self.is_closed)
 
     @property
     def is_initialized(self) -> bool:
-        """Whether it is open, its startup taints were removed and its devices were shown."""
-        return self.is_open and self.has_joined
+        """Whether it is open and was initialized: no startup taints, and its devices reported."""
+        return self.is_open and self.was_initialized
 
     @property
     def is_bare_metal(self) -> bool:
@@ -114,16 +114,16 @@ class Node:
         _, _, size = self.labels.get(keys.INSTANCE_TYPE, "").partition(".")
         return size.startswith("metal")
 
-    def joins_within(self, usual: timedelta) -> timedelta:
-        """Return how long its kubelet may take to join, from what most machines may take."""
-        return max(usual, _BARE_METAL) if self.is_bare_metal else usual
+    def registration_timeout(self, default: timedelta) -> timedelta:
+        """Return how long its kubelet may take to join; `default` unless it is bare metal."""
+        return max(default, _BARE_METAL) if self.is_bare_metal else default
 
     def is_unhealthy(self, now: datetime) -> bool:
-        """Return whether it was initialized once, and has not been Ready for five minutes."""
+        """Return whether it was initialized and has not been Ready for five minutes."""
         not_ready_for = now - (self.ready_changed_at or now)
-        return self.has_joined and self.ready is not True and not_ready_for >= UNHEALTHY_AFTER
+        return self.was_initialized and self.ready is not True and not_ready_for >= UNHEALTHY_AFTER
 
-    def is_overdue(self, limit: timedelta, now: datetime) -> bool:
+    def is_overdue(self, timeout: timedelta, now: datetime) -> bool:
         """Return whether it has been Ready for longer than this without being initialized."""
         ready_for = now - (self.ready_changed_at or now)
-        return self.ready is True and not self.has_joined and ready_for > limit
+        return self.ready is True and not self.was_initialized and ready_for > timeout

@@ -12,7 +12,7 @@ from shared.model.kubernetes.volumes import Claim
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 
-# EKS has pods of a Fargate profile name it; only Fargate binds them, each to a node of its own.
+# EKS sets it on pods of a Fargate profile; only Fargate binds them, each to a node of its own.
 # Source: https://github.com/aws/karpenter-provider-aws/issues/7455 (what its webhook sets, 2024-11)
 # and https://docs.aws.amazon.com/eks/latest/userguide/fargate-profile.html (2026-11).
 FARGATE_SCHEDULER: Final = "fargate-scheduler"
@@ -28,7 +28,7 @@ class SpreadPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSelector:
-    """Which pods a rule counts: labels equal, and requirements met; both empty selects all.
+    """Selects the pods that a rule counts; labels and requirements must match, both empty: all.
 
     A missing selector (None where this is optional) selects nothing.
     """
@@ -49,7 +49,7 @@ class TopologySpread:
 
     Attributes:
         max_skew: Largest allowed difference between a domain's count and the smallest count.
-        min_domains: Domains to assume at least, or None.
+        min_domains: The smallest number of domains to assume, or None.
         honor_affinity: Count only nodes the pod's node affinity allows (default true).
         honor_taints: Count only nodes whose taints the pod tolerates (default false).
     """
@@ -69,7 +69,7 @@ class AffinityTerm:
 
     Attributes:
         weight: 1-100 for a preferred term, None for a required one.
-        namespaces: Namespaces whose pods count; the pod's own already filled in when none given.
+        namespaces: Namespaces whose pods count; the pod's own where the manifest gives none.
         namespace_selector: Labels of further namespaces, or None.
     """
 
@@ -90,25 +90,26 @@ class PreferredNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduling:
-    """Everything about a pod that decides where it may go; equal for identical pods.
+    """The scheduling constraints of a pod; equal for identical pods.
 
-    Pods of one workload share it, so it is the key of a class of pods.
+    Pods of one workload share it, so it is the key of an item class.
 
     Attributes:
-        requests: Sum the scheduler uses, with one of the resource `pods`.
+        requests: The sum that kube-scheduler uses, with one of the resource `pods`.
         node_selector: The plain node selector.
         required_terms: Node affinity terms, OR-ed; empty means no restriction.
         preferred_nodes: Preferred node affinity, heaviest first.
         volume_terms: Per volume its OR-ed alternatives for the node, the volumes AND-ed; never
             relaxed.
-        ties: To pods that use the same volume: each alone must hold, and the first may go anywhere.
+        ties: Affinity to pods that use the same volume. Each term must hold; the first pod may go
+            anywhere.
         shared: Volumes that all pods of one node attach together: (volume, resource), beside
             `requests`.
         host_ports: (ip, protocol, port), sorted.
         claims: Names of its PersistentVolumeClaims, sorted.
-        beyond: What it has more of than a plan weighs, for people: of its rules only required
-            anti-affinity is kept, the terms beyond the bound widened.
-        refusals: Features of the pod that cannot be honoured, each a reason for people.
+        beyond: Bounds that the pod exceeds, for people. Such a pod keeps only its required
+            anti-affinity, widened beyond the bound.
+        refusals: Features of the pod that cannot be honored, each a reason for people.
     """
 
     requests: Resources
@@ -132,7 +133,7 @@ class Scheduling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class ControllerRef:
     """The controller of an object."""
 
     kind: str
@@ -146,13 +147,13 @@ class Pod:
     """One pod.
 
     Attributes:
-        node_name: Where it is bound, empty when pending.
-        nominated_node: Where kube-scheduler wants to preempt for it, empty usually.
+        node_name: The node it is bound to, empty when pending.
+        nominated_node: The node on which kube-scheduler preempts pods for it, usually empty.
         unschedulable: Whether kube-scheduler marked it PodScheduled=False/Unschedulable.
         gated: Whether it has scheduling gates.
         owner: Its controller, None for a bare pod.
-        ephemeral: Claims that will be made for its generic ephemeral volumes.
-        kept_for: How long from its start do-not-disrupt keeps it; None where that says no span.
+        ephemeral: Claims that will be created for its generic ephemeral volumes.
+        kept_for: How long from its start do-not-disrupt keeps it; None where its value is no span.
     """
 
     namespace: str
@@ -167,7 +168,7 @@ class Pod:
     phase: str = "Pending"
     unschedulable: bool = False
     gated: bool = False
-    owner: Owner | None = None
+    owner: ControllerRef | None = None
     created_at: datetime | None = None
     deletion_at: datetime | None = None
     grace_period_seconds: int | None = None
@@ -182,28 +183,28 @@ class Pod:
         """Namespace and name, the way people name a pod."""
         return f"{self.namespace}/{self.name}"
 
-    def hold_at(self, now: datetime) -> str:
-        """Return the annotation that keeps it where it is, empty without one.
+    def blocking_annotation_at(self, now: datetime) -> str:
+        """Return the annotation that keeps it from being evicted, empty without one.
 
-        Where do-not-disrupt says a span, a pod that has not started yet is kept, too.
+        Where do-not-disrupt has a span as its value, a pod that has not started yet is kept, too.
         """
         if self.kept_for and (self.started_at is None or now < self.started_at + self.kept_for):
             return keys.DO_NOT_DISRUPT
-        return keys.held_by(self.annotations, keys.HOLDS_OF_PODS)
+        return keys.first_true_annotation(self.annotations, keys.POD_BLOCKING_ANNOTATIONS)
 
     @property
     def is_terminal(self) -> bool:
-        """Whether it has ended and will never run again."""
+        """Whether its phase is final: it never runs again."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
     def is_terminating(self) -> bool:
-        """Whether its deletion has begun."""
+        """Whether it is being deleted."""
         return self.deletion_at is not None
 
     @property
     def is_daemon(self) -> bool:
-        """Whether a DaemonSet owns it: it goes with its node and never asks for one."""
+        """Whether a DaemonSet owns it: it is removed with its node and never needs a new node."""
         return self.owner is not None and self.owner.kind == "DaemonSet"
 
     @property
@@ -213,12 +214,12 @@ class Pod:
 
     @property
     def is_provisionable(self) -> bool:
-        """Whether it is waiting for capacity that we should buy."""
+        """Whether it is pending and a node may be launched for it."""
         return not self.node_name and not self.why_not_provisionable
 
     @property
     def why_not_provisionable(self) -> str:
-        """Why no node is launched for it though it has none, for people; empty where one may be."""
+        """Why no node is launched for it while it is pending, for people; empty if one may be."""
         if self.is_terminal:
             return f"has ended: {self.phase}"
         if self.is_terminating:
@@ -240,20 +241,23 @@ class Pod:
 
     @property
     def counts_for_emptiness(self) -> bool:
-        """Whether it uses its node: it is no part of the node and has not ended."""
+        """Whether it uses its node: neither a DaemonSet pod nor static, and not terminal."""
         return not (self.is_daemon or self.is_static or self.is_terminal)
 
     @property
     def keeps_its_node(self) -> bool:
-        """Whether a node with it is not empty; of those that leave a StatefulSet's alone counts."""
+        """Whether it keeps its node from being empty.
+
+        Of terminating pods only those of a StatefulSet count.
+        """
         leaves = self.is_terminating and (self.owner is None or self.owner.kind != "StatefulSet")
         return self.counts_for_emptiness and not leaves
 
 
-def without_void_nominations(pods: Iterable[Pod], nodes: Iterable[str]) -> tuple[Pod, ...]:
-    """Return the pods, those that are nominated to a node that does not exist without nomination.
+def without_stale_nominations(pods: Iterable[Pod], nodes: Iterable[str]) -> tuple[Pod, ...]:
+    """Return the pods, without nominations to nodes that do not exist.
 
-    Preemption makes no room on a node that is gone: kube-scheduler looks at such a pod anew.
+    Preemption frees nothing on a node that is gone: kube-scheduler schedules such a pod again.
 
     Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
     #user-exposed-information (2026-11-29): the nomination is only a hint.

@@ -18,7 +18,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Taint:
-    """A node's refusal."""
+    """A taint of a node."""
 
     key: str
     value: str = ""
@@ -33,10 +33,10 @@ class Taint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toleration:
-    """A pod's acceptance of a taint. An empty key with Exists accepts all, no effect means all.
+    """A toleration of a pod. An empty key with Exists tolerates all taints, no effect all effects.
 
     Attributes:
-        seconds: How long a NoExecute taint is borne, in seconds; None means for ever.
+        seconds: How long a NoExecute taint is tolerated, in seconds; None for no limit.
     """
 
     key: str = ""
@@ -46,7 +46,7 @@ class Toleration:
     seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Return whether the taint is accepted."""
+        """Return whether the taint is tolerated."""
         if self.effect is not None and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:

@@ -1,4 +1,4 @@
-"""Volumes, as far as they decide on which nodes a pod can be."""
+"""Volumes, as far as they decide which nodes a pod can be bound to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ EBS_DRIVER: Final = "ebs.csi.aws.com"
 # Replaces the claims of a pod once their demands are among its own: equal for all pods of a
 # workload, and not empty, because only kube-scheduler can bind what they claim.
 RESOLVED: Final = ("*",)
-# Label that pods of a shared claim get in a snapshot, the claim's name after it.
+# Prefix of the label that pods of a shared claim get in a snapshot, before the claim's name.
 CLAIM_LABEL: Final = "claim.dovetail.dev/"
 _ATTACHABLE: Final = "attachable-volumes-"
 _INLINE: Final = "aws-ebs:"
@@ -21,19 +21,19 @@ def attachable(driver: str) -> str:
     """Return the resource that counts volumes of a CSI driver attached to a node.
 
     Kubernetes does not define it: pods request one per volume and nodes have as many as the driver
-    can attach, so that limits on volumes are counted like cpu. A node shows the limit in its
-    CSINode, never in its status.
+    can attach, so that limits on volumes are counted like cpu. The limit is in the node's CSINode,
+    never in its status.
     """
     return _ATTACHABLE + driver
 
 
 def is_attachable(resource: str) -> bool:
-    """Return whether a resource counts attached volumes, so that no Node.status shows it."""
+    """Return whether a resource counts attached volumes; no Node status has it."""
     return resource.startswith(_ATTACHABLE)
 
 
 def inline_claim(volume_id: str) -> str:
-    """Return the entry in a pod's claims for an EBS volume that its manifest names itself.
+    """Return the entry in a pod's claims for an EBS volume that its manifest names inline.
 
     No claim can have such a name.
     """
@@ -47,17 +47,17 @@ def inline_volume(claim: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A PersistentVolumeClaim, or one that will be made for a pod.
+    """A PersistentVolumeClaim that exists or will be created for a pod.
 
     Attributes:
         volume: The PersistentVolume it is bound to, empty while it is not.
         storage_class: Name; empty for none, None where the cluster's default applies.
         many_nodes: Whether pods on several nodes may use it at once.
         one_pod: Whether only a single pod may use it (ReadWriteOncePod).
-        pending: Whether a cluster has it, and it has no volume there yet.
+        pending: Whether it exists in the cluster and has no volume yet.
         lost: Whether its volume is gone.
-        deleting: Whether its deletion has begun.
-        owner: Uid of the pod it was made for, empty for a claim of its own.
+        deleting: Whether it is being deleted.
+        owner: Uid of the pod it was created for, empty for an independent claim.
     """
 
     namespace: str
@@ -82,11 +82,12 @@ class Volume:
     """A PersistentVolume.
 
     Attributes:
-        driver: CSI driver that attaches it; empty for one that is only mounted (NFS, hostPath).
+        driver: CSI driver that attaches it; empty for a volume that is only mounted (NFS,
+            hostPath).
         terms: What a node must satisfy to use it, OR-ed; empty for any node.
         storage_class: Name of its class, empty for none.
-        is_free: Whether no claim has it.
-        problems: What in it cannot be honoured, for people.
+        is_free: Whether no claim is bound to it.
+        problems: What in it cannot be honored, for people.
     """
 
     name: str
@@ -102,37 +103,37 @@ class StorageClass:
     """A StorageClass.
 
     Attributes:
-        driver: CSI driver that makes its volumes.
-        by_hand: Whether volumes are made by people and only given out.
-        waits: Whether volumes are made only when a pod has its node.
-        terms: Where volumes may be made, OR-ed; empty for anywhere.
+        driver: CSI driver that provisions its volumes.
+        is_static: Whether volumes are provisioned statically (kubernetes.io/no-provisioner).
+        waits_for_first_consumer: Whether volumes are provisioned only when a pod has its node.
+        terms: Where volumes may be provisioned, OR-ed; empty for anywhere.
         is_default: Whether claims that name no class get this one.
     """
 
     name: str
     driver: str = ""
-    by_hand: bool = False
-    waits: bool = False
+    is_static: bool = False
+    waits_for_first_consumer: bool = False
     terms: tuple[Requirements, ...] = ()
     is_default: bool = False
     created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttachLimits:
+class CsiNodeLimits:
     """How many volumes of each CSI driver a node can have at once (its CSINode).
 
     A driver that is absent has no known limit.
     """
 
-    node: str
+    node_name: str
     counts: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Attachment:
+class VolumeAttachment:
     """A volume that is attached to a node, or is about to be (a VolumeAttachment)."""
 
-    node: str
+    node_name: str
     driver: str
     volume: str

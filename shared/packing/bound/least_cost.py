@@ -1,4 +1,4 @@
-"""What a bound says."""
+"""The result of a bound."""
 
 from typing import Final, NamedTuple
 
@@ -6,12 +6,12 @@ _CLOSE: Final = 1.01
 
 
 class LeastCost(NamedTuple):
-    """What any plan for some pods costs.
+    """What any plan for some pods costs at least.
 
     Attributes:
         micros_per_hour: Rounded down.
-        close: Whether that is known to be within 1 % of the programme over all patterns, or of the
-            plan that was asked about.
+        close: Whether that is known to be within 1 % of the linear program over all patterns, or of
+            the plan in question.
         exact: Whether there is a plan at that price.
     """
 
@@ -20,7 +20,7 @@ class LeastCost(NamedTuple):
     exact: bool = False
 
     def for_plan(self, cost: int) -> "LeastCost":
-        """Return it for a plan: at most what that costs, and close where it is near."""
+        """Return the bound for a plan: at most what that costs, and close where it is near."""
         least = self.micros_per_hour
         return LeastCost(min(least, cost), self.close or is_close(least, cost))
 

@@ -1,15 +1,15 @@
-"""The linear programme behind the bound: cover what groups of pods need of each resource."""
+"""The linear program behind the bound: cover what groups of pods need of each resource."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from shared.packing.bound.simplex import enter
+from shared.packing.bound.simplex import enter_column
 
-_MOST_STEPS: Final = 40  # per row: rounding can make the method turn in circles
+_MOST_STEPS: Final = 40  # per row: rounding can make the method cycle
 
 
 class Rows(NamedTuple):
-    """Rows of the programme: (group, resource), their demand, and who may use which kind."""
+    """Rows: (group, resource), their demand, and per group a mask of the bin types open to it."""
 
     group: tuple[int, ...]
     keys: tuple[tuple[int, int], ...]
@@ -17,96 +17,102 @@ class Rows(NamedTuple):
     masks: tuple[int, ...]
 
 
-Column = tuple[int, Sequence[tuple[int, float]]]  # a kind, and (row, amount) of what it gives
+Column = tuple[int, Sequence[tuple[int, float]]]  # a bin type, and (row, amount) that it supplies
 
 
 class Usable(NamedTuple):
-    """What kinds have for the rows.
+    """What bin types supply to the rows.
 
     Attributes:
-        rows: Rows that compete for a resource of some kind, each set of them once.
-        ways: Per kind, for each resource that some row wants: the amount, and the number of the
-            rows that may have it.
+        rows: Sets of rows that compete for a resource of some bin type, each set once.
+        supplies: Per bin type, for each resource that some row needs: the amount, and the number of
+            the set of rows that may use it.
     """
 
     rows: Sequence[tuple[int, ...]]
-    ways: Sequence[Sequence[tuple[int, int]]]
+    supplies: Sequence[Sequence[tuple[int, int]]]
 
 
-def usable_rows(rows: Rows, rooms: Sequence[Sequence[int]]) -> Usable:
-    """Return what each kind has for the rows."""
+def usable_rows(rows: Rows, allocatable: Sequence[Sequence[int]]) -> Usable:
+    """Return what each bin type supplies to the rows."""
     by_resource: dict[int, list[tuple[int, int]]] = {}
     for i, (g, place) in enumerate(rows.keys):
         by_resource.setdefault(place, []).append((g, i))
     numbers: dict[tuple[int, ...], int] = {}
     found = []
-    for number, room in enumerate(rooms):
-        ways = []
+    for number, amounts in enumerate(allocatable):
+        supplies = []
         for place, some in by_resource.items():
             open_rows = tuple(i for g, i in some if rows.masks[g] >> number & 1)
-            if room[place] and open_rows:
-                ways.append((room[place], numbers.setdefault(open_rows, len(numbers))))
-        found.append(ways)
+            if amounts[place] and open_rows:
+                supplies.append((amounts[place], numbers.setdefault(open_rows, len(numbers))))
+        found.append(supplies)
     return Usable(list(numbers), found)
 
 
-def solve(
+def solve_linear_program(
     rows: Rows,
     usable: Usable,
-    rooms: Sequence[Sequence[int]],
+    allocatable: Sequence[Sequence[int]],
     prices: Sequence[int],
-    known: Sequence[Column] = (),
+    warm_start: Sequence[Column] = (),
 ) -> tuple[list[float], list[tuple[float, Column]]]:
-    """Return per row the worth of one unit, and the columns bought, each with how many of it.
+    """Return the dual price of each row, and the columns bought, each after its level.
 
-    By the revised simplex method; a column is a kind and, per resource, the row that gets it, and
-    columns are found as needed. Those of the solution of a similar programme, `known`, are tried
-    first: they are few, and nearly all that is needed.
-    Rows are scaled so that the largest machine has 1 of everything; the inverse of the basis is
-    kept in full, as there are few rows.
+    By the revised simplex method; a column is a bin type and, per resource, the row that gets it,
+    and columns are generated as needed. Those of the solution of a similar program, `warm_start`,
+    are tried first: they are few, and nearly all that is needed. Rows are scaled so that the
+    largest bin type has 1 of everything; the inverse of the basis is kept in full, as there are few
+    rows.
     """
     size = len(rows.keys)
     if not size:
         return [], []
-    largest = [max(room[place] for room in rooms) or 1 for _, place in rows.keys]
+    largest = [
+        max(of_bin_type[place] for of_bin_type in allocatable) or 1 for _, place in rows.keys
+    ]
     duals, inverse, chosen = _start(rows, usable, prices, largest)
     columns: list[list[tuple[int, float]]] = [[(i, 1.0 / inverse[i][i])] for i in range(size)]
     amounts = [a / top for a, top in zip(rows.amounts, largest, strict=True)]
     levels = [inverse[i][i] * amounts[i] for i in range(size)]
-    first = [(kind, [(i, a / largest[i]) for i, a in column]) for kind, column in known]
+    warm_columns = [
+        (bin_type, [(i, a / largest[i]) for i, a in column]) for bin_type, column in warm_start
+    ]
     for _ in range(_MOST_STEPS * size):
-        found = _known_column(first, prices, duals) if first else None
+        found = _known_column(warm_columns, prices, duals) if warm_columns else None
         if found is None:
-            first = []
+            warm_columns = []
             found = _best_column(usable, prices, duals, largest)
             if found is None:
                 break
-        cost, column, kind = found
-        leaving = enter(inverse, levels, column)
+        cost, column, bin_type = found
+        leaving = enter_column(inverse, levels, column)
         if leaving < 0:
             break
-        chosen[leaving] = kind
+        chosen[leaving] = bin_type
         columns[leaving] = column
         gain = cost - sum([duals[j] * a for j, a in column])
         duals = [d + gain * b for d, b in zip(duals, inverse[leaving], strict=True)]
-    worth = [max(d, 0.0) / top for d, top in zip(duals, largest, strict=True)]
-    return worth, [
-        (level, (kind, [(i, amount * largest[i]) for i, amount in column]))
-        for kind, level, column in zip(chosen, levels, columns, strict=True)
-        if kind >= 0
+    dual_prices = [max(d, 0.0) / top for d, top in zip(duals, largest, strict=True)]
+    return dual_prices, [
+        (level, (bin_type, [(i, amount * largest[i]) for i, amount in column]))
+        for bin_type, level, column in zip(chosen, levels, columns, strict=True)
+        if bin_type >= 0
     ]
 
 
 def _known_column(
-    known: Sequence[Column], prices: Sequence[int], duals: Sequence[float]
+    warm_start: Sequence[Column], prices: Sequence[int], duals: Sequence[float]
 ) -> tuple[float, list[tuple[int, float]], int] | None:
-    """Return the known column worth most per cost, if worth more than it costs."""
-    worths = [sum([duals[i] * a for i, a in column]) / prices[kind] for kind, column in known]
+    """Return the known column of the highest value per cost, if worth more than it costs."""
+    worths = [
+        sum([duals[i] * a for i, a in column]) / prices[bin_type] for bin_type, column in warm_start
+    ]
     best = worths.index(max(worths))
     if worths[best] <= 1.0 + 1e-9:
         return None
-    kind, column = known[best]
-    return float(prices[kind]), list(column), kind
+    bin_type, column = warm_start[best]
+    return float(prices[bin_type]), list(column), bin_type
 
 
 def _start(
@@ -115,15 +121,15 @@ def _start(
     prices: Sequence[int],
     largest: list[int],
 ) -> tuple[list[float], list[list[float]], list[int]]:
-    """Return duals, inverse and kinds of a first basis: each row's cheapest kind.
+    """Return duals, inverse and bin types of a first basis: each row's cheapest bin type.
 
-    A row that no kind can serve gets a machine of its own; its classes do not fit anywhere. No
-    other row gets one: it would be cheaper than small machines with a high price per unit.
+    A row that no bin type can serve gets an artificial column; its classes do not fit anywhere. No
+    other row gets one: it would be cheaper than small bin types with a high price per unit.
     """
     size = len(rows.keys)
     best = [(0.0, 0.0, -1)] * size
     for number, price in enumerate(map(float, prices)):
-        for amount, some in usable.ways[number]:
+        for amount, some in usable.supplies[number]:
             for i in usable.rows[some]:
                 share = amount / largest[i]
                 if best[i][2] < 0 or price * best[i][1] < best[i][0] * share:
@@ -139,11 +145,11 @@ def _start(
 def _best_column(
     usable: Usable, prices: Sequence[int], duals: list[float], largest: list[int]
 ) -> tuple[float, list[tuple[int, float]], int] | None:
-    """Return cost, entries and kind of the column worth most per cost, or None.
+    """Return cost, entries and bin type of the column of the highest value per cost, or None.
 
-    None if none is worth more than it costs. The kind is -1 for surplus, which has no cost. To
-    look at all kinds takes a sixth of the steps that the first good one would, as it was measured
-    (250 workloads, 394 kinds, 2026-11-26).
+    None if none is worth more than it costs. The bin type is -1 for slack, which has no cost.
+    Trying all bin types takes a sixth of the steps that taking the first good one does (measured
+    with 250 workloads and 394 bin types, 2026-11-26).
     """
     worst = min(range(len(duals)), key=duals.__getitem__)
     if duals[worst] < -1e-9 * max(prices):
@@ -152,11 +158,13 @@ def _best_column(
     takers = [max(some, key=values.__getitem__) for some in usable.rows]
     worths = [values[i] for i in takers]
     shares = [
-        sum([amount * worths[some] for amount, some in ways]) / price
-        for ways, price in zip(usable.ways, prices, strict=True)
+        sum([amount * worths[some] for amount, some in supplies]) / price
+        for supplies, price in zip(usable.supplies, prices, strict=True)
     ]
     best = shares.index(max(shares))
     if shares[best] <= 1.0 + 1e-9:
         return None
-    column = [(takers[some], amount / largest[takers[some]]) for amount, some in usable.ways[best]]
+    column = [
+        (takers[some], amount / largest[takers[some]]) for amount, some in usable.supplies[best]
+    ]
     return float(prices[best]), column, best

@@ -1,56 +1,56 @@
-"""All ways to fill machines of which few ways are, listed once; the best of them is looked up."""
+"""Lists all loads of bin types that have few, once; the best of them is then looked up."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from shared.packing.bound.whole_loads import Machine
+from shared.packing.bound.whole_loads import Knapsack
 
-_MOST_LOADS: Final = 2_000  # of a machine
+_MOST_LOADS: Final = 2_000  # of a bin type
 _MOST_PODS: Final = 24  # of a load
-_MOST_LOOKS: Final = 40_000  # to find those of a machine
+_MOST_LOOKS: Final = 40_000  # visits of classes, to find those of a bin type
 _MOST_IN_ALL: Final = 6_000
-_MOST_FAILED: Final = 3  # machines with too many loads, after which dearer ones are not tried
-# Microseconds of a look, and of a load when the best is looked up.
+_MOST_FAILED: Final = 3  # bin types with too many loads, after which no dearer ones are tried
+# Microseconds of a visit, and of a load when the best is looked up.
 _LOOK: Final = 0.7
 _LOAD: Final = 0.5
 
-Load = tuple[int, ...]  # the class of each pod
+ListedLoad = tuple[int, ...]  # the class of each pod
 
 
 class ListedLoads:
-    """Loads of some machines, each at the price of the cheapest machine that holds it.
+    """Loads of some bin types, each at the price of the cheapest bin type that holds it.
 
     Attributes:
-        loads: The loads, no pod more fitting beside any of them on its machine.
-        kinds: The machine of each.
-        prices: What that costs.
-        machines: Of these all loads are listed, or a cheaper machine has them.
+        loads: The loads; no further pod fits beside any of them.
+        bin_types: The bin type of each load.
+        prices: The price of each load's bin type.
+        listed: Bin types all of whose loads are listed, some for a cheaper bin type.
     """
 
-    def __init__(self, machines: Sequence[Machine], most_steps: int) -> None:
-        """List the loads of machines with few ways to fill them, cheapest first.
+    def __init__(self, knapsacks: Sequence[Knapsack], most_steps: int) -> None:
+        """List the loads of bin types that have few, cheapest first.
 
         Args:
-            machines: Any.
+            knapsacks: Of any bin types.
             most_steps: Microseconds that it may take, about.
         """
-        found: dict[Load, Machine] = {}
-        self.machines: set[int] = set()
+        found: dict[ListedLoad, Knapsack] = {}
+        self.listed: set[int] = set()
         self._looks = failed = 0
-        for machine in sorted(machines, key=lambda machine: machine.price):
+        for knapsack in sorted(knapsacks, key=lambda knapsack: knapsack.price):
             looks = int(most_steps / _LOOK) - self._looks
             if looks <= 0 or len(found) > _MOST_IN_ALL or failed == _MOST_FAILED:
                 break
-            listing = _Listing(machine, min(looks, _MOST_LOOKS))
+            listing = _Listing(knapsack, min(looks, _MOST_LOOKS))
             self._looks += listing.looks
             failed += listing.ended
             if not listing.ended:
-                self.machines.add(machine.kind)
+                self.listed.add(knapsack.bin_type)
                 for load in listing.loads:
-                    found.setdefault(load, machine)
+                    found.setdefault(load, knapsack)
         self.loads = list(found)
-        self.kinds = [machine.kind for machine in found.values()]
-        self.prices = [machine.price for machine in found.values()]
+        self.bin_types = [knapsack.bin_type for knapsack in found.values()]
+        self.prices = [knapsack.price for knapsack in found.values()]
 
     @property
     def steps(self) -> int:
@@ -58,15 +58,15 @@ class ListedLoads:
         return int(self._looks * _LOOK)
 
     @property
-    def steps_of_looking(self) -> int:
+    def steps_of_best(self) -> int:
         """About how many microseconds `best` takes."""
         return 1 + int(_LOAD * len(self.loads))
 
     def best(self, values: Sequence[float]) -> tuple[float, int]:
-        """Return how many times its price a load is worth at most, and which load.
+        """Return the highest ratio of a load's value to its price, and the index of the load.
 
         Args:
-            values: Worth of one pod by class.
+            values: Value of one pod by class.
         """
         worth_of = values.__getitem__
         ratios = [
@@ -78,22 +78,22 @@ class ListedLoads:
 
 
 class _Listing:
-    """All ways to fill a machine so that no pod fits beside.
+    """All loads of a bin type beside which no further pod fits.
 
     Attributes:
-        loads: These.
-        looks: How often it was asked how many pods of a class fit.
-        ended: Whether they are too many, and some are missing.
+        loads: The loads found.
+        looks: How often it was computed how many pods of a class fit.
+        ended: Whether there are too many, and some are missing.
     """
 
     __slots__ = ("_free", "_most_looks", "_of_classes", "ended", "loads", "looks")
 
-    def __init__(self, machine: Machine, most_looks: int) -> None:
-        self._of_classes = list(zip(machine.classes, machine.most, machine.needs, strict=True))
-        self._free = list(machine.room)
-        self.loads: list[Load] = []
+    def __init__(self, knapsack: Knapsack, most_looks: int) -> None:
+        self._of_classes = list(zip(knapsack.classes, knapsack.most, knapsack.needs, strict=True))
+        self._free = list(knapsack.allocatable)
+        self.loads: list[ListedLoad] = []
         self.looks, self._most_looks, self.ended = 0, most_looks, False
-        all_fit: Load = ()
+        all_fit: ListedLoad = ()
         some = []
         for i, (k, most, needs) in enumerate(self._of_classes):
             if needs:
@@ -102,8 +102,8 @@ class _Listing:
                 all_fit += (k,) * most
         self._run(all_fit, some, ())
 
-    def _run(self, load: Load, after: Sequence[int], fewer: Sequence[int]) -> None:
-        """List what begins with a load and goes on with some classes; of others more may fit."""
+    def _run(self, load: ListedLoad, after: Sequence[int], fewer: Sequence[int]) -> None:
+        """List the loads that add pods of `after` to `load` and leave no more of `fewer` to fit."""
         self.looks += len(after) + len(fewer)
         fitting = [(i, most) for i in after if (most := self._fitting(i))]
         if not fitting:

@@ -1,25 +1,32 @@
-"""What any plan must cost at least, and what resources are worth at that price.
+"""What any plan must cost at least, and the prices of resources at that cost.
 
-The linear programme: buy fractions of kinds so that, for every signature (set of kinds a class may
-run on) and every resource, what the kinds give to it covers its demand:
+The linear program: buy fractions of bin types so that, for every signature (set of bin types that a
+class may run on) and every resource, what the bin types supply to it covers its demand:
 
     minimise  sum price(t) x(t)
-    subject to  sum over t of y(s,t,r) >= demand(s,r),   sum over s of y(s,t,r) <= room(t,r) x(t)
+    subject to  sum over t of y(s,t,r) >= demand(s,r),
+                sum over s of y(s,t,r) <= allocatable(t,r) x(t)
 
-Its dual values are resource prices per signature; a kind must not be worth more than it costs when
-each of its resources goes to the signature that pays most. That is all the solver below uses: a
-column is a kind and, per resource, the signature that gets it, and columns are found when needed.
+Its dual values are resource prices per signature; a bin type must not be worth more than it costs
+when each of its resources goes to the signature that pays most. That is all the solver below uses:
+a column is a bin type and, per resource, the signature that gets it, and columns are generated when
+needed.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacities, FreeCapacity, beyond_rooms
-from shared.packing.bound.linear_program import Column, Rows, solve, usable_rows
+from shared.packing.bin_types import BinType
+from shared.packing.bound.free_capacity import (
+    NO_FREE_CAPACITY,
+    FreeCapacities,
+    FreeCapacity,
+    value_beyond,
+)
+from shared.packing.bound.linear_program import Column, Rows, solve_linear_program, usable_rows
 from shared.packing.demand import Demand
-from shared.packing.machine_kinds import MachineKind
-from shared.packing.symmetry import alike_signatures, pooled_room, pooled_slots
+from shared.packing.pooling import alike_signatures, pooled_amounts, pooled_pseudo_resources
 
 _SCALE: Final = 1 << 80
 _MAX_SIGNATURES: Final = 12
@@ -29,15 +36,15 @@ _TINY: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourcePrices:
-    """Dual values: the worth of one unit of a resource to a signature, in micro-dollars per hour.
+    """Dual prices: the value of one unit of a resource to a signature, in micro-dollars per hour.
 
     Attributes:
         group: Per signature of the demand, the group of signatures it was counted in.
-        values: Per group, per resource position, the worth of one unit.
-        mix: (kind, how many of it the programme buys), fractions, by kind.
-        shares: Per kind of the mix, per group, the part of the group's demand that it serves.
-        basis: The columns of the solution: kind, ((signature, resource position), amount) of what
-            it serves; a similar programme starts from them.
+        values: Per group, per resource position, the value of one unit.
+        mix: (bin type, how many of it the linear program buys), fractions, by bin type.
+        shares: Per bin type of the mix, per group, the part of the group's demand that it serves.
+        basis: The columns of the solution: bin type, ((signature, resource position), amount) of
+            what it serves; a similar linear program starts from them.
     """
 
     group: tuple[int, ...]
@@ -46,48 +53,51 @@ class ResourcePrices:
     shares: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     basis: tuple[tuple[int, tuple[tuple[tuple[int, int], float], ...]], ...] = ()
 
-    def of_class(self, demand: Demand, index: int) -> float:
-        """Return the worth of one pod of a class."""
+    def value_of_class(self, demand: Demand, index: int) -> float:
+        """Return the value of one pod of a class."""
         if not self.values:
             return 0.0
         values = self.values[self.group[demand.signature[index]]]
-        worth = (
+        value = (
             values[0] * demand.cpu[index]
             + values[1] * demand.memory[index]
             + values[2] * demand.pods[index]
         )
         for place, amount in demand.extras[index]:
-            worth += values[place + 3] * amount
-        return worth
+            value += values[place + 3] * amount
+        return value
 
 
 def find_prices(
     demand: Demand,
     counts: Sequence[int],
-    kinds: Sequence[MachineKind],
+    bin_types: Sequence[BinType],
     prices: Sequence[int],
-    like: ResourcePrices | None = None,
+    warm_start: ResourcePrices | None = None,
 ) -> ResourcePrices:
-    """Return the resource prices for what is left of the classes.
+    """Return the resource prices for the pods that are left.
 
     Args:
         demand: The classes.
-        counts: Pods left per class. Each class counted must fit some kind.
-        kinds: What can be bought.
-        prices: Price per kind to minimise, above zero.
-        like: Those for the same kinds and other counts: makes it faster, changes nothing.
+        counts: Pods left per class. Each class counted must fit some bin type.
+        bin_types: What can be bought.
+        prices: Price per bin type to minimise, above zero.
+        warm_start: Those for the same bin types and other counts: faster, and the result is the
+            same.
     """
-    rooms = [kind.room for kind in kinds]
+    allocatable = [bin_type.allocatable for bin_type in bin_types]
     home: Sequence[int] = range(len(demand.names))
-    rows = _make_rows(demand, counts, kinds, prices, home, like)
+    rows = _make_rows(demand, counts, bin_types, prices, home, warm_start)
     if len(rows.keys) > _MAX_ROWS:
-        home = pooled_slots(demand, counts, kinds)
-        rooms = [pooled_room(room, home) for room in rooms]
-        rows = _make_rows(demand, counts, kinds, prices, home, like)
+        home = pooled_pseudo_resources(demand, counts, bin_types)
+        allocatable = [pooled_amounts(amounts, home) for amounts in allocatable]
+        rows = _make_rows(demand, counts, bin_types, prices, home, warm_start)
     if len(rows.keys) > _MAX_ROWS:
-        rows = _most_wanted(rows, rooms)
-    known = _columns_of(like, rows) if like else ()
-    duals, bought = solve(rows, usable_rows(rows, rooms), rooms, prices, known)
+        rows = _most_wanted(rows, allocatable)
+    known_columns = _columns_of(warm_start, rows) if warm_start else ()
+    duals, bought = solve_linear_program(
+        rows, usable_rows(rows, allocatable), allocatable, prices, known_columns
+    )
     values = [[0.0] * len(home) for _ in rows.masks]
     for (group, resource), dual in zip(rows.keys, duals, strict=True):
         for place, where in enumerate(home):
@@ -98,124 +108,124 @@ def find_prices(
         if count:
             firsts.setdefault(rows.group[demand.signature[k]], demand.signature[k])
     mix: dict[int, float] = {}
-    for level, (kind, _) in bought:
+    for level, (bin_type, _) in bought:
         if level > _TINY:
-            mix[kind] = mix.get(kind, 0.0) + level
+            mix[bin_type] = mix.get(bin_type, 0.0) + level
     return ResourcePrices(
         group=rows.group,
         values=tuple(tuple(value) for value in values),
         mix=tuple(sorted(mix.items())),
         shares=_shares(rows, bought),
         basis=tuple(
-            (kind, tuple([((firsts[rows.keys[i][0]], rows.keys[i][1]), a) for i, a in column]))
-            for _, (kind, column) in bought
+            (bin_type, tuple([((firsts[rows.keys[i][0]], rows.keys[i][1]), a) for i, a in column]))
+            for _, (bin_type, column) in bought
         ),
     )
 
 
 def _shares(rows: Rows, bought: Sequence[tuple[float, Column]]) -> dict[int, tuple[float, ...]]:
-    """Return per kind, per group, the part of the group's demand that the kind serves."""
+    """Return per bin type, per group, the part of the group's demand that the bin type serves."""
     served: dict[tuple[int, int], float] = {}
-    for level, (kind, column) in bought:
+    for level, (bin_type, column) in bought:
         for row, amount in column if level > _TINY else ():
             part = level * amount / rows.amounts[row] if rows.amounts[row] else 0.0
-            served[kind, row] = served.get((kind, row), 0.0) + part
+            served[bin_type, row] = served.get((bin_type, row), 0.0) + part
     shares: dict[int, list[float]] = {}
-    for (kind, row), part in served.items():
+    for (bin_type, row), part in served.items():
         group = rows.keys[row][0]
-        parts = shares.setdefault(kind, [0.0] * len(rows.masks))
+        parts = shares.setdefault(bin_type, [0.0] * len(rows.masks))
         parts[group] = max(parts[group], part)
-    return {kind: tuple(parts) for kind, parts in shares.items()}
+    return {bin_type: tuple(parts) for bin_type, parts in shares.items()}
 
 
-def _columns_of(like: ResourcePrices, rows: Rows) -> list[Column]:
-    """Return the columns of another solution in these rows, as far as they are open to the kind."""
+def _columns_of(warm_start: ResourcePrices, rows: Rows) -> list[Column]:
+    """Return the columns of another solution in these rows, where open to the bin type."""
     place = {key: i for i, key in enumerate(rows.keys)}
     found: list[Column] = []
-    for kind, column in like.basis:
+    for bin_type, column in warm_start.basis:
         part = {}
         for (signature, resource), amount in column:
             group = rows.group[signature]
-            if (group, resource) in place and rows.masks[group] >> kind & 1:
+            if (group, resource) in place and rows.masks[group] >> bin_type & 1:
                 part[place[group, resource]] = amount
         if part:
-            found.append((kind, sorted(part.items())))
+            found.append((bin_type, sorted(part.items())))
     return found
 
 
 def lower_bound(
     demand: Demand,
     counts: Sequence[int],
-    kinds: Sequence[MachineKind],
-    worth: ResourcePrices,
+    bin_types: Sequence[BinType],
+    dual_prices: ResourcePrices,
     *,
-    rooms: FreeCapacities = NO_ROOM,
+    free_capacities: FreeCapacities = NO_FREE_CAPACITY,
 ) -> int:
     """Return what placing the pods costs at least, in micro-dollars per hour, rounded down.
 
     Exact whatever the resource prices are: they are taken as integers and scaled down until no
-    kind is worth more than it costs.
+    bin type is worth more than it costs.
 
     Args:
         demand: The classes.
         counts: Pods per class, all of them placed.
-        kinds: What can be bought, by true price.
-        worth: Resource prices, near the dual optimum for a good bound.
-        rooms: Room that need not be bought.
+        bin_types: What can be bought, by true price.
+        dual_prices: Resource prices, near the dual optimum for a good bound.
+        free_capacities: Capacity that need not be bought.
     """
-    if not worth.values:
+    if not dual_prices.values:
         return 0
-    values = [[int(max(v, 0.0) * _SCALE) for v in value] for value in worth.values]
+    values = [[int(max(v, 0.0) * _SCALE) for v in value] for value in dual_prices.values]
     present = sorted({demand.signature[k] for k, count in enumerate(counts) if count})
-    over, under = _most_worth(kinds, worth, values, present)
+    over, under = _highest_return(bin_types, dual_prices, values, present)
     worths = [0] * len(counts)
     for index, count in enumerate(counts):
         if count:
-            row = values[worth.group[demand.signature[index]]]
+            row = values[dual_prices.group[demand.signature[index]]]
             worths[index] = sum([row[place] * amount for place, amount in demand.amounts(index)])
     highest: dict[tuple[int, ...], list[int]] = {}
 
-    def room_worth(room: FreeCapacity, some: Sequence[int]) -> int:
-        groups = tuple(sorted({worth.group[demand.signature[k]] for k in some}))
+    def value_of_capacity(free: FreeCapacity, some: Sequence[int]) -> int:
+        groups = tuple(sorted({dual_prices.group[demand.signature[k]] for k in some}))
         if groups not in highest:
             rows = [values[g] for g in groups]
             highest[groups] = [max(column) for column in zip(*rows, strict=True)]
-        return sum([a * top for a, top in zip(room.amounts, highest[groups], strict=False)])
+        return sum([a * top for a, top in zip(free.amounts, highest[groups], strict=False)])
 
-    total = beyond_rooms(worths, counts, rooms, room_worth)
+    total = value_beyond(worths, counts, free_capacities, value_of_capacity)
     return max(total * under // (over * _SCALE), 0)
 
 
-def _most_worth(
-    kinds: Sequence[MachineKind],
-    worth: ResourcePrices,
+def _highest_return(
+    bin_types: Sequence[BinType],
+    dual_prices: ResourcePrices,
     values: Sequence[Sequence[int]],
     present: Sequence[int],
 ) -> tuple[int, int]:
-    """Return the largest worth per price of any kind, as a fraction, at least 1.
+    """Return the largest value per price of any bin type, as a fraction, at least 1.
 
-    A kind's room is worth what it is worth to the signatures that have pods.
+    The value of a bin type's allocatable is its value to the signatures that have pods.
     """
     over, under = 1, 1
-    for kind in kinds:
-        groups = sorted({worth.group[s] for s in present if kind.signatures >> s & 1})
-        value = sum(
+    for bin_type in bin_types:
+        groups = sorted({dual_prices.group[s] for s in present if bin_type.signatures >> s & 1})
+        most = sum(
             amount * max((values[g][resource] for g in groups), default=0)
-            for resource, amount in enumerate(kind.room)
+            for resource, amount in enumerate(bin_type.allocatable)
             if amount
         )
-        if value * under > over * kind.price * _SCALE:
-            over, under = value, kind.price * _SCALE
+        if most * under > over * bin_type.price * _SCALE:
+            over, under = most, bin_type.price * _SCALE
     return over, under
 
 
 def _make_rows(
     demand: Demand,
     counts: Sequence[int],
-    kinds: Sequence[MachineKind],
+    bin_types: Sequence[BinType],
     prices: Sequence[int],
     home: Sequence[int],
-    like: ResourcePrices | None,
+    warm_start: ResourcePrices | None,
 ) -> Rows:
     sums: dict[int, dict[int, int]] = {}
     for index, count in enumerate(counts):
@@ -225,7 +235,7 @@ def _make_rows(
                 where = home[place]
                 if where >= 0:
                     row[where] = row.get(where, 0) + amount * count
-    groups = _kept_groups(sums, like) if like else _groups(sums, kinds, prices)
+    groups = _kept_groups(sums, warm_start) if warm_start else _groups(sums, bin_types, prices)
     group = [0] * len(demand.masks)
     masks, merged = [], []
     for number, some in enumerate(groups):
@@ -233,7 +243,7 @@ def _make_rows(
         mask = 0
         for signature in some:
             group[signature] = number
-            mask |= _open_kinds(kinds, signature)
+            mask |= _open_bin_types(bin_types, signature)
             for place, amount in sums[signature].items():
                 total[place] = total.get(place, 0) + amount
         masks.append(mask)
@@ -248,19 +258,21 @@ def _make_rows(
 
 
 def _groups(
-    sums: Mapping[int, Mapping[int, int]], kinds: Sequence[MachineKind], prices: Sequence[int]
+    sums: Mapping[int, Mapping[int, int]], bin_types: Sequence[BinType], prices: Sequence[int]
 ) -> list[list[int]]:
     """Return the signatures by group, those with most demand first.
 
-    Signatures open to the same kinds, or to kinds with the same rooms and prices, are one group:
-    what is bought for one could be bought for the other, so nothing is lost. When there are too
-    many, those with least demand share a group that is open to all their kinds: a weaker bound,
-    still a bound.
+    Signatures open to the same bin types, or to bin types with the same allocatable and prices, are
+    one group: what is bought for one could be bought for the other, so nothing is lost. When there
+    are too many, those with least demand share a group that is open to all their bin types: a
+    weaker bound, still a bound.
     """
     by_mask: dict[int, list[int]] = {}
     for signature in sorted(sums):
-        by_mask.setdefault(_open_kinds(kinds, signature), []).append(signature)
-    alike = alike_signatures([many[0] for many in by_mask.values()], kinds, prices, exactly=True)
+        by_mask.setdefault(_open_bin_types(bin_types, signature), []).append(signature)
+    alike = alike_signatures(
+        [many[0] for many in by_mask.values()], bin_types, prices, exactly=True
+    )
     groups: dict[int, list[int]] = {}
     for many in by_mask.values():
         groups.setdefault(alike[many[0]], []).extend(many)
@@ -273,21 +285,25 @@ def _groups(
     return [*parts[: _MAX_SIGNATURES - 1], rest]
 
 
-def _kept_groups(sums: Mapping[int, Mapping[int, int]], like: ResourcePrices) -> list[list[int]]:
-    """Return the signatures by group, as they were before: its columns can be used again."""
+def _kept_groups(
+    sums: Mapping[int, Mapping[int, int]], warm_start: ResourcePrices
+) -> list[list[int]]:
+    """Return the signatures by group, as in `warm_start`: its columns can be used again."""
     groups: dict[int, list[int]] = {}
-    for signature in sorted(sums, key=lambda s: (like.group[s], s)):
-        groups.setdefault(like.group[signature], []).append(signature)
+    for signature in sorted(sums, key=lambda s: (warm_start.group[s], s)):
+        groups.setdefault(warm_start.group[signature], []).append(signature)
     return list(groups.values())
 
 
-def _open_kinds(kinds: Sequence[MachineKind], signature: int) -> int:
-    return sum([1 << t for t, kind in enumerate(kinds) if kind.signatures >> signature & 1])
+def _open_bin_types(bin_types: Sequence[BinType], signature: int) -> int:
+    return sum(
+        [1 << t for t, bin_type in enumerate(bin_types) if bin_type.signatures >> signature & 1]
+    )
 
 
-def _most_wanted(rows: Rows, rooms: Sequence[Sequence[int]]) -> Rows:
-    """Return the rows that need most machines: the others are left out, which is still a bound."""
-    largest = [max(column) for column in zip(*rooms, strict=True)]
+def _most_wanted(rows: Rows, allocatable: Sequence[Sequence[int]]) -> Rows:
+    """Return the rows that need most nodes: the others are left out, which is still a bound."""
+    largest = [max(column) for column in zip(*allocatable, strict=True)]
     rank = {
         key: amount / max(largest[key[1]], 1)
         for key, amount in zip(rows.keys, rows.amounts, strict=True)

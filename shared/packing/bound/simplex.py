@@ -1,47 +1,47 @@
-"""The step of the simplex method that all linear programmes here share, and a small programme."""
+"""The simplex step that all linear programs here share, and a solver for small ones."""
 
 from collections.abc import Sequence
 from math import inf
 from typing import Final
 
 _TINY: Final = 1e-11
-_MOST_STEPS: Final = 60  # rounding can make the method turn in circles
+_MOST_STEPS: Final = 60  # rounding can make the method cycle
 
 
-def best_mix(
+def solve_by_simplex(
     values: Sequence[float],
     columns: Sequence[Sequence[float]],
-    room: Sequence[float],
-    most: Sequence[float] = (),
+    capacity: Sequence[float],
+    upper_bounds: Sequence[float] = (),
 ) -> tuple[list[tuple[int, float]], list[float]]:
-    """Return the best fractions, and what one unit of each row is worth.
+    """Return the optimal levels of columns, and the dual price of each row.
 
     Maximises v a where R a <= c and a <= m. Starts with everything unused; the inverse of the
     basis is kept in full, as there are few rows.
 
     Args:
-        values: Worth per column.
+        values: Value per column.
         columns: Per column, what it takes of each row.
-        room: What there is of each row, at least zero.
-        most: Of each column; empty for any amount. Where given, the solution is exact if a column
-            without worth stands for what is left over of each row.
+        capacity: What there is of each row, at least zero.
+        upper_bounds: Of each column; empty for any amount. Where given, the solution is exact if
+            each row has a slack column without value.
     """
-    size = len(room)
-    tops = most or [inf] * len(values)
+    size = len(capacity)
+    tops = upper_bounds or [inf] * len(values)
     inverse = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
-    levels = [float(amount) for amount in room]
+    levels = [float(amount) for amount in capacity]
     basis = [-1] * size
     duals = [0.0] * size
-    full: set[int] = set()  # columns outside of the basis of which all is used
-    for _ in range(_MOST_STEPS + len(most)):
-        gains = _gains(values, columns, duals)
+    full: set[int] = set()  # columns outside of the basis at their upper bound
+    for _ in range(_MOST_STEPS + len(upper_bounds)):
+        reduced_costs = _reduced_costs(values, columns, duals)
         if full:
-            gains = [-gain if j in full else gain for j, gain in enumerate(gains)]
-        entering = max(range(len(gains)), key=gains.__getitem__, default=-1)
-        if entering < 0 or gains[entering] <= 1e-9 * max(values):
+            reduced_costs = [-gain if j in full else gain for j, gain in enumerate(reduced_costs)]
+        entering = max(range(len(reduced_costs)), key=reduced_costs.__getitem__, default=-1)
+        if entering < 0 or reduced_costs[entering] <= 1e-9 * max(values):
             break
-        if not most:
-            leaving = enter(inverse, levels, list(enumerate(columns[entering])))
+        if not upper_bounds:
+            leaving = enter_column(inverse, levels, list(enumerate(columns[entering])))
             if leaving < 0:
                 break
         else:
@@ -62,17 +62,17 @@ def best_mix(
                 full.add(basis[leaving])
             full.discard(entering)
         basis[leaving] = entering
-        duals = _worths([values[j] if j >= 0 else 0.0 for j in basis], inverse)
-        if not most:
+        duals = _dual_prices([values[j] if j >= 0 else 0.0 for j in basis], inverse)
+        if not upper_bounds:
             duals = [max(dual, 0.0) for dual in duals]
     mix = [(j, level) for j, level in zip(basis, levels, strict=True) if j >= 0 and level > 0.0]
     return sorted([*mix, *[(j, tops[j]) for j in full]]), [max(dual, 0.0) for dual in duals]
 
 
-def _worths(worth: Sequence[float], inverse: Sequence[Sequence[float]]) -> list[float]:
-    """Return what one unit of each row is worth, by the worth of the columns in the basis."""
+def _dual_prices(values: Sequence[float], inverse: Sequence[Sequence[float]]) -> list[float]:
+    """Return the dual price of each row, by the values of the columns in the basis."""
     return [
-        sum([w * row[j] for w, row in zip(worth, inverse, strict=True)])
+        sum([w * row[j] for w, row in zip(values, inverse, strict=True)])
         for j in range(len(inverse))
     ]
 
@@ -80,7 +80,7 @@ def _worths(worth: Sequence[float], inverse: Sequence[Sequence[float]]) -> list[
 def _first_to_leave(
     levels: Sequence[float], change: Sequence[float], ends: Sequence[float]
 ) -> tuple[int, float]:
-    """Return the row whose level reaches 0 or its end first, -1 for none, and after how much."""
+    """Return the row whose level reaches 0 or its end first, -1 for none, and the step length."""
     leaving, least = -1, inf
     for i, amount in enumerate(change):
         if amount > _TINY:
@@ -104,10 +104,10 @@ def _times(inverse: Sequence[Sequence[float]], column: Sequence[tuple[int, float
     return [sum([row[j] * amount for j, amount in column]) for row in inverse]
 
 
-def _gains(
+def _reduced_costs(
     values: Sequence[float], columns: Sequence[Sequence[float]], duals: Sequence[float]
 ) -> Sequence[float]:
-    """Return each column's worth beyond what it takes: at most a few rows are worth anything."""
+    """Return each column's value beyond what it takes: only a few rows have a dual price."""
     dear = [(j, d) for j, d in enumerate(duals) if d]
     if not dear:
         return values
@@ -124,14 +124,14 @@ def _gains(
     ]
 
 
-def enter(
+def enter_column(
     inverse: list[list[float]], levels: list[float], column: Sequence[tuple[int, float]]
 ) -> int:
-    """Bring a column into the basis; return the row of the one that leaves, -1 where none can.
+    """Enter a column into the basis; return the row of the one that leaves, -1 where none can.
 
     Args:
         inverse: Of the basis; changed.
-        levels: How much there is of each column in the basis; changed.
+        levels: Level of each column in the basis; changed.
         column: (row, amount), each row at most once.
     """
     step = _times(inverse, column)
@@ -156,7 +156,7 @@ def _pivot(
     for i, amount in enumerate(step):
         if i != leaving and amount:
             if few:
-                # Mostly zeros, as at the beginning of a large programme: the others stay.
+                # Mostly zeros, as at the start of a large linear program: the other entries stay.
                 changed = inverse[i]
                 for j, value in some:
                     changed[j] -= amount * value

@@ -1,19 +1,19 @@
-"""The coarse problem: classes that are alike but for their zone or slot, counted as one."""
+"""The aggregated problem: classes that differ only in zone or pseudo resource count as one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from shared.packing.bin_types import BinType, undominated
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.demand import Demand
-from shared.packing.machine_kinds import MachineKind, front
-from shared.packing.priced_problem import PricedProblem, make_ground
-from shared.packing.symmetry import alike_signatures, pooled_room, pooled_slots
+from shared.packing.pooling import alike_signatures, pooled_amounts, pooled_pseudo_resources
+from shared.packing.priced_problem import PricedProblem, price_problem
 
 _FEWER: Final = 0.75
 
 
 class AggregatedProblem(NamedTuple):
-    """The ground of the coarse problem.
+    """The aggregated problem.
 
     Attributes:
         counts: Pods per coarse class.
@@ -25,15 +25,15 @@ class AggregatedProblem(NamedTuple):
     members: tuple[tuple[int, ...], ...]
 
 
-def coarsen(
+def aggregate(
     priced: PricedProblem, counts: Sequence[int], limits: Mapping[str, object]
 ) -> AggregatedProblem | None:
-    """Return the coarse problem, or None when there are no classes to count as one."""
+    """Return the aggregated problem, or None when too few classes can be counted as one."""
     demand = priced.demand
     present = [k for k, count in enumerate(counts) if count]
-    home = pooled_slots(demand, counts, priced.kinds)
+    home = pooled_pseudo_resources(demand, counts, priced.bin_types)
     signatures = sorted({demand.signature[k] for k in present})
-    alike = alike_signatures(signatures, priced.kinds, priced.prices, exactly=False)
+    alike = alike_signatures(signatures, priced.bin_types, priced.prices, exactly=False)
     kept = [place for place, where in enumerate(home) if where == place]
     if len(kept) == len(home) and len(set(alike.values())) == len(signatures):
         return None
@@ -63,31 +63,35 @@ def coarsen(
     )
     members = tuple(tuple(some) for some in found.values())
     pooled = tuple(sum(counts[k] for k in some) for some in members)
-    kinds = front(_coarse_kinds(priced, home, kept, alike, firsts), limits)
-    prices = [kind.planning_price for kind in kinds]
-    worth = find_prices(smaller, pooled, kinds, prices)
+    bin_types = undominated(_coarse_bin_types(priced, home, kept, alike, firsts), limits)
+    prices = [bin_type.comparison_price for bin_type in bin_types]
+    dual_prices = find_prices(smaller, pooled, bin_types, prices)
     return AggregatedProblem(
-        priced=make_ground(smaller, kinds, worth, prices), counts=pooled, members=members
+        priced=price_problem(smaller, bin_types, dual_prices, prices),
+        counts=pooled,
+        members=members,
     )
 
 
-def _coarse_kinds(
+def _coarse_bin_types(
     priced: PricedProblem,
     home: Sequence[int],
     kept: Sequence[int],
     alike: Mapping[int, int],
     firsts: Mapping[int, int],
-) -> list[MachineKind]:
-    """Return the kinds with pooled rooms, open to all signatures alike, at the least price."""
-    found: dict[tuple[str, int, tuple[int, ...]], MachineKind] = {}
-    for kind, price in zip(priced.kinds, priced.prices, strict=True):
+) -> list[BinType]:
+    """Return the bin types with pooled resources and signatures, each at its lowest price."""
+    found: dict[tuple[str, int, tuple[int, ...]], BinType] = {}
+    for bin_type, price in zip(priced.bin_types, priced.prices, strict=True):
         mask = 0
         for signature, first in alike.items():
-            if kind.signatures >> signature & 1:
+            if bin_type.signatures >> signature & 1:
                 mask |= 1 << firsts[first]
-        pooled = pooled_room(kind.room, home)
-        room = tuple([pooled[place] for place in kept])
-        key = (kind.provisioner, mask, room)
-        if key not in found or price < found[key].planning_price:
-            found[key] = kind._replace(signatures=mask, room=room, planning_price=price)
+        pooled = pooled_amounts(bin_type.allocatable, home)
+        allocatable = tuple([pooled[place] for place in kept])
+        key = (bin_type.provisioner, mask, allocatable)
+        if key not in found or price < found[key].comparison_price:
+            found[key] = bin_type._replace(
+                signatures=mask, allocatable=allocatable, comparison_price=price
+            )
     return list(found.values())

@@ -13,12 +13,12 @@ class SearchBudget:
     """
 
     def __init__(self, out_of_time: OutOfTime | None = None) -> None:
-        """Args: out_of_time: Asked now and then; once it says yes it is not asked again."""
+        """Args: out_of_time: Called now and then; once it returns True it is not called again."""
         self._out_of_time = out_of_time
         self.cut_short = False
 
     def ended(self) -> bool:
-        """Return whether there is no time left. To be asked only where work would be left out."""
+        """Return whether there is no time left. Call it only where work would be left out."""
         if not self.cut_short and self._out_of_time is not None and self._out_of_time():
             self.cut_short = True
         return self.cut_short

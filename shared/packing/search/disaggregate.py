@@ -1,84 +1,95 @@
-"""Seating: which pods exactly go on the nodes of a coarse plan, and where each node stands.
+"""Disaggregation: assign real pods and a zone to each node of the aggregated plan.
 
-A coarse plan says how many pods of a size a node gets; here the node gets a place (a zone, say)
-and pods that may be there, no slot being used twice. What finds no seat is left over.
+The aggregated plan says how many pods of each coarse class a node gets; here the node gets a place
+(a zone, for example) and pods that may run there, within its pseudo resources. Pods that fit
+nowhere are left over.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from shared.packing.priced_problem import Planned, PricedProblem
+from shared.packing.priced_problem import Pattern, PricedProblem
 from shared.packing.search.aggregate import AggregatedProblem
 
 _NEARLY_FULL: Final = 0.9
 _DEARER: Final = 1.1
 
 
-class _IdenticalNodes:
-    """Pods still standing, by coarse class and place, and how many there are."""
+class _UnplacedPods:
+    """Pods that are not assigned yet, by coarse class and place."""
 
     def __init__(
         self, priced: PricedProblem, aggregated: AggregatedProblem, counts: list[int]
     ) -> None:
         self.priced = priced
         self.left = counts
-        self.places = sorted({kind.signatures for kind in priced.kinds})
+        self.places = sorted({bin_type.signatures for bin_type in priced.bin_types})
         signature = priced.demand.signature
         self.where = [
             [z for z, mask in enumerate(self.places) if mask >> value & 1] for value in signature
         ]
         # Pods with the fewest places first: the others can still go elsewhere.
-        self.seats = [
+        self.candidates = [
             [
                 sorted((k for k in some if z in self.where[k]), key=lambda k: len(self.where[k]))
                 for some in aggregated.members
             ]
             for z in range(len(self.places))
         ]
-        self.standing = [[sum([counts[k] for k in some]) for some in seats] for seats in self.seats]
-        self.bound = [0] * len(self.places)
-        self.home = [0] * len(counts)
+        self.unplaced = [
+            [sum([counts[k] for k in some]) for some in classes_by_coarse]
+            for classes_by_coarse in self.candidates
+        ]
+        self.only_here = [0] * len(self.places)
+        self.coarse_class = [0] * len(counts)
         for which, some in enumerate(aggregated.members):
             for k in some:
-                self.home[k] = which
+                self.coarse_class[k] = which
         for k, places in enumerate(self.where):
             if len(places) == 1:
-                self.bound[places[0]] += counts[k]
-        # The most slots any kind there has; whether the kind bought has them is seen at the end.
+                self.only_here[places[0]] += counts[k]
+        # The most of each pseudo resource that a bin type there has; whether the bin type bought
+        # has as much is checked at the end.
         columns = range(3, len(priced.demand.names))
-        self.slots = [
+        self.pseudo_capacity = [
             [
-                max([kind.room[p] for kind in priced.kinds if kind.signatures == mask])
+                max(
+                    [
+                        bin_type.allocatable[p]
+                        for bin_type in priced.bin_types
+                        if bin_type.signatures == mask
+                    ]
+                )
                 for p in columns
             ]
             for mask in self.places
         ]
 
-    def take(self, k: int, n: int) -> None:
-        """Seat some pods of a class; a negative number stands up again."""
+    def assign(self, k: int, n: int) -> None:
+        """Assign some pods of a class; a negative number takes them back."""
         self.left[k] -= n
         for z in self.where[k]:
-            self.standing[z][self.home[k]] -= n
+            self.unplaced[z][self.coarse_class[k]] -= n
         if len(self.where[k]) == 1:
-            self.bound[self.where[k][0]] -= n
+            self.only_here[self.where[k][0]] -= n
 
     def best_places(self, contents: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the places, those first where most of the seats can be filled."""
+        """Return the places, those first where most of the contents can be assigned."""
         filled = [
-            sum([min(n, standing[which]) for which, n in contents]) for standing in self.standing
+            sum([min(n, standing[which]) for which, n in contents]) for standing in self.unplaced
         ]
-        return sorted(range(len(filled)), key=lambda z: (-filled[z], -self.bound[z], z))
+        return sorted(range(len(filled)), key=lambda z: (-filled[z], -self.only_here[z], z))
 
     def fill(self, place: int, contents: Sequence[tuple[int, int]]) -> dict[int, int]:
-        """Return the pods that take the seats; they are no longer standing."""
+        """Assign real pods to the contents of a node at a place; return them."""
         extras, left, where = self.priced.demand.extras, self.left, self.where
-        free = list(self.slots[place])
+        free = list(self.pseudo_capacity[place])
         taken: dict[int, int] = {}
         for which, wanted in contents:
             n = wanted
             while n:
                 best, most, narrow = -1, 0, 0
-                for k in self.seats[place][which]:
+                for k in self.candidates[place][which]:
                     if best >= 0 and len(where[k]) > narrow:
                         break
                     if left[k] > most and all(a <= free[p] for p, a in extras[k]):
@@ -89,56 +100,61 @@ class _IdenticalNodes:
                 for p, a in extras[best]:
                     free[p] -= a * many
                 taken[best] = taken.get(best, 0) + many
-                self.take(best, many)
+                self.assign(best, many)
                 n -= many
         return taken
 
 
-def seat(
+def disaggregate(
     priced: PricedProblem,
     aggregated: AggregatedProblem,
-    plan: Sequence[Planned],
+    patterns: Sequence[Pattern],
     counts: Sequence[int],
-) -> tuple[list[Planned], list[int]]:
-    """Return nodes with pods on them, and the pods per class that found no seat.
+) -> tuple[list[Pattern], list[int]]:
+    """Return nodes with real pods, and the pods per class that are left over.
 
     Args:
         priced: The whole problem.
-        aggregated: The coarse problem the plan is for.
-        plan: Its nodes.
+        aggregated: The aggregated problem that the plan is for.
+        patterns: The nodes of that plan.
         counts: Pods per class.
     """
-    hall = _IdenticalNodes(priced, aggregated, list(counts))
-    seated: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+    unplaced = _UnplacedPods(priced, aggregated, list(counts))
+    placed: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
     for item in sorted(
-        plan, key=lambda entry: (-aggregated.priced.prices[entry.kind], entry.kind, entry.contents)
+        patterns,
+        key=lambda entry: (
+            -aggregated.priced.prices[entry.bin_type],
+            entry.bin_type,
+            entry.contents,
+        ),
     ):
-        price = aggregated.priced.prices[item.kind]
-        worth = sum([aggregated.priced.values[k] * n for k, n in item.contents])
+        price = aggregated.priced.prices[item.bin_type]
+        coarse_value = sum([aggregated.priced.values[k] * n for k, n in item.contents])
         for _ in range(item.copies):
-            node = _seat_one(hall, item, price, worth)
+            node = _place_node(unplaced, item, price, coarse_value)
             if node is None:
                 break
-            seated[node] = seated.get(node, 0) + 1
+            placed[node] = placed.get(node, 0) + 1
     nodes = [
-        Planned(kind=kind, contents=contents, copies=copies)
-        for (kind, contents), copies in sorted(seated.items())
+        Pattern(bin_type=bin_type, contents=contents, copies=copies)
+        for (bin_type, contents), copies in sorted(placed.items())
     ]
-    return nodes, hall.left
+    return nodes, unplaced.left
 
 
-def _seat_one(
-    hall: _IdenticalNodes, planned: Planned, price: int, worth: float
+def _place_node(
+    unplaced: _UnplacedPods, pattern: Pattern, price: int, coarse_value: float
 ) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-    priced = hall.priced
-    for place in hall.best_places(planned.contents):
-        taken = hall.fill(place, planned.contents)
+    priced = unplaced.priced
+    for place in unplaced.best_places(pattern.contents):
+        taken = unplaced.fill(place, pattern.contents)
         value = sum([priced.values[k] * n for k, n in taken.items()])
         contents = tuple(sorted(taken.items()))
         needs, signatures = priced.needs(contents)
-        kind = priced.cheapest(needs, signatures) if contents else -1
-        if kind >= 0 and value * price >= _NEARLY_FULL * worth * priced.prices[kind]:
-            return kind, contents
+        bin_type = priced.cheapest(needs, signatures) if contents else -1
+        if bin_type >= 0 and value * price >= _NEARLY_FULL * coarse_value * priced.prices[bin_type]:
+            return bin_type, contents
         for k, n in taken.items():
-            hall.take(k, -n)
+            unplaced.assign(k, -n)
     return None

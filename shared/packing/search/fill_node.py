@@ -1,7 +1,7 @@
 """Filling one node: place a share of every class, then top up.
 
 The shares keep the mix of the remaining pods about the same from node to node, so that cpu-heavy
-and memory-heavy pods run out together. The shares lean towards the resource that a machine has
+and memory-heavy pods run out together. The shares lean towards the resource that a bin type has
 more of, so that a node with much memory gets the memory-heavy pods and both resources are used up.
 """
 
@@ -18,27 +18,27 @@ _LEAST_SHARE: Final = 0.001
 Filling = list[tuple[int, int]]
 
 
-class Rules(NamedTuple):
+class FillRules(NamedTuple):
     """How nodes are filled.
 
     Attributes:
         share: Part of its share that each class gets; 0 for topping up only.
-        tilt: Exponent of a pod's worth in its share: above 0, large pods go first.
-        slant: How strongly shares may lean towards the resource a machine has more of.
-        balance: Exponent of how scarce a resource is in the weights of topping up.
+        value_exponent: Exponent of a pod's value in its share: above 0, large pods go first.
+        most_lean: How strongly shares may lean towards the resource that a bin type has more of.
+        scarcity_exponent: Exponent of how scarce a resource is in the weights of topping up.
     """
 
     share: float = 1.0
-    tilt: float = 0.25
-    slant: float = 1.5
-    balance: float = 0.0
+    value_exponent: float = 0.25
+    most_lean: float = 1.5
+    scarcity_exponent: float = 0.0
 
 
-def fill(priced: PricedProblem, kind: int, counts: Sequence[int], rules: Rules) -> Filling:
-    """Return what one node of a kind is filled with, classes by falling worth."""
-    room = priced.kinds[kind].room
+def fill(priced: PricedProblem, bin_type: int, counts: Sequence[int], rules: FillRules) -> Filling:
+    """Return the contents of one filled node of a bin type, classes by falling value."""
+    allocatable = priced.bin_types[bin_type].allocatable
     cpu, memory, pods, extras = priced.cpu, priced.memory, priced.pods, priced.demand.extras
-    members = [k for k in priced.members(kind) if counts[k]]
+    members = [k for k in priced.classes_that_fit(bin_type) if counts[k]]
     if not members:
         return []
     wanted_cpu = wanted_memory = wanted_pods = 0
@@ -52,53 +52,65 @@ def fill(priced: PricedProblem, kind: int, counts: Sequence[int], rules: Rules) 
         if counts[k]:
             for place, amount in extras[k]:
                 beside[place] = beside.get(place, 0) + amount * counts[k]
-    tight = {p: room[p + 3] / amount for p, amount in beside.items() if amount > room[p + 3]}
-    scarce = (wanted_cpu / room[0], wanted_memory / room[1], wanted_pods / room[2])
+    scarce_extras = {
+        p: allocatable[p + 3] / amount
+        for p, amount in beside.items()
+        if amount > allocatable[p + 3]
+    }
+    scarce = (
+        wanted_cpu / allocatable[0],
+        wanted_memory / allocatable[1],
+        wanted_pods / allocatable[2],
+    )
     most = max(scarce)
-    if most <= 1.0 and not tight:
+    if most <= 1.0 and not scarce_extras:
         return [(k, counts[k]) for k in members]
-    free = list(room)
-    taken = _deal(priced, kind, members, counts, free, rules, tight) if rules.share else {}
-    weights = [(s / most) ** rules.balance for s in scarce]
+    free = list(allocatable)
+    taken = (
+        _assign_shares(priced, bin_type, members, counts, free, rules, scarce_extras)
+        if rules.share
+        else {}
+    )
+    weights = [(s / most) ** rules.scarcity_exponent for s in scarce]
     _top_up(priced, members, counts, free, weights, taken)
     return [(k, taken[k]) for k in members if taken.get(k)]
 
 
-def _deal(  # noqa: PLR0913, PLR0917 - the state of one filling
+def _assign_shares(  # noqa: PLR0913, PLR0917 - the state of one filling
     priced: PricedProblem,
-    kind: int,
+    bin_type: int,
     members: Sequence[int],
     counts: Sequence[int],
     free: list[int],
-    rules: Rules,
-    tight: dict[int, float],
+    rules: FillRules,
+    scarce_extras: dict[int, float],
 ) -> dict[int, int]:
     """Return each class's share, by systematic rounding of the shares' running sum.
 
-    Takes what it gives from `free`.
+    Subtracts them from `free`.
     """
     cpu, memory, pods = priced.cpu, priced.memory, priced.pods
-    leans = _leans(priced, kind, members, counts, rules)
+    leans = _leans(priced, bin_type, members, counts, rules)
     all_cpu = all_memory = all_pods = 0.0
     for k, lean in zip(members, leans, strict=True):
-        lot = counts[k] * lean
-        all_cpu += lot * cpu[k]
-        all_memory += lot * memory[k]
-        all_pods += lot * pods[k]
+        weighted_count = counts[k] * lean
+        all_cpu += weighted_count * cpu[k]
+        all_memory += weighted_count * memory[k]
+        all_pods += weighted_count * pods[k]
     most = max(all_cpu / free[0], all_memory / free[1], all_pods / free[2])
     scale = rules.share / (most or 1.0)
     tries = ([lean * scale * shrink for lean in leans] for shrink in _SHRINK)
-    dealt = (_deal_parts(priced, members, counts, free, parts, tight) for parts in tries)
+    dealt = (_round_shares(priced, members, counts, free, parts, scarce_extras) for parts in tries)
     return next(entry for entry in dealt if entry is not None)
 
 
-def _deal_parts(
+def _round_shares(
     priced: PricedProblem,
     members: Sequence[int],
     counts: Sequence[int],
     free: list[int],
     parts: Sequence[float],
-    tight: dict[int, float],
+    scarce_extras: dict[int, float],
 ) -> dict[int, int] | None:
     """Return the rounded parts of each class's pods, or None when they do not fit."""
     cpu, memory, pods, extras = priced.cpu, priced.memory, priced.pods, priced.demand.extras
@@ -110,7 +122,7 @@ def _deal_parts(
         count = counts[k]
         own = part
         if extras[k]:
-            own = min([own, *[tight.get(place, 1.0) for place, _ in extras[k]]])
+            own = min([own, *[scarce_extras.get(place, 1.0) for place, _ in extras[k]]])
         running += own * count if own < 1.0 else count
         n = int(running) - given
         if n <= 0:
@@ -131,38 +143,42 @@ def _deal_parts(
 
 
 def _leans(
-    priced: PricedProblem, kind: int, members: Sequence[int], counts: Sequence[int], rules: Rules
+    priced: PricedProblem,
+    bin_type: int,
+    members: Sequence[int],
+    counts: Sequence[int],
+    rules: FillRules,
 ) -> list[float]:
     """Return what each class's share is multiplied by.
 
-    A class's slant s is the memory part of its worth less the cpu part. Shares are multiplied by
-    1 + theta s, with theta such that cpu and memory are used up together:
-    (Dc + theta Sc) / C = (Dm + theta Sm) / M, D being demand and S demand times slant.
+    A class's lean s (`memory_lean`) is the memory part of its value less the cpu part. Shares are
+    multiplied by 1 + theta s, with theta such that cpu and memory are used up together: (Dc + theta
+    Sc) / C = (Dm + theta Sm) / M, D being demand and S demand times lean.
     """
-    powers = priced.powers(rules.tilt)
+    powers = priced.powers(rules.value_exponent)
     leans = [powers[k] for k in members]
-    shares = priced.worth.shares.get(kind, ())
+    shares = priced.dual_prices.shares.get(bin_type, ())
     if len(shares) > 1:
-        group, signature = priced.worth.group, priced.demand.signature
+        group, signature = priced.dual_prices.group, priced.demand.signature
         top = max(shares) or 1.0
         parts = [max(share / top, _LEAST_SHARE) for share in shares]
         leans = [lean * parts[group[signature[k]]] for k, lean in zip(members, leans, strict=True)]
-    if not rules.slant:
+    if not rules.most_lean:
         return leans
-    cpu, memory, slants = priced.cpu, priced.memory, priced.slants
+    cpu, memory, memory_lean = priced.cpu, priced.memory, priced.memory_lean
     cpus = memories = turned_cpus = turned_memories = 0.0
     for k, lean in zip(members, leans, strict=True):
-        lot, slant = counts[k] * lean, slants[k]
-        cpus += lot * cpu[k]
-        memories += lot * memory[k]
-        turned_cpus += lot * cpu[k] * slant
-        turned_memories += lot * memory[k] * slant
-    room_cpu, room_memory = priced.kinds[kind].room[:2]
-    turn = turned_cpus / room_cpu - turned_memories / room_memory
-    theta = (memories / room_memory - cpus / room_cpu) / turn if turn else 0.0
-    theta = max(-rules.slant, min(rules.slant, theta))
+        weighted_count, own_lean = counts[k] * lean, memory_lean[k]
+        cpus += weighted_count * cpu[k]
+        memories += weighted_count * memory[k]
+        turned_cpus += weighted_count * cpu[k] * own_lean
+        turned_memories += weighted_count * memory[k] * own_lean
+    bin_cpu, bin_memory = priced.bin_types[bin_type].allocatable[:2]
+    turn = turned_cpus / bin_cpu - turned_memories / bin_memory
+    theta = (memories / bin_memory - cpus / bin_cpu) / turn if turn else 0.0
+    theta = max(-rules.most_lean, min(rules.most_lean, theta))
     return [
-        lean * max(1.0 + theta * slants[k], _LEAST_LEAN)
+        lean * max(1.0 + theta * memory_lean[k], _LEAST_LEAN)
         for k, lean in zip(members, leans, strict=True)
     ]
 
@@ -175,12 +191,12 @@ def _top_up(
     weights: Sequence[float],
     taken: dict[int, int],
 ) -> None:
-    """Add pods to `taken` while any fits, those worth most per room first, half at a time."""
+    """Add pods to `taken` while any fits, highest value per resources first, half at a time."""
     cpu, memory, pods, values = priced.cpu, priced.memory, priced.pods, priced.values
     extras = priced.demand.extras
     left_cpu, left_memory, left_pods = free[:3]
     rest = free[3:]
-    seen = _looked_at(
+    seen = _sampled(
         [
             k
             for k in members
@@ -225,8 +241,8 @@ def _top_up(
             seen.remove(chosen)
 
 
-def _looked_at(fitting: list[int]) -> list[int]:
-    """Return the classes worth looking at: the smallest ones and an even sample of the others."""
+def _sampled(fitting: list[int]) -> list[int]:
+    """Return the classes to try: the smallest ones and an even sample of the others."""
     if len(fitting) <= 2 * _LOOKED_AT:
         return fitting
     large = fitting[:-_LOOKED_AT]

@@ -1,56 +1,56 @@
-"""Improving a plan: a few wasteful nodes are taken apart and packed again in another way."""
+"""Local search: a few wasteful nodes of a plan are unpacked and packed again in another way."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.packing.priced_problem import Contents, Planned, PricedProblem
+from shared.packing.priced_problem import Contents, Pattern, PricedProblem
 from shared.packing.search.budget import SearchBudget
-from shared.packing.search.completion import build_ending
-from shared.packing.search.fill_node import Rules
+from shared.packing.search.completion import build_completion
+from shared.packing.search.fill_node import FillRules
 from shared.packing.seeded_random import SeededRandom
 
 _SHARES: Final = (1.0, 1.0, 0.9, 0.8, 0.0)
-_TILTS: Final = (0.0, 0.25, 0.25, 0.5)
-_SLANTS: Final = (0.0, 1.0, 1.5, 3.0)
-_BALANCES: Final = (0.0, 0.0, 1.0, 2.0)
+_VALUE_EXPONENTS: Final = (0.0, 0.25, 0.25, 0.5)
+_MOST_LEANS: Final = (0.0, 1.0, 1.5, 3.0)
+_SCARCITY_EXPONENTS: Final = (0.0, 0.0, 1.0, 2.0)
 
 
-def improve(
+def local_search(
     priced: PricedProblem,
-    plan: Sequence[Planned],
+    patterns: Sequence[Pattern],
     work: int,
     seed: int,
     search_budget: SearchBudget,
-) -> list[Planned]:
+) -> list[Pattern]:
     """Return a plan for the same pods that is no more expensive.
 
     Args:
-        priced: Classes, kinds and what they are worth.
-        plan: Where to start.
-        work: Budget, in classes looked at; a number and not a time, for the same plan every time.
-        seed: Settles what is tried.
+        priced: Classes, bin types and prices.
+        patterns: The plan to start from.
+        work: Budget, in classes tried; a number instead of a time keeps plans reproducible.
+        seed: Determines what is tried.
         search_budget: When to stop earlier.
     """
-    nodes = [entry._replace(copies=1) for entry in plan for _ in range(entry.copies)]
+    nodes = [entry._replace(copies=1) for entry in patterns for _ in range(entry.copies)]
     waste = [_waste(priced, node) for node in nodes]
-    draws = SeededRandom(seed)
+    random = SeededRandom(seed)
     while work > 0 and len(nodes) > 1 and not search_budget.ended():
-        chosen = _choose(draws, waste)
+        chosen = _choose(random, waste)
         counts = [0] * len(priced.values)
         for position in chosen:
             for k, n in nodes[position].contents:
                 counts[k] += n
-        old = sum(priced.prices[nodes[position].kind] for position in chosen)
+        old = sum(priced.prices[nodes[position].bin_type] for position in chosen)
         work -= (len(chosen) + 2) * (sum(1 for n in counts if n) + 8)
-        shaken = _shaken(priced, draws)
-        rules = Rules(
-            share=_SHARES[draws.below(len(_SHARES))],
-            tilt=_TILTS[draws.below(len(_TILTS))],
-            slant=_SLANTS[draws.below(len(_SLANTS))],
-            balance=_BALANCES[draws.below(len(_BALANCES))],
+        shaken = _perturbed(priced, random)
+        rules = FillRules(
+            share=_SHARES[random.below(len(_SHARES))],
+            value_exponent=_VALUE_EXPONENTS[random.below(len(_VALUE_EXPONENTS))],
+            most_lean=_MOST_LEANS[random.below(len(_MOST_LEANS))],
+            scarcity_exponent=_SCARCITY_EXPONENTS[random.below(len(_SCARCITY_EXPONENTS))],
         )
-        found = build_ending(shaken, counts, rules, old)
+        found = build_completion(shaken, counts, rules, old)
         if found is None:
             continue
         nodes = [node for position, node in enumerate(nodes) if position not in chosen]
@@ -58,40 +58,42 @@ def improve(
         for entry in found:
             nodes.extend([entry._replace(copies=1)] * entry.copies)
             waste.extend([_waste(priced, entry)] * entry.copies)
-    return gather(nodes)
+    return merge_equal(nodes)
 
 
-def gather(nodes: Sequence[Planned]) -> list[Planned]:
-    """Return the plan with equal nodes counted together, by kind and contents."""
+def merge_equal(nodes: Sequence[Pattern]) -> list[Pattern]:
+    """Return the plan with equal nodes counted together, by bin type and contents."""
     copies: dict[tuple[int, Contents], int] = {}
     for node in nodes:
-        key = (node.kind, node.contents)
+        key = (node.bin_type, node.contents)
         copies[key] = copies.get(key, 0) + node.copies
     return [
-        Planned(kind=kind, contents=contents, copies=many)
-        for (kind, contents), many in sorted(copies.items())
+        Pattern(bin_type=bin_type, contents=contents, copies=many)
+        for (bin_type, contents), many in sorted(copies.items())
     ]
 
 
-def _waste(priced: PricedProblem, planned: Planned) -> float:
-    value = sum(priced.values[k] * n for k, n in planned.contents)
-    return max(priced.prices[planned.kind] - value, 0.0)
+def _waste(priced: PricedProblem, pattern: Pattern) -> float:
+    value = sum(priced.values[k] * n for k, n in pattern.contents)
+    return max(priced.prices[pattern.bin_type] - value, 0.0)
 
 
-def _choose(draws: SeededRandom, waste: Sequence[float]) -> set[int]:
+def _choose(random: SeededRandom, waste: Sequence[float]) -> set[int]:
     """Return two to eight positions, mostly where much is wasted."""
-    many = min(2 + draws.below(5) + draws.below(3), len(waste))
+    many = min(2 + random.below(5) + random.below(3), len(waste))
     chosen: set[int] = set()
     for _ in range(4 * many):
         if len(chosen) == many:
             break
-        if draws.below(10) < 3:
-            chosen.add(draws.below(len(waste)))
+        if random.below(10) < 3:
+            chosen.add(random.below(len(waste)))
         else:
-            chosen.add(draws.weighted(waste))
+            chosen.add(random.weighted(waste))
     return chosen
 
 
-def _shaken(priced: PricedProblem, draws: SeededRandom) -> PricedProblem:
-    """Return the ground with the worth of each kind's room changed by up to 6 %."""
-    return replace(priced, hopes=tuple(c * (0.94 + 0.12 * draws.part()) for c in priced.ceilings))
+def _perturbed(priced: PricedProblem, random: SeededRandom) -> PricedProblem:
+    """Return the priced problem with each bin type's expected value changed by up to 6 %."""
+    return replace(
+        priced, expected_value=tuple(c * (0.94 + 0.12 * random.part()) for c in priced.max_return)
+    )

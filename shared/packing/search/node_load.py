@@ -1,8 +1,8 @@
 """A load: what fills one node best when every class has a price of its own.
 
-Unlike `filling`, which deals all classes their share, this looks for the one load that is worth
-most: a pod to begin with, then what is worth most for the room it takes, then exchanges of one pod
-for another that is worth more. It is how new patterns are found.
+Unlike `fill_node`, which gives all classes their share, this searches for the most valuable load: a
+pod to begin with, then the pods with the highest value for what they request, then exchanges of one
+pod for another of higher value. New patterns are found this way.
 """
 
 from collections.abc import Sequence
@@ -18,55 +18,55 @@ _MANY_PODS: Final = 32
 
 @dataclass(slots=True)
 class NodeLoad:
-    """Pods by class, what they are worth, and the room they leave."""
+    """Pods by class, their value, and what they leave available."""
 
-    taken: dict[int, int]
-    worth: float
-    free: list[int]
+    contents: dict[int, int]
+    value: float
+    available: list[int]
 
 
 def best_load(
     priced: PricedProblem,
-    kind: int,
+    bin_type: int,
     counts: Sequence[int],
     values: Sequence[float],
     first: int = -1,
 ) -> NodeLoad:
-    """Return a load worth much.
+    """Return a load of high value.
 
     Args:
-        priced: Classes and kinds.
-        kind: The node.
-        counts: Pods per class that there are.
-        values: Worth of one pod per class; classes worth nothing are left out.
-        first: A class one pod of which, it fits, is on the node in any case; -1 for none.
+        priced: Classes and bin types.
+        bin_type: Index of the node's bin type.
+        counts: Pods per class.
+        values: Value of one pod per class; classes without value are left out.
+        first: A class of which one pod, which must fit, is in the load in any case; -1 for none.
     """
-    members = [k for k in priced.members(kind) if counts[k] and values[k] > 0.0]
-    load = NodeLoad({}, 0.0, list(priced.kinds[kind].room))
+    members = [k for k in priced.classes_that_fit(bin_type) if counts[k] and values[k] > 0.0]
+    load = NodeLoad({}, 0.0, list(priced.bin_types[bin_type].allocatable))
     if first >= 0:
-        _put(priced, load, first, 1, values)
+        _add(priced, load, first, 1, values)
     _add_densest(priced, members, counts, values, load)
-    price = priced.prices[kind]
-    if load.worth > _PROMISING * price and sum(load.taken.values()) <= _MANY_PODS:
+    price = priced.prices[bin_type]
+    if load.value > _PROMISING * price and sum(load.contents.values()) <= _MANY_PODS:
         for _ in range(_MOST_EXCHANGES):
             if not _exchange(priced, members, counts, values, load):
                 break
     return load
 
 
-def _put(priced: PricedProblem, load: NodeLoad, k: int, n: int, values: Sequence[float]) -> None:
-    free = load.free
+def _add(priced: PricedProblem, load: NodeLoad, k: int, n: int, values: Sequence[float]) -> None:
+    free = load.available
     free[0] -= n * priced.cpu[k]
     free[1] -= n * priced.memory[k]
     free[2] -= n * priced.pods[k]
     for place, amount in priced.demand.extras[k]:
         free[place + 3] -= n * amount
-    load.worth += n * values[k]
-    many = load.taken.get(k, 0) + n
+    load.value += n * values[k]
+    many = load.contents.get(k, 0) + n
     if many:
-        load.taken[k] = many
+        load.contents[k] = many
     else:
-        del load.taken[k]
+        del load.contents[k]
 
 
 def _add_densest(
@@ -76,9 +76,9 @@ def _add_densest(
     values: Sequence[float],
     load: NodeLoad,
 ) -> None:
-    """Add pods while any fits, those worth most for their part of the free room first."""
+    """Add pods while any fits, highest value for their share of what is available first."""
     cpu, memory, pods, extras = priced.cpu, priced.memory, priced.pods, priced.demand.extras
-    taken, free = load.taken, load.free
+    taken, free = load.contents, load.available
     seen = list(members)
     while True:
         left_cpu, left_memory, left_pods = free[:3]
@@ -103,7 +103,7 @@ def _add_densest(
             left_pods // pods[k],
             *[free[place + 3] // amount for place, amount in extras[k]],
         )
-        _put(priced, load, k, (n + 1) // 2, values)
+        _add(priced, load, k, (n + 1) // 2, values)
 
 
 def _exchange(
@@ -113,10 +113,10 @@ def _exchange(
     values: Sequence[float],
     load: NodeLoad,
 ) -> bool:
-    """Exchange one pod for one that is worth more, the best such pair; return whether it did."""
+    """Exchange one pod for one of higher value, the best such pair; return whether it did."""
     cpu, memory, extras = priced.cpu, priced.memory, priced.demand.extras
-    taken, free = load.taken, load.free
-    best, out, into = 1e-9 * load.worth, -1, -1
+    taken, free = load.contents, load.available
+    best, out, into = 1e-9 * load.value, -1, -1
     for j in taken:
         left_cpu, left_memory, least = free[0] + cpu[j], free[1] + memory[j], best + values[j]
         back = dict(extras[j])
@@ -132,6 +132,6 @@ def _exchange(
                 least, best, out, into = values[k], values[k] - values[j], j, k
     if out < 0:
         return False
-    _put(priced, load, out, -1, values)
-    _put(priced, load, into, 1, values)
+    _add(priced, load, out, -1, values)
+    _add(priced, load, into, 1, values)
     return True

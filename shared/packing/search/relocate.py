@@ -1,69 +1,70 @@
 """Moving pods to other nodes, one at a time or in exchange for another, where that costs less.
 
-Nodes that are filled one after the other are each good for what was left. The last pod on one of
-them may be all that keeps it from being of a smaller size, and may fit beside others at no price,
-or in the place of a smaller pod.
+Nodes that are filled one after the other each suit the pods that were left. A single pod may be all
+that keeps a node from being smaller, and may fit on another node at no cost, or in place of a
+smaller pod.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from shared.packing.priced_problem import Planned, PricedProblem
-from shared.packing.search.local_search import gather
+from shared.packing.priced_problem import Pattern, PricedProblem
+from shared.packing.search.local_search import merge_equal
 
-# A question is what a node with one pod more or less costs. It takes some ten microseconds.
-_QUESTIONS_PER_DOLLAR: Final = 1_500
-_MOST_QUESTIONS: Final = 20_000
+# An evaluation computes what a node with one pod more or less costs: some ten microseconds.
+_EVALUATIONS_PER_DOLLAR: Final = 1_500
+_MOST_EVALUATIONS: Final = 20_000
 _MOST_NODES: Final = 300
 _MOST_PASSES: Final = 8
 _DOLLAR: Final = 1_000_000
 _NONE: Final = -1
 
 
-class _Node:
+class _MutableNode:
     """A node of a plan.
 
     Attributes:
         contents: Pods by class.
         needs: Amounts by resource.
-        less: What the node would cost without one pod, by class.
-        more: What it would cost with one pod more, by class; None where no kind holds that.
+        price_without: What the node would cost without one pod, by class.
+        price_with: What it would cost with one pod more, by class; None where no bin type holds
+            that.
     """
 
-    __slots__ = ("contents", "kind", "less", "more", "needs", "price")
+    __slots__ = ("bin_type", "contents", "needs", "price", "price_with", "price_without")
 
-    def __init__(self, priced: PricedProblem, planned: Planned) -> None:
-        self.contents = dict(planned.contents)
-        self.needs = priced.needs(planned.contents)[0]
-        self.kind = planned.kind
-        self.price = priced.prices[planned.kind]
-        self.less: dict[int, int] = {}
-        self.more: dict[int, int | None] = {}
+    def __init__(self, priced: PricedProblem, pattern: Pattern) -> None:
+        self.contents = dict(pattern.contents)
+        self.needs = priced.needs(pattern.contents)[0]
+        self.bin_type = pattern.bin_type
+        self.price = priced.prices[pattern.bin_type]
+        self.price_without: dict[int, int] = {}
+        self.price_with: dict[int, int | None] = {}
 
-    def kind_with(self, priced: PricedProblem, gone: int, come: int) -> int:
-        """Return the cheapest kind with one pod of a class less and one of another more.
+    def bin_type_after(self, priced: PricedProblem, removed: int, added: int) -> int:
+        """Return the cheapest bin type after one pod is removed and another one added.
 
         Args:
-            priced: Classes and kinds.
-            gone: Class of the pod that leaves; -1 for none.
-            come: Class of the pod that comes; -1 for none.
+            priced: Classes and bin types.
+            removed: Class of the removed pod; -1 for none.
+            added: Class of the added pod; -1 for none.
 
         Returns:
-            -1 where no kind holds that.
+            -1 where no bin type holds that.
         """
         mask = 0
         for present, count in self.contents.items():
-            if present != gone or count > 1:
+            if present != removed or count > 1:
                 mask |= 1 << priced.demand.signature[present]
-        if come != _NONE:
-            mask |= 1 << priced.demand.signature[come]
-        return priced.cheapest(self._amounts(priced, gone, come), mask)
+        if added != _NONE:
+            mask |= 1 << priced.demand.signature[added]
+        return priced.cheapest(self._amounts(priced, removed, added), mask)
 
-    def change(self, priced: PricedProblem, gone: int, come: int) -> None:
-        """Let one pod of a class leave and one of another come; -1 for none."""
-        kind = self.kind_with(priced, gone, come)
-        self.needs = self._amounts(priced, gone, come)
-        for k, pods in ((gone, -1), (come, 1)):
+    def change(self, priced: PricedProblem, removed: int, added: int) -> None:
+        """Remove one pod of a class and add one of another; -1 for none."""
+        bin_type = self.bin_type_after(priced, removed, added)
+        self.needs = self._amounts(priced, removed, added)
+        for k, pods in ((removed, -1), (added, 1)):
             if k != _NONE:
                 count = self.contents.get(k, 0) + pods
                 if count:
@@ -71,14 +72,14 @@ class _Node:
                 else:
                     del self.contents[k]
         if self.contents:
-            self.kind, self.price = kind, priced.prices[kind]
+            self.bin_type, self.price = bin_type, priced.prices[bin_type]
         else:
             self.price = 0
-        self.less, self.more = {}, {}
+        self.price_without, self.price_with = {}, {}
 
-    def _amounts(self, priced: PricedProblem, gone: int, come: int) -> list[int]:
+    def _amounts(self, priced: PricedProblem, removed: int, added: int) -> list[int]:
         needs = list(self.needs)
-        for k, pods in ((gone, -1), (come, 1)):
+        for k, pods in ((removed, -1), (added, 1)):
             if k != _NONE:
                 for place, amount in priced.demand.amounts(k):
                     needs[place] += pods * amount
@@ -88,49 +89,49 @@ class _Node:
 class _Relocation:
     """A plan while its pods are moved."""
 
-    def __init__(self, priced: PricedProblem, nodes: list[_Node], questions: int) -> None:
+    def __init__(self, priced: PricedProblem, nodes: list[_MutableNode], evaluations: int) -> None:
         self.priced = priced
         self.nodes = nodes
-        self.questions = questions
+        self.evaluations = evaluations
 
     def run(self) -> None:
-        """Move pods until nothing saves anything, all questions are asked, or passes are done.
+        """Move pods until nothing saves anything, or evaluations or passes are used up.
 
-        Pods are exchanged once no move of one alone saves anything.
+        Pods are exchanged once no single move saves anything.
         """
         for _ in range(_MOST_PASSES):
             if not (self._pass(self._move) or self._pass(self._exchange)):
                 break
 
-    def _pass(self, attempt: Callable[[_Node, int], bool]) -> bool:
-        """Attempt something with a pod of each class on each node; return whether any did it."""
+    def _pass(self, attempt: Callable[[_MutableNode, int], bool]) -> bool:
+        """Attempt a change of one pod of each class on each node; return whether any succeeded."""
         found = False
         for node in self.nodes:
             for k in sorted(node.contents):
-                # What was moved to the node or off it changed what it holds.
-                if self.questions > 0 and k in node.contents and attempt(node, k):
+                # Earlier moves may have changed what the node holds.
+                if self.evaluations > 0 and k in node.contents and attempt(node, k):
                     found = True
         return found
 
-    def _move(self, node: _Node, k: int) -> bool:
+    def _move(self, node: _MutableNode, k: int) -> bool:
         """Move a pod to the node where it costs least, if that is less than it costs here."""
-        saved = node.price - self._less(node, k)
-        best, target = saved, None
+        saved = node.price - self._price_without(node, k)
+        least_added, destination = saved, None
         for other in self.nodes if saved > 0 else ():
             if other is node or not other.contents:
                 continue
-            price = self._more(other, k)
-            if price is not None and price - other.price < best:
-                best, target = price - other.price, other
-        if target is None:
+            price = self._price_with(other, k)
+            if price is not None and price - other.price < least_added:
+                least_added, destination = price - other.price, other
+        if destination is None:
             return False
         node.change(self.priced, k, _NONE)
-        target.change(self.priced, _NONE, k)
+        destination.change(self.priced, _NONE, k)
         return True
 
-    def _exchange(self, node: _Node, k: int) -> bool:
-        """Exchange a pod for one of another node that asks for less, where most is saved."""
-        if node.price <= self._less(node, k):
+    def _exchange(self, node: _MutableNode, k: int) -> bool:
+        """Exchange a pod for a smaller one of another node, where that saves most."""
+        if node.price <= self._price_without(node, k):
             return False
         best, chosen = 0, None
         for other in self.nodes:
@@ -145,53 +146,57 @@ class _Relocation:
         other.change(self.priced, j, k)
         return True
 
-    def _saved_by_exchange(self, node: _Node, k: int, other: _Node, j: int, enough: int) -> int:
+    def _saved_by_exchange(
+        self, node: _MutableNode, k: int, other: _MutableNode, j: int, enough: int
+    ) -> int:
         """Return what an exchange saves; 0 where it cannot save more than `enough`."""
         priced = self.priced
         larger = priced.cpu[j] >= priced.cpu[k] and priced.memory[j] >= priced.memory[k]
-        if larger or self.questions <= 0:
+        if larger or self.evaluations <= 0:
             return 0
-        self.questions -= 1
-        kind = node.kind_with(priced, k, j)
-        saved = node.price - priced.prices[kind] if kind >= 0 else 0
+        self.evaluations -= 1
+        bin_type = node.bin_type_after(priced, k, j)
+        saved = node.price - priced.prices[bin_type] if bin_type >= 0 else 0
         # The other node gets the larger pod: it does not become cheaper in most cases.
         if saved <= enough:
             return 0
-        self.questions -= 1
-        kind = other.kind_with(priced, j, k)
-        return saved + other.price - priced.prices[kind] if kind >= 0 else 0
+        self.evaluations -= 1
+        bin_type = other.bin_type_after(priced, j, k)
+        return saved + other.price - priced.prices[bin_type] if bin_type >= 0 else 0
 
-    def _less(self, node: _Node, k: int) -> int:
-        if k not in node.less:
-            self.questions -= 1
-            kind = node.kind_with(self.priced, k, _NONE)
-            node.less[k] = self.priced.prices[kind] if sum(node.contents.values()) > 1 else 0
-        return node.less[k]
+    def _price_without(self, node: _MutableNode, k: int) -> int:
+        if k not in node.price_without:
+            self.evaluations -= 1
+            bin_type = node.bin_type_after(self.priced, k, _NONE)
+            node.price_without[k] = (
+                self.priced.prices[bin_type] if sum(node.contents.values()) > 1 else 0
+            )
+        return node.price_without[k]
 
-    def _more(self, node: _Node, k: int) -> int | None:
-        if k not in node.more:
-            if self.questions <= 0:
+    def _price_with(self, node: _MutableNode, k: int) -> int | None:
+        if k not in node.price_with:
+            if self.evaluations <= 0:
                 return None
-            self.questions -= 1
-            kind = node.kind_with(self.priced, _NONE, k)
-            node.more[k] = self.priced.prices[kind] if kind >= 0 else None
-        return node.more[k]
+            self.evaluations -= 1
+            bin_type = node.bin_type_after(self.priced, _NONE, k)
+            node.price_with[k] = self.priced.prices[bin_type] if bin_type >= 0 else None
+        return node.price_with[k]
 
 
-def relocate(priced: PricedProblem, plan: Sequence[Planned]) -> list[Planned]:
+def relocate(priced: PricedProblem, patterns: Sequence[Pattern]) -> list[Pattern]:
     """Return a plan for the same pods that is no more expensive.
 
-    How many moves are looked at grows with the price of the plan.
+    The number of moves tried grows with the price of the plan.
     """
-    count = sum(entry.copies for entry in plan)
+    count = sum(entry.copies for entry in patterns)
     if count > _MOST_NODES:
-        return list(plan)
-    nodes = [_Node(priced, entry) for entry in plan for _ in range(entry.copies)]
-    questions = min(priced.cost(plan) * _QUESTIONS_PER_DOLLAR // _DOLLAR, _MOST_QUESTIONS)
-    _Relocation(priced, nodes, questions).run()
-    return gather(
+        return list(patterns)
+    nodes = [_MutableNode(priced, entry) for entry in patterns for _ in range(entry.copies)]
+    evaluations = min(priced.cost(patterns) * _EVALUATIONS_PER_DOLLAR // _DOLLAR, _MOST_EVALUATIONS)
+    _Relocation(priced, nodes, evaluations).run()
+    return merge_equal(
         [
-            Planned(kind=node.kind, contents=tuple(sorted(node.contents.items())))
+            Pattern(bin_type=node.bin_type, contents=tuple(sorted(node.contents.items())))
             for node in nodes
             if node.contents
         ]

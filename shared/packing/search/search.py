@@ -1,29 +1,30 @@
-"""The search for a cheap plan: portfolio, then few kinds, then improvement."""
+"""The search for a cheap plan: portfolio, then few bin types, then improvement."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.packing.bound.per_kind import tighter_bound
+from shared.packing.bound.per_bin_type import bound_per_bin_type
 from shared.packing.bound.resource_prices import find_prices
-from shared.packing.priced_problem import Found, Planned, PricedProblem, make_ground
+from shared.packing.priced_problem import Pattern, PricedProblem, Solution, price_problem
 from shared.packing.problem import PackingProblem
-from shared.packing.purchase.launch_groups import choose_kinds, merge_kinds
-from shared.packing.search.aggregate import AggregatedProblem, coarsen
+from shared.packing.purchase.launch_groups import choose_bin_types, reduce_launch_groups
+from shared.packing.search.aggregate import AggregatedProblem, aggregate
 from shared.packing.search.budget import SearchBudget
-from shared.packing.search.completion import build_ending
-from shared.packing.search.disaggregate import seat
-from shared.packing.search.fill_node import Rules
-from shared.packing.search.first_fit import pack_simply
-from shared.packing.search.greedy import build
-from shared.packing.search.local_search import gather, improve
-from shared.packing.search.portfolio import best_plan
+from shared.packing.search.completion import build_completion
+from shared.packing.search.disaggregate import disaggregate
+from shared.packing.search.fill_node import FillRules
+from shared.packing.search.first_fit import pack_first_fit
+from shared.packing.search.greedy import build_greedy
+from shared.packing.search.local_search import local_search, merge_equal
+from shared.packing.search.portfolio import run_portfolio
 from shared.packing.search.relocate import relocate
 
 _WORK_PER_TRY: Final = 25
 _FEW_PODS: Final = 300
-# Plans this close to the bound are not worth more search; coarse pods cannot come as close.
+# Plans this close to the bound are not improved further; with few pods per node, plans cannot come
+# as close.
 _CLOSE: Final = 1.006
 _CLOSE_SMALL: Final = 1.008
 _SMALL_PODS: Final = 2_000
@@ -31,9 +32,9 @@ _CLOSE_MANY: Final = 1.009
 _FEW_CLASSES: Final = 80
 _CLOSE_COARSE: Final = 1.012
 _THOUSAND: Final = 1000
-# Classes times kinds up to which the simple packer takes some milliseconds at most.
+# Classes times bin types up to which the first-fit packer takes a few milliseconds at most.
 _FEW_PAIRS: Final = 3_000
-_DEAR: Final = 1.03  # cost of few launch groups beyond which other sizes are looked for
+_DEAR: Final = 1.03  # cost ratio of few launch groups above which other bin types are tried
 
 
 def search(
@@ -41,48 +42,55 @@ def search(
     priced: PricedProblem,
     counts: Sequence[int],
     search_budget: SearchBudget,
-) -> Found:
+) -> Solution:
     """Return a cheap plan.
 
     Args:
-        problem: Its settings say how many launch groups and how much improvement; its seed settles
-            what improvement tries.
-        priced: Classes, kinds and what they are worth.
-        counts: Pods per class; each class counted fits some kind.
+        problem: Its settings limit launch groups and improvement; its seed determines what
+            improvement tries.
+        priced: Classes, bin types and prices.
+        counts: Pods per class; each class counted fits some bin type.
         search_budget: When to stop.
     """
     settings = problem.settings
-    aggregated = tight = None
+    aggregated = lower_bound = None
     if sum(counts) > _FEW_PODS:
-        aggregated = coarsen(priced, counts, problem.limits)
+        aggregated = aggregate(priced, counts, problem.limits)
     asked, some = (aggregated.priced, aggregated.counts) if aggregated else (priced, counts)
     if sum(counts) > _FEW_PODS:
-        mix = asked.worth.mix
-        tight = tighter_bound(asked.demand, some, asked.kinds, asked.prices, mix=mix)
-    target = max(priced.worth_of(counts) * _close(counts), (tight or 0) * _CLOSE_COARSE)
-    plan, name = best_plan(asked, some, search_budget, target=target, thorough=settings.thorough)
+        mix = asked.dual_prices.mix
+        lower_bound = bound_per_bin_type(asked.demand, some, asked.bin_types, asked.prices, mix=mix)
+    target_cost = max(priced.value_of(counts) * _close(counts), (lower_bound or 0) * _CLOSE_COARSE)
+    patterns, procedure = run_portfolio(
+        asked, some, search_budget, target_cost=target_cost, thorough=settings.thorough
+    )
     if aggregated is not None:
-        plan, name = _seated(priced, aggregated, plan, counts), f"{name}, seated"
-    if sum(counts) <= _FEW_PODS or priced.cost(plan) > target:
+        patterns, procedure = (
+            _disaggregated(priced, aggregated, patterns, counts),
+            f"{procedure}, seated",
+        )
+    if sum(counts) <= _FEW_PODS or priced.cost(patterns) > target_cost:
         simple = _first_fit(problem, priced, counts)
-        if simple and priced.cost(simple) < priced.cost(plan):
-            plan, name = simple, "first fit"
-    if priced.cost(plan) > target:
-        plan = relocate(priced, plan)
+        if simple and priced.cost(simple) < priced.cost(patterns):
+            patterns, procedure = simple, "first fit"
+    if priced.cost(patterns) > target_cost:
+        patterns = relocate(priced, patterns)
     most = settings.max_launch_groups
-    if most and len({entry.kind for entry in plan}) > most:
-        priced, plan = _few_kinds(problem, priced, counts, plan, again=aggregated is None)
+    if most and len({entry.bin_type for entry in patterns}) > most:
+        priced, patterns = _few_bin_types(
+            problem, priced, counts, patterns, again=aggregated is None
+        )
     work = settings.improve_iterations * _WORK_PER_TRY * (10 if settings.thorough else 1)
-    close_enough = priced.cost(plan) <= target
+    close_enough = priced.cost(patterns) <= target_cost
     if work and (settings.thorough or not close_enough):
-        improved = improve(priced, plan, work, problem.seed, search_budget)
-        if priced.cost(improved) < priced.cost(plan):
-            plan, name = improved, f"{name}, improved"
-    return Found(priced=priced, plan=plan, name=name, tight=tight)
+        improved = local_search(priced, patterns, work, problem.seed, search_budget)
+        if priced.cost(improved) < priced.cost(patterns):
+            patterns, procedure = improved, f"{procedure}, improved"
+    return Solution(priced=priced, patterns=patterns, procedure=procedure, lower_bound=lower_bound)
 
 
 def _close(counts: Sequence[int]) -> float:
-    """Return how many times the worth of the pods is cheap enough."""
+    """Return the multiple of the pods' value at which a plan is cheap enough."""
     present = sum([1 for count in counts if count])
     close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
     return max(close, _CLOSE_SMALL) if sum(counts) <= _SMALL_PODS else close
@@ -90,17 +98,17 @@ def _close(counts: Sequence[int]) -> float:
 
 def _first_fit(
     problem: PackingProblem, priced: PricedProblem, counts: Sequence[int]
-) -> list[Planned]:
-    """Return the simple packer's plan, each node of the cheapest kind that holds its pods.
+) -> list[Pattern]:
+    """Return the first-fit packer's plan, each node of the cheapest bin type that holds its pods.
 
-    Nothing where that takes long, or where limits cut plans off: what is cheapest without them may
-    hold fewer pods within them.
+    Return nothing where it would take long, or where limits are set: what is cheapest without them
+    may hold fewer pods within them.
 
-    It wins where few pods differ in what they may run on and in what they ask for beside cpu and
-    memory: the others fill nodes by what is scarce in the mean.
+    It wins where few pods differ in where they may run and in what they request besides cpu and
+    memory: the other procedures fill nodes by what is scarce on average.
     """
     present = sum([1 for count in counts if count])
-    many = sum(counts) > _SMALL_PODS or present * len(priced.kinds) > _FEW_PAIRS
+    many = sum(counts) > _SMALL_PODS or present * len(priced.bin_types) > _FEW_PAIRS
     if many or problem.limits:
         return []
     classes = zip(problem.classes, counts, strict=True)
@@ -110,66 +118,68 @@ def _first_fit(
         bins=(),
         compatible_bins=(0,) * len(counts),
     )
-    shapes = frozenset([kind.shapes[0] for kind in priced.kinds])
-    found = Counter([node.contents for node in pack_simply(alone, shapes).nodes])
+    node_types = frozenset([bin_type.node_types[0] for bin_type in priced.bin_types])
+    found = Counter([node.contents for node in pack_first_fit(alone, node_types).nodes])
     return [
-        Planned(kind=priced.cheapest(*priced.needs(contents)), contents=contents, copies=copies)
+        Pattern(bin_type=priced.cheapest(*priced.needs(contents)), contents=contents, copies=copies)
         for contents, copies in sorted(found.items())
     ]
 
 
-def _seated(
+def _disaggregated(
     priced: PricedProblem,
     aggregated: AggregatedProblem,
-    rough: Sequence[Planned],
+    rough: Sequence[Pattern],
     counts: Sequence[int],
-) -> list[Planned]:
-    """Return a plan of the coarse problem with its pods seated."""
-    plan, left = seat(priced, aggregated, rough, counts)
+) -> list[Pattern]:
+    """Return a plan of the aggregated problem with real pods assigned to its nodes."""
+    patterns, left = disaggregate(priced, aggregated, rough, counts)
     if any(left):
-        rest = build_ending(priced, left, Rules(), 0)
+        rest = build_completion(priced, left, FillRules(), 0)
         assert rest is not None
-        plan = gather([*plan, *rest])
-    return plan
+        patterns = merge_equal([*patterns, *rest])
+    return patterns
 
 
-def _few_kinds(
+def _few_bin_types(
     problem: PackingProblem,
     priced: PricedProblem,
     counts: Sequence[int],
-    plan: list[Planned],
+    patterns: list[Pattern],
     *,
     again: bool,
-) -> tuple[PricedProblem, list[Planned]]:
-    """Return a plan of few kinds where that costs little, and a ground of these alone."""
+) -> tuple[PricedProblem, list[Pattern]]:
+    """Return a plan of few bin types where that costs little, and their priced problem."""
     settings = problem.settings
     most = settings.max_launch_groups
-    more = priced.cost(plan) * settings.fewer_groups_permille // _THOUSAND
-    fewest = _fewest_kinds(problem, priced, counts, plan, most, again=again)
-    if fewest[0].cost(fewest[1]) <= priced.cost(plan) + more:
+    more = priced.cost(patterns) * settings.fewer_groups_permille // _THOUSAND
+    fewest = _fewest_bin_types(problem, priced, counts, patterns, most, again=again)
+    if fewest[0].cost(fewest[1]) <= priced.cost(patterns) + more:
         return fewest
-    return _on_kinds(priced, counts, merge_kinds(priced, plan, most, more))
+    return _on_bin_types(priced, counts, reduce_launch_groups(priced, patterns, most, more))
 
 
-def _fewest_kinds(
+def _fewest_bin_types(
     problem: PackingProblem,
     priced: PricedProblem,
     counts: Sequence[int],
-    plan: list[Planned],
+    patterns: list[Pattern],
     most: int,
     *,
     again: bool,
-) -> tuple[PricedProblem, list[Planned]]:
-    """Return a plan of so many kinds at most where that is possible, whatever it costs."""
-    merged = merge_kinds(priced, plan, most)
-    smaller, moved = _on_kinds(priced, counts, merged)
-    better = build(smaller, list(counts), Rules(), priced.cost(merged)) if again else None
+) -> tuple[PricedProblem, list[Pattern]]:
+    """Return a plan of at most `most` bin types where that is possible, whatever it costs."""
+    merged = reduce_launch_groups(priced, patterns, most)
+    smaller, moved = _on_bin_types(priced, counts, merged)
+    better = (
+        build_greedy(smaller, list(counts), FillRules(), priced.cost(merged)) if again else None
+    )
     found = better or relocate(smaller, moved)
-    if smaller.cost(found) > priced.cost(plan) * _DEAR:
-        # Nodes filled for many sizes suit few sizes badly: sizes first, then what fills them.
-        chosen = choose_kinds(priced, counts, plan, most)
+    if smaller.cost(found) > priced.cost(patterns) * _DEAR:
+        # Nodes filled for many bin types suit few of them badly: choose bin types first, then fill.
+        chosen = choose_bin_types(priced, counts, patterns, most)
         if chosen:
-            other = _with_kinds(priced, counts, chosen)
+            other = _with_bin_types(priced, counts, chosen)
             refilled = _refilled(problem, other, counts)
             if other.cost(refilled) < smaller.cost(found):
                 return other, refilled
@@ -178,29 +188,31 @@ def _fewest_kinds(
 
 def _refilled(
     problem: PackingProblem, priced: PricedProblem, counts: Sequence[int]
-) -> list[Planned]:
-    aggregated = coarsen(priced, counts, problem.limits) if sum(counts) > _FEW_PODS else None
+) -> list[Pattern]:
+    aggregated = aggregate(priced, counts, problem.limits) if sum(counts) > _FEW_PODS else None
     asked, some = (aggregated.priced, aggregated.counts) if aggregated else (priced, counts)
-    plan = build(asked, some, Rules())
-    assert plan is not None
-    return _seated(priced, aggregated, plan, counts) if aggregated else plan
+    patterns = build_greedy(asked, some, FillRules())
+    assert patterns is not None
+    return _disaggregated(priced, aggregated, patterns, counts) if aggregated else patterns
 
 
-def _on_kinds(
-    priced: PricedProblem, counts: Sequence[int], plan: Sequence[Planned]
-) -> tuple[PricedProblem, list[Planned]]:
-    """Return the ground of the kinds of a plan alone, and the plan on it."""
-    kept = sorted({entry.kind for entry in plan})
-    place = {kind: number for number, kind in enumerate(kept)}
-    return _with_kinds(priced, counts, kept), [
-        Planned(kind=place[entry.kind], contents=entry.contents, copies=entry.copies)
-        for entry in plan
+def _on_bin_types(
+    priced: PricedProblem, counts: Sequence[int], patterns: Sequence[Pattern]
+) -> tuple[PricedProblem, list[Pattern]]:
+    """Return the priced problem of a plan's bin types alone, and the plan in its numbering."""
+    kept = sorted({entry.bin_type for entry in patterns})
+    place = {bin_type: number for number, bin_type in enumerate(kept)}
+    return _with_bin_types(priced, counts, kept), [
+        Pattern(bin_type=place[entry.bin_type], contents=entry.contents, copies=entry.copies)
+        for entry in patterns
     ]
 
 
-def _with_kinds(priced: PricedProblem, counts: Sequence[int], kept: Sequence[int]) -> PricedProblem:
-    """Return the ground of some kinds alone, numbered anew in the order given."""
-    kinds = [priced.kinds[kind] for kind in kept]
-    prices = [priced.prices[kind] for kind in kept]
-    worth = find_prices(priced.demand, counts, kinds, prices)
-    return make_ground(priced.demand, kinds, worth, prices)
+def _with_bin_types(
+    priced: PricedProblem, counts: Sequence[int], kept: Sequence[int]
+) -> PricedProblem:
+    """Return the priced problem of some bin types alone, renumbered in the given order."""
+    bin_types = [priced.bin_types[bin_type] for bin_type in kept]
+    prices = [priced.prices[bin_type] for bin_type in kept]
+    dual_prices = find_prices(priced.demand, counts, bin_types, prices)
+    return price_problem(priced.demand, bin_types, dual_prices, prices)

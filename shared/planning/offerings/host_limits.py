@@ -1,7 +1,8 @@
-"""Slots: rules over hosts turned into things the packer can count.
+"""Host limits: rules over hosts as pseudo resources, which the packer can count.
 
-Each rule becomes a pseudo resource `slot/<n>`: a node has a certain number of them and each pod the
-rule counts takes some. Slots only guide the packer: the topology constraints decide for every pod.
+Each rule becomes a pseudo resource `slot/<n>`: a node has a certain amount of it, and each pod that
+the rule counts takes some. Host limits only guide the packer: the topology constraints decide for
+every pod.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +16,10 @@ from shared.planning.offerings.target_node import TargetNode
 from shared.scheduling.topology.constraints import Spread
 from shared.scheduling.topology.counts import DomainCounter
 
-# A pod that wants a host for itself takes all slots of its rule, a pod it avoids takes one.
+# A pod with anti-affinity takes the whole amount of its host, a pod that it avoids takes one.
 _WHOLE: Final = 1_000_000
-# Of many classes, spreads that need at most this share of the nodes that others need anyway are
-# left to the topology constraints.
+# With many classes, spreads that need at most half of the nodes that other rules need get no pseudo
+# resource: they are left to the topology constraints.
 _SLACK: Final = 0.5
 _Rule = tuple[int, Mapping[int, int], Spread | None]  # fields of a `HostLimit`
 
@@ -28,8 +29,8 @@ class HostLimit:
     """One rule over hosts.
 
     Attributes:
-        capacity: Slots of an empty node.
-        takes: Slots that one pod takes, by pending group.
+        capacity: Amount of the pseudo resource on an empty node.
+        takes: Amount that one pod takes, by pending group.
         spread: The rule when it is a spread, else None.
     """
 
@@ -38,24 +39,28 @@ class HostLimit:
     takes: Mapping[int, int]
     spread: Spread | None = None
 
-    def left(self, spot: TargetNode, floors: Mapping["HostLimit", int]) -> int:
-        """Return the slots a node has left, by the least that spreads count on any host."""
+    def available_on(self, target: TargetNode, minimums: Mapping["HostLimit", int]) -> int:
+        """Return the amount left on a node, given the global minimums of the spreads."""
         if self.spread is None:
             return self.capacity
-        host = spot.labels.get(keys.HOSTNAME, "")
-        floor = 0 if self.spread.is_beside_empty(host) else floors[self]
-        return self.capacity + floor - self.spread.counter.most(host)
+        host = target.labels.get(keys.HOSTNAME, "")
+        minimum = 0 if self.spread.compares_with_empty(host) else minimums[self]
+        return self.capacity + minimum - self.spread.counter.highest_count(host)
 
 
-def host_limits(
+def find_host_limits(
     pod_groups: Sequence[PendingGroup], *, spreads: bool = True
 ) -> tuple[HostLimit, ...]:
-    """Return the slots of the rules of some pending groups.
+    """Return the host limits of some pending groups.
 
     Args:
-        spreads: Whether to count spreads, too, which let more pods in as nodes fill up.
+        spreads: Whether to include spreads, which let in more pods as nodes fill up.
     """
-    rules = [*(_spreads(pod_groups) if spreads else ()), *_apart(pod_groups), *_ports(pod_groups)]
+    rules = [
+        *(_spreads(pod_groups) if spreads else ()),
+        *_anti_affinities(pod_groups),
+        *_ports(pod_groups),
+    ]
     return tuple(
         HostLimit(name=f"slot/{number}", capacity=capacity, takes=takes, spread=spread)
         for number, (capacity, takes, spread) in enumerate(rules)
@@ -63,79 +68,89 @@ def host_limits(
 
 
 def without_slack(
-    slots: Iterable[HostLimit], pod_groups: Iterable[PendingGroup]
+    host_limits: Iterable[HostLimit], pod_groups: Iterable[PendingGroup]
 ) -> tuple[HostLimit, ...]:
-    """Return the slots without spreads that far fewer nodes can keep than other rules need."""
+    """Return the host limits without spreads that need far fewer nodes than other rules."""
     counts = {pod_group.index: len(pod_group.waiting) for pod_group in pod_groups}
     needs = {
-        slot: sum(counts[index] * take for index, take in slot.takes.items()) / slot.capacity
-        for slot in slots
+        host_limit: sum(counts[index] * take for index, take in host_limit.takes.items())
+        / host_limit.capacity
+        for host_limit in host_limits
     }
     most = max(needs.values(), default=0)
     return tuple(
-        slot for slot, need in needs.items() if slot.spread is None or need > _SLACK * most
+        host_limit
+        for host_limit, need in needs.items()
+        if host_limit.spread is None or need > _SLACK * most
     )
 
 
-def slots_taken(slots: Iterable[HostLimit]) -> dict[int, Resources]:
-    """Return the slots one pod takes, by pending group; groups that take none are absent."""
+def pseudo_requests(host_limits: Iterable[HostLimit]) -> dict[int, Resources]:
+    """Return the pseudo resources that one pod takes, by pending group; absent if none."""
     taken: dict[int, dict[str, int]] = {}
-    for slot in slots:
-        for index, take in slot.takes.items():
-            taken.setdefault(index, {})[slot.name] = take
+    for host_limit in host_limits:
+        for index, take in host_limit.takes.items():
+            taken.setdefault(index, {})[host_limit.name] = take
     return {index: Resources.from_mapping(amounts) for index, amounts in taken.items()}
 
 
-def slots_of_new_node(slots: Iterable[HostLimit]) -> Resources:
-    """Return the slots a new node has."""
-    return Resources.from_mapping({slot.name: slot.capacity for slot in slots})
+def pseudo_capacity_of_new_node(host_limits: Iterable[HostLimit]) -> Resources:
+    """Return the pseudo resources of a new node."""
+    return Resources.from_mapping(
+        {host_limit.name: host_limit.capacity for host_limit in host_limits}
+    )
 
 
-def slots_left(
-    slots: Sequence[HostLimit], spots: Sequence[TargetNode], waiting: Mapping[int, int]
+def pseudo_available(
+    host_limits: Sequence[HostLimit], targets: Sequence[TargetNode], waiting: Mapping[int, int]
 ) -> Iterator[Resources]:
-    """Yield the slots that each node has left; amounts may be negative.
+    """Yield the pseudo resources that each node has left; amounts may be negative.
 
     Args:
-        slots: Of some pending groups.
-        spots: The nodes.
-        waiting: How many pods, by pending group.
+        host_limits: Of some pending groups.
+        targets: The nodes.
+        waiting: Number of pods, by pending group.
     """
-    hosts = {spot.labels.get(keys.HOSTNAME, "") for spot in spots}
-    floors = {
-        slot: slot.spread.highest_floor(
-            sum(waiting.get(index, 0) * take for index, take in slot.takes.items()), hosts
+    hosts = {target.labels.get(keys.HOSTNAME, "") for target in targets}
+    minimums = {
+        host_limit: host_limit.spread.highest_minimum(
+            sum(waiting.get(index, 0) * take for index, take in host_limit.takes.items()), hosts
         )
-        for slot in slots
-        if slot.spread is not None
+        for host_limit in host_limits
+        if host_limit.spread is not None
     }
-    for spot in spots:
-        yield Resources.from_mapping({slot.name: slot.left(spot, floors) for slot in slots})
+    for target in targets:
+        yield Resources.from_mapping(
+            {
+                host_limit.name: host_limit.available_on(target, minimums)
+                for host_limit in host_limits
+            }
+        )
 
 
 def _spreads(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
     found: dict[tuple[DomainCounter, int], Spread] = {}
     holders: dict[DomainCounter, dict[int, int]] = {}
     for pod_group in pod_groups:
-        adds = pod_group.kind.profile
-        for spread in pod_group.kind.spreads:
-            if spread.counter.key == keys.HOSTNAME and spread.counter in adds and spread.own:
+        adds = pod_group.topology.profile
+        for spread in pod_group.topology.spreads:
+            if spread.counter.key == keys.HOSTNAME and spread.counter in adds and spread.self_match:
                 found.setdefault((spread.counter, spread.max_skew), spread)
-                holders.setdefault(spread.counter, {})[pod_group.index] = spread.own
+                holders.setdefault(spread.counter, {})[pod_group.index] = spread.self_match
     for (counter, max_skew), spread in found.items():
         yield max_skew, holders[counter], spread
 
 
-def _apart(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
-    """Yield rules between pods of one group; topology constraints cover different groups."""
+def _anti_affinities(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
+    """Yield anti-affinity of pods to their own group; topology constraints check the rest."""
     found: dict[DomainCounter, list[int]] = {}
     counted: dict[DomainCounter, list[int]] = {}
     for pod_group in pod_groups:
-        adds = frozenset(pod_group.kind.profile)
+        adds = frozenset(pod_group.topology.profile)
         for counter in adds:
             if counter.key == keys.HOSTNAME:
                 counted.setdefault(counter, []).append(pod_group.index)
-        for counter in pod_group.kind.avoids:
+        for counter in pod_group.topology.avoids:
             if counter.key == keys.HOSTNAME and counter in adds:
                 found.setdefault(counter, []).append(pod_group.index)
     for counter, holders in found.items():
@@ -146,7 +161,7 @@ def _apart(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
 
 
 def _ports(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
-    """Yield one of a port's slots for each address asked for; any address takes them all."""
+    """Yield a rule for each host port and address; a pod that asks for any address takes all."""
     wanted: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
     for pod_group in pod_groups:
         for address, protocol, number in pod_group.ports:
@@ -158,22 +173,22 @@ def _ports(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
             yield 1, {**by_address.get(address, {}), **everywhere}, None
 
 
-def closed_hosts(other_pod_group: PendingGroup) -> frozenset[str]:
+def closed_hosts(pod_group: PendingGroup) -> frozenset[str]:
     """Return the hosts whose present pods exclude the pending group permanently."""
-    kind = other_pod_group.kind
+    topology = pod_group.topology
     closed = {
         host
-        for counter in (*kind.avoids, *kind.shunned)
+        for counter in (*topology.avoids, *topology.avoided_by)
         if counter.key == keys.HOSTNAME
-        for host in (*counter.counts, *counter.ghosts)
-        if counter.most(host) > 0
+        for host in (*counter.counts, *counter.uncertain)
+        if counter.highest_count(host) > 0
     }
-    for spread in kind.spreads:
+    for spread in topology.spreads:
         if spread.counter.key == keys.HOSTNAME:
-            counter, floor = spread.counter, spread.highest_floor(len(other_pod_group.waiting))
-            for host in (*counter.counts, *counter.ghosts):
-                least = 0 if spread.is_beside_empty(host) else floor
-                if counter.most(host) > spread.max_skew + least - spread.own:
+            counter, minimum = spread.counter, spread.highest_minimum(len(pod_group.waiting))
+            for host in (*counter.counts, *counter.uncertain):
+                least = 0 if spread.compares_with_empty(host) else minimum
+                if counter.highest_count(host) > spread.max_skew + least - spread.self_match:
                     closed.add(host)
     return frozenset(closed)
 

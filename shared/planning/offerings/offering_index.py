@@ -1,9 +1,9 @@
-"""What can be bought, asked by what a pod demands of labels and taints.
+"""What can be launched, looked up by what a pod demands of labels and taints.
 
-Burstable types sustain a part of their vCPUs, 5 to 40 %, and what a load takes beyond that is
-billed on top, so their price says nothing about pods that ask for cpu: they are bought where a pod
-or a Provisioner names types, families or categories, or where nothing else is to be had. `Exists`
-and `NotIn` name none: who leaves out some machines says nothing about the others. Source:
+Burstable types sustain 5 to 40 % of their vCPUs, and usage beyond that is billed on top, so their
+price says nothing about pods that request cpu. They are launched only where a pod or a Provisioner
+names types, families or categories, or where nothing else is available. `Exists` and `NotIn` name
+none: excluding some types says nothing about the others. Source:
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/burstable-performance-instances.html (2026-11).
 """
 
@@ -13,12 +13,12 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
-from shared.packing.problem import Shape
-from shared.planning.offerings.offering_table import Domain, OfferingTable, Ways
+from shared.packing.problem import NodeType
+from shared.planning.offerings.offering_table import Domain, OfferingTable, Options
 from shared.planning.offerings.special_types import SpecialTypes
-from shared.scheduling.compatibility import UNKNOWN_HOST, tolerated
 from shared.scheduling.existing_nodes import ExistingNode
-from shared.scheduling.flexibility import too_few
+from shared.scheduling.labels_and_taints import UNKNOWN_HOST, taints_tolerated
+from shared.scheduling.min_values import missing_values
 from shared.scheduling.node_constraints import NodeConstraints, ports_taken
 
 _BURSTABLE: Final = "t"
@@ -26,96 +26,105 @@ _NAMING: Final = (keys.INSTANCE_TYPE, keys.INSTANCE_FAMILY, keys.INSTANCE_CATEGO
 
 
 class OfferingIndex:
-    """The launchable offerings of a table, and the nodes that are there, by node constraints.
+    """The launchable offerings of a table, and the existing nodes, by node constraints.
 
-    Its only state besides is caches, of one decision: the same question has the same answer, from
-    the time that it is known which special types are for its pods.
+    All other state is caches for one decision: after `leave_out_special`, the same query always has
+    the same answer.
 
     Attributes:
-        table: What can be bought.
-        rooms: Nodes that are there or on their way.
-        allowed: The offerings of provisioners whose limits have room for any machine, as a bit
-            mask.
+        table: What can be launched.
+        existing_nodes: Nodes that exist or are in flight.
+        within_limits: Bit mask of the offerings of Provisioners whose limits allow at least one
+            instance type.
     """
 
     def __init__(
-        self, table: OfferingTable, rooms: Sequence[ExistingNode], sold_out: Iterable[str] = ()
+        self,
+        table: OfferingTable,
+        existing_nodes: Sequence[ExistingNode],
+        at_limit: Iterable[str] = (),
     ) -> None:
-        """Start without answers; limits leave no room for any machine of `sold_out` ones."""
+        """Create an index with empty caches; Provisioners `at_limit` may not launch instances."""
         self.table = table
-        self.rooms = tuple(rooms)
-        self.allowed = table.all
-        for name in sold_out:
-            self.allowed &= ~table.by_seller().get(name, 0)
+        self.existing_nodes = tuple(existing_nodes)
+        self.within_limits = table.all
+        for name in at_limit:
+            self.within_limits &= ~table.by_provisioner().get(name, 0)
         self._special = SpecialTypes(table)
         self._interned: dict[NodeConstraints, NodeConstraints] = {}
-        # Bit masks over the table's offerings, and one over the rooms.
+        # Bit masks over the table's offerings; that of `_existing_accepting` is over existing
+        # nodes.
         self._left_out = 0
-        self._allowed: dict[Requirement, int] = {}
-        self._unnamed: int | None = None
+        self._by_requirement: dict[Requirement, int] = {}
+        self._burstable_left_out: int | None = None
         self._accepted: dict[NodeConstraints, int] = {}
-        self._open: dict[NodeConstraints, int] = {}
-        self._sellers: dict[NodeConstraints, frozenset[str]] = {}
+        self._existing_accepting: dict[NodeConstraints, int] = {}
+        self._provisioners: dict[NodeConstraints, frozenset[str]] = {}
         self._domains: dict[
             tuple[NodeConstraints, tuple[str, ...], Resources, int], dict[Domain, int]
         ] = {}
 
-    def accepting(self, signature: NodeConstraints) -> int:
-        """Return the launchable offerings that a signature accepts, as a bit mask.
+    def accepting(self, node_constraints: NodeConstraints) -> int:
+        """Return a bit mask of the launchable offerings that node constraints accept.
 
-        Burstable ones that neither it nor their provisioner names are left out if others remain,
-        and so are special types that none of the decision's pods needs.
+        Burstable types that neither they nor the Provisioner name are left out if others remain,
+        and so are special types that no pod of the decision needs.
         """
-        mask = self._compatible(signature)
+        mask = self._compatible(node_constraints)
         return mask & ~self._left_out or mask
 
     def suited(
-        self, signatures: Iterable[NodeConstraints], requests: Resources, over: tuple[str, ...]
+        self,
+        node_constraints_list: Iterable[NodeConstraints],
+        requests: Resources,
+        topology_keys: tuple[str, ...],
     ) -> int:
-        """Return the launchable offerings that are for pods of any signature, as a bit mask.
+        """Return a bit mask of the launchable offerings that suit pods of any node constraints.
 
         Args:
             requests: Of one pod.
-            over: Topology keys of the decision.
+            topology_keys: Topology keys of the decision.
         """
         if not self._special.all:
             return self.table.all
         found = 0
-        for signature in signatures:
-            accepted = self._compatible(signature)
-            found |= self._special.suited(signature, accepted, requests, over)
+        for node_constraints in node_constraints_list:
+            accepted = self._compatible(node_constraints)
+            found |= self._special.suited(node_constraints, accepted, requests, topology_keys)
         return found
 
     def leave_out_special(self, suited: Iterable[int]) -> None:
-        """Leave out special types that are for none of some pods; asked before any other question.
+        """Exclude special types that no pod of the decision needs; call it before any other query.
 
-        What is for one of them is open to all: a pod may fill up a node that is bought for another.
+        A type that one pod needs stays open to all: a pod may fill up a node launched for another.
         """
         self._left_out = self._special.all
         for some in suited:
             self._left_out &= ~some
 
-    def _compatible(self, signature: NodeConstraints) -> int:
-        if signature not in self._accepted:
+    def _compatible(self, node_constraints: NodeConstraints) -> int:
+        if node_constraints not in self._accepted:
             table, mask = self.table, 0
-            for term in signature.terms:
+            for term in node_constraints.terms:
                 mask |= self._allowing(term)
             for taints, some in table.by_taints().items():
-                if not tolerated(taints, signature.tolerations, strict=signature.strict):
+                if not taints_tolerated(
+                    taints, node_constraints.tolerations, strict=node_constraints.strict
+                ):
                     mask &= ~some
-            if signature.ports:
+            if node_constraints.ports:
                 for ports, some in table.by_ports().items():
-                    if ports_taken(signature.ports, ports):
+                    if ports_taken(node_constraints.ports, ports):
                         mask &= ~some
-            if not any(map(_names_types, signature.terms)):
+            if not any(map(_names_types, node_constraints.terms)):
                 mask = mask & ~self._unnamed_burstable() or mask
-            self._accepted[signature] = mask
-        return self._accepted[signature]
+            self._accepted[node_constraints] = mask
+        return self._accepted[node_constraints]
 
     def _unnamed_burstable(self) -> int:
-        """Return burstable offerings of provisioners that name no types and have enough else."""
-        if self._unnamed is None:
-            table, self._unnamed = self.table, 0
+        """Return burstable offerings of Provisioners that name no types and offer enough others."""
+        if self._burstable_left_out is None:
+            table, self._burstable_left_out = self.table, 0
             burstable = table.labelled(keys.INSTANCE_CATEGORY, _BURSTABLE)
             if burstable:
                 names = table.where(
@@ -123,18 +132,20 @@ class OfferingIndex:
                     lambda index: _names_types(table.offers[index].provisioner.requirements),
                 )
                 burstable &= names.get(False, 0)
-            for own in table.by_seller().values() if burstable else ():
+            for own in table.by_provisioner().values() if burstable else ():
                 if self._is_enough(own & ~burstable):
-                    self._unnamed |= own & burstable
-        return self._unnamed
+                    self._burstable_left_out |= own & burstable
+        return self._burstable_left_out
 
     def _is_enough(self, some: int) -> bool:
-        """Return whether some offerings of one provisioner give it the choice it asks for."""
+        """Return whether these offerings of one Provisioner meet its minValues."""
         first = next(iter(self.table.of_mask(some)), None)
         if first is None:
             return False
         least = self.table.offers[first.offer].provisioner.least_values
-        return not least or not too_few(least, map(self.table.labels, self.table.of_mask(some)))
+        return not least or not missing_values(
+            least, map(self.table.labels, self.table.of_mask(some))
+        )
 
     def _allowing(self, term: Requirements) -> int:
         table, mask = self.table, self.table.all
@@ -148,7 +159,7 @@ class OfferingIndex:
         return mask
 
     def _allowed_by(self, requirement: Requirement) -> int:
-        if requirement not in self._allowed:
+        if requirement not in self._by_requirement:
             mask = 0
             if requirement.key == keys.HOSTNAME:
                 mask = self.table.all if requirement.allows(UNKNOWN_HOST) else 0
@@ -156,45 +167,49 @@ class OfferingIndex:
                 for value, some in self.table.by_label(requirement.key).items():
                     if requirement.allows(value):
                         mask |= some
-            self._allowed[requirement] = mask
-        return self._allowed[requirement]
+            self._by_requirement[requirement] = mask
+        return self._by_requirement[requirement]
 
-    def shapes(
-        self, signatures: Iterable[NodeConstraints], slots: Resources
-    ) -> tuple[tuple[Shape, ...], tuple[Ways, ...], tuple[int, ...]]:
-        """Return the shapes that any of some signatures accepts, as `OfferingTable.shapes` does."""
-        return self.table.shapes(tuple(map(self.accepting, signatures)), slots)
+    def node_types(
+        self, node_constraints_list: Iterable[NodeConstraints], pseudo_capacity: Resources
+    ) -> tuple[tuple[NodeType, ...], tuple[Options, ...], tuple[int, ...]]:
+        """Return what any of the node constraints accepts, as `OfferingTable.node_types` does."""
+        return self.table.node_types(
+            tuple(map(self.accepting, node_constraints_list)), pseudo_capacity
+        )
 
-    def rooms_accepting(self, signature: NodeConstraints) -> int:
-        """Return the rooms that a signature accepts, as a bit mask."""
-        if signature not in self._open:
+    def existing_accepting(self, node_constraints: NodeConstraints) -> int:
+        """Return a bit mask of the existing nodes that node constraints accept."""
+        if node_constraints not in self._existing_accepting:
             mask = 0
-            for index, room in enumerate(self.rooms):
-                if signature.accepts(room.labels, room.taints):
+            for index, existing in enumerate(self.existing_nodes):
+                if node_constraints.accepts(existing.labels, existing.taints):
                     mask |= 1 << index
-            self._open[signature] = mask
-        return self._open[signature]
+            self._existing_accepting[node_constraints] = mask
+        return self._existing_accepting[node_constraints]
 
-    def sellers(self, signature: NodeConstraints) -> frozenset[str]:
-        """Return the provisioners with anything that a signature accepts."""
-        if signature not in self._sellers:
-            accepted = self.accepting(signature)
-            self._sellers[signature] = frozenset(
-                name for name, own in self.table.by_seller().items() if own & accepted
+    def provisioners_for(self, node_constraints: NodeConstraints) -> frozenset[str]:
+        """Return the Provisioners with any offering that node constraints accept."""
+        if node_constraints not in self._provisioners:
+            accepted = self.accepting(node_constraints)
+            self._provisioners[node_constraints] = frozenset(
+                name for name, own in self.table.by_provisioner().items() if own & accepted
             )
-        return self._sellers[signature]
+        return self._provisioners[node_constraints]
 
-    def intern(self, signature: NodeConstraints) -> NodeConstraints:
-        """Return the one object of equal signatures, so that they are quickly told apart."""
-        return self._interned.setdefault(signature, signature)
+    def intern(self, node_constraints: NodeConstraints) -> NodeConstraints:
+        """Return one object for equal node constraints, so that comparing them is fast."""
+        return self._interned.setdefault(node_constraints, node_constraints)
 
-    def could_hold(self, signature: NodeConstraints, requests: Resources, among: int = -1) -> bool:
-        """Return whether some empty node that a signature accepts has room for the requests.
+    def could_hold(
+        self, node_constraints: NodeConstraints, requests: Resources, among: int = -1
+    ) -> bool:
+        """Return whether some empty node that node constraints accept has room for the requests.
 
         Args:
-            among: A bit mask of the launchable offerings to be looked at; -1 for all.
+            among: Bit mask of the launchable offerings to consider; -1 for all.
         """
-        accepted = self.accepting(signature) & among
+        accepted = self.accepting(node_constraints) & among
         return any(
             some & accepted and self.table.holds(requests, offer)
             for offer, some in self.table.by_size()
@@ -202,27 +217,27 @@ class OfferingIndex:
 
     def domains(
         self,
-        signature: NodeConstraints,
-        over: tuple[str, ...],
+        node_constraints: NodeConstraints,
+        topology_keys: tuple[str, ...],
         requests: Resources,
         among: int = -1,
     ) -> Mapping[Domain, int]:
-        """Return where new nodes for such a pod could be, each with the cheapest price there.
+        """Return the domains that new nodes for such a pod could be in, each with its lowest price.
 
         Args:
-            among: A bit mask of the launchable offerings to be looked at; -1 for all.
+            among: Bit mask of the launchable offerings to consider; -1 for all.
         """
-        question = (signature, over, requests, among)
+        question = (node_constraints, topology_keys, requests, among)
         if question not in self._domains:
-            accepted = self.accepting(signature) & among
+            accepted = self.accepting(node_constraints) & among
             known: dict[int, bool] = {}
             found: dict[Domain, int] = {}
-            for domain, some in self.table.by_domain(over).items():
-                for launchable in self.table.of_mask(accepted & some):
-                    if launchable.offer not in known:
-                        known[launchable.offer] = self.table.holds(requests, launchable.offer)
-                    if known[launchable.offer]:
-                        found[domain] = launchable.offering.price_micros_per_hour
+            for domain, some in self.table.by_domain(topology_keys).items():
+                for option in self.table.of_mask(accepted & some):
+                    if option.offer not in known:
+                        known[option.offer] = self.table.holds(requests, option.offer)
+                    if known[option.offer]:
+                        found[domain] = option.offering.price_micros_per_hour
                         break
             self._domains[question] = found
         return self._domains[question]

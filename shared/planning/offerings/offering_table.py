@@ -1,7 +1,7 @@
-"""The offering table: what Provisioners could buy, which depends on neither pods nor nodes.
+"""The offering table: what Provisioners could launch, which depends on neither pods nor nodes.
 
 All launchable offerings are in one order; those that share a property are a bit mask over it. A
-table is made once and kept for the next decision about the same Provisioners, prices and
+table is built once and kept for the next decision about the same Provisioners, prices and
 DaemonSets.
 """
 
@@ -13,28 +13,28 @@ from typing import Any, Final, TypeVar
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, Offering, OfferingKey
 from shared.model.ec2.launches import LaunchOption
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, Resources
 from shared.model.snapshot import ProvisionerSite
-from shared.packing.problem import Shape
-from shared.scheduling.compatibility import Port
+from shared.packing.problem import NodeType
+from shared.scheduling.labels_and_taints import Port
 from shared.scheduling.provisioner_offerings import (
     PLACE_KEYS,
     ProvisionerOffering,
-    offers,
     place_labels,
+    provisioner_offerings,
 )
-from shared.scheduling.recent import Recent
+from shared.scheduling.recent import RecentCache
 
 _Value = TypeVar("_Value", bound=Hashable)
 _BITS: Final = bytes.maketrans(b"01", b"\x00\x01")
-# Of tables: a few clusters in turn, each with what it buys on demand and spot; about 3 MiB each.
+# Tables kept: a few clusters in turn, each with on-demand and spot; about 3 MiB each.
 _KEPT: Final = 8
-# Of sets of topology keys whose domains are kept in a table.
+# Sets of topology keys whose domains are kept in a table.
 _MOST_DOMAINS: Final = 64
-_MOST_SHAPES: Final = 4
+_MOST_NODE_TYPES: Final = 4
 
 # The values a node has of some label keys, None where it lacks the label.
 Domain = tuple[str | None, ...]
@@ -42,18 +42,18 @@ Domain = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class LaunchableOffering:
-    """One way to buy a node: an offer, by index, at one of its offerings."""
+    """One way to launch a node: an offer, by index, at one of its offerings."""
 
     offer: int
     offering: Offering
 
 
-# Some of them, cheapest first.
-Ways = tuple[LaunchableOffering, ...]
+# Launchable offerings, cheapest first.
+Options = tuple[LaunchableOffering, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seller:
+class ProvisionerPicks:
     """A Provisioner, where its nodes can be, and the picks of custom labels they may get."""
 
     provisioner: Provisioner
@@ -64,13 +64,13 @@ class Seller:
 class OfferingTable:
     """All launchable offerings, cheapest first, then by type, zone, capacity type and offer.
 
-    Its only state besides is caches: the same question always has the same answer.
+    All other state is caches: the same query always has the same answer.
 
     Attributes:
         offers: In the order that their provisioners are tried.
         listed: The launchable offerings, in order.
         all: Bit mask of all of them.
-        own_keys: Keys of their labels, without zone and capacity type.
+        own_keys: Label keys of the offers, without zone and capacity type.
     """
 
     def __init__(self, offers: Sequence[ProvisionerOffering]) -> None:
@@ -78,9 +78,9 @@ class OfferingTable:
         self.listed = tuple(
             sorted(
                 (
-                    LaunchableOffering(index, way)
+                    LaunchableOffering(index, offering)
                     for index, offer in enumerate(self.offers)
-                    for way in offer.offerings
+                    for offering in offer.offerings
                 ),
                 key=self._rank,
             )
@@ -90,27 +90,27 @@ class OfferingTable:
         self.own_keys = frozenset(key for offer in self.offers for key in offer.labels)
         self._numbers: dict[tuple[int, str, str], int] | None = None
         self._variants: dict[int, tuple[object, ...]] = {}
-        self._shapes: Recent[
+        self._node_types: RecentCache[
             tuple[tuple[int, ...], Resources],
-            tuple[tuple[Shape, ...], tuple[Ways, ...], tuple[int, ...]],
-        ] = Recent(_MOST_SHAPES)
+            tuple[tuple[NodeType, ...], tuple[Options, ...], tuple[int, ...]],
+        ] = RecentCache(_MOST_NODE_TYPES)
         self._allocatable: dict[int, Resources] = {}
         self._sizes: list[tuple[int, int]] | None = None
         # Bit masks over `listed`.
         self._found: dict[Hashable, dict[Any, int]] = {}
         self._domain_masks: dict[tuple[str, ...], dict[Domain, int]] = {}
 
-    def _rank(self, launchable: LaunchableOffering) -> tuple[int, str, str, str, int]:
-        offering = launchable.offering
-        name = self.offers[launchable.offer].instance_type.name
-        kind = offering.capacity_type.value
-        return (offering.price_micros_per_hour, name, offering.zone, kind, launchable.offer)
+    def _rank(self, option: LaunchableOffering) -> tuple[int, str, str, str, int]:
+        offering = option.offering
+        name = self.offers[option.offer].instance_type.name
+        capacity_type = offering.capacity_type.value
+        return (offering.price_micros_per_hour, name, offering.zone, capacity_type, option.offer)
 
-    def option(self, launchable: LaunchableOffering) -> LaunchOption:
-        """Return what a launch is asked for with a launchable offering."""
-        instance_type, offering = self.offers[launchable.offer].instance_type, launchable.offering
-        if launchable.offer not in self._allocatable:
-            self._allocatable[launchable.offer] = instance_type.allocatable
+    def launch_option(self, option: LaunchableOffering) -> LaunchOption:
+        """Return the launch option of a launchable offering."""
+        instance_type, offering = self.offers[option.offer].instance_type, option.offering
+        if option.offer not in self._allocatable:
+            self._allocatable[option.offer] = instance_type.allocatable
         return LaunchOption(
             offering=OfferingKey(
                 instance_type=instance_type.name,
@@ -119,46 +119,44 @@ class OfferingTable:
             ),
             price_micros_per_hour=offering.price_micros_per_hour,
             capacity=instance_type.capacity,
-            allocatable=self._allocatable[launchable.offer],
+            allocatable=self._allocatable[option.offer],
         )
 
     def variant(self, offer: int) -> tuple[object, ...]:
-        """Return what nodes of one provisioner and one pick of labels have in common."""
+        """Return an offer's Provisioner and pick of labels, as one value to compare."""
         if offer not in self._variants:
-            one = self.offers[offer]
-            machine = one.instance_type.labels
-            own = sorted((k, v) for k, v in one.labels.items() if k not in machine)
-            self._variants[offer] = (one.provisioner.name, *own)
+            provisioner_offering = self.offers[offer]
+            type_labels = provisioner_offering.instance_type.labels
+            own = sorted(
+                (k, v) for k, v in provisioner_offering.labels.items() if k not in type_labels
+            )
+            self._variants[offer] = (provisioner_offering.provisioner.name, *own)
         return self._variants[offer]
 
-    def largest_capacity(self, ways: Iterable[LaunchableOffering]) -> Resources:
-        """Return the most that any way has of each resource."""
+    def largest_capacity(self, options: Iterable[LaunchableOffering]) -> Resources:
+        """Return the largest capacity of any option, by resource."""
         most = Resources()
-        for index in sorted({way.offer for way in ways}):
+        for index in sorted({option.offer for option in options}):
             most = most.largest(self.offers[index].instance_type.capacity)
         return most
 
-    def labels(self, launchable: LaunchableOffering) -> dict[str, str]:
-        """Return the labels a node bought this way has, but for its host's."""
-        return {**self.offers[launchable.offer].labels, **place_labels(launchable.offering)}
+    def labels(self, option: LaunchableOffering) -> dict[str, str]:
+        """Return the labels of a node launched with an option, without the host's."""
+        return {**self.offers[option.offer].labels, **place_labels(option.offering)}
 
-    def label(self, launchable: LaunchableOffering, key: str) -> str | None:
-        """Return the value a node bought this way has of a label, None without it."""
+    def label(self, option: LaunchableOffering, key: str) -> str | None:
+        """Return the value of a label on a node launched with an option, None without it."""
         if key == keys.ZONE:
-            return launchable.offering.zone
+            return option.offering.zone
         if key == keys.CAPACITY_TYPE:
-            return launchable.offering.capacity_type.value
-        return self.offers[launchable.offer].labels.get(key)
+            return option.offering.capacity_type.value
+        return self.offers[option.offer].labels.get(key)
 
-    def mask_of(self, launchables: Iterable[LaunchableOffering]) -> int:
+    def mask_of(self, options: Iterable[LaunchableOffering]) -> int:
         """Return a bit mask of some launchable offerings."""
         if self._numbers is None:
-            self._numbers = {
-                _place(launchable): number for number, launchable in enumerate(self.listed)
-            }
-        return bit_mask(
-            [self._numbers[_place(launchable)] for launchable in launchables], len(self.listed)
-        )
+            self._numbers = {_place(option): number for number, option in enumerate(self.listed)}
+        return bit_mask([self._numbers[_place(option)] for option in options], len(self.listed))
 
     def of_mask(self, mask: int) -> Iterable[LaunchableOffering]:
         """Return the launchable offerings of a bit mask, in order."""
@@ -177,7 +175,7 @@ class OfferingTable:
         if key in PLACE_KEYS:
             found = self._found.get(("label", key))
             if found is None:
-                values = [self.label(launchable, key) for launchable in self.listed]
+                values = [self.label(option, key) for option in self.listed]
                 found = self._found["label", key] = _by_value(values)
             return found
         if key not in self.own_keys:
@@ -185,39 +183,40 @@ class OfferingTable:
             return {None: self.all} if self.all else {}
         return self.where(("label", key), lambda index: self.offers[index].labels.get(key))
 
-    def by_domain(self, over: tuple[str, ...]) -> Mapping[Domain, int]:
-        """Return bit masks by the values of some labels, the cheapest offering's first."""
-        found = self._domain_masks.get(over)
+    def by_domain(self, topology_keys: tuple[str, ...]) -> Mapping[Domain, int]:
+        """Return bit masks of the offerings by the values of some labels, cheapest domain first."""
+        found = self._domain_masks.get(topology_keys)
         if found is None:
             if len(self._domain_masks) >= _MOST_DOMAINS:
                 self._domain_masks.clear()
-            found = self._domain_masks[over] = _by_value(
-                [tuple([self.label(launchable, key) for key in over]) for launchable in self.listed]
+            found = self._domain_masks[topology_keys] = _by_value(
+                [
+                    tuple([self.label(option, key) for key in topology_keys])
+                    for option in self.listed
+                ]
             )
         return found
 
-    def where(self, about: Hashable, value: Callable[[int], _Value]) -> Mapping[_Value, int]:
+    def where(self, name: Hashable, value: Callable[[int], _Value]) -> Mapping[_Value, int]:
         """Return bit masks of the offerings by a value of their offers, computed by index.
 
         Args:
-            about: Names the value; there must be few of these names, as the masks are kept.
-            value: Asked for each offer, the first time.
+            name: Identifies the value; there must be few of these names, as the masks are kept.
+            value: Called with the index of each offer, the first time.
         """
-        found: dict[_Value, int] | None = self._found.get(about)
+        found: dict[_Value, int] | None = self._found.get(name)
         if found is None:
             values = [value(index) for index in range(len(self.offers))]
-            found = self._found[about] = _by_value(
-                [values[launchable.offer] for launchable in self.listed]
-            )
+            found = self._found[name] = _by_value([values[option.offer] for option in self.listed])
         return found
 
     def of_variant(self, variant: tuple[object, ...]) -> int:
         """Return the launchable offerings of a variant, as a bit mask."""
         return self.where("variant", self.variant)[variant]
 
-    def by_seller(self) -> Mapping[str, int]:
+    def by_provisioner(self) -> Mapping[str, int]:
         """Return a bit mask of each provisioner's offerings, in the order they are tried."""
-        masks = self.where("seller", lambda index: self.offers[index].provisioner.name)
+        masks = self.where("provisioner", lambda index: self.offers[index].provisioner.name)
         names = dict.fromkeys(offer.provisioner.name for offer in self.offers)
         return {name: masks[name] for name in names}
 
@@ -235,14 +234,14 @@ class OfferingTable:
 
     def holds(self, requests: Resources, offer: int) -> bool:
         """Return whether an empty node of an offer has room for the requests."""
-        room = self._amounts[offer]
+        available = self._amounts[offer]
         for name, amount in requests.items:
-            if amount > room.get(name, 0) and amount > 0:
+            if amount > available.get(name, 0) and amount > 0:
                 return False
         return True
 
     def by_size(self) -> list[tuple[int, int]]:
-        """Return an offer of each size and the bit mask of its offerings, most cpu first."""
+        """Return one offer of each size and the bit mask of all its offerings, most cpu first."""
         if self._sizes is None:
             first: dict[Resources, int] = {}
             for index, offer in enumerate(self.offers):
@@ -255,60 +254,61 @@ class OfferingTable:
             self._sizes = [(value, masks[value]) for value in order]
         return self._sizes
 
-    def shapes(
-        self, accepted: tuple[int, ...], slots: Resources
-    ) -> tuple[tuple[Shape, ...], tuple[Ways, ...], tuple[int, ...]]:
-        """Return what can be bought as the shapes of a packing problem.
+    def node_types(
+        self, accepted: tuple[int, ...], pseudo_capacity: Resources
+    ) -> tuple[tuple[NodeType, ...], tuple[Options, ...], tuple[int, ...]]:
+        """Return what can be launched as the node types of a packing problem.
 
-        One shape is the launchable offerings of one offer that the same of some bit masks hold.
-        Also, by shape, these offerings, cheapest first; and by bit mask, its shapes as a bit mask.
+        One node type stands for the launchable offerings of one offer that the same bit masks
+        contain. The other results are, by node type, these offerings, cheapest first; and by bit
+        mask, a bit mask of its node types.
 
         Args:
             accepted: Bit masks of launchable offerings.
-            slots: Pseudo resources of an empty node.
+            pseudo_capacity: Pseudo resources of an empty node.
         """
-        return self._shapes.get((accepted, slots), self._made_shapes)
+        return self._node_types.get((accepted, pseudo_capacity), self._make_node_types)
 
-    def _made_shapes(
+    def _make_node_types(
         self, question: tuple[tuple[int, ...], Resources]
-    ) -> tuple[tuple[Shape, ...], tuple[Ways, ...], tuple[int, ...]]:
-        accepted, slots = question
-        shapes: list[Shape] = []
-        ways: list[Ways] = []
+    ) -> tuple[tuple[NodeType, ...], tuple[Options, ...], tuple[int, ...]]:
+        accepted, pseudo_capacity = question
+        node_types: list[NodeType] = []
+        options_by_node_type: list[Options] = []
         within: list[list[int]] = [[] for _ in accepted]
-        rooms: dict[int, Resources] = {}
-        for index, mask, group in self._grouped(accepted):
+        allocatable: dict[int, Resources] = {}
+        for index, mask, target_options in self._grouped(accepted):
             offer = self.offers[index]
-            if index not in rooms:
-                rooms[index] = offer.available
-                if slots:
-                    # Slots are pseudo resources that no machine has: nothing is to be added up.
-                    both = sorted((*offer.available.items, *slots.items))
-                    rooms[index] = Resources(tuple(both))
+            if index not in allocatable:
+                allocatable[index] = offer.available
+                if pseudo_capacity:
+                    # No instance has pseudo resources of its own: there is nothing to add up.
+                    both = sorted((*offer.available.items, *pseudo_capacity.items))
+                    allocatable[index] = Resources(tuple(both))
             left = mask
             while left:
                 lowest = left & -left
                 left ^= lowest
-                within[lowest.bit_length() - 1].append(len(shapes))
-            shapes.append(
-                Shape(
+                within[lowest.bit_length() - 1].append(len(node_types))
+            node_types.append(
+                NodeType(
                     provisioner=offer.provisioner.name,
                     instance_type=offer.instance_type.name,
-                    allocatable=rooms[index],
+                    allocatable=allocatable[index],
                     capacity=offer.instance_type.capacity,
-                    pools=tuple([launchable.offering for launchable in group]),
+                    offerings=tuple([option.offering for option in target_options]),
                     vcpus=offer.instance_type.capacity[CPU] // 1000,
                 )
             )
-            ways.append(group)
-        masks = tuple(bit_mask(some, len(shapes)) for some in within)
-        return tuple(shapes), tuple(ways), masks
+            options_by_node_type.append(target_options)
+        masks = tuple(bit_mask(some, len(node_types)) for some in within)
+        return tuple(node_types), tuple(options_by_node_type), masks
 
-    def _grouped(self, accepted: Iterable[int]) -> list[tuple[int, int, Ways]]:
-        """Return the launchable offerings of each offer by the bit masks that hold them.
+    def _grouped(self, accepted: Iterable[int]) -> list[tuple[int, int, Options]]:
+        """Return the launchable offerings of each offer by the bit masks that contain them.
 
-        Each entry is (offer, bit mask of the bit masks, launchable offerings, cheapest first), in
-        order of offer and mask. Offerings that are in none are left out.
+        Each entry is (offer, bit mask of the bit masks, launchable offerings cheapest first), in
+        order of offer and mask. Offerings in no bit mask are left out.
         """
         blocks = {0: self.all}
         for number, some_accepted in enumerate(accepted):
@@ -322,59 +322,59 @@ class OfferingTable:
             blocks = split
         groups: dict[tuple[int, int], list[LaunchableOffering]] = {}
         for mask, some in blocks.items():
-            for launchable in self.of_mask(some) if mask else ():
-                groups.setdefault((launchable.offer, mask), []).append(launchable)
+            for option in self.of_mask(some) if mask else ():
+                groups.setdefault((option.offer, mask), []).append(option)
         return [(offer, mask, tuple(groups[offer, mask])) for offer, mask in sorted(groups)]
 
 
 _Question = tuple[
-    tuple[Seller, ...],
+    tuple[ProvisionerPicks, ...],
     frozenset[OfferingKey],
     tuple[DaemonSet, ...],
     tuple[InstanceType, ...],
 ]
-_TABLES: Final[Recent[_Question, OfferingTable]] = Recent(_KEPT)
+_TABLES: Final[RecentCache[_Question, OfferingTable]] = RecentCache(_KEPT)
 
 
 def offering_table(
-    sellers: Iterable[Seller],
+    provisioner_picks: Iterable[ProvisionerPicks],
     instance_types: tuple[InstanceType, ...],
     daemonsets: tuple[DaemonSet, ...],
     unavailable: frozenset[OfferingKey],
 ) -> OfferingTable:
-    """Return the table of what some Provisioners could buy, made anew only if any of this differs.
+    """Return the offering table of some Provisioners, rebuilt only if any argument differs.
 
     Args:
-        sellers: In the order that Provisioners are tried.
+        provisioner_picks: In the order that Provisioners are tried.
         instance_types: Sorted by name.
         daemonsets: All of the cluster.
-        unavailable: Offerings EC2 was out of lately.
+        unavailable: Offerings of which EC2 recently had insufficient capacity.
     """
-    # Each write of a status makes another version, which sells the same.
+    # Each status update makes another version, which can launch the same.
     same = tuple(
-        replace(seller, provisioner=replace(seller.provisioner, resource_version="", generation=0))
-        for seller in sellers
+        replace(entry, provisioner=replace(entry.provisioner, resource_version="", generation=0))
+        for entry in provisioner_picks
     )
     return _TABLES.get((same, unavailable, daemonsets, instance_types), _table)
 
 
 def _table(question: _Question) -> OfferingTable:
-    sellers, unavailable, daemonsets, instance_types = question
+    provisioner_picks, unavailable, daemonsets, instance_types = question
     found: list[ProvisionerOffering] = []
-    for seller in sellers:
-        found += offers(
-            seller.provisioner,
-            seller.site,
+    for entry in provisioner_picks:
+        found += provisioner_offerings(
+            entry.provisioner,
+            entry.site,
             instance_types,
             daemonsets,
             unavailable=unavailable,
-            picks=seller.picks,
+            picks=entry.picks,
         )
     return OfferingTable(found)
 
 
-def _place(launchable: LaunchableOffering) -> tuple[int, str, str]:
-    return (launchable.offer, launchable.offering.zone, launchable.offering.capacity_type.value)
+def _place(option: LaunchableOffering) -> tuple[int, str, str]:
+    return (option.offer, option.offering.zone, option.offering.capacity_type.value)
 
 
 def _by_value(values: Sequence[_Value]) -> dict[_Value, int]:
@@ -385,7 +385,7 @@ def _by_value(values: Sequence[_Value]) -> dict[_Value, int]:
 
 
 def bit_mask(numbers: Iterable[int], size: int) -> int:
-    """Return a bit mask; made in one go, since every change of a long integer copies it.
+    """Return a bit mask, built in one go, since every change of a long integer copies it.
 
     Args:
         numbers: Bits to be set.

@@ -10,234 +10,255 @@ from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.planning.offerings.offering_index import OfferingIndex
-from shared.scheduling.compatibility import Port, accepted_terms
+from shared.scheduling.labels_and_taints import Port, accepted_terms
 from shared.scheduling.node_constraints import NodeConstraints
 from shared.scheduling.pod_classes import PodClass
 from shared.scheduling.preferences import (
     KEEP_OFF,
     Preference,
     PreferenceKind,
-    stated,
-    tries,
+    preferences_by_try,
+    stated_preferences,
     wanted_terms,
 )
-from shared.scheduling.topology.compile import TopologyRules
-from shared.scheduling.topology.constraints import ConstraintKind
+from shared.scheduling.topology.constraints import TopologyConstraints
 from shared.scheduling.topology.counts import DomainCounter
+from shared.scheduling.topology.rules import TopologyRules
 
 # A preference, and the index of the pending group that states it.
-Wish = tuple[int, Preference]
+WeighedPreference = tuple[int, Preference]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceChoice:
-    """Which preferences one try of a decision keeps to.
+    """Which preferences one try of a decision keeps.
 
     Attributes:
-        policy: Of nodes whose Provisioner names none.
-        by_provisioner: The policies that Provisioners name.
-        weighed: Of the preferences that are weighed, those that are rules; None for all.
+        policy: For nodes whose Provisioner sets none.
+        by_provisioner: The policies that Provisioners set, by name.
+        as_rules: The weighed preferences that are hard rules in this try; None for all.
         soft_taints: Whether any node has, or would have, a PreferNoSchedule taint.
     """
 
     policy: PreferencePolicy = PreferencePolicy.WEIGH
     by_provisioner: Mapping[str, PreferencePolicy] = field(default_factory=dict, hash=False)
-    weighed: AbstractSet[Wish] | None = None
+    as_rules: AbstractSet[WeighedPreference] | None = None
     soft_taints: bool = False
 
 
 class PendingGroup:
-    """Pods of one class that wait, with what they insist on now.
+    """Pending pods of one class, with the preferences that they still keep as rules.
 
     Attributes:
-        shared: Volumes that its pods of one node attach together, with the resource each takes.
-        waiting: Pods without a place so far, the next one last.
-        policy: What becomes of its preferences: that of the Provisioner which is asked first.
-        stated: Its preferences, heaviest first; none if they are ignored.
-        wanted: Those that are rules as long as its pods find a place, and that a node can meet.
-        closed: Whether no new node is to be had: then only domains that have nodes count.
-        turned_away: Provisioners whose limits were in the way.
+        shared_volumes: Volumes that its pods share on a node, each with the resource that it takes.
+        waiting: Pods not placed yet, the next one last.
+        policy: Its preference policy: that of the first Provisioner that could hold its pods.
+        preferences: Its preferences, heaviest first; none if they are ignored.
+        preferences_as_rules: Preferences that a node can meet, kept as rules until a pod finds no
+            place.
+        without_new_nodes: Whether no new node can be launched: then only domains that have nodes
+            count.
+        limited_provisioners: Provisioners whose limits kept its pods from being placed.
     """
 
     __slots__ = (
         "_active",
-        "_book",
-        "_known",
-        "_launchables",
-        "_tries",
-        "closed",
+        "_known_terms",
+        "_offerings",
+        "_topology_rules",
+        "_tries_left",
         "index",
-        "one",
+        "limited_provisioners",
+        "pod_class",
         "policy",
         "ports",
+        "preferences",
+        "preferences_as_rules",
         "priority",
         "requests",
-        "shared",
-        "stated",
-        "turned_away",
+        "shared_volumes",
         "waiting",
-        "wanted",
+        "without_new_nodes",
     )
 
     def __init__(
         self,
         index: int,
         pod_class: PodClass,
-        book: TopologyRules,
-        launchables: OfferingIndex,
+        topology_rules: TopologyRules,
+        offerings: OfferingIndex,
         choice: PreferenceChoice,
     ) -> None:
         self.index = index
-        self.one = pod_class
+        self.pod_class = pod_class
         self.requests: Resources = pod_class.scheduling.requests
         self.ports: tuple[Port, ...] = pod_class.scheduling.host_ports
-        self.shared = pod_class.scheduling.shared
+        self.shared_volumes = pod_class.scheduling.shared
         self.priority = pod_class.scheduling.priority
         self.waiting: list[PodRef] = list(reversed(pod_class.pods))
-        self.closed = False
-        self.turned_away: set[str] = set()
-        self._book = book
-        self._active: tuple[ConstraintKind, NodeConstraints] | None = None
-        self._launchables = launchables
-        self._known: dict[tuple[Preference, ...], tuple[Requirements, ...]] = {
+        self.without_new_nodes = False
+        self.limited_provisioners: set[str] = set()
+        self._topology_rules = topology_rules
+        self._active: tuple[TopologyConstraints, NodeConstraints] | None = None
+        self._offerings = offerings
+        self._known_terms: dict[tuple[Preference, ...], tuple[Requirements, ...]] = {
             (): accepted_terms(pod_class.scheduling)
         }
         self.policy = self._policy(choice)
         ignored = self.policy == PreferencePolicy.IGNORE
-        self.stated = () if ignored else stated(pod_class.scheduling)
-        wanted = [
+        self.preferences = () if ignored else stated_preferences(pod_class.scheduling)
+        as_rules = [
             preference
-            for preference in self.stated
+            for preference in self.preferences
             if self._is_rule(preference, choice) and self._possible(preference)
         ]
         if choice.soft_taints:
-            wanted.append(KEEP_OFF)
-        self.wanted = tuple(wanted)
-        self._tries = list(reversed(tries(self.wanted, self.policy)))
+            as_rules.append(KEEP_OFF)
+        self.preferences_as_rules = tuple(as_rules)
+        self._tries_left = list(
+            reversed(preferences_by_try(self.preferences_as_rules, self.policy))
+        )
 
-    def suited(self, over: tuple[str, ...]) -> int:
-        """Return the launchable offerings that are for its pods, whichever preference is kept.
+    def suited(self, topology_keys: tuple[str, ...]) -> int:
+        """Return a bit mask of the launchable offerings that suit its pods under any preference.
 
         Args:
-            over: Topology keys of the decision.
+            topology_keys: Topology keys of the decision.
         """
-        for_nodes = [entry for entry in self.stated if entry[0] == PreferenceKind.NODES]
-        signatures = [self._signature((), strict=False), *map(self.nodes_meeting, for_nodes)]
-        return self._launchables.suited(signatures, self.requests_with(()), over)
+        for_nodes = [entry for entry in self.preferences if entry[0] == PreferenceKind.NODES]
+        node_constraints_list = [
+            self._node_constraints_with((), strict=False),
+            *map(self.nodes_meeting, for_nodes),
+        ]
+        return self._offerings.suited(node_constraints_list, self.requests_with(()), topology_keys)
 
     def _policy(self, choice: PreferenceChoice) -> PreferencePolicy:
-        for provisioner, own in self._launchables.table.by_seller().items():
+        for provisioner, own in self._offerings.table.by_provisioner().items():
             if not choice.by_provisioner:
                 break
-            required = self._signature((), strict=False)
-            if self._launchables.could_hold(required, self.requests_with(()), own):
+            required = self._node_constraints_with((), strict=False)
+            if self._offerings.could_hold(required, self.requests_with(()), own):
                 return choice.by_provisioner.get(provisioner, choice.policy)
         return choice.policy
 
     def _is_rule(self, preference: Preference, choice: PreferenceChoice) -> bool:
-        if self.policy != PreferencePolicy.WEIGH or choice.weighed is None:
+        if self.policy != PreferencePolicy.WEIGH or choice.as_rules is None:
             return True
-        return (self.index, preference) in choice.weighed
+        return (self.index, preference) in choice.as_rules
 
     def _possible(self, preference: Preference) -> bool:
-        """Return whether any node there is or could be keeps a preference about nodes."""
+        """Return whether any existing or new node could meet a preference about nodes."""
         if preference[0] != PreferenceKind.NODES:
             return True
-        return self._able(self._signature((preference,), strict=False))
+        return self._has_node(self._node_constraints_with((preference,), strict=False))
 
-    def is_able(self) -> bool:
-        """Return whether labels, taints and amounts leave any node for what is insisted on now."""
-        return self._able(self.signature)
+    def has_any_node(self) -> bool:
+        """Return whether any node meets its node constraints now, other pods left out."""
+        return self._has_node(self.node_constraints)
 
-    def _able(self, signature: NodeConstraints) -> bool:
-        return self._launchables.could_hold(signature, self.requests_with(())) or bool(
-            self._launchables.rooms_accepting(signature)
+    def _has_node(self, node_constraints: NodeConstraints) -> bool:
+        return self._offerings.could_hold(node_constraints, self.requests_with(())) or bool(
+            self._offerings.existing_accepting(node_constraints)
         )
 
     @property
-    def kind(self) -> ConstraintKind:
+    def topology(self) -> TopologyConstraints:
         """Topology constraints with the preferences that the group still keeps."""
         return self._constraints()[0]
 
     @property
-    def signature(self) -> NodeConstraints:
+    def node_constraints(self) -> NodeConstraints:
         """Node constraints with the preferences that the group still keeps."""
         return self._constraints()[1]
 
-    def _constraints(self) -> tuple[ConstraintKind, NodeConstraints]:
+    def _constraints(self) -> tuple[TopologyConstraints, NodeConstraints]:
         if self._active is None:
-            kept = self._tries[-1]
-            kind = self._book.kind(
-                self.one.namespace, self.one.labels, self.one.scheduling, kept, self._reach
+            kept = self._tries_left[-1]
+            topology = self._topology_rules.constraints(
+                self.pod_class.namespace,
+                self.pod_class.labels,
+                self.pod_class.scheduling,
+                kept,
+                self._reach,
             )
-            self._active = (kind, self._signature(kept, strict=KEEP_OFF in kept))
+            self._active = (topology, self._node_constraints_with(kept, strict=KEEP_OFF in kept))
         return self._active
 
     def _reach(self, key: str) -> frozenset[str] | None:
-        """Return the domains that new nodes could be in, None when each is one of its own."""
-        if self.closed:
+        """Return the domains that new nodes could be in, None if each node is its own domain."""
+        if self.without_new_nodes:
             return frozenset()
-        required, allowed = self._signature((), strict=False), self._launchables.allowed
+        required, allowed = (
+            self._node_constraints_with((), strict=False),
+            self._offerings.within_limits,
+        )
         if key == keys.HOSTNAME:
-            able = self._launchables.could_hold(required, self.requests_with(()), allowed)
+            able = self._offerings.could_hold(required, self.requests_with(()), allowed)
             return None if able else frozenset()
-        domains = self._launchables.domains(required, (key,), self.requests, allowed)
+        domains = self._offerings.domains(required, (key,), self.requests, allowed)
         return frozenset(value for (value,) in domains if value is not None)
 
     def counter(self, preference: Preference) -> DomainCounter:
-        """Return the counter that a preference about other pods looks at."""
-        return self._book.counter(self.one.namespace, self.one.scheduling, preference)
+        """Return the counter that a preference about other pods is checked against."""
+        return self._topology_rules.counter(
+            self.pod_class.namespace, self.pod_class.scheduling, preference
+        )
 
     def is_about_hosts(self, preference: Preference) -> bool:
         """Return whether a preference is about the pods of the same node."""
-        kind = preference[0]
-        return kind != PreferenceKind.NODES and self.counter(preference).key == keys.HOSTNAME
+        return (
+            preference[0] != PreferenceKind.NODES and self.counter(preference).key == keys.HOSTNAME
+        )
 
     def nodes_meeting(self, preference: Preference) -> NodeConstraints:
-        """Return what is demanded of nodes when one preference is kept and no other."""
-        return self._signature((preference,), strict=False)
+        """Return the node constraints when this preference is kept and no other."""
+        return self._node_constraints_with((preference,), strict=False)
 
-    def _signature(self, kept: Iterable[Preference], *, strict: bool) -> NodeConstraints:
-        """Return what is demanded of labels and taints while these preferences are kept."""
+    def _node_constraints_with(
+        self, kept: Iterable[Preference], *, strict: bool
+    ) -> NodeConstraints:
+        """Return the node constraints while these preferences are kept."""
         made = NodeConstraints(
             terms=self._terms(tuple(entry for entry in kept if entry[0] == PreferenceKind.NODES)),
-            tolerations=self.one.scheduling.tolerations,
+            tolerations=self.pod_class.scheduling.tolerations,
             strict=strict,
             ports=self.ports,
         )
-        return self._launchables.intern(made)
+        return self._offerings.intern(made)
 
     def _terms(self, kept: tuple[Preference, ...]) -> tuple[Requirements, ...]:
-        """Return what is demanded of labels while these preferences for nodes are kept."""
-        if kept not in self._known:
+        """Return the label terms while these preferences about nodes are kept."""
+        if kept not in self._known_terms:
             *others, last = kept
             known = self._terms(tuple(others))
-            self._known[kept] = wanted_terms(known, self.one.scheduling, last[1])
-        return self._known[kept]
+            self._known_terms[kept] = wanted_terms(known, self.pod_class.scheduling, last[1])
+        return self._known_terms[kept]
 
     def requests_with(self, volumes: Container[str], count: int = 1) -> Resources:
-        """Return what so many of its pods take of a node that has these shared volumes."""
+        """Return what `count` of its pods take of a node to which these volumes are attached."""
         asked = self.requests if count == 1 else self.requests.times(count)
-        if not self.shared:
+        if not self.shared_volumes:
             return asked
         amounts = [
-            Resources(((resource, 1),)) for volume, resource in self.shared if volume not in volumes
+            Resources(((resource, 1),))
+            for volume, resource in self.shared_volumes
+            if volume not in volumes
         ]
         return Resources.total((asked, *amounts))
 
     def relax(self) -> bool:
-        """Keep fewer preferences, or others; return whether there was any to drop."""
-        if len(self._tries) == 1:
+        """Go on to the next try, with fewer or other preferences; return whether there is one."""
+        if len(self._tries_left) == 1:
             return False
-        self._tries.pop()
+        self._tries_left.pop()
         self._active = None
-        # Their limits may have room for what is insisted on now.
-        self.turned_away.clear()
+        # Their limits may allow nodes for the relaxed group.
+        self.limited_provisioners.clear()
         return True
 
-    def close(self) -> None:
-        """Take it that no new node is to be had."""
-        self.closed = True
+    def assume_no_new_nodes(self) -> None:
+        """Assume that no new node can be launched."""
+        self.without_new_nodes = True
         self._active = None
 
 

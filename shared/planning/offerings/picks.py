@@ -1,4 +1,4 @@
-"""Picks: which values the custom labels of new nodes may get; they choose no offering."""
+"""Picks: which values the custom labels of new nodes may get; they do not restrict offerings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -7,57 +7,57 @@ from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.scheduling.provisioner_offerings import free_requirements
 
-# By one provisioner in one plan; each is a full list of what it could buy.
+# Per Provisioner and plan; each pick repeats the full list of what it could launch.
 MOST_PICKS: Final = 32
 _MOST_PREFERRED: Final = 8
 _Pick = tuple[tuple[str, str], ...]
 
 
 class Picks:
-    """The picks of one provisioner that some demands ask for.
+    """The picks of one Provisioner that some demands need.
 
-    A provisioner may allow several values of a label of the user's own; a node has one. For each
-    demand a value it accepts is picked: the smallest one both allow, or one that is picked already.
+    A Provisioner may allow several values of a custom label; a node has one. For each demand a
+    value that it accepts is picked: one that is picked already, else the smallest that both allow.
 
     Args:
-        telling: Keys whose values matter beside the demand itself: a demand that accepts
-            several of them gets them all.
+        deciding_keys: Keys whose values also decide on topology or DaemonSets: a demand whose terms
+            name several of their values gets them all.
 
     Attributes:
-        looks: How many terms and picks were looked at.
+        checks: Number of terms and picks that were checked.
     """
 
-    def __init__(self, provisioner: Provisioner, telling: Iterable[str] = ()) -> None:
+    def __init__(self, provisioner: Provisioner, deciding_keys: Iterable[str] = ()) -> None:
         self._free = {
             free_requirement.key: free_requirement
             for free_requirement in free_requirements(provisioner)
         }
-        self._telling = frozenset(telling)
+        self._deciding_keys = frozenset(deciding_keys)
         self._found: dict[_Pick, None] = {}
         self._preferred = 0
-        self.looks = 0
+        self.checks = 0
 
     def __len__(self) -> int:
-        """Return how many values, or groups of them, are picked."""
+        """Return the number of picks."""
         return len(self._found)
 
-    def prefer(self, wanted: Requirements) -> None:
-        """Pick what a preference needs, where there is room: one without a pick is not kept."""
+    def pick_for_preference(self, wanted: Requirements) -> None:
+        """Pick values for a preference, if the limits allow: without a pick it is not kept."""
         if len(self._found) < MOST_PICKS and self._preferred < _MOST_PREFERRED:
             before = len(self._found)
-            self.want((wanted,))
+            self.pick_for((wanted,))
             self._preferred += len(self._found) - before
 
-    def want(self, alternatives: Sequence[Requirements]) -> bool:
-        """Pick what some OR-ed terms need; return whether there was room for all of it.
+    def pick_for(self, alternatives: Sequence[Requirements]) -> bool:
+        """Pick values for some OR-ed terms; return whether the limit on picks allowed all of them.
 
-        Terms that differ in nothing but the values of custom labels are served by one pick. Those
-        that no pick serves are left out.
+        Terms that differ only in the values of custom labels share one pick. Terms that no pick
+        satisfies are left out.
         """
         if not self._free:
             return True
         groups: dict[tuple[object, ...], list[tuple[_Pick, list[Requirement]]]] = {}
-        self.looks += len(alternatives)
+        self.checks += len(alternatives)
         for term in alternatives:
             asked = [requirement for requirement in term if requirement.key in self._free]
             pick = self._smallest(asked)
@@ -65,16 +65,16 @@ class Picks:
                 rest = tuple(
                     requirement for requirement in term if requirement.key not in self._free
                 )
-                told = tuple(entry for entry in pick if entry[0] in self._telling)
-                groups.setdefault((rest, told), []).append((pick, asked))
-        room = True
+                deciding = tuple(entry for entry in pick if entry[0] in self._deciding_keys)
+                groups.setdefault((rest, deciding), []).append((pick, asked))
+        complete = True
         for same in groups.values():
             if not any(pick in self._found or self._is_served(asked) for pick, asked in same):
-                room = self._add(min(pick for pick, _ in same)) and room
-        return room
+                complete = self._add(min(pick for pick, _ in same)) and complete
+        return complete
 
     def _smallest(self, asked: Iterable[Requirement]) -> _Pick:
-        """Return the smallest values that both allow; none if one label has no such value."""
+        """Return the smallest values that both allow; empty if a label has no such value."""
         found: list[tuple[str, str]] = []
         for requirement in asked:
             both = requirement.intersect(self._free[requirement.key])
@@ -86,12 +86,12 @@ class Picks:
         return tuple(found)
 
     def _is_served(self, asked: Sequence[Requirement]) -> bool:
-        """Return whether a pick of the same labels, and no others, is accepted."""
+        """Return whether a pick of exactly these labels is accepted."""
         if all(
             len(requirement.values) == 1 and not requirement.complement for requirement in asked
         ):
             return False
-        self.looks += len(self._found)
+        self.checks += len(self._found)
         return any(
             len(pick) == len(asked)
             and all(
@@ -110,8 +110,8 @@ class Picks:
     def listed(self, topology_keys: Iterable[str] = ()) -> tuple[dict[str, str], ...]:
         """Return the picks, the empty one first.
 
-        Of a topology key each value is picked once with each of the others, as long as there are
-        not too many.
+        Each value of a topology key is combined with each pick that lacks the key, up to
+        `MOST_PICKS` in all.
         """
         chosen: list[dict[str, str]] = [{}, *(dict(pick) for pick in sorted(self._found))]
         for key in topology_keys:
@@ -130,7 +130,7 @@ def label_choices(
 ) -> tuple[Mapping[str, str], ...]:
     """Return the picks of custom labels that one pod's terms ask for, the empty pick first."""
     picks = Picks(provisioner)
-    picks.want(alternatives)
+    picks.pick_for(alternatives)
     return picks.listed()
 
 

@@ -1,10 +1,10 @@
-"""Special types, bare metal and those with accelerators, are for pods that need them.
+"""Special types, bare metal and those with accelerators, are only for pods that need them.
 
-Their price at times is the least, above all on spot, but metal boots for a quarter of an hour, and
-accelerators that no pod asks for keep pods waiting that do. So a pod gets metal where it or the
-Provisioner names metal types or sizes, an accelerator where it asks for its resource, and either
-where nothing else would hold it. `NotIn` and families name none. Where a Provisioner asks for least
-values, all of its types count.
+They are sometimes the cheapest, above all on spot. But bare metal takes a quarter of an hour to
+boot, and accelerators that a node's pods do not request are missing for pods that do. So a pod gets
+bare metal where it or the Provisioner names metal types or sizes, an accelerator where it requests
+its resource, and either where nothing else would hold it. `NotIn` and families name none. If a
+Provisioner sets minValues, none of its types is special.
 
 Source: `ExoticInstanceTypeFilter` of
 https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instance/filter/filter.go
@@ -32,17 +32,19 @@ class SpecialTypes:
     """
 
     def __init__(self, table: OfferingTable) -> None:
-        """Find them."""
+        """Index the special types of the table."""
         self._table = table
-        self._kinds = [
-            (*kind, some) for kind, some in table.where("special", self._kind).items() if any(kind)
+        self._groups = [
+            (*group, some)
+            for group, some in table.where("special", self._special_properties).items()
+            if any(group)
         ]
         self.all = 0
-        for _, _, some in self._kinds:
+        for _, _, some in self._groups:
             self.all |= some
 
-    def _kind(self, index: int) -> tuple[bool, tuple[str, ...]]:
-        """Return whether an offer is of metal that is not named, and its accelerators."""
+    def _special_properties(self, index: int) -> tuple[bool, tuple[str, ...]]:
+        """Return whether an offer is bare metal that is not named, and its accelerators."""
         offer = self._table.offers[index]
         if offer.provisioner.least_values:
             return False, ()
@@ -54,28 +56,28 @@ class SpecialTypes:
 
     def suited(
         self,
-        signature: NodeConstraints,
+        node_constraints: NodeConstraints,
         accepted: int,
         requests: Resources,
-        over: tuple[str, ...],
+        topology_keys: tuple[str, ...],
     ) -> int:
-        """Return which of the offerings that a signature accepts are for its pods, as a bit mask.
+        """Return a bit mask of the accepted offerings that suit pods of these node constraints.
 
         Args:
-            accepted: These offerings.
+            accepted: Bit mask of the offerings that the node constraints accept.
             requests: Of one pod.
-            over: Topology keys: where nothing else is to be had in one of their domains, special
-                types are.
+            topology_keys: Topology keys of the decision: in a domain where nothing else holds the
+                pod, special types suit it.
         """
-        names_metal = any(map(_names_metal, signature.terms))
+        names_metal = any(map(_names_metal, node_constraints.terms))
         special = 0
-        for metal, accelerators, some in self._kinds:
+        for metal, accelerators, some in self._groups:
             unasked = accelerators and not any(requests[name] for name in accelerators)
             if unasked or (metal and not names_metal):
                 special |= some & accepted
         found = accepted & ~special
-        for own in self._table.by_seller().values() if special else ():
-            for there in self._table.by_domain(over).values():
+        for own in self._table.by_provisioner().values() if special else ():
+            for there in self._table.by_domain(topology_keys).values():
                 alike = own & there
                 only = special & alike
                 if only and not self._any_holds(requests, found & alike):

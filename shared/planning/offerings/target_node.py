@@ -1,4 +1,4 @@
-"""Spots: nodes that are filled while a plan is made, those that stand and those to be bought."""
+"""Target nodes: existing nodes and nodes to be launched, while the plan fills them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from shared.model.resources import Resources
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.pending_group import PendingGroup
-from shared.scheduling.compatibility import Port, conflict
 from shared.scheduling.existing_nodes import ExistingNode
+from shared.scheduling.labels_and_taints import Port, ports_conflict
 from shared.scheduling.node_constraints import NodeConstraints
 from shared.scheduling.topology.counts import Place, Profile
 
@@ -20,72 +20,75 @@ _ENDLESS: Final = 1 << 60
 
 
 class TargetNode(Place):
-    """A node with the room it has left.
+    """A node with the capacity it has left.
 
     Attributes:
-        room: The room it is; None for a node to be bought.
-        free: Amounts left, by resource name: on a node to be bought, of its smallest option.
-        mask: Over `OfferingTable.listed`: the options of a node to be bought, and its `fallback`.
-        ways: Options of a node to be bought, cheapest first; all hold everything on it.
+        existing: The existing node; None for a node to be launched.
+        available: Amounts left, by resource name; on a node to be launched, the least of any
+            option.
+        options_mask: Bit mask over `OfferingTable.listed` of its `options` and `fallback`.
+        options: Options of a node to be launched, cheapest first; each holds everything on it.
         fallback: Options of another capacity type.
-        daemons: What DaemonSet pods will take on a node to be bought.
+        daemon_requests: What DaemonSet pods will take on a node to be launched.
         contents: Pods placed by this plan, by pending group.
-        reserved: Of a node to be bought: the most any option has, where limits count it.
-        undecided: Topology keys of which a node to be bought may get several values.
-        signatures: What the pods on it demand, each once.
-        daemon_set_pods: What pods of DaemonSets add to the topology counts of a node to be bought.
-        volumes: Shared volumes attached to it, each with the pods of this plan that use it and one
-            more when it was there before.
+        reserved: Of a node to be launched, the largest capacity of any option: limits count that.
+        undecided: Topology keys on which the options of a node to be launched differ.
+        node_constraints: Those of the pods on a node to be launched, each once.
+        daemon_set_pods: What DaemonSet pods of a node to be launched add to the topology counts.
+        volumes: Shared volumes attached to it, each with the number of this plan's pods that use
+            it, plus one if it was attached before.
     """
 
     __slots__ = (
+        "available",
         "contents",
+        "daemon_requests",
         "daemon_set_pods",
-        "daemons",
+        "existing",
         "fallback",
-        "free",
-        "mask",
+        "node_constraints",
+        "options",
+        "options_mask",
         "ports",
         "reserved",
-        "room",
-        "signatures",
         "undecided",
         "used",
         "volumes",
-        "ways",
     )
 
     def __init__(
-        self, name: str, labels: Mapping[str, str], room: ExistingNode | None = None
+        self, name: str, labels: Mapping[str, str], existing: ExistingNode | None = None
     ) -> None:
-        super().__init__(name, labels, room.taints if room is not None else ())
-        self.room = room
-        self.free: dict[str, int] = dict(room.available.items) if room is not None else {}
+        super().__init__(name, labels, existing.taints if existing is not None else ())
+        self.existing = existing
+        self.available: dict[str, int] = (
+            dict(existing.available.items) if existing is not None else {}
+        )
         self.undecided: frozenset[str] = frozenset()
-        self.ways: tuple[LaunchableOffering, ...] = ()
-        self.mask = 0
+        self.options: tuple[LaunchableOffering, ...] = ()
+        self.options_mask = 0
         self.fallback: tuple[LaunchableOffering, ...] = ()
-        self.daemons = Resources()
+        self.daemon_requests = Resources()
         self.used: dict[str, int] = {}
         self.reserved = Resources()
         self.contents: dict[int, list[PodRef]] = {}
-        self.signatures: dict[NodeConstraints, None] = {}
+        self.node_constraints: dict[NodeConstraints, None] = {}
         self.ports: list[Port] = []
         self.daemon_set_pods: tuple[Profile, ...] = ()
         self.volumes: dict[str, int] = {}
-        if room is not None:
-            self.ports = list(room.ports)
-            self.volumes = dict.fromkeys(room.volumes, 1)
+        if existing is not None:
+            self.ports = list(existing.ports)
+            self.volumes = dict.fromkeys(existing.volumes, 1)
 
     @property
     def requests(self) -> Resources:
-        """What the pods on a node to be bought ask for together."""
+        """Total requests of the pods on a node to be launched."""
         return Resources.from_mapping(self.used)
 
     def fitting(self, pod_group: PendingGroup) -> int:
         """Return how many such pods still fit."""
-        free = self.free
-        if pod_group.shared and any(
+        free = self.available
+        if pod_group.shared_volumes and any(
             amount > free.get(name, 0)
             for name, amount in pod_group.requests_with(self.volumes).items
         ):
@@ -97,135 +100,131 @@ class TargetNode(Place):
 
     def ports_free(self, ports: Iterable[Port]) -> bool:
         """Return whether no pod on it has one of these host ports."""
-        return not any(conflict(port, other) for port in ports for other in self.ports)
+        return not any(ports_conflict(port, other) for port in ports for other in self.ports)
 
-    def put(self, pod_group: PendingGroup, pods: Sequence[PodRef]) -> None:
-        """Place pods; whether they may be is asked before."""
+    def add_pods(self, pod_group: PendingGroup, pods: Sequence[PodRef]) -> None:
+        """Place pods; the caller has checked that they may be placed."""
         self.contents.setdefault(pod_group.index, []).extend(pods)
-        for volume, resource in pod_group.shared:
+        for volume, resource in pod_group.shared_volumes:
             if volume not in self.volumes:
-                self._take_amount(resource, 1)
+                self._use(resource, 1)
             self.volumes[volume] = self.volumes.get(volume, 0) + len(pods)
         for name, amount in pod_group.requests.items:
-            self.free[name] = self.free.get(name, 0) - amount * len(pods)
-        if self.room is None:
+            self.available[name] = self.available.get(name, 0) - amount * len(pods)
+        if self.existing is None:
             for name, amount in pod_group.requests.items:
                 self.used[name] = self.used.get(name, 0) + amount * len(pods)
-            self.signatures[pod_group.signature] = None
+            self.node_constraints[pod_group.node_constraints] = None
         if pod_group.ports:
             self.ports.extend(pod_group.ports)
 
-    def remove(self, pod_group: PendingGroup, pod: PodRef) -> None:
+    def remove_pod(self, pod_group: PendingGroup, pod: PodRef) -> None:
         """Take a pod away again."""
         self.contents[pod_group.index].remove(pod)
         if not self.contents[pod_group.index]:
             del self.contents[pod_group.index]
-        for volume, resource in pod_group.shared:
+        for volume, resource in pod_group.shared_volumes:
             self.volumes[volume] -= 1
             if not self.volumes[volume]:
                 del self.volumes[volume]
-                self._take_amount(resource, -1)
+                self._use(resource, -1)
         for name, amount in pod_group.requests.items:
-            self.free[name] += amount
-        if self.room is None:
+            self.available[name] += amount
+        if self.existing is None:
             for name, amount in pod_group.requests.items:
                 self.used[name] -= amount
         for port in pod_group.ports:
             self.ports.remove(port)
 
-    def _take_amount(self, name: str, amount: int) -> None:
-        self.free[name] = self.free.get(name, 0) - amount
-        if self.room is None:
+    def _use(self, name: str, amount: int) -> None:
+        self.available[name] = self.available.get(name, 0) - amount
+        if self.existing is None:
             self.used[name] = self.used.get(name, 0) + amount
 
-    def take(self, group: "TargetGroup") -> None:
-        """Take other options; what is free is worked out anew."""
-        self.ways = group.ways
-        self.mask = group.mask
-        self.fallback = group.fallback
-        self.daemons = group.daemons
-        self.reserved = group.reserved
-        self.taints = group.taints
-        self.undecided = group.undecided
-        self.free = dict(group.least)
+    def set_options(self, target_options: "TargetOptions") -> None:
+        """Replace the options and recompute what is available."""
+        self.options = target_options.options
+        self.options_mask = target_options.options_mask
+        self.fallback = target_options.fallback
+        self.daemon_requests = target_options.daemon_requests
+        self.reserved = target_options.reserved
+        self.taints = target_options.taints
+        self.undecided = target_options.undecided
+        self.available = dict(target_options.least_available)
         for name, amount in self.used.items():
-            self.free[name] = self.free.get(name, 0) - amount
+            self.available[name] = self.available.get(name, 0) - amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TargetGroup:
-    """Options of nodes to be bought, and what follows from them.
+class TargetOptions:
+    """Options of nodes to be launched, and what follows from them.
 
     Attributes:
-        full: Labels of the cheapest option, without the host's.
-        settled: Labels of topology keys on which all options agree.
-        undecided: Topology keys on which they do not.
-        least: The least any option has for pods.
-        reserved: The most any option has in all.
+        cheapest_labels: Labels of the cheapest option, without the host's.
+        decided_labels: Labels of topology keys on which all options agree.
+        undecided: Topology keys on which they differ.
+        least_available: By resource, the least that any option has for pods.
+        reserved: The largest capacity of any option, by resource.
     """
 
-    ways: tuple[LaunchableOffering, ...]
+    options: tuple[LaunchableOffering, ...]
     fallback: tuple[LaunchableOffering, ...]
-    full: Mapping[str, str]
-    settled: Mapping[str, str]
+    cheapest_labels: Mapping[str, str]
+    decided_labels: Mapping[str, str]
     undecided: frozenset[str]
-    least: Mapping[str, int]
+    least_available: Mapping[str, int]
     reserved: Resources
-    daemons: Resources
+    daemon_requests: Resources
     taints: tuple[Taint, ...]
-    mask: int
+    options_mask: int
 
 
-def group_of(
-    launchables: OfferingIndex,
-    ways: Sequence[LaunchableOffering],
+def target_options(
+    offerings: OfferingIndex,
+    options: Sequence[LaunchableOffering],
     fallback: Sequence[LaunchableOffering],
     topology_keys: Iterable[str],
-) -> TargetGroup:
-    """Return the group of these options, as far as they carry the labels of the first.
+) -> TargetOptions:
+    """Return the options with the first one's Provisioner and pick, and what follows from them.
 
-    Spot that costs more than on demand would is left out, as EC2 may take any of several options.
-    Where a Provisioner asks for least values it stays.
+    Spot options that cost more than the cheapest on-demand one are left out, since EC2 may choose
+    any of the options. If a Provisioner sets minValues they stay.
 
     Source: `SpotOfferingFilter` of
     https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instance/filter/filter.go
     (2026-11-27).
     """
-    variant = launchables.table.variant(ways[0].offer)
-    kept = tuple(way for way in ways if launchables.table.variant(way.offer) == variant)
-    spare = tuple(
-        launchable
-        for launchable in fallback
-        if launchables.table.variant(launchable.offer) == variant
-    )
-    first = launchables.table.offers[kept[0].offer]
+    variant = offerings.table.variant(options[0].offer)
+    kept = tuple(option for option in options if offerings.table.variant(option.offer) == variant)
+    spare = tuple(option for option in fallback if offerings.table.variant(option.offer) == variant)
+    first = offerings.table.offers[kept[0].offer]
     is_spot = kept[0].offering.capacity_type == CapacityType.SPOT
     if is_spot and spare and not first.provisioner.least_values:
         most = spare[0].offering.price_micros_per_hour
-        kept = tuple(way for way in kept if way.offering.price_micros_per_hour <= most)
-    settled = {}
+        kept = tuple(option for option in kept if option.offering.price_micros_per_hour <= most)
+    decided = {}
     undecided = set()
     for key in topology_keys:
-        values = {launchables.table.label(launchable, key) for launchable in (*kept, *spare)}
-        value = launchables.table.label(kept[0], key)
+        values = {offerings.table.label(option, key) for option in (*kept, *spare)}
+        value = offerings.table.label(kept[0], key)
         if len(values) > 1:
             undecided.add(key)
         elif value is not None:
-            settled[key] = value
-    offers = sorted({launchable.offer for launchable in (*kept, *spare)})
-    least = dict(launchables.table.offers[offers[0]].available.items)
+            decided[key] = value
+    offers = sorted({option.offer for option in (*kept, *spare)})
+    least = dict(offerings.table.offers[offers[0]].available.items)
     for index in offers[1:]:
-        amounts = dict(launchables.table.offers[index].available.items)
+        amounts = dict(offerings.table.offers[index].available.items)
         least = {name: min(v, amounts.get(name, 0)) for name, v in least.items()}
-    return TargetGroup(
-        ways=kept,
+    return TargetOptions(
+        options=kept,
         fallback=spare,
-        full=launchables.table.labels(kept[0]),
-        settled=settled,
+        cheapest_labels=offerings.table.labels(kept[0]),
+        decided_labels=decided,
         undecided=frozenset(undecided),
-        least=least,
-        reserved=launchables.table.largest_capacity((*kept, *spare)),
-        daemons=first.daemon_requests,
+        least_available=least,
+        reserved=offerings.table.largest_capacity((*kept, *spare)),
+        daemon_requests=first.daemon_requests,
         taints=first.provisioner.taints,
-        mask=launchables.table.mask_of((*kept, *spare)),
+        options_mask=offerings.table.mask_of((*kept, *spare)),
     )

@@ -1,4 +1,4 @@
-"""Names in pods that nothing answers: resources of no instance type, topology keys of no node."""
+"""Names in pods that match nothing: resources of no instance type, topology keys of no node."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Scheduling
 from shared.model.snapshot import ClusterSnapshot
-from shared.planning.spelling import nearest_label
+from shared.planning.nearest_label import nearest_label
 from shared.scheduling.provisioner_offerings import free_requirements, place_labels
 
 _ELSEWHERE: Final = "run such pods on nodes that Dovetail does not launch"
-# What a resource is, and what to do, by the beginning of its name.
+# What a resource is, and what to do, by the prefix of its name.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html,
 # https://docs.aws.amazon.com/eks/latest/userguide/security-groups-for-pods.html,
 # https://kubernetes.io/docs/tasks/manage-hugepages/scheduling-hugepages/,
@@ -46,7 +46,7 @@ _MEANINGS: Final = {
 
 
 def unknown_resources(names: Iterable[str]) -> str:
-    """Return that no instance type has some resources, what they are, and what to do."""
+    """Return a message: no instance type has these resources, what they are, and what to do."""
     return "; ".join(f"no instance type has {name}: {_meaning(name)}" for name in names)
 
 
@@ -55,9 +55,9 @@ def _meaning(name: str) -> str:
 
 
 def unknown_topology_keys(snapshot: ClusterSnapshot) -> Iterator[str]:
-    """Yield which topology keys of waiting pods no node has and no node to be launched would have.
+    """Yield a message for each topology key of pending pods that no existing or new node has.
 
-    kube-scheduler takes such a rule as it stands: anti-affinity then keeps nothing apart, affinity
+    kube-scheduler applies such a rule as written: anti-affinity then keeps no pods apart, affinity
     and DoNotSchedule leave no place.
     """
     users: dict[str, list[str]] = {}
@@ -93,8 +93,8 @@ def _label_keys(snapshot: ClusterSnapshot) -> set[str]:
         found.update(node.labels)
     for known in snapshot.instance_types:
         found.update(known.labels)
-        for way in known.offerings[:1]:
-            found.update(place_labels(way))
+        for offering in known.offerings[:1]:
+            found.update(place_labels(offering))
     for owner in snapshot.provisioners:
         found.update(owner.labels, (asked.key for asked in owner.requirements), {owner.owner_label})
         found.update(asked.key for asked in free_requirements(owner))

@@ -1,4 +1,4 @@
-"""Choosing what a single node to be bought may become."""
+"""Choosing the options of a single node to be launched."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,13 @@ from shared.model.resources import CPU, Resources
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.state import PlanState, within
-from shared.scheduling.flexibility import Least, essential, of_one_launch, too_few
+from shared.planning.state import PlanState, within_limits
+from shared.scheduling.min_values import (
+    MinValues,
+    fewest_options,
+    missing_values,
+    values_of_one_launch,
+)
 from shared.scheduling.node_constraints import NodeConstraints
 
 
@@ -19,55 +24,56 @@ class Purchase:
     """Options of a node, cheapest first, and those of another capacity type.
 
     Attributes:
-        worth: What the purchase is compared by: the least price, weighted as the settings say.
+        comparison_price: Price by which purchases are compared: that of the cheapest option,
+            weighted as the settings say.
         pods: How many more pods the node then takes.
-        spot: The node that gets these options; None for a new one.
+        target: The node that gets these options; None for a new one.
     """
 
-    ways: tuple[LaunchableOffering, ...]
+    options: tuple[LaunchableOffering, ...]
     fallback: tuple[LaunchableOffering, ...]
-    worth: int
+    comparison_price: int
     pods: int = 1
-    spot: TargetNode | None = None
+    target: TargetNode | None = None
 
     @property
     def price(self) -> int:
         """Price of the cheapest option, in micro-dollars per hour."""
-        return self.ways[0].offering.price_micros_per_hour
+        return self.options[0].offering.price_micros_per_hour
 
 
 def buy(
     plan_state: PlanState,
     *,
-    signatures: Sequence[NodeConstraints],
+    node_constraints_list: Sequence[NodeConstraints],
     requests: Resources,
     labels: Mapping[str, str | None],
     among: int = -1,
     without: TargetNode | None = None,
 ) -> Purchase | None:
-    """Return the cheapest way to have such a node from the first provisioner that can, or None.
+    """Return the cheapest purchase of such a node from the first Provisioner that can, or None.
 
     Args:
         plan_state: What is decided so far.
-        signatures: Node constraints of the pods on the node.
-        requests: What all of them request, daemons left out.
-        labels: That the node must have, by topology key; None for a label that it must lack.
-        among: A bit mask of the launchable offerings to be looked at; -1 for all. Those of one
-            variant once the node has pods.
-        without: A node that this node replaces: its share of the limits is free.
+        node_constraints_list: Node constraints of the pods on the node.
+        requests: Total requests of these pods, without DaemonSet pods.
+        labels: Labels that the node must have, by topology key; None for a label that it must lack.
+        among: Bit mask of the launchable offerings to consider; -1 for all. Those of one variant
+            once the node has pods.
+        without: A node that this node replaces: its share of the limits is available again.
     """
-    launchables = plan_state.launchables
+    offerings = plan_state.offerings
     mask = among
-    for signature in signatures:
-        mask &= launchables.accepting(signature)
+    for node_constraints in node_constraints_list:
+        mask &= offerings.accepting(node_constraints)
     for key, value in labels.items():
-        mask &= launchables.table.labelled(key, value)
-    for name, own in launchables.table.by_seller().items():
+        mask &= offerings.table.labelled(key, value)
+    for name, own in offerings.table.by_provisioner().items():
         if not mask & own:
             continue
-        cpu_of = _cpu_of(launchables, requests, plan_state.left(str(name), without))
+        cpu_of = _cpu_of(offerings, requests, plan_state.limits_left(str(name), without))
         cap = plan_state.settings.max_node_vcpus * 1000
-        # Machines above the cap on node size only when nothing else is left.
+        # Instances above the cap on node size only if nothing else is left.
         for most in (cap, 0) if cap else (0,):
             found = _purchase(plan_state, mask & own, cpu_of, most)
             if found is not None:
@@ -75,51 +81,53 @@ def buy(
     return None
 
 
-def buy_again(plan_state: PlanState, spot: TargetNode, among: int = -1) -> Purchase | None:
-    """Return the cheapest way to have a node to be bought with the pods it has by now, or None.
+def buy_again(plan_state: PlanState, target: TargetNode, among: int = -1) -> Purchase | None:
+    """Return the cheapest purchase of a node with the pods that it has by now, or None.
 
     Args:
-        among: A bit mask of the launchable offerings to be looked at; -1 for all.
+        among: Bit mask of the launchable offerings to consider; -1 for all.
     """
     table = plan_state.table
     return buy(
         plan_state,
-        signatures=tuple(spot.signatures),
-        requests=spot.requests,
-        labels={key: spot.labels[key] for key in plan_state.topology_keys if key in spot.labels},
-        among=among & table.of_variant(table.variant(spot.ways[0].offer)),
-        without=spot,
+        node_constraints_list=tuple(target.node_constraints),
+        requests=target.requests,
+        labels={
+            key: target.labels[key] for key in plan_state.topology_keys if key in target.labels
+        },
+        among=among & table.of_variant(table.variant(target.options[0].offer)),
+        without=target,
     )
 
 
 def _cpu_of(
-    launchables: OfferingIndex, requests: Resources, left: Resources | None
+    offerings: OfferingIndex, requests: Resources, left: Resources | None
 ) -> Callable[[int], int]:
-    """Return a function: the cpu of an offer's machines, 0 when it cannot be taken.
+    """Return a function: the millicores of an offer's instances, 0 if it cannot be used.
 
-    That is so when an empty node of it does not hold the requests, or limits do not allow it.
+    It cannot if an empty node of it does not hold the requests, or limits do not allow it.
     """
 
     @cache
     def cpu_of(offer: int) -> int:
-        capacity = launchables.table.offers[offer].instance_type.capacity
-        good = launchables.table.holds(requests, offer) and within(capacity, left)
+        capacity = offerings.table.offers[offer].instance_type.capacity
+        good = offerings.table.holds(requests, offer) and within_limits(capacity, left)
         return capacity[CPU] if good else 0
 
     return cpu_of
 
 
 def _able(
-    launchables: OfferingIndex, mask: int, cpu_of: Callable[[int], int], most_cpu: int
+    offerings: OfferingIndex, mask: int, cpu_of: Callable[[int], int], most_cpu: int
 ) -> Iterator[LaunchableOffering]:
-    """Yield those of a mask that can be taken, cheapest first; 0 for any number of cpu."""
+    """Yield the usable offerings of a mask, cheapest first; `most_cpu` 0 is no cap."""
     while mask:
         lowest = mask & -mask
         mask ^= lowest
-        launchable = launchables.table.listed[lowest.bit_length() - 1]
-        cpu = cpu_of(launchable.offer)
+        option = offerings.table.listed[lowest.bit_length() - 1]
+        cpu = cpu_of(option.offer)
         if cpu and (not most_cpu or cpu <= most_cpu):
-            yield launchable
+            yield option
 
 
 def _purchase(
@@ -127,56 +135,56 @@ def _purchase(
 ) -> Purchase | None:
     """Return options of one variant: those of the cheapest one's capacity type, and the others.
 
-    None also when they offer fewer values of a label than the provisioner asks for.
+    None also if they do not meet the Provisioner's minValues.
     """
-    launchables = plan_state.launchables
-    best = next(_able(launchables, mask, cpu_of, most_cpu), None)
+    offerings = plan_state.offerings
+    best = next(_able(offerings, mask, cpu_of, most_cpu), None)
     if best is None:
         return None
-    mask &= launchables.table.of_variant(launchables.table.variant(best.offer))
-    alike = launchables.table.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
-    least = launchables.table.offers[best.offer].provisioner.least_values
-    ways = _options(plan_state, _able(launchables, mask & alike, cpu_of, most_cpu), least)
-    fallback = _options(plan_state, _able(launchables, mask & ~alike, cpu_of, most_cpu), least)
-    if not ways:
-        ways, fallback = fallback, ways
-    labels = map(launchables.table.labels, (*ways, *fallback)) if least else ()
-    if not ways or too_few(least, labels):
+    mask &= offerings.table.of_variant(offerings.table.variant(best.offer))
+    alike = offerings.table.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
+    least = offerings.table.offers[best.offer].provisioner.least_values
+    options = _options(plan_state, _able(offerings, mask & alike, cpu_of, most_cpu), least)
+    fallback = _options(plan_state, _able(offerings, mask & ~alike, cpu_of, most_cpu), least)
+    if not options:
+        options, fallback = fallback, options
+    labels = map(offerings.table.labels, (*options, *fallback)) if least else ()
+    if not options or missing_values(least, labels):
         return None
     weights = plan_state.settings.type_weights
-    worth = min(
-        way.offering.price_micros_per_hour
-        * weights.get(launchables.table.offers[way.offer].instance_type.name, 100)
+    comparison_price = min(
+        option.offering.price_micros_per_hour
+        * weights.get(offerings.table.offers[option.offer].instance_type.name, 100)
         // 100
-        for way in (ways if weights else ways[:1])
+        for option in (options if weights else options[:1])
     )
-    return Purchase(ways=ways, fallback=fallback, worth=worth)
+    return Purchase(options=options, fallback=fallback, comparison_price=comparison_price)
 
 
 def _options(
-    plan_state: PlanState, able: Iterator[LaunchableOffering], least: Least
+    plan_state: PlanState, able: Iterator[LaunchableOffering], least: MinValues
 ) -> tuple[LaunchableOffering, ...]:
-    """Return options in the order of their prices, up to the ceiling and the number allowed.
+    """Return options by price, up to the price ceiling and the number allowed.
 
-    Those without which they would offer fewer values than asked for are among them, whatever they
-    cost; nothing is returned when they are too many, or all would not do.
+    Options that minValues needs are among them, whatever they cost; nothing is returned if these
+    are too many, or if all options do not meet minValues.
     """
     most = plan_state.settings.max_options
     needed: list[LaunchableOffering] = []
-    if asked := of_one_launch(least):
+    if asked := values_of_one_launch(least):
         every = list(able)
-        chosen = essential(asked, every, plan_state.table.labels)
+        chosen = fewest_options(asked, every, plan_state.table.labels)
         if chosen is None or len(chosen) > most:
             return ()
         needed, able = chosen, iter(every)
     kept: list[LaunchableOffering] = []
     ceiling = 0
-    for launchable in able:
-        price = launchable.offering.price_micros_per_hour
+    for option in able:
+        price = option.offering.price_micros_per_hour
         ceiling = ceiling or price * (100 + plan_state.settings.option_price_ceiling_percent)
-        left = sum(way not in kept for way in needed)
+        left = sum(option not in kept for option in needed)
         if price * 100 > ceiling or len(kept) + left == most:
             break
-        kept.append(launchable)
-    kept += [way for way in needed if way not in kept]
+        kept.append(option)
+    kept += [option for option in needed if option not in kept]
     return tuple(kept)

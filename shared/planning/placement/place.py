@@ -1,8 +1,8 @@
-"""The placer: exact, pod by pod, for pods without a domain assignment and pods refused admission.
+"""The placer: exact, pod by pod, for pods that are not packed, and packed pods that were refused.
 
-It tries rooms first, then nodes of this plan with space left, then a further node, or a larger
-machine for one of them where pods must share a host. It checks the topology constraints at each
-step.
+It tries existing nodes first, then nodes of this plan with room left, then a further node or, if
+pods must share a host, a larger instance for a node of this plan. It checks the topology
+constraints at each step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,13 +12,13 @@ from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.buying import Purchase, buy, buy_again
-from shared.planning.state import PlanState, within
+from shared.planning.state import PlanState, within_limits
 from shared.scheduling.topology.constraints import accepts
 from shared.scheduling.topology.counts import Place, Profile, add
 
-# Pods of one class that a single new node is bought for at once, at most.
+# Most pods of one class for which a single new node is chosen at once.
 _MOST_AT_ONCE = 512
-# Steps of looking for the cheapest machine.
+# Steps of a search for the cheapest instance.
 _PURCHASE = 200
 
 
@@ -28,156 +28,171 @@ def place(plan_state: PlanState, pod_group: PendingGroup) -> None:
         before = len(pod_group.waiting)
         fill(plan_state, pod_group)
         if pod_group.waiting:
-            _extend(plan_state, pod_group)
+            _buy_or_grow(plan_state, pod_group)
         if len(pod_group.waiting) == before:
             return
 
 
 def fill(plan_state: PlanState, pod_group: PendingGroup) -> None:
-    """Place waiting pods where there is space."""
-    kind = pod_group.kind
+    """Place waiting pods on target nodes that have room."""
+    topology = pod_group.topology
     while pod_group.waiting:
         before = len(pod_group.waiting)
-        for spot in _candidates(plan_state, pod_group):
-            while pod_group.waiting and may_stand(plan_state, pod_group, spot):
+        for target in _candidates(plan_state, pod_group):
+            while pod_group.waiting and may_place(plan_state, pod_group, target):
                 # Pods without rules about other pods need only one check.
-                alone = kind.is_ruled or bool(pod_group.ports)
-                count = 1 if alone else min(spot.fitting(pod_group), len(pod_group.waiting))
-                plan_state.admit(pod_group, spot, count)
+                alone = topology.has_rules or bool(pod_group.ports)
+                count = 1 if alone else min(target.fitting(pod_group), len(pod_group.waiting))
+                plan_state.admit(pod_group, target, count)
             if not pod_group.waiting:
                 return
-        if len(pod_group.waiting) == before or not kind.spreads:
+        if len(pod_group.waiting) == before or not topology.spreads:
             return
 
 
 def _candidates(plan_state: PlanState, pod_group: PendingGroup) -> list[TargetNode]:
-    """Return the spots with space for a pod; for pods that share a host the roomiest first."""
+    """Return target nodes with room for a pod; for pods that share a host, most room first."""
     cpu = pod_group.requests["cpu"]
-    plan_state.work.spend(len(plan_state.spots) * (1 + pod_group.kind.rules // 8), pod_group.index)
+    plan_state.work.spend(
+        len(plan_state.targets) * (1 + pod_group.topology.rule_weight // 8), pod_group.index
+    )
     found = [
-        spot
-        for spot in plan_state.spots
-        if spot.free.get("cpu", 0) >= cpu and spot.fitting(pod_group) > 0
+        target
+        for target in plan_state.targets
+        if target.available.get("cpu", 0) >= cpu and target.fitting(pod_group) > 0
     ]
-    if pod_group.kind.with_host:
-        found.sort(key=lambda spot: -min(spot.fitting(pod_group), len(pod_group.waiting)))
-        whole = [spot for spot in found if spot.fitting(pod_group) >= len(pod_group.waiting)]
-        if not any(_asked_for(pod_group, spot) for spot in found):
-            # All of them have to stand together: a node with room for a few only would not do.
+    if pod_group.topology.must_share_host:
+        found.sort(key=lambda target: -min(target.fitting(pod_group), len(pod_group.waiting)))
+        whole = [target for target in found if target.fitting(pod_group) >= len(pod_group.waiting)]
+        if not any(_has_followed_pods(pod_group, target) for target in found):
+            # All of them must share a host: a node with room for only a few would not do.
             return whole
     return found
 
 
-def _asked_for(pod_group: PendingGroup, spot: TargetNode) -> bool:
+def _has_followed_pods(pod_group: PendingGroup, target: TargetNode) -> bool:
     return any(
-        counter.counts.get(spot.labels.get(counter.key, ""), 0) > 0
-        for rule in pod_group.kind.affinities
+        counter.counts.get(target.labels.get(counter.key, ""), 0) > 0
+        for rule in pod_group.topology.affinities
         for counter in rule.counters
     )
 
 
-def may_stand(plan_state: PlanState, pod_group: PendingGroup, spot: TargetNode) -> bool:
-    """Return whether one more pod may go onto a spot as it is."""
-    if spot.fitting(pod_group) < 1 or (pod_group.ports and not spot.ports_free(pod_group.ports)):
+def may_place(plan_state: PlanState, pod_group: PendingGroup, target: TargetNode) -> bool:
+    """Return whether one more pod may be placed on a target node as it is."""
+    if target.fitting(pod_group) < 1 or (
+        pod_group.ports and not target.ports_free(pod_group.ports)
+    ):
         return False
-    if spot.room is not None:
-        return accepts(pod_group.kind, spot.labels) and pod_group.signature.accepts(
-            spot.labels, spot.taints
+    if target.existing is not None:
+        return accepts(pod_group.topology, target.labels) and pod_group.node_constraints.accepts(
+            target.labels, target.taints
         )
-    labels = spot.labels
-    if spot.undecided:
-        open_keys = spot.undecided.intersection(pod_group.kind.keys)
-        labels = {**labels, **{key: spot.full[key] for key in open_keys if key in spot.full}}
-    if not accepts(pod_group.kind, labels):
+    labels = target.labels
+    if target.undecided:
+        open_keys = target.undecided.intersection(pod_group.topology.keys)
+        labels = {
+            **labels,
+            **{key: target.all_labels[key] for key in open_keys if key in target.all_labels},
+        }
+    if not accepts(pod_group.topology, labels):
         return False
-    return pod_group.signature in spot.signatures or not (
-        spot.mask & ~plan_state.launchables.accepting(pod_group.signature)
+    return pod_group.node_constraints in target.node_constraints or not (
+        target.options_mask & ~plan_state.offerings.accepting(pod_group.node_constraints)
     )
 
 
-def _extend(plan_state: PlanState, pod_group: PendingGroup) -> None:
-    """Buy a larger machine or a further one, whichever is cheaper for each pod it takes."""
-    sellers = plan_state.launchables.sellers(pod_group.signature)
-    sold_out = plan_state.sold_out() & sellers
-    pod_group.turned_away |= sold_out
-    steps = list(_new(plan_state, pod_group)) if sellers - sold_out else []
-    if pod_group.kind.with_host:
-        steps += _grown(plan_state, pod_group)
-    if not steps:
+def _buy_or_grow(plan_state: PlanState, pod_group: PendingGroup) -> None:
+    """Open a node or enlarge one of this plan, whichever costs less per pod it takes.
+
+    For pods that must share a host, whichever takes most of them.
+    """
+    names = plan_state.offerings.provisioners_for(pod_group.node_constraints)
+    at_limit = plan_state.provisioners_at_limit() & names
+    pod_group.limited_provisioners |= at_limit
+    purchases = list(_new_nodes(plan_state, pod_group)) if names - at_limit else []
+    if pod_group.topology.must_share_host:
+        purchases += _larger_instances(plan_state, pod_group)
+    if not purchases:
         return
-    if pod_group.kind.with_host:
-        best = min(steps, key=lambda step: (-step.pods, step.worth))
+    if pod_group.topology.must_share_host:
+        best = min(purchases, key=lambda purchase: (-purchase.pods, purchase.comparison_price))
     else:
-        best = min(steps, key=lambda step: (step.worth / step.pods, step.pods))
-    spot = best.spot
-    if spot is None:
-        spot = plan_state.open_node(best.ways, best.fallback)
+        best = min(
+            purchases,
+            key=lambda purchase: (purchase.comparison_price / purchase.pods, purchase.pods),
+        )
+    target = best.target
+    if target is None:
+        target = plan_state.open_node(best.options, best.fallback)
     else:
-        plan_state.set_ways(spot, best.ways, best.fallback)
+        plan_state.set_options(target, best.options, best.fallback)
     left = best.pods
-    while left and may_stand(plan_state, pod_group, spot):
-        plan_state.admit(pod_group, spot, 1)
+    while left and may_place(plan_state, pod_group, target):
+        plan_state.admit(pod_group, target, 1)
         left -= 1
     plan_state.drop_empty()
 
 
-def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
-    kind = pod_group.kind
-    domains = plan_state.launchables.domains(
-        pod_group.signature, kind.keys, pod_group.requests_with(())
+def _new_nodes(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
+    topology = pod_group.topology
+    domains = plan_state.offerings.domains(
+        pod_group.node_constraints, topology.keys, pod_group.requests_with(())
     )
     for domain in sorted(domains, key=lambda d: (domains[d], str(d))):
         plan_state.work.spend(_PURCHASE, pod_group.index)
-        labels = dict(zip(kind.keys, domain, strict=True))
-        most, among, alike = _of_a_company(plan_state, pod_group, labels)
-        for count in _counts(most) if most else ():
+        labels = dict(zip(topology.keys, domain, strict=True))
+        most, among, alike = _most_and_offerings(plan_state, pod_group, labels)
+        for count in _counts_to_try(most) if most else ():
             bought = _buy(plan_state, pod_group, count, labels, among)
             if (
                 alike != among
                 and bought is not None
-                and _most(plan_state, pod_group, labels, bought) < count
+                and _most_accepted(plan_state, pod_group, labels, bought) < count
             ):
                 bought = _buy(plan_state, pod_group, count, labels, alike)
             if bought is not None:
                 yield replace(bought, pods=count)
-                if kind.with_host:
+                if topology.must_share_host:
                     break
-        if most and among == plan_state.table.all and not kind.spreads:
+        if most and among == plan_state.table.all and not topology.spreads:
             # Domains differ in price only, and the cheapest comes first.
             return
 
 
-def _of_a_company(
+def _most_and_offerings(
     plan_state: PlanState, pod_group: PendingGroup, labels: Mapping[str, str | None]
 ) -> tuple[int, int, int]:
-    """Return how many pods may stand on a new node of a domain, and the offerings to look at.
+    """Return how many pods fit on a new node of a domain, and two bit masks of offerings.
 
-    Which pods of DaemonSets come with a node depends on its offering: where those of the first
-    choice keep the pods away, or one that they must be near is missing, the others are tried.
-    The bit masks are of the offerings that are left, and of those with the same DaemonSets' pods.
+    Which DaemonSet pods a node gets depends on its offering: if those of the cheapest one keep the
+    pods away, or lack one that they must be near, other offerings are tried. The bit masks are of
+    the offerings that are left, and of those among them with the same DaemonSet pods.
     """
     among = every = plan_state.table.all
     while single := _buy(plan_state, pod_group, 1, labels, among):
-        most = _most(plan_state, pod_group, labels, single)
-        alike = plan_state.with_company_of(single.ways[0]) if plan_state.daemonsets else every
+        most = _most_accepted(plan_state, pod_group, labels, single)
+        alike = (
+            plan_state.with_same_daemonsets(single.options[0]) if plan_state.daemonsets else every
+        )
         if most or alike == every:
             return most, among, alike & among
         plan_state.work.spend(_PURCHASE, pod_group.index)
         among &= ~alike
     if among == every:
-        pod_group.turned_away |= _limited(plan_state, pod_group, labels)
+        pod_group.limited_provisioners |= _limited(plan_state, pod_group, labels)
     return 0, among, 0
 
 
-def _most(
+def _most_accepted(
     plan_state: PlanState,
     pod_group: PendingGroup,
     labels: Mapping[str, str | None],
     bought: Purchase,
 ) -> int:
-    """Return how many pods the constraints accept on a new node, with the pods of DaemonSets."""
+    """Return how many pods the constraints accept on a new node with its DaemonSet pods."""
     host = {keys.HOSTNAME: "\x00", **{k: v for k, v in labels.items() if v is not None}}
-    return _acceptable(pod_group, host, plan_state.company(bought.ways[0]))
+    return _acceptable(pod_group, host, plan_state.daemonset_profiles(bought.options[0]))
 
 
 def _buy(
@@ -189,7 +204,7 @@ def _buy(
 ) -> Purchase | None:
     return buy(
         plan_state,
-        signatures=(pod_group.signature,),
+        node_constraints_list=(pod_group.node_constraints,),
         requests=pod_group.requests_with((), count),
         labels=labels,
         among=among,
@@ -199,16 +214,16 @@ def _buy(
 def _limited(
     plan_state: PlanState, pod_group: PendingGroup, labels: Mapping[str, str | None]
 ) -> set[str]:
-    """Return the provisioners whose limits leave out a machine that would hold a pod there."""
-    table, left = plan_state.table, plan_state.all_left()
-    mask = plan_state.launchables.accepting(pod_group.signature)
+    """Return the Provisioners whose limits exclude an instance that would hold a pod there."""
+    table, left = plan_state.table, plan_state.all_limits_left()
+    mask = plan_state.offerings.accepting(pod_group.node_constraints)
     for key, value in labels.items():
         mask &= table.labelled(key, value)
     requests = pod_group.requests_with(())
     return {
         table.offers[index].provisioner.name
-        for index in {way.offer for way in table.of_mask(mask)}
-        if not within(
+        for index in {option.offer for option in table.of_mask(mask)}
+        if not within_limits(
             table.offers[index].instance_type.capacity,
             left.get(table.offers[index].provisioner.name),
         )
@@ -216,8 +231,8 @@ def _limited(
     }
 
 
-def _counts(most: int) -> Iterator[int]:
-    """Yield how many pods to try on one node: all that may stand together, then fewer."""
+def _counts_to_try(most: int) -> Iterator[int]:
+    """Yield how many pods to try on one node: all that may share it, then fewer."""
     count = most
     while count > 1:
         yield count
@@ -226,87 +241,99 @@ def _counts(most: int) -> Iterator[int]:
 
 
 def _acceptable(
-    pod_group: PendingGroup, labels: Mapping[str, str], company: Sequence[Profile] = ()
+    pod_group: PendingGroup, labels: Mapping[str, str], daemonset_profiles: Sequence[Profile] = ()
 ) -> int:
-    """Return how many pods, one after the other, the constraints accept on a node to be bought.
+    """Return how many pods, one after the other, the constraints accept on a node to be launched.
 
     Args:
         pod_group: The group of the pods.
         labels: Its host and its domains, by topology key.
-        company: What pods of DaemonSets add there, if the node is new.
+        daemonset_profiles: What DaemonSet pods add to the counts there, if the node is new.
     """
-    place_there = Place("", labels, partial=True)
-    kind = pod_group.kind
+    trial = Place("", labels, is_domain=True)
+    topology = pod_group.topology
     most = min(len(pod_group.waiting), _MOST_AT_ONCE)
     if pod_group.ports:
         most = min(most, 1)
-    if not kind.is_ruled:
+    if not topology.has_rules:
         return most
     count = 0
-    for profile in company:
-        add(profile, place_there)
-    while count < most and accepts(kind, place_there.labels):
-        add(kind.profile, place_there)
+    for profile in daemonset_profiles:
+        add(profile, trial)
+    while count < most and accepts(topology, trial.labels):
+        add(topology.profile, trial)
         count += 1
-    add(kind.profile, place_there, -count)
-    for profile in company:
-        add(profile, place_there, -1)
+    add(topology.profile, trial, -count)
+    for profile in daemonset_profiles:
+        add(profile, trial, -1)
     return count
 
 
-def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
-    """Yield larger machines for nodes of this plan."""
-    spots = [spot for spot in plan_state.spots if spot.room is None]
-    for spot in spots:
+def _larger_instances(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
+    """Yield larger instances for nodes of this plan."""
+    targets = [target for target in plan_state.targets if target.existing is None]
+    for target in targets:
         plan_state.work.spend(_PURCHASE, pod_group.index)
-        if pod_group.ports and not spot.ports_free(pod_group.ports):
+        if pod_group.ports and not target.ports_free(pod_group.ports):
             continue
-        # What its options leave open is settled as it is for the cheapest of them.
-        concerned = spot.undecided.intersection(pod_group.kind.keys)
-        labels = {**spot.labels, **{key: spot.full[key] for key in concerned if key in spot.full}}
+        # Labels on which its options differ are settled as those of the cheapest.
+        concerned = target.undecided.intersection(pod_group.topology.keys)
+        labels = {
+            **target.labels,
+            **{key: target.all_labels[key] for key in concerned if key in target.all_labels},
+        }
         most = _acceptable(pod_group, labels)
-        settled = {key: value for key, value in labels.items() if key in plan_state.topology_keys}
-        for count in _counts(most) if most else ():
+        decided = {key: value for key, value in labels.items() if key in plan_state.topology_keys}
+        for count in _counts_to_try(most) if most else ():
             bought = buy(
                 plan_state,
-                signatures=(*spot.signatures, pod_group.signature),
-                requests=spot.requests + pod_group.requests_with(spot.volumes, count),
-                labels=settled,
-                among=plan_state.table.of_variant(plan_state.table.variant(spot.ways[0].offer)),
-                without=spot,
+                node_constraints_list=(*target.node_constraints, pod_group.node_constraints),
+                requests=target.requests + pod_group.requests_with(target.volumes, count),
+                labels=decided,
+                among=plan_state.table.of_variant(
+                    plan_state.table.variant(target.options[0].offer)
+                ),
+                without=target,
             )
             if bought is not None:
-                before = spot.ways[0].offering.price_micros_per_hour
-                more = max(bought.worth - before, 0)
-                yield replace(bought, worth=more, pods=count, spot=spot)
+                before = target.options[0].offering.price_micros_per_hour
+                more = max(bought.comparison_price - before, 0)
+                yield replace(bought, comparison_price=more, pods=count, target=target)
                 break
 
 
 def shrink(plan_state: PlanState) -> None:
-    """Give nodes that got fewer pods than they were packed for the cheapest machine that does."""
-    for spot in plan_state.loose:
-        if not spot.contents:
+    """Give nodes that got fewer pods than were packed the cheapest instance that holds them."""
+    for target in plan_state.underfilled:
+        if not target.contents:
             continue
-        bought = buy_again(plan_state, spot)
-        if bought is not None and bought.price < spot.ways[0].offering.price_micros_per_hour:
-            plan_state.set_ways(spot, bought.ways, bought.fallback)
-    plan_state.loose.clear()
+        bought = buy_again(plan_state, target)
+        if bought is not None and bought.price < target.options[0].offering.price_micros_per_hour:
+            plan_state.set_options(target, bought.options, bought.fallback)
+    plan_state.underfilled.clear()
 
 
 def leave_out_special(plan_state: PlanState) -> None:
-    """Give nodes no special types that are for other pods of the decision, where others remain."""
+    """Remove special types that a node's own pods do not need, if other options remain."""
     known: dict[tuple[object, ...], Purchase | None] = {}
-    for spot in plan_state.spots:
-        suited = plan_state.suited_to(spot)
-        if not spot.mask & ~suited:
+    for target in plan_state.targets:
+        suited = plan_state.suited_to(target)
+        if not target.options_mask & ~suited:
             continue
-        # Without limits, what can be had does not depend on the other nodes.
-        alone = spot.name if plan_state.limits else ""
-        settled = tuple(spot.labels.get(key) for key in plan_state.topology_keys)
-        likeness = (alone, spot.mask, suited, tuple(spot.signatures), spot.requests, settled)
+        # Without limits, the options of a node do not depend on other nodes.
+        alone = target.name if plan_state.limits else ""
+        decided = tuple(target.labels.get(key) for key in plan_state.topology_keys)
+        likeness = (
+            alone,
+            target.options_mask,
+            suited,
+            tuple(target.node_constraints),
+            target.requests,
+            decided,
+        )
         if likeness not in known:
-            plan_state.work.spend(_PURCHASE, min(spot.contents))
-            known[likeness] = buy_again(plan_state, spot, suited)
+            plan_state.work.spend(_PURCHASE, min(target.contents))
+            known[likeness] = buy_again(plan_state, target, suited)
         bought = known[likeness]
         if bought is not None:
-            plan_state.set_ways(spot, bought.ways, bought.fallback)
+            plan_state.set_options(target, bought.options, bought.fallback)

@@ -1,1 +1,1 @@
-"""Pods of one batch that must be near each other, decided for all at once."""
+"""Pods of one batch that must be near each other, placed all at once."""

@@ -1,10 +1,10 @@
 """Bundles: pods of several groups that must share a host, packed as one.
 
-A packer that knows amounts only cannot see that a pod needs another one beside it. So the pods that
-must be on a host with others are dealt evenly to some of those, and each of these parts is packed
-like one large pod. There are as many parts as there are pods to deal to, unless fewer and larger
-ones fill machines better. Once nodes are packed, the pods are placed one by one, each where its
-part has room.
+The packer knows only amounts, not that a pod needs another one beside it. So pods that must be on a
+host with pods of another group, their lead, are dealt evenly to these, and each such part is packed
+like one large pod. There are as many parts as pods to deal to, unless fewer and larger ones fill
+instances better. Once nodes are packed, the pods are placed one by one, each where its part has
+room.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from shared.scheduling.topology.counts import DomainCounter, Place, add
 
 # Numbers of parts that are tried, and a price above all others.
 _NUMBERS: Final = 12
-_DEAR: Final = float(1 << 60)
+_UNREACHABLE_PRICE: Final = float(1 << 60)
 
 
 def bundled(
@@ -41,21 +41,21 @@ def bundled(
 
 
 def _leads(pod_groups: Iterable[PendingGroup]) -> dict[int, list[PendingGroup]]:
-    """Return, by index of a group whose pods must be on a host with others, groups of those.
+    """Return the leads by index of the group whose pods must be on a host with theirs.
 
-    There is one for each of its rules, the one with most pods.
+    There is one lead for each rule: of the groups that the rule selects, the one with most pods.
     """
     rules = [
         (pod_group, rule)
         for pod_group in pod_groups
-        for rule in pod_group.kind.affinities
-        if _is_over_hosts(rule) and not rule.own
+        for rule in pod_group.topology.affinities
+        if _is_over_hosts(rule) and not rule.self_match
     ]
     followed: dict[DomainCounter, list[PendingGroup]] = {
         counter: [] for _, rule in rules for counter in rule.counters
     }
     for pod_group in pod_groups if followed else ():
-        for counter in pod_group.kind.profile:
+        for counter in pod_group.topology.profile:
             if counter in followed:
                 followed[counter].append(pod_group)
     lead_of: dict[tuple[DomainCounter, ...], PendingGroup | None] = {}
@@ -66,7 +66,7 @@ def _leads(pod_groups: Iterable[PendingGroup]) -> dict[int, list[PendingGroup]]:
                 (
                     other
                     for other in followed[rule.counters[0]]
-                    if set(rule.counters) <= set(other.kind.profile)
+                    if set(rule.counters) <= set(other.topology.profile)
                 ),
                 key=lambda entry: (len(entry.waiting), -entry.index),
                 default=None,
@@ -84,9 +84,9 @@ def _is_over_hosts(rule: Affinity) -> bool:
 def _connected(
     pod_groups: Sequence[PendingGroup], leads: Mapping[int, Sequence[PendingGroup]]
 ) -> list[list[PendingGroup]]:
-    """Return the groups that follow others or are followed, by connection, in order of following.
+    """Return sets of groups that follow each other, each set in order: leads before followers.
 
-    Groups that follow each other in a circle are left out: none of their pods could be the first.
+    Groups that follow each other in a cycle are left out: none of their pods could be the first.
     """
     followers: dict[int, list[PendingGroup]] = {}
     for pod_group in pod_groups:
@@ -120,14 +120,16 @@ def _bundles_of(
     leads: Mapping[int, Sequence[PendingGroup]],
     index: int,
 ) -> list[Bundle]:
-    """Return the bundles of connected groups, and the leads that no bundle needs, one by one."""
+    """Return the bundles of connected groups, leads that no part needs as bundles of their own."""
     followers = [pod_group for pod_group in part if pod_group.index in leads]
     roots = [pod_group for pod_group in part if pod_group.index not in leads]
     required = {lead.index: lead for pod_group in followers for lead in leads[pod_group.index]}
     most = max(len(pod_group.waiting) for pod_group in followers)
     number = min(most, *(len(lead.waiting) for lead in required.values()))
-    signature = _common(plan_state.launchables, part)
-    splits = [_split(roots, followers, parts, signature) for parts in _numbers(number, followers)]
+    node_constraints = _common(plan_state.offerings, part)
+    splits = [
+        _split(roots, followers, parts, node_constraints) for parts in _numbers(number, followers)
+    ]
     if len(splits) > 1:
         steps = len(splits) * len(plan_state.table.offers)
         plan_state.work.spend_each({pod_group.index: steps // len(part) for pod_group in part})
@@ -140,7 +142,7 @@ def _bundles_of(
     found: list[Bundle] = []
     for many, members, of_nodes in splits[0]:
         bundle = Bundle(index + len(found), members, many, of_nodes)
-        if not _may_share(members) or not plan_state.launchables.could_hold(
+        if not _may_share(members) or not plan_state.offerings.could_hold(
             of_nodes, bundle.requests_with(())
         ):
             return []
@@ -149,12 +151,12 @@ def _bundles_of(
 
 
 def _numbers(number: int, followers: Sequence[PendingGroup]) -> list[int]:
-    """Return how many parts to try: as many as there may be first, then fewer.
+    """Return the numbers of parts to try, the largest possible first.
 
     Pods that are spread over domains can only be dealt out evenly in small parts.
     """
     found = [number]
-    if any(pod_group.kind.spreads for pod_group in followers):
+    if any(pod_group.topology.spreads for pod_group in followers):
         return found
     least = max(-(-len(pod_group.waiting) // _most_on_a_host(pod_group)) for pod_group in followers)
     while found[-1] > least and len(found) < _NUMBERS:
@@ -162,55 +164,63 @@ def _numbers(number: int, followers: Sequence[PendingGroup]) -> list[int]:
     return found
 
 
-def _price_of_one(plan_state: PlanState, members: Members, signature: NodeConstraints) -> float:
-    """Return what one part costs on the machine that costs least for each, filled with such."""
+def _price_of_one(
+    plan_state: PlanState, members: Members, node_constraints: NodeConstraints
+) -> float:
+    """Return the price of a part on the instance that is cheapest per part when full of them."""
     table = plan_state.table
-    accepted = plan_state.launchables.accepting(signature)
+    accepted = plan_state.offerings.accepting(node_constraints)
     requests = dict(Resources.total(member.requests.times(n) for member, n in members).items)
     alone = not _may_share([(member, 2 * count) for member, count in members])
-    best = _DEAR
+    best = _UNREACHABLE_PRICE
     for offer, some in table.by_size():
         able = some & accepted
         if able:
-            room = dict(table.offers[offer].available.items)
-            fitting = min(room.get(name, 0) // amount for name, amount in requests.items())
+            available = dict(table.offers[offer].available.items)
+            fitting = min(available.get(name, 0) // amount for name, amount in requests.items())
             if fitting > 0:
                 price = table.cheapest(able).offering.price_micros_per_hour
                 best = min(best, price / (1 if alone else fitting))
     return best
 
 
-def _common(launchables: OfferingIndex, part: Iterable[PendingGroup]) -> NodeConstraints:
-    """Return what is demanded of a node that all of some groups accept."""
-    signatures = [pod_group.signature for pod_group in part]
-    terms = signatures[0].terms
-    for signature in signatures[1:]:
-        terms = tuple(term.merge(other) for term in terms for other in signature.terms)
+def _common(offerings: OfferingIndex, part: Iterable[PendingGroup]) -> NodeConstraints:
+    """Return the node constraints of nodes that all of these groups accept."""
+    node_constraints_list = [pod_group.node_constraints for pod_group in part]
+    terms = node_constraints_list[0].terms
+    for node_constraints in node_constraints_list[1:]:
+        terms = tuple(term.merge(other) for term in terms for other in node_constraints.terms)
     tolerations = [
         toleration
-        for toleration in signatures[0].tolerations
-        if all(toleration in signature.tolerations for signature in signatures)
+        for toleration in node_constraints_list[0].tolerations
+        if all(
+            toleration in node_constraints.tolerations for node_constraints in node_constraints_list
+        )
     ]
-    return launchables.intern(
+    return offerings.intern(
         NodeConstraints(
             terms=terms,
             tolerations=tuple(tolerations),
-            strict=any(signature.strict for signature in signatures),
-            ports=tuple(port for signature in signatures for port in signature.ports),
+            strict=any(node_constraints.strict for node_constraints in node_constraints_list),
+            ports=tuple(
+                port
+                for node_constraints in node_constraints_list
+                for port in node_constraints.ports
+            ),
         )
     )
 
 
 def _most_on_a_host(pod_group: PendingGroup) -> int:
-    """Return how many pods of a group may be on a new host, as far as its own rules say."""
+    """Return how many pods of a group its own rules allow on a new host."""
     if pod_group.ports:
         return 1
-    kind, most = pod_group.kind, len(pod_group.waiting)
-    own = set(kind.profile)
-    if any(counter.key == keys.HOSTNAME and counter in own for counter in kind.avoids):
+    topology, most = pod_group.topology, len(pod_group.waiting)
+    own = set(topology.profile)
+    if any(counter.key == keys.HOSTNAME and counter in own for counter in topology.avoids):
         return 1
-    for spread in kind.spreads:
-        if spread.counter.key == keys.HOSTNAME and spread.own:
+    for spread in topology.spreads:
+        if spread.counter.key == keys.HOSTNAME and spread.self_match:
             most = min(most, spread.max_skew)
     return most
 
@@ -219,25 +229,25 @@ def _split(
     roots: Sequence[PendingGroup],
     followers: Sequence[PendingGroup],
     number: int,
-    signature: NodeConstraints,
+    node_constraints: NodeConstraints,
 ) -> Sequence[tuple[int, Members, NodeConstraints]]:
-    """Return parts, as even as may be: how many such parts, pods of each group, of which nodes.
+    """Return parts, as even as possible: (number of parts, pods of each group, node constraints).
 
-    Leads that no part needs are parts of their own.
+    Lead pods that no part needs are parts of their own.
     """
     found: list[tuple[int, Members, NodeConstraints]] = []
-    # The first parts have one pod more of a group whose pods do not come out even.
+    # If the pods of a group do not divide evenly, the first parts have one more of them.
     cuts = {0, number, *(len(pod_group.waiting) % number for pod_group in followers)}
     for first, end in pairwise(sorted(cuts)):
         members = [(root, 1) for root in roots]
         for pod_group in followers:
             count = len(pod_group.waiting)
-            dealt = count // number + (first < count % number)
-            if dealt:
-                members.append((pod_group, min(dealt, _most_on_a_host(pod_group))))
-        found.append((end - first, members, signature))
+            assigned = count // number + (first < count % number)
+            if assigned:
+                members.append((pod_group, min(assigned, _most_on_a_host(pod_group))))
+        found.append((end - first, members, node_constraints))
     return found + [
-        (len(root.waiting) - number, [(root, 1)], root.signature)
+        (len(root.waiting) - number, [(root, 1)], root.node_constraints)
         for root in roots
         if len(root.waiting) > number
     ]
@@ -245,22 +255,22 @@ def _split(
 
 def _may_share(members: Members) -> bool:
     """Return whether rules over hosts let the pods of one part share a new host."""
-    host = Place("", {keys.HOSTNAME: "\x00"}, partial=True)
+    host = Place("", {keys.HOSTNAME: "\x00"}, is_domain=True)
     placed = []
     good = True
     for member, count in members:
-        kind = member.kind
+        topology = member.topology
         only_hosts = replace(
-            kind,
-            spreads=tuple(rule for rule in kind.spreads if rule.counter.key == keys.HOSTNAME),
-            affinities=tuple(filter(_is_over_hosts, kind.affinities)),
-            avoids=tuple(rule for rule in kind.avoids if rule.key == keys.HOSTNAME),
-            shunned=tuple(rule for rule in kind.shunned if rule.key == keys.HOSTNAME),
+            topology,
+            spreads=tuple(rule for rule in topology.spreads if rule.counter.key == keys.HOSTNAME),
+            affinities=tuple(filter(_is_over_hosts, topology.affinities)),
+            avoids=tuple(rule for rule in topology.avoids if rule.key == keys.HOSTNAME),
+            avoided_by=tuple(rule for rule in topology.avoided_by if rule.key == keys.HOSTNAME),
         )
         for _ in range(count):
             good = good and accepts(only_hosts, host.labels)
-            add(kind.profile, host)
-            placed.append(kind.profile)
+            add(topology.profile, host)
+            placed.append(topology.profile)
     for profile in placed:
         add(profile, host, -1)
     return good

@@ -1,10 +1,10 @@
 """Placing a small batch whose pods must be near each other: zones and nodes are chosen for all.
 
-A pod alone cannot tell where it should go: the zone that is cheapest for it may be closed to those
+The best place of a pod depends on others: the zone that is cheapest for it may be closed to pods
 that must be near it, and the node that is cheapest may have no room for them. So the pods of all
 groups are assigned to domains and nodes at once: the costs of every part of the batch are known by
-domain, assignments are looked at from the cheapest on, and the first is taken whose pods can be
-bound one after the other.
+domain, assignments are tried from the cheapest on, and the first is taken whose pods can be bound
+one after the other.
 """
 
 import heapq
@@ -14,53 +14,53 @@ from typing import Final
 from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.placement.place import may_stand
+from shared.planning.placement.place import may_place
 from shared.planning.state import PlanState
-from shared.planning.together.batch import Batch, is_tied
-from shared.planning.together.costs import ENDLESS, DomainCosts, Prices, domains_of, new_place
+from shared.planning.together.batch import Batch, are_interdependent
+from shared.planning.together.costs import INFINITE, DomainCosts, NodePrices, domains_of, new_place
 from shared.scheduling.topology.constraints import accepts
 from shared.scheduling.topology.counts import Place, add
 
-# Count vectors of a batch, nodes with room and domains, at most.
+# Most count vectors of a batch, nodes with room, and domains.
 _VECTORS: Final = 200
-_SPOTS: Final = 8
+_TARGETS: Final = 8
 _DOMAINS: Final = 12
-# Assignments that are looked at, those of which it is tried to bind them, and orders tried for one.
-# Of six pods under four rules at most 106, 9 and 10 were seen.
+# Most assignments that are checked, assignments for which a binding order is searched, and orders
+# tried for one. Six pods under four rules needed at most 106, 9 and 10.
 _ASSIGNMENTS: Final = 5_000
 _TRIES: Final = 60
 _ORDERS: Final = 300
 
-# Nodes with their vectors: None and a domain for a new one.
-_Node = tuple[TargetNode | None, DomainCosts, int]
+# Nodes (None for a new one), each with its domain and vector.
+_AssignedNode = tuple[TargetNode | None, DomainCosts, int]
 _Assignment = Sequence[tuple[DomainCosts, int]]
-# Pods in the order in which they are bound: (place of a node, place of a group).
+# Pods in the order in which they are bound: (index of a node, index of a group).
 _Order = list[tuple[int, int]]
 
 
 class _TooManyError(Exception):
-    """There are too many assignments to look at."""
+    """There are too many assignments to check."""
 
 
 def place_together(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> bool:
-    """Place a small batch whose pods look at each other, on nodes that stand and new ones.
+    """Place a small batch of pods whose rules refer to each other, on existing and new nodes.
 
     Returns:
-        Whether pods that still wait have no place beside those that were placed. If not, they are
-        to be placed otherwise: the batch is too large, or limits may have refused a node.
+        True if pods that still wait have no place beside those that were placed. If False, they
+        must be placed in another way: this one does not apply, or limits may have refused a node.
     """
     waiting = [pod_group for pod_group in pod_groups if pod_group.waiting]
-    if not _is_small(waiting) or not is_tied(waiting):
+    if not _is_small(waiting) or not are_interdependent(waiting):
         return False
-    # Nodes of the plan may have to grow; pods of DaemonSets may count on new ones.
-    if plan_state.order or plan_state.daemonsets:
+    # Nodes of this plan may need larger instances; DaemonSet pods may count on new nodes.
+    if plan_state.binding_order or plan_state.daemonsets:
         return False
-    spots = [spot for spot in plan_state.spots if _is_open(waiting, spot)]
-    if len(spots) > _SPOTS:
+    targets = [target for target in plan_state.targets if _is_open(waiting, target)]
+    if len(targets) > _TARGETS:
         return False
     batch = Batch(waiting)
-    prices = Prices(plan_state, batch)
-    domains = domains_of(prices, spots)
+    prices = NodePrices(plan_state, batch)
+    domains = domains_of(prices, targets)
     if len(domains) > _DOMAINS:
         return False
     steps = len(batch.counts) * len(domains)
@@ -75,8 +75,8 @@ def place_together(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) ->
 
 
 def _cheapest(
-    prices: Prices, domains: Sequence[tuple[Mapping[str, str | None], Sequence[TargetNode]]]
-) -> tuple[list[_Node], _Order] | None:
+    prices: NodePrices, domains: Sequence[tuple[Mapping[str, str | None], Sequence[TargetNode]]]
+) -> tuple[list[_AssignedNode], _Order] | None:
     """Return the nodes and the order of the cheapest assignment that leaves the fewest pods.
 
     Args:
@@ -84,26 +84,30 @@ def _cheapest(
         domains: Their labels, and the nodes with room there.
 
     Raises:
-        _TooManyError: If too many assignments had to be looked at.
+        _TooManyError: If too many assignments would have to be checked.
     """
     batch = prices.batch
-    hosts = {spot.labels.get(keys.HOSTNAME, "") for _, spots in domains for spot in spots}
-    levels = batch.floors(hosts)
+    hosts = {target.labels.get(keys.HOSTNAME, "") for _, targets in domains for target in targets}
+    minimums_to_try = batch.minimums(hosts)
     tables: dict[tuple[int, ...], list[list[DomainCosts]]] = {}
-    for targets in _targets(batch):
-        ways = []
-        for target in targets:
-            gathered = batch.gathered(target)
+    for candidates in _vectors_to_place(batch):
+        solutions = []
+        for wanted in candidates:
+            gathered = batch.co_located(wanted)
             if gathered not in tables:
                 tables[gathered] = [
                     [
-                        DomainCosts(prices, labels, spots, floors, target)
-                        for labels, spots in domains
+                        DomainCosts(prices, labels, targets, minimums, wanted)
+                        for labels, targets in domains
                     ]
-                    for floors in levels
+                    for minimums in minimums_to_try
                 ]
-            ways += [_best(prices, costs, target) for costs in tables[gathered]]
-        best = min((way for way in ways if way), key=lambda way: way[0], default=None)
+            solutions += [_best(prices, costs, wanted) for costs in tables[gathered]]
+        best = min(
+            (solution for solution in solutions if solution),
+            key=lambda solution: solution[0],
+            default=None,
+        )
         if best is not None:
             return best[1:]
     return None
@@ -118,21 +122,22 @@ def _is_small(pod_groups: Sequence[PendingGroup]) -> bool:
     return True
 
 
-def _is_open(pod_groups: Sequence[PendingGroup], spot: TargetNode) -> bool:
+def _is_open(pod_groups: Sequence[PendingGroup], target: TargetNode) -> bool:
     return any(
-        spot.fitting(pod_group) and pod_group.signature.accepts(spot.labels, spot.taints)
+        target.fitting(pod_group)
+        and pod_group.node_constraints.accepts(target.labels, target.taints)
         for pod_group in pod_groups
     )
 
 
-def _targets(batch: Batch) -> Iterator[list[int]]:
-    """Yield the vectors that may be placed, those that leave the same together, fewest first."""
+def _vectors_to_place(batch: Batch) -> Iterator[list[int]]:
+    """Yield the vectors to place, those that leave equally many pods together, fewest first."""
     by_left: dict[tuple[int, ...], list[int]] = {}
     ranks = sorted({-pod_group.priority for pod_group in batch.pod_groups})
     for vector in range(1, len(batch.counts)):
         left = dict.fromkeys(ranks, 0)
-        for place, pod_group in enumerate(batch.pod_groups):
-            missing = batch.counts[batch.whole][place] - batch.counts[vector][place]
+        for position, pod_group in enumerate(batch.pod_groups):
+            missing = batch.counts[batch.all_pods][position] - batch.counts[vector][position]
             left[-pod_group.priority] += missing
         by_left.setdefault(tuple(left[rank] for rank in ranks), []).append(vector)
     for key in sorted(by_left):
@@ -140,17 +145,17 @@ def _targets(batch: Batch) -> Iterator[list[int]]:
 
 
 def _best(
-    prices: Prices, domains: Sequence[DomainCosts], target: int
-) -> tuple[int, list[_Node], _Order] | None:
+    prices: NodePrices, domains: Sequence[DomainCosts], wanted: int
+) -> tuple[int, list[_AssignedNode], _Order] | None:
     """Return the cheapest assignment of a vector that can be bound: its cost, nodes and order."""
     batch, tries = prices.batch, 0
-    for cost, assignment in _assignments(batch, domains, target):
-        if not _may_be(batch, assignment, target) or not _is_even(batch, assignment):
+    for cost, assignment in _assignments(batch, domains, wanted):
+        if not _may_be(batch, assignment, wanted) or not _is_even(batch, assignment):
             continue
         nodes = [
-            (spot, costs, vector)
+            (target, costs, vector)
             for costs, some in assignment
-            for spot, vector in costs.nodes(some)
+            for target, vector in costs.nodes(some)
         ]
         order = _order(prices, nodes)
         if order is not None:
@@ -162,18 +167,18 @@ def _best(
 
 
 def _assignments(
-    batch: Batch, domains: Sequence[DomainCosts], target: int
+    batch: Batch, domains: Sequence[DomainCosts], wanted: int
 ) -> Iterator[tuple[int, _Assignment]]:
-    """Yield assignments of a vector to domains, the cheapest first; rules over one key are kept."""
-    rest = _least_of_rest(batch, domains, target)
+    """Yield assignments of a vector to domains, cheapest first; affinity over a sole key holds."""
+    rest = _least_of_rest(batch, domains, wanted)
     queue: list[tuple[int, int, int, tuple[int, ...]]] = [
-        (rest[0].get(target, ENDLESS), 0, target, ())
+        (rest[0].get(wanted, INFINITE), 0, wanted, ())
     ]
-    over = tuple(domains[0].labels) if domains else ()
+    topology_keys = tuple(domains[0].labels) if domains else ()
     looked = 0
     while queue:
         cost, at, left, assigned = heapq.heappop(queue)
-        if cost >= ENDLESS:
+        if cost >= INFINITE:
             return
         looked += 1
         if looked > _ASSIGNMENTS:
@@ -187,13 +192,15 @@ def _assignments(
         costs = domains[at]
         spent = cost - rest[at][left]
         for part in batch.parts[left]:
-            after = rest[at + 1].get(left - part, ENDLESS)
-            if costs.least[part] + after >= ENDLESS:
+            after = rest[at + 1].get(left - part, INFINITE)
+            if costs.least[part] + after >= INFINITE:
                 continue
             if (
                 part
-                and len(over) == 1
-                and not batch.may_share(over[0], costs.labels[over[0]], part, target)
+                and len(topology_keys) == 1
+                and not batch.may_share(
+                    topology_keys[0], costs.labels[topology_keys[0]], part, wanted
+                )
             ):
                 continue
             total = spent + costs.least[part] + after
@@ -201,19 +208,19 @@ def _assignments(
 
 
 def _least_of_rest(
-    batch: Batch, domains: Sequence[DomainCosts], target: int
+    batch: Batch, domains: Sequence[DomainCosts], wanted: int
 ) -> list[dict[int, int]]:
-    """Return the least cost of each vector in the domains from each on, whatever the rules."""
+    """Return, by domain, the least cost of each vector in it and later ones; rules are ignored."""
     found: list[dict[int, int]] = [{0: 0}]
     for costs in reversed(domains):
         after = found[-1]
         found.append(
             {
                 vector: min(
-                    costs.least[part] + after.get(vector - part, ENDLESS)
+                    costs.least[part] + after.get(vector - part, INFINITE)
                     for part in batch.parts[vector]
                 )
-                for vector in batch.parts[target]
+                for vector in batch.parts[wanted]
             }
         )
     return found[::-1]
@@ -227,10 +234,10 @@ def _by_value(assignment: _Assignment, key: str) -> dict[str | None, int]:
     return found
 
 
-def _may_be(batch: Batch, assignment: _Assignment, target: int) -> bool:
+def _may_be(batch: Batch, assignment: _Assignment, wanted: int) -> bool:
     """Return whether affinity allows an assignment over several topology keys."""
     return all(
-        batch.may_share(key, value, vector, target)
+        batch.may_share(key, value, vector, wanted)
         for key in assignment[0][0].labels
         for value, vector in _by_value(assignment, key).items()
     )
@@ -238,41 +245,43 @@ def _may_be(batch: Batch, assignment: _Assignment, target: int) -> bool:
 
 def _is_even(batch: Batch, assignment: _Assignment) -> bool:
     return all(
-        batch.ends_even(
+        batch.ends_within_skew(
             key, {value: vector for value, vector in _by_value(assignment, key).items() if value}
         )
         for key in (assignment[0][0].labels if assignment else ())
     )
 
 
-def _order(prices: Prices, nodes: Sequence[_Node]) -> _Order | None:
+def _order(prices: NodePrices, nodes: Sequence[_AssignedNode]) -> _Order | None:
     """Return an order of binding, as (node, group), in which each pod is accepted, or None."""
     plan_state, batch = prices.plan_state, prices.batch
     places = [
-        spot or _new_place(prices, number, costs.labels, vector)
-        for number, (spot, costs, vector) in enumerate(nodes)
+        target or _new_place(prices, number, costs.labels, vector)
+        for number, (target, costs, vector) in enumerate(nodes)
     ]
-    new = [place for place, (spot, _, _) in zip(places, nodes, strict=True) if spot is None]
+    new = [place for place, (target, _, _) in zip(places, nodes, strict=True) if target is None]
     for place in new:
         plan_state.topology_counts.open(place)
     left = [list(batch.counts[vector]) for _, _, vector in nodes]
     order: _Order = []
     found = _Ordering(batch, places, left, order).go()
-    for number, group in order:
-        add(batch.pod_groups[group].kind.profile, places[number], -1)
+    for number, group_index in order:
+        add(batch.pod_groups[group_index].topology.profile, places[number], -1)
     for place in new:
         plan_state.topology_counts.close(place)
     return order if found else None
 
 
-def _new_place(prices: Prices, number: int, labels: Mapping[str, str | None], vector: int) -> Place:
+def _new_place(
+    prices: NodePrices, number: int, labels: Mapping[str, str | None], vector: int
+) -> Place:
     bought = prices.of(labels, vector)
     assert bought is not None
     return new_place(prices, bought, labels, f"\x00together{number}")
 
 
 class _Ordering:
-    """The search for an order of binding, pod by pod, which goes back where none is accepted."""
+    """A backtracking search for an order of binding, pod by pod."""
 
     def __init__(
         self,
@@ -281,7 +290,7 @@ class _Ordering:
         left: list[list[int]],
         order: _Order,
     ) -> None:
-        self._kinds = [pod_group.kind for pod_group in batch.pod_groups]
+        self._topologies = [pod_group.topology for pod_group in batch.pod_groups]
         self._places = places
         self._left = left
         self._order = order
@@ -296,33 +305,35 @@ class _Ordering:
             return False
         self._seen.add(state)
         for number, counts in enumerate(self._left):
-            for group, count in enumerate(counts):
-                if not count or not accepts(self._kinds[group], self._places[number].labels):
+            for group_index, count in enumerate(counts):
+                if not count or not accepts(
+                    self._topologies[group_index], self._places[number].labels
+                ):
                     continue
-                counts[group] -= 1
-                add(self._kinds[group].profile, self._places[number])
-                self._order.append((number, group))
+                counts[group_index] -= 1
+                add(self._topologies[group_index].profile, self._places[number])
+                self._order.append((number, group_index))
                 if self.go():
                     return True
                 self._order.pop()
-                add(self._kinds[group].profile, self._places[number], -1)
-                counts[group] += 1
+                add(self._topologies[group_index].profile, self._places[number], -1)
+                counts[group_index] += 1
         return False
 
 
-def _apply(prices: Prices, nodes: Sequence[_Node], order: _Order) -> None:
+def _apply(prices: NodePrices, nodes: Sequence[_AssignedNode], order: _Order) -> None:
     """Open the nodes and place the pods in their order; what limits refuse stays pending."""
     plan_state, batch = prices.plan_state, prices.batch
-    spots: list[TargetNode | None] = []
-    for spot, costs, vector in nodes:
+    targets: list[TargetNode | None] = []
+    for target, costs, vector in nodes:
         bought = None
-        if spot is None:
-            concerned = {key for entry in batch.present(vector) for key in entry.kind.keys}
+        if target is None:
+            concerned = {key for entry in batch.present(vector) for key in entry.topology.keys}
             labels = {key: costs.labels[key] for key in costs.labels if key in concerned}
-            bought = Prices(plan_state, batch).of(labels, vector)
-        spots.append(plan_state.open_node(bought.ways, bought.fallback) if bought else spot)
-    for number, group in order:
-        spot, pod_group = spots[number], batch.pod_groups[group]
-        if spot is not None and may_stand(plan_state, pod_group, spot):
-            plan_state.admit(pod_group, spot, 1)
+            bought = NodePrices(plan_state, batch).of(labels, vector)
+        targets.append(plan_state.open_node(bought.options, bought.fallback) if bought else target)
+    for number, group_index in order:
+        target, pod_group = targets[number], batch.pod_groups[group_index]
+        if target is not None and may_place(plan_state, pod_group, target):
+            plan_state.admit(pod_group, target, 1)
     plan_state.drop_empty()

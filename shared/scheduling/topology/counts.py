@@ -12,7 +12,7 @@ from shared.scheduling.topology.selector import Selection
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Nodes whose pods a spread counts: those with all its keys that its policies let in.
+    """Nodes whose pods a spread counts: those with all its keys that its policies include.
 
     Attributes:
         terms: OR-ed label terms of the pod, None where affinity is ignored.
@@ -25,14 +25,14 @@ class Scope:
     keys: frozenset[str]
 
     def allows(self, labels: Mapping[str, str]) -> bool:
-        """Return whether the pod's own node affinity lets a node with these labels in."""
+        """Return whether the pod's own node affinity accepts a node with these labels."""
         return self.terms is None or any(term.allow_labels(labels) for term in self.terms)
 
     def includes(self, place: "Place") -> bool:
         """Return whether pods on the place are counted."""
         labels = place.labels
-        if place.partial:
-            # Only the domain is known: the rest is taken to be in favour.
+        if place.is_domain:
+            # Only the domain is known: all other labels are assumed to match.
             return self.terms is None or any(
                 all(
                     requirement.allows(labels[requirement.key])
@@ -41,7 +41,7 @@ class Scope:
                 )
                 for term in self.terms
             )
-        labels = place.full
+        labels = place.all_labels
         if not all(key in labels for key in self.keys):
             return False
         if self.tolerations is not None and first_untolerated(place.taints, self.tolerations):
@@ -54,13 +54,22 @@ class Place:
 
     Attributes:
         labels: Those that are settled.
-        full: All labels it has at present, settled or not.
-        partial: Whether it is only a domain: nothing but the labels of topology keys is known.
-        unsettled: Keys of labels whose values are made up: pods count, but there is no such domain.
-        maybe: What it may turn out to be: what is not true of each of them is not settled.
+        all_labels: All labels it has at present, settled or not.
+        is_domain: Whether it is only a domain: nothing but the labels of topology keys is known.
+        placeholder_keys: Keys of labels with placeholder values, which are no domains; pods count.
+        possible_places: What it may turn out to be; only what is true of each of them is settled.
     """
 
-    __slots__ = ("_scopes", "full", "labels", "maybe", "name", "partial", "taints", "unsettled")
+    __slots__ = (
+        "_scopes",
+        "all_labels",
+        "is_domain",
+        "labels",
+        "name",
+        "placeholder_keys",
+        "possible_places",
+        "taints",
+    )
 
     def __init__(
         self,
@@ -68,67 +77,77 @@ class Place:
         labels: Mapping[str, str],
         taints: tuple[Taint, ...] = (),
         *,
-        partial: bool = False,
-        unsettled: frozenset[str] = frozenset(),
-        maybe: Sequence["Place"] = (),
+        is_domain: bool = False,
+        placeholder_keys: frozenset[str] = frozenset(),
+        possible_places: Sequence["Place"] = (),
     ) -> None:
         self.name = name
         self.labels = labels
-        self.full = labels
+        self.all_labels = labels
         self.taints = taints
-        self.partial = partial
-        self.unsettled = unsettled
-        self.maybe = maybe
+        self.is_domain = is_domain
+        self.placeholder_keys = placeholder_keys
+        self.possible_places = possible_places
         self._scopes: dict[Scope, bool] = {}
 
     def within(self, scope: Scope) -> bool:
         """Return whether a scope includes the place."""
         known = self._scopes.get(scope)
         if known is None:
-            known = scope.includes(self) and all(place.within(scope) for place in self.maybe)
+            known = scope.includes(self) and all(
+                place.within(scope) for place in self.possible_places
+            )
             self._scopes[scope] = known
         return known
 
-    def settle(self, labels: Mapping[str, str]) -> None:
-        """Take further labels as settled."""
+    def add_labels(self, labels: Mapping[str, str]) -> None:
+        """Settle further labels."""
         self.labels = {**self.labels, **labels}
 
-    def become(self, full: Mapping[str, str]) -> bool:
-        """Take all labels as they stand now; return whether that changed who counts it."""
-        self.full = full
+    def update_labels(self, all_labels: Mapping[str, str]) -> bool:
+        """Replace all labels; return whether that changed which scopes include the place."""
+        self.all_labels = all_labels
         before = self._scopes
         self._scopes = {scope: scope.includes(self) for scope in before}
         return self._scopes != before
 
 
 class DomainCounter:
-    """Pods by domain of one key: those a selection counts, or those that own a term.
+    """Number of pods by domain of one key: those a selection counts, or those that own a term.
 
     Attributes:
-        living: Whether pods that are being deleted are left out.
+        ignores_terminating: Whether pods that are being deleted are left out.
         counts: By domain; domains without any may be missing.
-        ghosts: Pods that kube-scheduler keeps room for and has not bound, by domain: each rule
-            must hold with them and without.
+        uncertain: By domain, pods that may not end up there, as nominated ones: rules must hold
+            with and without them.
         eligible: Number of nodes in scope, by domain.
     """
 
-    __slots__ = ("counts", "eligible", "ghosts", "key", "living", "scope", "selection")
+    __slots__ = (
+        "counts",
+        "eligible",
+        "ignores_terminating",
+        "key",
+        "scope",
+        "selection",
+        "uncertain",
+    )
 
     def __init__(
-        self, key: str, selection: Selection, scope: Scope | None, *, living: bool
+        self, key: str, selection: Selection, scope: Scope | None, *, ignores_terminating: bool
     ) -> None:
         self.key = key
         self.selection = selection
         self.scope = scope
-        self.living = living
+        self.ignores_terminating = ignores_terminating
         self.counts: dict[str, int] = {}
-        self.ghosts: dict[str, int] = {}
+        self.uncertain: dict[str, int] = {}
         self.eligible: dict[str, int] = {}
 
-    def most(self, domain: str) -> int:
-        """Return how many pods there may be in a domain."""
+    def highest_count(self, domain: str) -> int:
+        """Return how many pods there may be in a domain, uncertain ones included."""
         there = self.counts.get(domain, 0)
-        return there + self.ghosts.get(domain, 0) if self.ghosts else there
+        return there + self.uncertain.get(domain, 0) if self.uncertain else there
 
 
 # The counters to which a pod adds itself on any node.
@@ -148,12 +167,12 @@ class _Counters:
         return iter(self._made.values())
 
     def of(
-        self, key: str, selection: Selection, scope: Scope | None, *, living: bool
+        self, key: str, selection: Selection, scope: Scope | None, *, ignores_terminating: bool
     ) -> DomainCounter:
-        identity = (key, selection, scope, living)
+        identity = (key, selection, scope, ignores_terminating)
         if identity not in self._made:
             labels = [pair for _, selector in selection.parts for pair in selector.match_labels]
-            made = DomainCounter(key, selection, scope, living=living)
+            made = DomainCounter(key, selection, scope, ignores_terminating=ignores_terminating)
             found = self._by_label.setdefault(labels[0] if labels else None, [])
             found.append((len(self._made), made))
             self._made[identity] = made
@@ -174,13 +193,13 @@ class _Counters:
 
 
 class TopologyCounts:
-    """All counters, and the places they look at.
+    """All counters of a decision.
 
     Counters are made first, then places are opened, then pods added.
 
     Args:
-        known: Keys of labels that any node has or will have; None for any. A term of
-            anti-affinity over another one keeps nobody away, and no node is in a domain of it.
+        known: Keys of labels that any node has or will have; None for any. A term of anti-affinity
+            over another key keeps no pod away, and no node is in a domain of it.
     """
 
     def __init__(self, known: frozenset[str] | None = None) -> None:
@@ -190,40 +209,47 @@ class TopologyCounts:
         self._growing: set[DomainCounter] = set()
         self._joined: dict[tuple[DomainCounter, ...], DomainCounter] = {}
         self._unused: frozenset[DomainCounter] = frozenset()
-        self._before: dict[DomainCounter, tuple[dict[str, int], dict[str, int]]] = {}
+        self._saved: dict[DomainCounter, tuple[dict[str, int], dict[str, int]]] = {}
 
     def is_known(self, key: str) -> bool:
         """Return whether any node has, or will have, a label with this key."""
         return self._known is None or key in self._known
 
-    def keeps_away(self, term: AffinityTerm) -> bool:
+    def may_repel(self, term: AffinityTerm) -> bool:
         """Return whether anti-affinity may keep any pod from any node."""
         return term.selector is not None and self.is_known(term.key)
 
-    def required_apart(self, scheduling: Scheduling) -> tuple[AffinityTerm, ...]:
+    def required_anti_affinity(self, scheduling: Scheduling) -> tuple[AffinityTerm, ...]:
         """Return the required terms of anti-affinity that may keep any pod away, each once."""
         required = [term for term in scheduling.anti_affinity if term.weight is None]
-        return tuple(dict.fromkeys(filter(self.keeps_away, required)))
+        return tuple(dict.fromkeys(filter(self.may_repel, required)))
 
-    def counted(
-        self, key: str, selection: Selection, scope: Scope | None = None, *, living: bool = False
+    def counter_of_selected(
+        self,
+        key: str,
+        selection: Selection,
+        scope: Scope | None = None,
+        *,
+        ignores_terminating: bool = False,
     ) -> DomainCounter:
         """Return the one counter of pods that a selection counts."""
-        return self._counted.of(key, selection, scope, living=living)
+        return self._counted.of(key, selection, scope, ignores_terminating=ignores_terminating)
 
-    def owners(self, key: str, selection: Selection) -> DomainCounter:
+    def counter_of_owners(self, key: str, selection: Selection) -> DomainCounter:
         """Return the one counter of pods with a required anti-affinity to these pods."""
-        return self._owners.of(key, selection, None, living=False)
+        return self._owners.of(key, selection, None, ignores_terminating=False)
 
-    def grow(self, owned: Iterable[DomainCounter]) -> None:
-        """Take it that pods with these anti-affinities are placed in this decision."""
+    def mark_growing(self, owned: Iterable[DomainCounter]) -> None:
+        """Mark these counters as ones that pods of this decision may add to."""
         self._growing.update(owned)
 
-    def shunning(self, namespace: str, labels: Mapping[str, str]) -> tuple[DomainCounter, ...]:
+    def counters_that_repel(
+        self, namespace: str, labels: Mapping[str, str]
+    ) -> tuple[DomainCounter, ...]:
         """Return the counters of owners whose anti-affinity counts such a pod.
 
-        Those of pods on nodes alone, which stay as they are, are one counter for each key: however
-        many terms keep such a pod away, it is asked once where it may not be. To be asked when all
+        Counters that only pods on nodes add to do not change: they are joined into one for each
+        key, so that however many terms repel such a pod, each key is checked once. Call it when all
         pods on nodes are counted.
         """
         found = self._owners.counting(namespace, labels)
@@ -237,16 +263,16 @@ class TopologyCounts:
         )
 
     def _join(self, alike: tuple[DomainCounter, ...]) -> DomainCounter:
-        """Return one counter in place of some over the same key that stay as they are."""
+        """Return one counter in place of several over the same key that do not change."""
         first = alike[0]
         if len(alike) == 1:
             return first
         if alike not in self._joined:
-            joined = DomainCounter(first.key, first.selection, None, living=False)
+            joined = DomainCounter(first.key, first.selection, None, ignores_terminating=False)
             for counter in alike:
                 for total, part in (
                     (joined.counts, counter.counts),
-                    (joined.ghosts, counter.ghosts),
+                    (joined.uncertain, counter.uncertain),
                 ):
                     for domain, pods in part.items():
                         total[domain] = total.get(domain, 0) + pods
@@ -261,14 +287,14 @@ class TopologyCounts:
         *,
         terminating: bool = False,
     ) -> Profile:
-        """Return what a pod adds to.
+        """Return the counters that a pod adds to.
 
         Args:
             owned: Counters of owners of its own required anti-affinity terms.
         """
         counting = self._counted.counting(namespace, labels)
         if terminating:
-            counting = tuple(counter for counter in counting if not counter.living)
+            counting = tuple(counter for counter in counting if not counter.ignores_terminating)
         return (*counting, *owned)
 
     def open(self, place: Place) -> None:
@@ -280,11 +306,11 @@ class TopologyCounts:
     def _open(counter: DomainCounter, place: Place) -> None:
         if counter.scope is not None and place.within(counter.scope):
             domain = place.labels.get(counter.key)
-            if domain is not None and counter.key not in place.unsettled:
+            if domain is not None and counter.key not in place.placeholder_keys:
                 counter.eligible[domain] = counter.eligible.get(domain, 0) + 1
 
     def close(self, place: Place) -> None:
-        """Take a node back that was opened, and has the same labels still."""
+        """Undo `open` for a node, which must still have the same labels."""
         for counter in self._counted:
             if counter.scope is not None and place.within(counter.scope):
                 domain = place.labels.get(counter.key)
@@ -293,30 +319,30 @@ class TopologyCounts:
                     if not counter.eligible[domain]:
                         del counter.eligible[domain]
 
-    def mark(self) -> None:
-        """Remember the counts as they are: who stands before anything is decided."""
-        self._before = {
+    def save(self) -> None:
+        """Save the counts before planning starts."""
+        self._saved = {
             counter: (dict(counter.counts), dict(counter.eligible))
             for counter in (*self._counted, *self._owners)
         }
 
-    def standing(self, counter: DomainCounter) -> Mapping[str, int]:
-        """Return the counts, by domain, that were remembered."""
-        return self._before[counter][0]
+    def saved_counts(self, counter: DomainCounter) -> Mapping[str, int]:
+        """Return the saved counts, by domain."""
+        return self._saved[counter][0]
 
-    def leave_out(self, unused: frozenset[DomainCounter]) -> None:
-        """Take it that nothing in this decision is judged by some counters."""
+    def ignore(self, unused: frozenset[DomainCounter]) -> None:
+        """Ignore these counters in this decision."""
         self._unused = unused
 
     def used(self, profile: Profile) -> Profile:
-        """Return those of some counters that something is judged by."""
+        """Return a profile without the ignored counters."""
         if not self._unused:
             return profile
         return tuple(counter for counter in profile if counter not in self._unused)
 
-    def reset(self) -> None:
-        """Return to the counts that were remembered."""
-        for counter, (counts, eligible) in self._before.items():
+    def restore(self) -> None:
+        """Return to the saved counts."""
+        for counter, (counts, eligible) in self._saved.items():
             counter.counts = dict(counts)
             counter.eligible = dict(eligible)
 
@@ -326,11 +352,11 @@ class TopologyCounts:
     def keys(self) -> tuple[str, ...]:
         """Return the topology keys of all rules but the host's, sorted."""
         counters = (*self.used(tuple(self._counted)), *self._owners)
-        over = {counter.key for counter in counters} - {keys.HOSTNAME}
-        return tuple(sorted(filter(self.is_known, over)))
+        rule_keys = {counter.key for counter in counters} - {keys.HOSTNAME}
+        return tuple(sorted(filter(self.is_known, rule_keys)))
 
     def eligible_domains(self) -> int:
-        """Return how many domains the spreads look at, hosts left out, all spreads together."""
+        """Return how many domains the spreads compare, hosts left out, all spreads together."""
         return sum(
             len(counter.eligible)
             for counter in self.used(tuple(self._counted))
@@ -338,7 +364,7 @@ class TopologyCounts:
         )
 
     def known_domains(self, key: str, place: Place) -> frozenset[str] | None:
-        """Return the domains that all spreads over a key that count a place know; None for none."""
+        """Return the domains that all spreads over a key that count the place know, else None."""
         listed = [
             frozenset(counter.eligible)
             for counter in self.used(tuple(self._counted))
@@ -346,7 +372,7 @@ class TopologyCounts:
         ]
         return frozenset.intersection(*listed) if listed else None
 
-    def settle(self, place: Place, labels: Mapping[str, str]) -> None:
+    def add_labels(self, place: Place, labels: Mapping[str, str]) -> None:
         """Settle further labels of an open place on which no pod counts by their keys yet."""
         before = [
             counter
@@ -355,24 +381,24 @@ class TopologyCounts:
             and counter.key in place.labels
             and place.within(counter.scope)
         ]
-        place.settle(labels)
+        place.add_labels(labels)
         for counter in self._counted:
             if counter not in before:
                 self._open(counter, place)
 
 
-def expect(profile: Profile, places: Sequence[Place], sure: Place | None = None) -> None:
-    """Count a pod that may or may not come, to one of some places.
+def add_uncertain(profile: Profile, places: Sequence[Place], certain: Place | None = None) -> None:
+    """Count as uncertain a pod that may be placed on one of these places.
 
     Args:
-        sure: Where it is counted in any case: what it adds there is not expected once more.
+        certain: Where it is counted in any case: that domain does not count as uncertain.
     """
     for counter in profile:
-        counted = None if sure is None else _domain(counter, sure)
+        counted = None if certain is None else _domain(counter, certain)
         domains = dict.fromkeys(_domain(counter, place) for place in places)
         for domain in domains:
             if domain is not None and domain != counted:
-                counter.ghosts[domain] = counter.ghosts.get(domain, 0) + 1
+                counter.uncertain[domain] = counter.uncertain.get(domain, 0) + 1
 
 
 def _domain(counter: DomainCounter, place: Place) -> str | None:

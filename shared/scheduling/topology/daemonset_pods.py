@@ -2,26 +2,28 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Taint
 from shared.scheduling.daemon_overhead import runs_on
-from shared.scheduling.topology.compile import TopologyRules
 from shared.scheduling.topology.counts import Profile
+from shared.scheduling.topology.rules import TopologyRules
 
 # DaemonSets with what their pods add to the topology counts.
 CountedDaemonSets = tuple[tuple[DaemonSet, Profile], ...]
 
 
-def counted_daemonsets(daemonsets: Iterable[DaemonSet], book: TopologyRules) -> CountedDaemonSets:
-    """Return those whose pods any rule counts, or that keep others away; mostly there are none.
+def counted_daemonsets(
+    daemonsets: Iterable[DaemonSet], topology_rules: TopologyRules
+) -> CountedDaemonSets:
+    """Return the DaemonSets whose pods any rule counts, or that keep others away; usually none.
 
-    All rules must be registered in the rule book.
+    All rules must be registered before.
     """
     profiles = (
         (
             daemon_set,
-            book.profile(
-                daemon_set.namespace, daemon_set.labels, daemon_set.scheduling, standing=True
+            topology_rules.profile(
+                daemon_set.namespace, daemon_set.labels, daemon_set.scheduling, existing=True
             ),
         )
         for daemon_set in daemonsets
@@ -35,12 +37,12 @@ def daemonset_pods(
     taints: Sequence[Taint],
     present: Collection[tuple[str, str]] = (),
 ) -> tuple[Profile, ...]:
-    """Return what the pods of DaemonSets add that such a node will get.
+    """Return what the DaemonSet pods that such a node will get add to the topology counts.
 
     Args:
         counted: The DaemonSets that count.
         labels: Of the node.
-        taints: Of the node, those left out that go while it starts.
+        taints: Of the node, without those that are removed while it starts.
         present: Namespace and name of DaemonSets whose pods are there already.
     """
     return tuple(

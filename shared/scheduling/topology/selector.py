@@ -7,7 +7,7 @@ from typing import Final
 from shared.model.kubernetes.pods import LabelSelector
 from shared.model.requirements import Requirement, Requirements
 
-# What the API server labels every namespace with.
+# The label that the API server gives every namespace.
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # A rule without a selector counts no pods.
 NOBODY: Final = LabelSelector(
@@ -23,7 +23,8 @@ class Selection:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A pod's terms of affinity have one selection, by which a counter for each is found.
+        # Hashed once: a pod's affinity terms share a selection, by which each term's counter is
+        # found.
         object.__setattr__(self, "_hash", hash(self.parts))
 
     def __hash__(self) -> int:
@@ -65,7 +66,7 @@ def namespace_labels(
 
     Args:
         labels: Those that are known, by name.
-        seen: Names of which no labels need be known.
+        seen: Names of namespaces whose labels may be unknown.
     """
     found = {name: {_NAME_LABEL: name} for name in sorted(seen)}
     found.update({name: {_NAME_LABEL: name, **labels[name]} for name in sorted(labels)})

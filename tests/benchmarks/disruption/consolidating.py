@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.disruption.candidates import node_prices
-from shared.disruption.consolidation import Consolidation, consolidate
+from shared.disruption.consolidation import ConsolidationCommand, consolidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
@@ -138,7 +138,7 @@ def settle(seed: int) -> Settled:
 
 
 def _applied(
-    seen: ClusterSnapshot, change: Consolidation, rng: random.Random, step: int
+    seen: ClusterSnapshot, change: ConsolidationCommand, rng: random.Random, step: int
 ) -> tuple[ClusterSnapshot, int]:
     """Return the cluster after the change, any option bought, and how many pods lost a place."""
     types = {allowed_type.name: allowed_type for allowed_type in seen.instance_types}

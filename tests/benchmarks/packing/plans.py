@@ -56,10 +56,10 @@ def optimum(asked: PackingProblem) -> int:
     """
     (one,) = asked.classes
     ways = []
-    for shape in asked.shapes:
+    for shape in asked.node_types:
         fit = min(max(shape.allocatable[name], 0) // amount for name, amount in one.requests.items)
         if fit:
-            ways.append((fit, shape.pools[0].price_micros_per_hour))
+            ways.append((fit, shape.offerings[0].price_micros_per_hour))
     least = [0]
     for n in range(1, one.count + 1):
         least.append(min(price + least[max(n - fit, 0)] for fit, price in ways))

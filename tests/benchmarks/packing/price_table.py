@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.resources import Resources
-from shared.packing.problem import Shape
+from shared.packing.problem import NodeType
 
 TABLE = Path(__file__).parents[3] / "shared" / "catalog" / "embedded" / "us-east-1.json"
 DAEMONS = Resources.of(cpu=280, memory=320 * 2**20, pods=4)
@@ -23,7 +23,7 @@ _SIZE = "karpenter.k8s.aws/instance-size"
 class Listed:
     """One instance type of the table with what workloads select by."""
 
-    shape: Shape
+    shape: NodeType
     arch: str
     gpu: str
 
@@ -80,7 +80,7 @@ def listed(
 
 def shapes(
     wanted: Callable[[dict[str, Any]], bool] = general, capacity_type: str = "on-demand"
-) -> tuple[Shape, ...]:
+) -> tuple[NodeType, ...]:
     """Return the shapes alone."""
     return tuple(other_listed.shape for other_listed in listed(wanted, capacity_type))
 
@@ -96,12 +96,12 @@ def _listed(row: dict[str, Any], pools: list[Offering]) -> Listed:
     capacity = Resources.from_mapping(amounts)
     overhead = {k: v for k, v in row["overhead"].items() if k in ("cpu", "memory")}
     pools.sort(key=lambda pool: (pool.price_micros_per_hour, pool.zone))
-    shape = Shape(
+    shape = NodeType(
         provisioner="default",
         instance_type=row["name"],
         allocatable=capacity - Resources.parse(overhead) - DAEMONS,
         capacity=capacity,
-        pools=tuple(pools),
+        offerings=tuple(pools),
         vcpus=row["vcpus"],
     )
     gpu_name = row["gpus"][0]["name"] if row["gpus"] else ""

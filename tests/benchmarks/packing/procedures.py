@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 from unittest.mock import patch
 
-from shared.packing.packer import plan
+from shared.packing.packer import pack_unchecked
 from shared.packing.problem import PackingProblem, PackingSettings
 from shared.packing.search import portfolio
 from tests.benchmarks.packing import plans, price_table, workloads
@@ -28,7 +28,7 @@ def table() -> Iterator[list[str]]:
     saved: Counter[str] = Counter()
     total = 0
     for problem in _problems():
-        packing = plan(problem, bounded=False)
+        packing = pack_unchecked(problem, bounded=False)
         name = next((name for name in _NAMES if packing.candidate.startswith(name)), "others")
         won[name] += 1
         total += packing.cost_micros_per_hour
@@ -48,7 +48,7 @@ def _cost_without(problem: PackingProblem, name: str) -> int:
         patch.object(portfolio, "PROCEDURES", kept[0]),
         patch.object(portfolio, "FOR_FEW_NODES", kept[1]),
     ):
-        return plan(problem, bounded=False).cost_micros_per_hour
+        return pack_unchecked(problem, bounded=False).cost_micros_per_hour
 
 
 def _problems() -> Iterator[PackingProblem]:

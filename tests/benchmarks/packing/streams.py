@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.model.resources import Resources
 from shared.packing.packer import pack
-from shared.packing.problem import PackingSettings, PodClass
+from shared.packing.problem import ItemClass, PackingSettings
 from tests.benchmarks.packing import workloads
 from tests.benchmarks.report import Bar, Bought, Row
 from tests.benchmarks.timing import cpu_time
@@ -39,7 +39,7 @@ def ours(settings: PackingSettings) -> Buy:
             rooms[index] = rooms[index] - _total(asked.classes, contents)
         for node in made.nodes:
             used = _total(asked.classes, node.contents)
-            rooms.append(asked.shapes[node.shape].allocatable - used)
+            rooms.append(asked.node_types[node.node_type].allocatable - used)
         return made.cost_micros_per_hour
 
     return buy
@@ -85,5 +85,5 @@ def _bought(rows: list[workloads.Row], batch: int, buy: Buy) -> Bought:
     return Bought(cost_micros_per_hour=cost, nodes=nodes, milliseconds=milliseconds / batches)
 
 
-def _total(classes: tuple[PodClass, ...], contents: tuple[tuple[int, int], ...]) -> Resources:
+def _total(classes: tuple[ItemClass, ...], contents: tuple[tuple[int, int], ...]) -> Resources:
     return Resources.total(classes[k].requests.times(n) for k, n in contents)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from shared.model.resources import Resources
-from shared.packing.problem import PackingProblem, PackingSettings, PodClass
+from shared.packing.problem import ItemClass, PackingProblem, PackingSettings
 from tests.benchmarks.packing import price_table
 
 MIB = 2**20
@@ -120,11 +120,11 @@ def problem(
         if where not in masks:
             masks[where] = _mask(table, where)
         amounts = {"cpu": cpu, "memory": memory * MIB, "pods": 1, "nvidia.com/gpu": gpus}
-        classes.append(PodClass(requests=Resources.from_mapping(amounts), count=count))
+        classes.append(ItemClass(requests=Resources.from_mapping(amounts), count=count))
         compatible.append(masks[where])
     made = PackingProblem(
         classes=tuple(classes),
-        shapes=tuple(listed.shape for listed in table),
+        node_types=tuple(listed.shape for listed in table),
         compatible=tuple(compatible),
         compatible_bins=(0,) * len(classes),
         settings=settings,

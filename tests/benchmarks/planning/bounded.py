@@ -20,8 +20,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from shared.catalog.reading import embedded_catalog
-from shared.manifests import sizes
+from shared.catalog.catalog import embedded_catalog
+from shared.manifests import pod_bounds
 from shared.manifests.pods import PodDecoder
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.plan import Plan
@@ -175,14 +175,14 @@ def just_below(pods: int, kind: str) -> list[dict[str, Any]]:
 
 
 def _many_teams(pod: int) -> dict[str, Any]:
-    terms = [expressions("team", "In", f"t{pod}-{n}") for n in range(sizes.MOST_TERMS)]
+    terms = [expressions("team", "In", f"t{pod}-{n}") for n in range(pod_bounds.MAX_TERMS)]
     return raw_pod(f"teams-{pod}", {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}})
 
 
 def _many_wishes(pod: int) -> dict[str, Any]:
     terms = [
         {"weight": n % 100 + 1, "preference": expressions("team", "In", f"t{pod}-{n}")}
-        for n in range(sizes.MOST_PREFERENCES)
+        for n in range(pod_bounds.MAX_PREFERENCES)
     ]
     return raw_pod(f"wishes-{pod}", {"nodeAffinity": {_PREFERRED: terms}})
 
@@ -191,7 +191,7 @@ def _many_enemies(pod: int) -> dict[str, Any]:
     """Return a pod with rules of its own that count all of their like, itself too."""
     terms = [
         {"topologyKey": _HOST, "labelSelector": expressions("name", "NotIn", f"x{pod}-{n}")}
-        for n in range(sizes.MOST_RULES)
+        for n in range(pod_bounds.MAX_RULES)
     ]
     return raw_pod(f"enemies-{pod}", {"podAntiAffinity": {_REQUIRED: terms}})
 
@@ -200,7 +200,7 @@ def _many_friends(pod: int) -> dict[str, Any]:
     """Return a pod that must be near many others, none of which is there."""
     terms = [
         {"topologyKey": _HOST, "labelSelector": expressions("name", "In", f"x{pod}-{n}")}
-        for n in range(sizes.MOST_RULES)
+        for n in range(pod_bounds.MAX_RULES)
     ]
     return raw_pod(f"friends-{pod}", {"podAffinity": {_REQUIRED: terms}})
 
@@ -209,7 +209,7 @@ def _many_keys(pod: int) -> dict[str, Any]:
     """Return a pod with rules over labels that no node has."""
     terms = [
         {"topologyKey": f"example.com/t{pod}-{n}", "labelSelector": {"matchLabels": {"name": "x"}}}
-        for n in range(sizes.MOST_RULES // 2)
+        for n in range(pod_bounds.MAX_RULES // 2)
     ]
     section = {_REQUIRED: terms}
     return raw_pod(f"keys-{pod}", {"podAffinity": section, "podAntiAffinity": section})
@@ -223,20 +223,20 @@ def _many_spreads(pod: int) -> dict[str, Any]:
             "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": expressions("name", "NotIn", f"x{pod}-{n}"),
         }
-        for n in range(sizes.MOST_RULES)
+        for n in range(pod_bounds.MAX_RULES)
     ]
     return raw_pod(f"spreads-{pod}", topologySpreadConstraints=rules)
 
 
 def _many_ports(pod: int) -> dict[str, Any]:
-    ports = [{"hostPort": 1 + pod * 100 + n} for n in range(sizes.MOST_HOST_PORTS)]
+    ports = [{"hostPort": 1 + pod * 100 + n} for n in range(pod_bounds.MAX_HOST_PORTS)]
     asked = {"requests": {"cpu": "100m"}}
     containers = [{"name": "main", "resources": asked, "ports": ports}]
     return raw_pod(f"ports-{pod}", containers=containers)
 
 
 def _many_resources(pod: int) -> dict[str, Any]:
-    asked = {f"example.com/r{pod}-{n}": "1" for n in range(sizes.MOST_RESOURCES - 4)}
+    asked = {f"example.com/r{pod}-{n}": "1" for n in range(pod_bounds.MAX_RESOURCES - 4)}
     return raw_pod(
         f"resources-{pod}", containers=[{"name": "main", "resources": {"requests": asked}}]
     )
@@ -245,7 +245,7 @@ def _many_resources(pod: int) -> dict[str, Any]:
 KINDS: Final[dict[str, Callable[[int], dict[str, Any]]]] = {
     "alternatives": _many_teams,
     "preferred nodes": _many_wishes,
-    "preferred pods": lambda pod: company(1, sizes.MOST_PREFERENCES, pod)[0],
+    "preferred pods": lambda pod: company(1, pod_bounds.MAX_PREFERENCES, pod)[0],
     "anti-affinities": _many_enemies,
     "affinities": _many_friends,
     "topology keys": _many_keys,

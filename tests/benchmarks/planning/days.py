@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from shared.disruption.candidates import node_prices
-from shared.disruption.consolidation import Consolidation, Method, consolidate
+from shared.disruption.consolidation import ConsolidationCommand, DisruptionMethod, consolidate
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import by_price
+from shared.disruption.simulate import by_price
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import PlannedNode
@@ -148,10 +148,10 @@ class Day:
             found = consolidate(self._seen(()), (), _DISRUPTION, packing, most_nodes=most).best
             if found is not None:
                 self._change(found)
-            if found is None or found.method != Method.EMPTY:
+            if found is None or found.method != DisruptionMethod.EMPTY:
                 break
 
-    def _change(self, change: Consolidation) -> None:
+    def _change(self, change: ConsolidationCommand) -> None:
         gone = {name: self.nodes.pop(name) for name in change.remove}
         before = self.price
         moving = {pod.uid: pod for pod in self.pods.values() if pod.node_name in gone}

@@ -17,7 +17,7 @@ from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.packer import pack
-from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
+from shared.packing.problem import ItemClass, NodeType, PackingProblem, PackingSettings
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
 from tests.benchmarks.packing.workloads import PLAIN
@@ -75,15 +75,15 @@ def bound(snapshot: ClusterSnapshot) -> int:
         slot = Resources(((_SLOT, 1),)) if alone else Resources()
         counts[pod.scheduling.requests + slot] += 1
     classes = tuple(
-        PodClass(requests=resources, count=count) for resources, count in counts.items()
+        ItemClass(requests=resources, count=count) for resources, count in counts.items()
     )
     shapes = tuple(
-        Shape(
+        NodeType(
             provisioner="default",
             instance_type=instance_type.name,
             allocatable=instance_type.allocatable - _DAEMONS + Resources(((_SLOT, 1),)),
             capacity=instance_type.capacity,
-            pools=tuple(
+            offerings=tuple(
                 Offering(
                     zone=way.zone,
                     capacity_type=way.capacity_type,
@@ -97,7 +97,7 @@ def bound(snapshot: ClusterSnapshot) -> int:
     )
     asked = PackingProblem(
         classes=classes,
-        shapes=shapes,
+        node_types=shapes,
         compatible=((1 << len(shapes)) - 1,) * len(classes),
         compatible_bins=(0,) * len(classes),
         settings=PLAIN,

@@ -6,6 +6,7 @@ from botocore import exceptions as sdk
 from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
+import functions.cli
 import shared.aws
 from shared.aws.errors import translated
 from shared.model.errors import (
@@ -166,9 +167,15 @@ def test_a_call_without_translation_is_seen() -> None:
         assert calls_outside_translation(ast.parse(fine)) == []
 
 
-@pytest.mark.parametrize(
-    "path", sorted(Path(shared.aws.__path__[0]).rglob("*.py")), ids=lambda path: path.stem
+ADAPTERS = sorted(
+    path
+    for package in (shared.aws, functions.cli)
+    for path in Path(package.__path__[0]).rglob("*.py")
+    if package is shared.aws or "shared.aws.session" in path.read_text(encoding="utf-8")
 )
+
+
+@pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: path.stem)
 def test_every_call_is_made_where_its_errors_are_translated(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     allowed = {"_ask_for_fleet"}  # its only caller translates

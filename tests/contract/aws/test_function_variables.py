@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from moto.eks.models import eks_backends
 
+from functions.cli.deployed_settings import catalog_settings
+from functions.cli.doctor.runtime import DoctorRuntime, doctor_runtime
+from functions.cli.function_variables import function_variables
+from functions.cli.watch.cluster_watch import refuse_unknown_cluster
 from infra.local.kube.certificates import ca_file, server_context
-from shared.aws.function_variables import function_variables
 from shared.aws.session import Session
 from shared.catalog.pod_addresses import PodNetwork
 from shared.model.errors import NotAttachedError, NotFoundError, PermanentError
-from shared.runtime.catalog import deployed_settings, machine_setup
-from shared.runtime.doctor import DoctorRuntime, doctor_runtime
+from shared.runtime.catalog import instance_setup
 from shared.runtime.provisioning_wiring import ProvisioningWiring
-from shared.runtime.watching import refuse_unknown
-from shared.runtime.wiring import Right
+from shared.runtime.wiring import ActingRole
 from shared.settings import FunctionSettings, SettingsError
 from tests.attachments import ROLES, attachment
 from tests.contract.aws.canned import canned
@@ -64,14 +65,14 @@ def test_the_variables_are_those_of_the_deployed_function(here: Session) -> None
 def test_a_catalogue_is_made_with_the_settings_of_the_control_plane_in_its_region(
     here: Session,
 ) -> None:
-    assert deployed_settings(here) is None
+    assert catalog_settings(here) is None
     deploy(here, "dovetail-refresh-catalog", DOVETAIL_PREFIX_DELEGATION="True")
 
-    settings = deployed_settings(here)
+    settings = catalog_settings(here)
     assert settings is not None
-    assert machine_setup(settings).network == PodNetwork(prefix_delegation=True)
+    assert instance_setup(settings).network == PodNetwork(prefix_delegation=True)
     with canned(here, "lambda", "GetFunctionConfiguration", (403, "AccessDeniedException")):
-        assert deployed_settings(here) is None
+        assert catalog_settings(here) is None
 
 
 def test_without_a_control_plane_it_is_said_where_it_was_looked_for(here: Session) -> None:
@@ -100,27 +101,27 @@ def test_a_cluster_whose_attachment_cannot_be_read_is_named_and_refused(
 def test_a_name_to_watch_is_refused_only_by_a_control_plane_that_does_not_know_it(
     here: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refuse_unknown("nope")  # there is no control plane
+    refuse_unknown_cluster("nope")  # there is no control plane
     deploy(here)
     here.client("ssm").put_parameter(Name="/dovetail/clusters/zzz", Value="not json", Type="String")
-    refuse_unknown("zzz")
+    refuse_unknown_cluster("zzz")
     with pytest.raises(NotAttachedError, match=r"'nope' is not attached: .*or leave --cluster out"):
-        refuse_unknown("nope")
+        refuse_unknown_cluster("nope")
     monkeypatch.setenv("DOVETAIL_TABLE", "ledger")
-    refuse_unknown("nope")  # the variables are not complete
+    refuse_unknown_cluster("nope")  # the variables are not complete
 
 
 @pytest.mark.parametrize(
     ("right", "roles"),
     [
-        (Right.INSIDE, [f"{ROLES}/test-inside"]),
-        (Right.LAUNCH, [f"{ROLES}/test-launch"]),
-        (Right.TERMINATE, [f"{ROLES}/test-terminate"]),
-        (Right.OWN, []),
+        (ActingRole.INSIDE, [f"{ROLES}/test-inside"]),
+        (ActingRole.LAUNCH, [f"{ROLES}/test-launch"]),
+        (ActingRole.TERMINATE, [f"{ROLES}/test-terminate"]),
+        (ActingRole.OWN, []),
     ],
 )
 def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_cluster(
-    here: Session, right: Right, roles: list[str], tmp_path: Path
+    here: Session, right: ActingRole, roles: list[str], tmp_path: Path
 ) -> None:
     here.client("ssm").put_parameter(
         Name="/dovetail/clusters/test", Type="String", Value=json.dumps(attachment("test"))

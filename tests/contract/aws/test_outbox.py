@@ -8,7 +8,7 @@ import pytest
 from shared.aws.dead_letters import DeadLetters
 from shared.aws.outbox import SqsOutbox
 from shared.aws.session import Session
-from shared.messages.wake import Kind, decode, decode_text
+from shared.messages.message import MessageKind, decode, decode_text
 from shared.model.errors import InvalidMessageError, NotFoundError, ThrottledError
 from shared.ports import Outbox, TimerKind
 from tests.contract.aws.canned import canned
@@ -36,7 +36,7 @@ def sqs(aws: Session, queue: str, clock: FakeClock) -> SqsOutbox:
     return SqsOutbox(
         aws,
         queue_url=queue,
-        machines=machines,
+        state_machines=machines,
         clock=clock,
         functions={"bind": "bind", "provision": "provision", "sweep": "sweep"},
     )
@@ -76,10 +76,10 @@ def test_a_wake_is_a_resume_message(
     sqs.wake("test", timedelta(0))
     (record,) = received(aws, queue)
     message = decode_text(record["Body"])
-    assert message.kind == Kind.RESUME
+    assert message.kind == MessageKind.RESUME
     assert message.cluster == "test"
-    assert message.wake.at == clock.now()
-    assert not message.wake.leading
+    assert message.detail.at == clock.now()
+    assert not message.detail.leading
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_timer_gets_its_payload_and_when_it_was_started(
 
 def test_a_machine_that_does_not_exist_is_not_found(aws: Session, clock: FakeClock) -> None:
     machines = {TimerKind.EMPTINESS: "arn:aws:states:us-east-1:123456789012:stateMachine:none"}
-    outbox = SqsOutbox(aws, queue_url="x", machines=machines, functions={}, clock=clock)
+    outbox = SqsOutbox(aws, queue_url="x", state_machines=machines, functions={}, clock=clock)
     with pytest.raises(NotFoundError):
         outbox.start_timer(TimerKind.EMPTINESS, "one", PAYLOAD)
 
@@ -142,8 +142,8 @@ def test_bind_gets_node_ready_events_of_at_most_200_nodes(
         ("bind", "Event")
     }
     messages = [decode(json.loads(entry["Payload"])) for entry in calls]
-    assert {message.kind for message in messages} == {Kind.NODE_READY}
-    assert [[ref.name for ref in message.wake.objects] for message in messages] == [
+    assert {message.kind for message in messages} == {MessageKind.NODE_READY}
+    assert [[ref.name for ref in message.detail.objects] for message in messages] == [
         nodes[:200],
         nodes[200:],
     ]
@@ -154,20 +154,20 @@ def test_a_look_is_a_message_and_invocations_are_calls_of_provision_and_sweep(
 ) -> None:
     calls: list[dict[str, Any]] = []
     monkeypatch.setattr(aws.client("lambda"), "invoke", lambda **call: calls.append(call))
-    sqs.look("test")
-    sqs.invoke_provision("test", look=True, changed=True)
+    sqs.evaluate("test")
+    sqs.invoke_provision("test", evaluate=True, changed=True)
     sqs.invoke_provision("test", changed=True)
     sqs.invoke_provision("test")
     sqs.invoke_sweep("test")
     (record,) = received(aws, queue)
-    assert decode_text(record["Body"]).kind == Kind.LOOK
+    assert decode_text(record["Body"]).kind == MessageKind.EVALUATE
     assert {call["InvocationType"] for call in calls} == {"Event"}
     messages = [(call["FunctionName"], decode(json.loads(call["Payload"]))) for call in calls]
     assert [(function, message.kind, message.cluster) for function, message in messages] == [
-        ("provision", Kind.LOOK, "test"),
-        ("provision", Kind.PROVISIONER_CHANGED, "test"),
-        ("provision", Kind.RESUME, "test"),
-        ("sweep", Kind.SWEEP, "test"),
+        ("provision", MessageKind.EVALUATE, "test"),
+        ("provision", MessageKind.PROVISIONER_CHANGED, "test"),
+        ("provision", MessageKind.RESUME, "test"),
+        ("sweep", MessageKind.SWEEP, "test"),
     ]
 
 

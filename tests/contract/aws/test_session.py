@@ -42,7 +42,7 @@ def test_clients_try_once_within_the_time_out(own: Session) -> None:
     assert config.read_timeout == 7.0
     assert config.connect_timeout < 7.0
     assert own.client("sqs") is own.client("sqs")
-    patient = own.patient(4).client("sqs").meta.config
+    patient = own.with_attempts(4).client("sqs").meta.config
     assert patient.retries["total_max_attempts"] == 4
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from shared.aws.event_bus import EventBusPublisher
 from shared.aws.session import Session
-from shared.messages.wake import Kind, Message, Wake
+from shared.messages.message import Message, MessageDetail, MessageKind
 from shared.runtime.forwarder import forwarder_parts
 from shared.runtime.system import new_trace
 
@@ -28,8 +28,10 @@ class Bus:
 
 def publish(**options: Any) -> dict[str, Any]:
     bus = Bus()
-    wake = Wake(cluster="demo", at=datetime(2026, 11, 21, tzinfo=UTC), leading=True, objects=())
-    message = Message(kind=Kind.POD_PENDING, wake=wake)
+    wake = MessageDetail(
+        cluster="demo", at=datetime(2026, 11, 21, tzinfo=UTC), leading=True, objects=()
+    )
+    message = Message(kind=MessageKind.POD_PENDING, detail=wake)
     EventBusPublisher("dovetail", client=bus, **options).publish([message])
     (entry,) = bus.entries
     return entry

@@ -15,8 +15,8 @@ from kubernetes.client.configuration import Configuration
 from infra.local.kube.kubeconfig import write_kubeconfig
 from shared.kube.api import ExpiredError, RejectedError
 from shared.kube.cluster import KubeCluster
-from shared.kube.configured import connect_in_cluster, connect_kubeconfig
 from shared.kube.connection import connect_endpoint
+from shared.kube.kubeconfig import connect_in_cluster, connect_kubeconfig
 from shared.kube.lists import Pages, list_all
 from shared.model.errors import (
     AutoscalerError,

@@ -20,8 +20,8 @@ from infra.local.kube import certificates
 from infra.local.kube.auth import Authenticator
 from infra.local.kube.server import EmbeddedKube
 from shared.kube.api import KubeApi
-from shared.kube.configured import connect_in_cluster, connect_kubeconfig
 from shared.kube.connection import connect_endpoint
+from shared.kube.kubeconfig import connect_in_cluster, connect_kubeconfig
 from shared.kube.nodes import NODES_PATH
 from shared.model.errors import CertificateError, PermanentError
 

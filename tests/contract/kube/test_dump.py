@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from functions.cli.report.cluster_dump import dump_cluster
 from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.kube.server import EmbeddedKube
 from shared.model.errors import PermanentError, UnauthorizedError
-from shared.runtime.dump import read_cluster
 from tests.contract.kube.scripted import Answer, Request, scripted
 from tests.contract.kube.worlds import OverHttp
 from tests.unit.cli.dumps import node, pod
@@ -25,8 +25,8 @@ def test_each_object_comes_with_its_kind_and_version(
         write_kubeconfig(config, kube.url, {}, {"token": "t"})
         monkeypatch.setenv("KUBECONFIG", str(config))
         notes: list[str] = []
-        found = list(read_cluster("", notes))
-        assert found == list(read_cluster(str(config), notes))
+        found = list(dump_cluster("", notes))
+        assert found == list(dump_cluster(str(config), notes))
     assert notes == []
     listed = {(raw["apiVersion"], raw["kind"], raw["metadata"]["name"]) for raw in found}
     assert ("v1", "Node", "n") in listed
@@ -36,7 +36,7 @@ def test_each_object_comes_with_its_kind_and_version(
 
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
     with pytest.raises(PermanentError, match="nowhere"):
-        list(read_cluster(str(tmp_path / "nowhere"), []))
+        list(dump_cluster(str(tmp_path / "nowhere"), []))
 
 
 def forbidding(*kinds: str) -> Callable[[Request], Answer]:
@@ -53,7 +53,7 @@ def test_a_kind_that_may_not_be_listed_is_noted(tmp_path: Path) -> None:
     with scripted(forbidding("poddisruptionbudgets", "nodepools")) as server:
         write_kubeconfig(config, server.url, {}, {"token": "t"})
         notes: list[str] = []
-        assert list(read_cluster(str(config), notes)) == []
+        assert list(dump_cluster(str(config), notes)) == []
     budgets, pools = notes
     assert budgets.startswith("PodDisruptionBudget: may not be read, so none is known: ")
     assert pools.startswith("NodePool: may not be read, so none is known: ")
@@ -65,4 +65,4 @@ def test_without_nodes_or_pods_nothing_is_reported(tmp_path: Path, kind: str) ->
     with scripted(forbidding(kind)) as server:
         write_kubeconfig(config, server.url, {}, {"token": "t"})
         with pytest.raises(UnauthorizedError, match="is forbidden"):
-            list(read_cluster(str(config), []))
+            list(dump_cluster(str(config), []))

@@ -15,10 +15,10 @@ from infra.local.kube import certificates
 from infra.local.kube.auth import Authenticator
 from infra.local.kube.server import EmbeddedKube
 from shared.kube.api import KubeApi
-from shared.kube.configured import connect_in_cluster
 from shared.kube.connection import connect_endpoint
+from shared.kube.kubeconfig import connect_in_cluster
 from shared.kube.nodes import NODES_PATH, PODS_PATH
-from shared.kube.reflector import Reflector, Tuning
+from shared.kube.reflector import Reflector, ReflectorOptions
 from shared.model.errors import CertificateError, UnauthorizedError
 from tests.benchmarks.forwarder_memory import PODS, Bus, forwarder, pod, prepare, put
 from tests.waiting import until
@@ -100,7 +100,7 @@ def test_what_happened_while_the_server_forgot_its_history_is_found_by_a_list(
             kube.compact()
         return False
 
-    reflector = Reflector(api, PODS_PATH, name_of, changed, tuning=Tuning(pause=pause))
+    reflector = Reflector(api, PODS_PATH, name_of, changed, options=ReflectorOptions(pause=pause))
     reflector.start()
     try:
         with arrived:

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from infra.local.kube.server import EmbeddedKube
-from shared.kube.api import KubeApi
-from shared.kube.connection import connect_endpoint
-from shared.kube.karpenter.objects import KarpenterObjects
-from shared.manifests.custom_resources.node_claims import (
-    kept_text,
+from functions.cli.migrate.karpenter import Karpenter
+from functions.cli.migrate.kube_karpenter import KarpenterObjects
+from functions.cli.migrate.node_claim_documents import (
+    kept_claim_text,
     node_claim_document,
     node_claim_status,
 )
+from functions.cli.migrate.node_claims import NodeClaim
+from infra.local.kube.server import EmbeddedKube
+from shared.kube.api import KubeApi
+from shared.kube.connection import connect_endpoint
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.errors import ConflictError, NotInstalledError, PermanentError
-from shared.model.kubernetes.node_claims import NodeClaim
-from shared.ports.karpenter import Karpenter
 from tests.builders import NOW, instance, node, provisioner
 from tests.fakes.clock import FakeClock
 from tests.fakes.karpenter import FakeKarpenter
@@ -95,7 +95,7 @@ def test_its_status_names_the_machine_and_that_it_has_joined(karpenter: Karpente
     karpenter.write_status(claim, status)
     found = only(karpenter)
     assert (found.provider_id, found.registered) == ("aws:///us-east-1a/i-n1", True)
-    assert kept_text(found) == kept_text(claim)
+    assert kept_claim_text(found) == kept_claim_text(claim)
     with pytest.raises(ConflictError):
         karpenter.write_status(claim, status)
 

@@ -12,8 +12,8 @@ from shared.kube.api import KubeApi, Query, Stream
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
 from shared.kube.kept.copy import KeptCopy
-from shared.kube.kept.feed import Change
-from shared.kube.kept.stored import MOST_AGE, form, shelves
+from shared.kube.kept.feed import WatchEvent
+from shared.kube.kept.stored import MOST_AGE, copy_stores, program_digest
 from shared.model.errors import ConflictError, UnauthorizedError, UnavailableError
 from shared.model.kubernetes.nodes import Node
 from tests.fakes.copies import FakeCopies
@@ -27,8 +27,8 @@ MERGE = "application/merge-patch+json"
 def asked(
     copies: FakeCopies, cluster: str = "c", server: str = "s", now: datetime = NOW
 ) -> dict[str, Any]:
-    shelf_of = shelves(copies, cluster=cluster, server=server)
-    return {"small": 2, "shelf_of": shelf_of, "now": lambda: now}
+    copy_store_of = copy_stores(copies, cluster=cluster, server=server)
+    return {"small": 2, "copy_store_of": copy_store_of, "now": lambda: now}
 
 
 class Counted(KubeApi):
@@ -223,7 +223,9 @@ def changed(document: bytes) -> bytes:
 
 
 def of_another_version(large: Large) -> None:
-    large.copies.change(lambda text: text.replace(form().encode(), b"0" * len(form())))
+    large.copies.change(
+        lambda text: text.replace(program_digest().encode(), b"0" * len(program_digest()))
+    )
 
 
 def torn(large: Large) -> None:
@@ -321,7 +323,7 @@ class Busy:
 
     def __init__(self, *, most: int) -> None:
         self.nodes = {name: Node(name=name, uid=name) for name in ("a", "b", "c")}
-        self.log: list[Change[Node]] = []
+        self.log: list[WatchEvent[Node]] = []
         self.version, self.lists, self.most = 10, 0, most
 
     def write(self, name: str, *, gone: bool = False) -> None:
@@ -331,7 +333,7 @@ class Busy:
             del self.nodes[name]
         else:
             self.nodes[name] = value
-        self.log.append(Change(self.version, value, gone))
+        self.log.append(WatchEvent(self.version, value, gone))
 
     def listed(self, _: Any) -> tuple[list[Node], int]:
         self.lists += 1
@@ -340,7 +342,7 @@ class Busy:
     def head(self) -> tuple[int, int]:
         return self.version, len(self.nodes)
 
-    def since(self, version: int, *, again: bool = False) -> Iterator[Change[Node]]:
+    def since(self, version: int, *, again: bool = False) -> Iterator[WatchEvent[Node]]:
         self.write("a")
         found = [change for change in self.log if change.version > version]
         yield from found[: self.most]
@@ -378,8 +380,8 @@ def test_a_server_that_was_restored_from_a_backup_is_listed_anew(large: Large) -
 
 def test_a_copy_is_listed_anew_after_an_hour_unless_a_newer_one_is_there(large: Large) -> None:
     hour = [NOW]
-    shelf_of = shelves(large.copies, cluster="c", server="s")
-    lasting = KubeCluster("c", large.api, small=2, shelf_of=shelf_of, now=lambda: hour[0])
+    copy_store_of = copy_stores(large.copies, cluster="c", server="s")
+    lasting = KubeCluster("c", large.api, small=2, copy_store_of=copy_store_of, now=lambda: hour[0])
     assert lasting.nodes()
     large.api.pages = 0
     hour[0] += MOST_AGE

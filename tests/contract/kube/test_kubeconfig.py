@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.kube.configured import connect_kubeconfig
+from shared.kube.kubeconfig import connect_kubeconfig
 from shared.model.errors import PermanentError
 from tests.contract.kube.scripted import Answer, scripted
 

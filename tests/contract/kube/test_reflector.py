@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from shared.kube.reflector import Reflector, Tuning
+from shared.kube.reflector import Reflector, ReflectorOptions
 from tests.contract.kube.scripted import Answer, Request, scripted
 from tests.contract.kube.watched import (
     HANG,
@@ -224,7 +224,11 @@ def test_stop_ends_a_silent_watch_at_once() -> None:
 def test_stop_ends_a_wait_at_once() -> None:
     with scripted([status(500)]) as server:
         reflector = Reflector(
-            server.api, PATH, project, lambda _old, _new: None, tuning=Tuning(spread=lambda: 1.0)
+            server.api,
+            PATH,
+            project,
+            lambda _old, _new: None,
+            options=ReflectorOptions(spread=lambda: 1.0),
         )
         reflector.start()
         while not server.requests:

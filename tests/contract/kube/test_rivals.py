@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from shared.kube.api import KubeApi, Reply
-from shared.kube.other_autoscalers import KubeRivals
+from shared.kube.rivals import KubeRivals
 from shared.ports import NoRivals, Rival, RivalKind
 from tests.fakes.clock import FakeClock
 

@@ -4,9 +4,9 @@ from typing import Any, cast
 
 import pytest
 
+from functions.cli.doctor.kube_prerequisites import KubePrerequisites
 from shared.kube.api import KubeApi, Reply
 from shared.kube.provisioners import PROVISIONERS_PATH
-from shared.kube.surroundings import KubeSurroundings
 from shared.model.errors import UnauthorizedError
 from tests.fakes.clock import FakeClock
 
@@ -31,8 +31,8 @@ class Api:
         return self.replies.get(path) or Reply(status=404, body={"message": "not found"})
 
 
-def surroundings(**replies: Reply) -> KubeSurroundings:
-    return KubeSurroundings(cast("KubeApi", Api(**replies)), FakeClock().now, ())
+def surroundings(**replies: Reply) -> KubePrerequisites:
+    return KubePrerequisites(cast("KubeApi", Api(**replies)), FakeClock().now, ())
 
 
 @pytest.mark.parametrize(

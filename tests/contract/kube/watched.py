@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from shared.kube.reflector import Reflector, Tuning
+from shared.kube.reflector import Reflector, ReflectorOptions
 from tests.contract.kube.scripted import Answer, ScriptedServer, scripted
 from tests.waiting import until
 
@@ -66,7 +66,7 @@ class Watched:
             project,
             self._changed,
             synced=self.synced.set,
-            tuning=Tuning(
+            options=ReflectorOptions(
                 optional=optional,
                 page_size=2,
                 clock=lambda: self.now,

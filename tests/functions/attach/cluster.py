@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final, cast
 
-from functions.cli import attach
+from functions.cli.attach.attach_command import mount_attach
+from functions.cli.attach.runtime import ConnectionOptions, InstallationRuntime
 from shared.kube.api import MERGE_PATCH, KubeApi
-from shared.kube.configured import connect_kubeconfig
+from shared.kube.kubeconfig import connect_kubeconfig
 from shared.model.errors import NotAttachedError
-from shared.runtime.installing import InstallationRuntime, Reached
 from shared.runtime.wiring import Wiring
 from shared.settings import ClusterAttachment
-from shared.timers.heartbeats import note_forwarder
+from shared.timers.heartbeats import save_forwarder_heartbeat
 from tests.attachments import attachment
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
@@ -60,14 +60,14 @@ class There:
         self.control_plane: ControlPlane | None = ControlPlane()
         self.clock = Clock()
 
-    def runtime(self, reached: Reached) -> InstallationRuntime:
+    def runtime(self, reached: ConnectionOptions) -> InstallationRuntime:
         made = InstallationRuntime(reached, cast("Wiring | None", self.control_plane))
         made.clock = self.clock  # type: ignore[assignment]
         return made
 
     def run(self, command: str, *arguments: str, image: str = IMAGE) -> int:
         parser = argparse.ArgumentParser()
-        attach.mount(parser.add_subparsers(), self.runtime, self.runtime)
+        mount_attach(parser.add_subparsers(), self.runtime, self.runtime)
         given = [command, "prod", "--kubeconfig", self.kubeconfig, "--any-address", *arguments]
         if command == "attach" and image:
             given += ["--image", image]
@@ -106,4 +106,4 @@ class There:
 
     def heartbeat(self) -> None:
         assert self.control_plane is not None
-        note_forwarder(self.control_plane.ledger, "prod", self.clock.now())
+        save_forwarder_heartbeat(self.control_plane.ledger, "prod", self.clock.now())

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from shared.installation.manifests import FORWARDER_KEY, NAMESPACE, wanted_objects
-from shared.installation.steps import Action, attach_steps
-from shared.ports.objects import ObjectKey
-from shared.runtime.installing import Reached, cluster_manifests, installation_runtime
+from functions.cli.attach.manifests import FORWARDER_KEY, NAMESPACE, installation_manifests
+from functions.cli.attach.objects import ObjectKey
+from functions.cli.attach.runtime import ConnectionOptions, cluster_manifests, installation_runtime
+from functions.cli.attach.steps import Action, attach_steps
 from tests.functions.attach.cluster import (
     DEFINITIONS,
     DEPLOYMENT,
@@ -256,16 +256,18 @@ def test_bad_input_is_told_in_one_line(
 
 def test_a_name_that_no_cluster_can_have_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(Exception, match="CLUSTER: 'a/b': give the name of an EKS cluster"):
-        installation_runtime(Reached(cluster="a/b"), deployed=True)
+        installation_runtime(ConnectionOptions(cluster="a/b"), needs_control_plane=True)
 
 
 def test_an_installation_by_kubectl_is_taken_over(there: There) -> None:
     """What `kubectl apply -k infra/cluster` made is changed only where it differs."""
-    reached = Reached(cluster="prod", kubeconfig=there.kubeconfig, any_address=True)
+    reached = ConnectionOptions(cluster="prod", kubeconfig=there.kubeconfig, any_address=True)
     objects = there.runtime(reached).objects
-    for document in wanted_objects(cluster_manifests(), cluster="prod", image="old/forwarder:1"):
+    for document in installation_manifests(
+        cluster_manifests(), cluster="prod", image="old/forwarder:1"
+    ):
         objects.apply(document)
-    wanted = wanted_objects(cluster_manifests(), cluster="prod", image="new/forwarder:2")
+    wanted = installation_manifests(cluster_manifests(), cluster="prod", image="new/forwarder:2")
     (changed,) = (
         step for step in attach_steps(objects, wanted) if step.action is not Action.UNCHANGED
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.installation.manifests import NAMESPACE
+from functions.cli.attach.manifests import NAMESPACE
 from tests.functions.attach.cluster import DEFINITIONS, IN_DOVETAIL, There
 
 PROVISIONERS = "/apis/karpenter.sh/v1alpha5/provisioners"

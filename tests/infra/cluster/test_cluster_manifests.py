@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.aws.functions import Right
+from infra.aws.functions import ClusterRoleKind
 from infra.aws.names import BUS, FORWARDER_ACCOUNT, FORWARDER_NAMESPACE
 from shared.settings import ForwarderSettings
 
@@ -79,8 +79,8 @@ def test_acting_inside_makes_no_node_and_deletes_no_pod() -> None:
     assert not {("create", "nodes"), ("delete", "pods")} & inside
 
 
-@pytest.mark.parametrize("right", list(Right))
-def test_the_group_of_an_access_entry_is_bound_to_its_role(right: Right) -> None:
+@pytest.mark.parametrize("right", list(ClusterRoleKind))
+def test_the_group_of_an_access_entry_is_bound_to_its_role(right: ClusterRoleKind) -> None:
     (binding,) = [
         document
         for document in _documents("access.yaml")

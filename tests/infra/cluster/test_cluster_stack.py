@@ -5,7 +5,7 @@ import pytest
 from aws_cdk import App, Stack
 
 from infra.aws import names
-from infra.aws.functions import Right
+from infra.aws.functions import ClusterRoleKind
 from shared.settings import ClusterAttachment, ClusterBrakes
 from tests.infra.policies import asked
 from tests.infra.templates import CEILINGS, Template
@@ -93,7 +93,7 @@ def test_a_cluster_is_attached_after_the_control_plane(
 def test_role_names_fit_iam_in_the_region_with_the_longest_name(length: int) -> None:
     cluster = "c" * length
     stack = Stack(App(), "S")
-    for right in Right:
+    for right in ClusterRoleKind:
         name = stack.resolve(names.cluster_role_name(cluster, right))
         parts = [
             "ap-northeast-1" if isinstance(entry, dict) else entry for entry in name["Fn::Join"][1]

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from functions.cli import doctor
+from functions.cli.doctor.aws_prerequisites import AwsAccount
+from functions.cli.doctor.doctor_command import mount_doctor
 from infra.local.aws.embedded import EmbeddedAws
 from infra.local.aws.templates.assembly import read_assembly
 from infra.local.aws.templates.deploy import deploy
-from shared.aws.account import AwsAccount
 from shared.aws.clusters import ClusterRegistry
 from shared.aws.session import Session
 from shared.manifests.api.selector_map import selector_of
@@ -59,7 +59,7 @@ def here(deployed: Deployed) -> EmbeddedAws:
 def findings() -> Findings:
     """Run the command as a user does; return what it finds, by kind."""
     parser = argparse.ArgumentParser()
-    doctor.mount(parser.add_subparsers())
+    mount_doctor(parser.add_subparsers())
     command = ["doctor", "--prerequisites", "--cluster", CLUSTER, "--output", "json"]
     parsed = parser.parse_args(command)
     with redirect_stdout(StringIO()) as said:
@@ -176,10 +176,10 @@ def test_vcpus_in_use_are_counted_by_way_of_buying_and_family(
     }
     account = _account()
     monkeypatch.setattr(account, "_pages", lambda *_, **__: iter([reservation]))
-    monkeypatch.setattr(account, "_limit", {"L-1216C47A": 640, "L-34B43A08": 64}.__getitem__)
+    monkeypatch.setattr(account, "_quota_value", {"L-1216C47A": 640, "L-34B43A08": 64}.__getitem__)
 
     assert [
-        (vcpu_quota.name, vcpu_quota.limit, vcpu_quota.used) for vcpu_quota in account.vcpu_quotas()
+        (vcpu_quota.name, vcpu_quota.value, vcpu_quota.used) for vcpu_quota in account.vcpu_quotas()
     ] == [
         ("on-demand", 640, 4),
         ("spot", 64, 4),

@@ -5,7 +5,7 @@ import pytest
 
 from infra.aws.config import Config, ConfigError, read_config, require_partition
 from infra.aws.environment import function_environment
-from infra.aws.functions import FUNCTIONS, FunctionPlan
+from infra.aws.functions import FUNCTIONS, FunctionSpec
 from shared.settings import ProvisionSettings, TerminationSettings
 
 SNAPSHOT = "arn:aws:ec2:eu-west-1::snapshot/snap-0aaaaaaa"
@@ -219,7 +219,7 @@ def test_overrides_reach_the_functions_that_know_them() -> None:
 
 @pytest.mark.parametrize("plan", FUNCTIONS, ids=lambda plan: plan.name)
 def test_a_function_reads_the_settings_that_its_plan_gives_it(
-    plan: FunctionPlan, monkeypatch: pytest.MonkeyPatch
+    plan: FunctionSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all settings that can be chosen, though others must be valid for its own model alone."""
     chosen = {"api_timeout_seconds": "18", "lease_seconds": "60", "binding_policy": "scheduler"}
@@ -230,7 +230,8 @@ def test_a_function_reads_the_settings_that_its_plan_gives_it(
     given = function_environment(plan.settings, resources, chosen)
     runtime = importlib.import_module(f"functions.{plan.name}.runtime")
     monkeypatch.setattr(runtime, "environment", lambda: given)
-    monkeypatch.setattr(runtime, "Runtime", lambda settings: settings)
+    made = f"{plan.name.replace('_', ' ').title().replace(' ', '')}Runtime"
+    monkeypatch.setattr(runtime, made, lambda settings: settings)
 
     read = runtime.load_runtime.__wrapped__()
 

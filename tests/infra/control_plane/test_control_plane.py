@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from aws_cdk import App, Duration, Stack, assertions
 
+from functions.cli.doctor.prerequisites import LEAST_CONCURRENCY
 from infra.aws.components.alarms import Alarms
 from infra.aws.components.archive import Archive
-from infra.aws.components.ledger import Ledger
+from infra.aws.components.ledger import LedgerStorage
 from infra.aws.components.queues import Queues
 from infra.aws.functions import FUNCTIONS
-from shared.decisions.bases import MOST_AGE
-from shared.doctor.prerequisites import LEAST_CONCURRENCY
+from shared.decisions.bases import MAX_BASE_AGE
 from shared.settings import PREFIX
 from tests.infra.templates import Resource, Template
 
@@ -221,7 +221,7 @@ def test_the_archive_is_private_encrypted_and_forgets_decisions(control_plane: T
     assert days.keys() == {"decisions/", "bases/", "launches/", "copies/"}
     assert days["launches/"] == days["copies/"] == DAY
     # S3 rounds up to midnight: the last decision that names a base is there for a day more.
-    assert days["bases/"] >= days["decisions/"] + DAY + MOST_AGE
+    assert days["bases/"] >= days["decisions/"] + DAY + MAX_BASE_AGE
     assert {rule["Status"] for rule in rules} == {"Enabled"}
     assert "VersioningConfiguration" not in bucket.properties
     assert all(bucket.properties["PublicAccessBlockConfiguration"].values())
@@ -232,7 +232,7 @@ def test_the_archive_is_private_encrypted_and_forgets_decisions(control_plane: T
 def test_a_stack_for_trying_out_leaves_nothing_behind() -> None:
     app = App()
     stack = Stack(app, "S")
-    Ledger(stack, "Ledger", keep=False)
+    LedgerStorage(stack, "Ledger", keep=False)
     Archive(stack, "Archive", keep=False)
     template = assertions.Template.from_stack(stack)
 

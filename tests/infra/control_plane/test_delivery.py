@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from infra.aws.names import FORWARDED
-from shared.messages import wake
-from shared.messages.wake import SOURCE_PREFIX, Kind
+from shared.messages import message
+from shared.messages.message import SOURCE_PREFIX, MessageKind
 from tests.infra.templates import Resource, Template
 
 NOTICES = {
@@ -47,9 +47,9 @@ def test_every_message_is_delivered_as_the_design_says(control_plane: Template) 
         ("node-deleted", "Termination"),
         ("heartbeat", "Heartbeat"),
     }
-    sent_by_functions = {Kind.LOOK, Kind.RESUME, Kind.SWEEP}
-    assert {kind for kind, _ in _routes(control_plane)} == set(Kind) - sent_by_functions
-    assert set(FORWARDED) == set(wake.FORWARDED) == set(Kind) - sent_by_functions
+    sent_by_functions = {MessageKind.EVALUATE, MessageKind.RESUME, MessageKind.SWEEP}
+    assert {kind for kind, _ in _routes(control_plane)} == set(MessageKind) - sent_by_functions
+    assert set(FORWARDED) == set(message.FORWARDED) == set(MessageKind) - sent_by_functions
 
 
 def test_every_rule_has_a_target_with_a_dead_letter_queue(control_plane: Template) -> None:

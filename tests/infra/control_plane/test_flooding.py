@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 import pytest
 
 from infra.aws.functions import FUNCTIONS
+from shared.messages.message import FORWARDED, SOURCE_PREFIX, MessageKind
 from shared.messages.message_rate import MessageRate
-from shared.messages.wake import FORWARDED, SOURCE_PREFIX, Kind
 from tests.builders import NOW
 from tests.infra.templates import Template
 
@@ -38,15 +38,15 @@ class Call(NamedTuple):
 
     at: int
     cluster: str
-    kind: Kind
+    kind: MessageKind
 
 
-def calls_of(kinds: Iterable[Kind]) -> Iterator[Call]:
+def calls_of(kinds: Iterable[MessageKind]) -> Iterator[Call]:
     """Yield what a function is asked for, in order: the flood, and one of each other cluster."""
     kinds = list(kinds)
     for tick in range(SECONDS * 1000):
-        if Kind.SWEEP in kinds and tick == 10_000:
-            yield from (Call(tick, cluster, Kind.SWEEP) for cluster in OTHERS)
+        if MessageKind.SWEEP in kinds and tick == 10_000:
+            yield from (Call(tick, cluster, MessageKind.SWEEP) for cluster in OTHERS)
         for kind in kinds:
             if kind in FORWARDED and tick % 5 == 0:
                 yield from (Call(tick, FLOODER, kind),) * (FLOOD // 200)
@@ -54,12 +54,12 @@ def calls_of(kinds: Iterable[Kind]) -> Iterator[Call]:
                 yield Call(tick, OTHERS[tick // 2000], kind)
 
 
-def served(name: str, kinds: Iterable[Kind]) -> Mapping[tuple[str, Kind], list[int]]:
+def served(name: str, kinds: Iterable[MessageKind]) -> Mapping[tuple[str, MessageKind], list[int]]:
     """Return how long each invocation waited, by cluster and kind; one that is dropped not."""
     plan = PLANS[name]
     free = [(0, number) for number in range(plan.concurrency)]
     rates = [MessageRate() for _ in free]
-    waits: dict[tuple[str, Kind], list[int]] = defaultdict(list)
+    waits: dict[tuple[str, MessageKind], list[int]] = defaultdict(list)
     for call in calls_of(kinds):
         idle, process = free[0]
         start = max(call.at, idle)
@@ -71,14 +71,14 @@ def served(name: str, kinds: Iterable[Kind]) -> Mapping[tuple[str, Kind], list[i
             heapq.heapreplace(free, (start + DROP_MS, process))
             continue
         waits[call.cluster, call.kind].append(start - call.at)
-        took = SWEEP_MS if call.kind == Kind.SWEEP else WORK_MS
+        took = SWEEP_MS if call.kind == MessageKind.SWEEP else WORK_MS
         heapq.heapreplace(free, (start + took, process))
     return waits
 
 
-def routes(template: Template) -> Mapping[str, set[Kind]]:
+def routes(template: Template) -> Mapping[str, set[MessageKind]]:
     """Return which messages of forwarders invoke a function."""
-    found: dict[str, set[Kind]] = defaultdict(set)
+    found: dict[str, set[MessageKind]] = defaultdict(set)
     names = {
         function.logical_id: function.properties["FunctionName"].removeprefix("dovetail-")
         for function in template.of("AWS::Lambda::Function")
@@ -89,7 +89,9 @@ def routes(template: Template) -> Mapping[str, set[Kind]]:
             (target,) = rule.raw["Properties"]["Targets"]
             name = names.get(target["Arn"]["Fn::GetAtt"][0])
             if name is not None:
-                found[name.replace("-", "_")] |= {Kind(kind) for kind in pattern["detail-type"]}
+                found[name.replace("-", "_")] |= {
+                    MessageKind(kind) for kind in pattern["detail-type"]
+                }
     return found
 
 
@@ -97,14 +99,14 @@ def test_a_forwarder_that_floods_delays_no_sweep_and_no_message_of_another_clust
     control_plane: Template,
 ) -> None:
     told = routes(control_plane)
-    assert set().union(*told.values()) == set(FORWARDED) - {Kind.PROVISIONER_CHANGED}
+    assert set().union(*told.values()) == set(FORWARDED) - {MessageKind.PROVISIONER_CHANGED}
     late: Counter[str] = Counter()
     for name in {*told, "sweep"}:
-        kinds = {*told.get(name, ()), *((Kind.SWEEP,) if name == "sweep" else ())}
+        kinds = {*told.get(name, ()), *((MessageKind.SWEEP,) if name == "sweep" else ())}
         waits = served(name, sorted(kinds))
         for kind in kinds:
             others = [waits.get((cluster, kind), []) for cluster in OTHERS]
-            expected = len(OTHERS) if kind == Kind.SWEEP else SECONDS // 2
+            expected = len(OTHERS) if kind == MessageKind.SWEEP else SECONDS // 2
             assert sum(map(len, others)) == expected, (name, kind)
             late[name] = max(late[name], *(wait for one in others for wait in one))
     # Milliseconds: what is asked for in a minute begins in it.

@@ -10,9 +10,9 @@ from typing import Any
 
 from infra.aws.components.queries import QUERIES
 from infra.aws.functions import FUNCTIONS
-from infra.aws.metrics import METRICS, Topic
+from infra.aws.metrics import METRICS, DashboardGraph
 from shared.provisioning.report import ProvisionReport
-from shared.runtime.observability import CLUSTER_DIMENSION, NAMESPACE, UNITS
+from shared.runtime.logs_and_metrics import CLUSTER_DIMENSION, NAMESPACE, UNITS
 from shared.sweep.sweep import SweepReport
 from tests.infra.templates import Template, walk
 from tools.made_part import replaced
@@ -89,7 +89,7 @@ def test_a_cluster_s_dashboard_shows_each_metric_and_none_of_another_cluster(
         for line in lines:
             words = [word for word in line[2:] if isinstance(word, str)]
             dimensions = dict(zip(words[::2], words[1::2], strict=True))
-            of_cluster = TABLE[line[1]].topic is not None
+            of_cluster = TABLE[line[1]].graph is not None
             assert dimensions == {
                 **({CLUSTER_DIMENSION: name} if of_cluster else {}),
                 "service": TABLE[line[1]].service,
@@ -103,7 +103,7 @@ def test_dashboard_has_a_graph_for_each_topic_and_the_next_steps(
     titles = [widget["properties"].get("title") for widget in widgets]
     (text,) = [widget["properties"]["markdown"] for widget in widgets if widget["type"] == "text"]
 
-    assert {topic.value for topic in Topic} <= set(titles)
+    assert {topic.value for topic in DashboardGraph} <= set(titles)
     for metric_plan in METRICS:
         assert f"| {metric_plan.name} | {metric_plan.action} |" in text
 

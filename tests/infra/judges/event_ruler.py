@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from shared.messages.wake import Kind, encode, wake
+from shared.messages.message import MessageKind, encode, make_message
 from tests.infra.judges.programs import HERE, jars, run
 from tests.infra.judges.verdicts import Verdict
 from tests.infra.templates import PSEUDO, Template
@@ -25,12 +25,12 @@ _CLUSTERS: Final = ("prod", "prod-2", "2024", "A_b-9", "x" * 100)
 _AT: Final = datetime(2026, 11, 29, tzinfo=UTC)
 # What our bus delivers; what is not here goes nowhere.
 _OURS: Final = {
-    Kind.POD_PENDING: {"Wake"},
-    Kind.PROVISIONER_CHANGED: {"Wake"},
-    Kind.NODE_EMPTY: {"NodeEmpty"},
-    Kind.NODE_READY: {"NodeReady"},
-    Kind.NODE_DELETED: {"NodeDeleted"},
-    Kind.HEARTBEAT: {"Heartbeat"},
+    MessageKind.POD_PENDING: {"Wake"},
+    MessageKind.PROVISIONER_CHANGED: {"Wake"},
+    MessageKind.NODE_EMPTY: {"NodeEmpty"},
+    MessageKind.NODE_READY: {"NodeReady"},
+    MessageKind.NODE_DELETED: {"NodeDeleted"},
+    MessageKind.HEARTBEAT: {"Heartbeat"},
 }
 _STATES: Final = {
     "pending": "",
@@ -81,16 +81,16 @@ def _rules(template: Template, *, ours: bool) -> dict[str, Any]:
 
 def _of_forwarders() -> Iterator[tuple[Event, set[str]]]:
     for cluster in _CLUSTERS:
-        for kind in Kind:
+        for kind in MessageKind:
             for leading in (False, True):
-                event = encode(wake(kind, cluster, _AT, leading=leading))
-                fast = {"FastLane"} if leading and kind == Kind.POD_PENDING else set()
+                event = encode(make_message(kind, cluster, _AT, leading=leading))
+                fast = {"FastLane"} if leading and kind == MessageKind.POD_PENDING else set()
                 yield _whole(**event), _OURS.get(kind, set()) | fast
 
 
 def _strangers() -> Iterator[tuple[Event, set[str]]]:
     """Yield what others may put on our bus: a source or a kind like one of ours is none."""
-    event = encode(wake(Kind.POD_PENDING, "prod", _AT, leading=True))
+    event = encode(make_message(MessageKind.POD_PENDING, "prod", _AT, leading=True))
     for source in ("dovetail", "Dovetail.prod", "xdovetail.prod", " dovetail.prod", "aws.ec2"):
         yield _whole(**{**event, "source": source}), set()
     for kind in ("Pod-Pending", "pod-pending ", "pod", "*", ""):

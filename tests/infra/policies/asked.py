@@ -9,7 +9,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from infra.aws.functions import Timer
+from infra.aws.functions import TimerStateMachine
 from infra.aws.names import FORWARDED
 from shared.settings import LINKED_ROLES
 from tests.infra.policies.evaluation import Ask, Value
@@ -215,7 +215,7 @@ def asked_by_services(control_plane: Template) -> Iterator[Ask]:
         else:
             for action in ("SendMessage", "GetQueueAttributes", "GetQueueUrl"):
                 yield _ask(service, f"sqs:{action}", arns.wake, source)
-    for timer in Timer:
+    for timer in TimerStateMachine:
         step = timer.value
         machine = arns.of("AWS::IAM::Role", f"{_camel(step)}MachineRole")
         arn = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:{timer.machine_name}"

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from infra.aws.cluster_rights import EKS_CLUSTER_TAG, OWNER_TAGS
-from shared.migration.handover import OUR_TAGS, THEIR_TAGS
+from functions.cli.migrate.handover import DOVETAIL_TAGS, KARPENTER_TAGS
+from functions.cli.migrate.node_claims import TAG_EKS_CLUSTER
+from infra.aws.cluster_role_statements import EKS_CLUSTER_TAG, OWNER_TAGS
 from shared.model import labels as keys
-from shared.model.kubernetes.node_claims import TAG_EKS_CLUSTER
 from shared.settings import ClusterAttachment
 from tests.infra.policies import asked
 from tests.infra.policies.evaluation import Ask, Value, is_allowed
@@ -75,7 +75,7 @@ def test_the_attachment_names_it(lent: Mapping[str, Template]) -> None:
 
 def test_it_changes_the_tags_of_both_owners_and_no_others(lent: Mapping[str, Template]) -> None:
     prod = lent["prod"]
-    assert sorted(OWNER_TAGS) == sorted({*OUR_TAGS, *THEIR_TAGS})
+    assert sorted(OWNER_TAGS) == sorted({*DOVETAIL_TAGS, *KARPENTER_TAGS})
     assert EKS_CLUSTER_TAG == TAG_EKS_CLUSTER
     assert allows(prod, "ec2:CreateTags", *OWNER_TAGS, EKS_CLUSTER_TAG)
     assert allows(prod, "ec2:DeleteTags", *OWNER_TAGS)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.aws.functions import FUNCTIONS, Right, Timer
+from infra.aws.functions import FUNCTIONS, ClusterRoleKind, TimerStateMachine
 from infra.aws.names import FORWARDED
 from tests.infra.templates import Template, listed
 
@@ -35,7 +35,7 @@ def _of_function(template: Template, name: str) -> dict[str, dict[str, Any]]:
     return {entry["Sid"]: entry for entry in found if "Sid" in entry}
 
 
-def _of_cluster(template: Template, right: Right) -> dict[str, dict[str, Any]]:
+def _of_cluster(template: Template, right: ClusterRoleKind) -> dict[str, dict[str, Any]]:
     """Return the statements of a cluster's role by id."""
     (role,) = [
         resource.logical_id
@@ -86,20 +86,34 @@ def test_a_bare_wildcard_resource_is_for_reading_only(
 @pytest.mark.parametrize(
     ("name", "timers"),
     [
-        ("provision", {Timer.EXPIRATION, Timer.REGISTRATION, Timer.REPLACEMENT}),
-        ("replacement", {Timer.EMPTINESS, Timer.REPLACEMENT, Timer.TERMINATION}),
-        ("bind", {Timer.EXPIRATION, Timer.TERMINATION}),
-        ("emptiness", {Timer.EMPTINESS, Timer.TERMINATION}),
-        ("expiration", {Timer.TERMINATION}),
-        ("registration", {Timer.TERMINATION}),
-        ("termination", {Timer.TERMINATION}),
-        ("interrupt", {Timer.TERMINATION}),
-        ("sweep", set(Timer)),
+        (
+            "provision",
+            {
+                TimerStateMachine.EXPIRATION,
+                TimerStateMachine.REGISTRATION,
+                TimerStateMachine.REPLACEMENT,
+            },
+        ),
+        (
+            "replacement",
+            {
+                TimerStateMachine.EMPTINESS,
+                TimerStateMachine.REPLACEMENT,
+                TimerStateMachine.TERMINATION,
+            },
+        ),
+        ("bind", {TimerStateMachine.EXPIRATION, TimerStateMachine.TERMINATION}),
+        ("emptiness", {TimerStateMachine.EMPTINESS, TimerStateMachine.TERMINATION}),
+        ("expiration", {TimerStateMachine.TERMINATION}),
+        ("registration", {TimerStateMachine.TERMINATION}),
+        ("termination", {TimerStateMachine.TERMINATION}),
+        ("interrupt", {TimerStateMachine.TERMINATION}),
+        ("sweep", set(TimerStateMachine)),
         ("refresh_catalog", set()),
     ],
 )
 def test_a_function_starts_these_timers_and_no_other(
-    control_plane: Template, name: str, timers: set[Timer]
+    control_plane: Template, name: str, timers: set[TimerStateMachine]
 ) -> None:
     statement = _of_function(control_plane, name).get("StartTimers", {"Resource": []})
 
@@ -191,7 +205,7 @@ def test_launch_and_terminate_never_share_a_role_or_a_function(
 def test_machines_are_launched_only_with_tags_that_name_the_cluster(
     clusters: Mapping[str, Template],
 ) -> None:
-    statements = _of_cluster(clusters["demo"], Right.LAUNCH)
+    statements = _of_cluster(clusters["demo"], ClusterRoleKind.LAUNCH)
     machines = statements["LaunchTaggedMachines"]
     naming = {f"aws:RequestTag/{key}": value for key, value in TAGS.items()}
 
@@ -229,7 +243,7 @@ def test_tags_are_set_only_while_something_is_made(clusters: Mapping[str, Templa
 def test_only_machines_and_templates_of_the_cluster_are_ended(
     clusters: Mapping[str, Template],
 ) -> None:
-    statements = _of_cluster(clusters["demo"], Right.TERMINATE)
+    statements = _of_cluster(clusters["demo"], ClusterRoleKind.TERMINATE)
     tagged = {f"aws:ResourceTag/{key}": value for key, value in TAGS.items()}
 
     assert statements["EndOurs"]["Condition"]["StringEquals"] == tagged

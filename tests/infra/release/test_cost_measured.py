@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
-from shared.catalog.reading import embedded_catalog
+from shared.catalog.catalog import embedded_catalog
 from shared.model.kubernetes.pods import Pod
 from tests.builders import pod, provisioner
 from tests.unit.launching.launches import two_nodes

@@ -6,9 +6,9 @@ from typing import Any
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.resources import Resources
-from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.expiration import Expiration
-from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.node_lifecycle.expiration_timer import Expiration
+from shared.node_lifecycle.node_deletion import remove_node
 from shared.node_lifecycle.registration import Registration
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
@@ -30,7 +30,7 @@ def going(*more: Any, reason: str = "", **changes: Any) -> World:
     """The same, being deleted and drained."""
     world = standing(*more, **changes)
     if reason:
-        remove(world.ports, world.cluster.node_values["n1"], reason)
+        remove_node(world.ports, world.cluster.node_values["n1"], reason)
     else:
         world.cluster.delete_node(world.cluster.node_values["n1"])
         Termination(world.ports, None).begin("n1")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.consolidation import Method
-from shared.disruption.selection import OngoingChanges
+from shared.disruption.consolidation import DisruptionMethod
+from shared.disruption.evaluation import OngoingChanges
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.resources import Resources
@@ -54,7 +54,7 @@ def twins(**overrides: Any) -> ClusterSnapshot:
 
 def test_a_large_node_with_little_on_it_is_replaced_by_a_cheaper_one() -> None:
     found = changed(roomy())
-    assert (found.method, found.remove) == (Method.REPLACE, ("big",))
+    assert (found.method, found.remove) == (DisruptionMethod.REPLACE, ("big",))
     assert found.plan.nodes[0].price_micros_per_hour == 96_000
 
 
@@ -97,7 +97,7 @@ def test_while_a_change_is_under_way_one_that_needs_its_room_waits() -> None:
 
 def test_a_node_whose_pods_fit_elsewhere_is_deleted() -> None:
     found = changed(twins())
-    assert (found.method, len(found.remove)) == (Method.DELETE, 1)
+    assert (found.method, len(found.remove)) == (DisruptionMethod.DELETE, 1)
 
 
 def test_provisioner_without_subnets_does_not_block_a_deletion() -> None:
@@ -107,7 +107,7 @@ def test_provisioner_without_subnets_does_not_block_a_deletion() -> None:
         provisioners=(SAVING, lost),
         sites=(site(), site("lost", zones=(), reason="no subnet has the tags")),
     )
-    assert changed(seen).method == Method.DELETE
+    assert changed(seen).method == DisruptionMethod.DELETE
 
 
 def test_pods_may_move_to_unmanaged_nodes() -> None:
@@ -127,7 +127,7 @@ def test_a_node_with_a_pod_that_must_not_be_evicted_is_not_deleted() -> None:
 
 def test_pods_without_an_owner_do_not_keep_a_node() -> None:
     seen = cluster(node_of("a"), node_of("b"), bound=(on("a", owner=None), on("b")))
-    assert changed(seen).method == Method.DELETE
+    assert changed(seen).method == DisruptionMethod.DELETE
 
 
 def test_no_pod_moves_to_a_node_that_is_not_initialized() -> None:
@@ -147,7 +147,7 @@ def test_initialized_nodes_are_filled_before_others_are_thought_of() -> None:
 
 def test_a_pod_that_can_be_placed_nowhere_does_not_stop_it() -> None:
     lost = pod("lost", extra={"example.com/rare": 1})
-    assert changed(replace(twins(), pending=(lost,))).method == Method.DELETE
+    assert changed(replace(twins(), pending=(lost,))).method == DisruptionMethod.DELETE
 
 
 def test_no_pod_is_made_to_wait() -> None:

@@ -7,18 +7,18 @@ import pytest
 
 from functions.termination import handler as termination
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Toleration
 from shared.node_lifecycle.termination import Termination
-from shared.node_lifecycle.voluntary_removal import Removal, remove_by_choice
+from shared.node_lifecycle.voluntary_removal import RemovalOutcome, remove_voluntarily
 from shared.ports import TimerKind
 from tests.builders import NOW, instance, node, pod, slot
 from tests.karpenter_cases.lifecycle.nodes import drain, going, reasons, standing
 from tests.unit.worlds import NAME, SECOND
 
 HELD = {keys.DO_NOT_EVICT: "true"}
-DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
-STATIC = Owner(kind="Node", name="n1", uid="n1")
+DAEMON = ControllerRef(kind="DaemonSet", name="d", uid="d")
+STATIC = ControllerRef(kind="Node", name="n1", uid="n1")
 
 
 def test_deleted_node_is_removed_with_its_machine() -> None:
@@ -53,7 +53,7 @@ def test_a_pod_that_bears_an_unschedulable_node_stays_to_the_end() -> None:
 
 def test_a_pod_that_must_not_be_evicted_keeps_a_node_we_would_rather_not_have() -> None:
     world = standing(pod(node_name="n1", annotations=HELD))
-    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
+    assert remove_voluntarily(world.ports, world.node, "expiration") == RemovalOutcome.BLOCKED
     assert not world.node.unschedulable
     assert world.node.deletion_at is None
 
@@ -63,7 +63,7 @@ def test_a_pod_that_must_not_be_evicted_keeps_a_node_we_would_rather_not_have() 
 )
 def test_do_not_evict_on_pods_that_need_not_leave_holds_nothing(exempt: dict[str, Any]) -> None:
     world = standing(pod(node_name="n1", annotations=HELD, **exempt))
-    assert remove_by_choice(world.ports, world.node, "emptiness") == Removal.REMOVED
+    assert remove_voluntarily(world.ports, world.node, "emptiness") == RemovalOutcome.REMOVED
     assert drain(world)["result"] == "terminated"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shared.disruption.drift import drift_of, shape_hash, stamp_of
-from shared.disruption.evaluation_due import wants_look
-from shared.disruption.selection import Images
+from shared.disruption.evaluation import InstanceImages
+from shared.disruption.evaluation_due import needs_evaluation
 from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
@@ -34,7 +34,7 @@ def found(node: Node, owner: Any = OWNER, *, drift: bool = True, image: str = ""
     return looked(
         cluster(node, bound=(on(node.name),), provisioners=(owner,)),
         drift=drift,
-        images=Images(of_instance={"i-a": image}, current={"i-a": "ami-new"}),
+        images=InstanceImages(of_instance={"i-a": image}, current={"i-a": "ami-new"}),
     ).change
 
 
@@ -64,8 +64,8 @@ def test_drifted_nodes_stay_once_drift_is_disabled() -> None:
 def test_a_node_is_looked_at_for_drift_only_each_time_it_is_asked_for() -> None:
     changed = provisioner(labels={"team": "a"})
     found(born_of(OWNER), changed)
-    assert wants_look([born_of(OWNER)], {"default": changed}, LATER, drift=True)
-    assert not wants_look([born_of(OWNER)], {"default": changed}, LATER)
+    assert needs_evaluation([born_of(OWNER)], {"default": changed}, LATER, drift=True)
+    assert not needs_evaluation([born_of(OWNER)], {"default": changed}, LATER)
 
 
 @pytest.mark.parametrize("ready", [False, None])

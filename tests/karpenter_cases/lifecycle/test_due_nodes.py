@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.consolidation import Method
+from shared.disruption.consolidation import DisruptionMethod
 from shared.disruption.drift import stamp_of
-from shared.disruption.expiration import expires_in
-from shared.disruption.selection import Cause
+from shared.disruption.evaluation import DisruptionCause
+from shared.disruption.expiration import time_to_expiration
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.expiration_timer import Expiration
 from tests.builders import NOW, OTHER_SHAPE, affinity, node_of, pod, provisioner
 from tests.unit.disruption.clusters import (
     AGED,
@@ -42,7 +42,7 @@ class Due:
     """One reason why nodes are due."""
 
     def __init__(
-        self, cause: Cause, owner: Any, make: Callable[..., Node], **settings: Any
+        self, cause: DisruptionCause, owner: Any, make: Callable[..., Node], **settings: Any
     ) -> None:
         self.cause = cause
         self.owner = owner
@@ -57,8 +57,8 @@ class Due:
 BOTH = pytest.mark.parametrize(
     "due",
     [
-        pytest.param(Due(Cause.EXPIRATION, AGED, old), id="expiration"),
-        pytest.param(Due(Cause.DRIFT, provisioner(), odd, drift=True), id="drift"),
+        pytest.param(Due(DisruptionCause.EXPIRATION, AGED, old), id="expiration"),
+        pytest.param(Due(DisruptionCause.DRIFT, provisioner(), odd, drift=True), id="drift"),
     ],
 )
 
@@ -76,26 +76,31 @@ def test_the_next_node_is_removed_when_pods_of_the_first_fit_nowhere(due: Due) -
 
 def test_a_node_whose_ttl_was_lengthened_stays() -> None:
     owner = provisioner(ttl_until_expired=2 * HOUR)
-    assert Due(Cause.EXPIRATION, owner, old).look(old("a"), bound=(on("a"),)).change is None
+    assert (
+        Due(DisruptionCause.EXPIRATION, owner, old).look(old("a"), bound=(on("a"),)).change is None
+    )
 
 
 def test_a_node_whose_provisioner_was_changed_back_stays() -> None:
     owner = provisioner()
     same = node_of("a", annotations=stamp_of(owner))
-    assert Due(Cause.DRIFT, owner, odd, drift=True).look(same, bound=(on("a"),)).change is None
+    assert (
+        Due(DisruptionCause.DRIFT, owner, odd, drift=True).look(same, bound=(on("a"),)).change
+        is None
+    )
 
 
 @BOTH
 def test_due_node_is_removed_when_its_pods_fit_elsewhere(due: Due) -> None:
     room = node_of("room", created_at=LATER)
     found = due.look(due.make("a"), room, bound=(on("a"),)).change
-    assert (found.cause, found.method, found.remove) == (due.cause, Method.DELETE, ("a",))
+    assert (found.cause, found.method, found.remove) == (due.cause, DisruptionMethod.DELETE, ("a",))
 
 
 @BOTH
 def test_all_due_empty_nodes_are_removed_together(due: Due) -> None:
     found = due.look(*(due.make(name) for name in "abcd"), bound=(on("d"),)).change
-    assert (found.method, found.remove) == (Method.EMPTY, ("a", "b", "c"))
+    assert (found.method, found.remove) == (DisruptionMethod.EMPTY, ("a", "b", "c"))
 
 
 @BOTH
@@ -108,14 +113,14 @@ def test_used_nodes_are_removed_one_at_a_time_and_the_oldest_first(due: Due) -> 
 @BOTH
 def test_a_node_that_is_due_is_replaced_by_another(due: Due) -> None:
     found = due.look(due.make("a"), bound=(on("a"),)).change
-    assert (found.method, len(found.plan.nodes)) == (Method.REPLACE, 1)
+    assert (found.method, len(found.plan.nodes)) == (DisruptionMethod.REPLACE, 1)
 
 
 @BOTH
 def test_a_node_that_is_due_is_replaced_by_several(due: Due) -> None:
     bound = tuple(on("a", n, anti_affinity=(affinity(),)) for n in range(3))
     found = due.look(due.make("a", "m5.2xlarge"), bound=bound).change
-    assert (found.method, len(found.plan.nodes)) == (Method.REPLACE, 3)
+    assert (found.method, len(found.plan.nodes)) == (DisruptionMethod.REPLACE, 3)
 
 
 def test_a_node_whose_replacement_fails_is_open_again() -> None:
@@ -141,8 +146,8 @@ def test_the_timer_ends_when_nodes_may_live_for_ever() -> None:
 
 
 def test_a_node_is_due_from_the_moment_its_time_is_over() -> None:
-    assert expires_in(node_of("a"), AGED, LATER) == timedelta(0)
-    assert changed(cluster(old("a"), provisioners=(AGED,))).cause == Cause.EXPIRATION
+    assert time_to_expiration(node_of("a"), AGED, LATER) == timedelta(0)
+    assert changed(cluster(old("a"), provisioners=(AGED,))).cause == DisruptionCause.EXPIRATION
 
 
 def test_a_node_is_not_due_a_moment_before() -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.consolidation import Method, Outlook
+from shared.disruption.consolidation import ConsolidationResult, DisruptionMethod
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner, Pod
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.model.kubernetes.pods import ControllerRef, Pod
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.ports import TimerKind
-from shared.timers.heartbeats import running_timers
+from shared.timers.heartbeats import last_heartbeats
 from tests.builders import NOT_READY, NOW, node, node_of, pod, provisioner, ref, slot
 from tests.karpenter_cases.lifecycle.nodes import age_step, changed, empty_step, standing
 from tests.unit.disruption.clusters import cluster, consolidated
@@ -18,7 +18,7 @@ from tests.unit.worlds import MINUTE, NAME, SECOND, World
 
 TTL = 30 * SECOND
 OWNER: dict[str, Any] = {"ttl_after_empty": TTL}
-LAST = Owner(kind="StatefulSet", name="db", uid="db")
+LAST = ControllerRef(kind="StatefulSet", name="db", uid="db")
 
 
 def empty(*more: Any, **changes: Any) -> World:
@@ -47,7 +47,7 @@ def test_an_empty_node_is_stamped_and_watched() -> None:
     (timer,) = world.outbox.timers_of(TimerKind.EMPTINESS)
     assert timer.payload["wait_seconds"] == 30
     assert timer.payload["since"] == NOW.isoformat()
-    assert (world.node.uid, "emptiness") in running_timers(world.ledger, NAME)
+    assert (world.node.uid, "emptiness") in last_heartbeats(world.ledger, NAME)
 
 
 def test_a_node_that_is_used_again_loses_its_stamp() -> None:
@@ -106,13 +106,13 @@ def test_a_stamp_that_cannot_be_read_is_written_anew(text: str) -> None:
     assert empty_step(world)["result"] == "removed"
 
 
-def outlook(*names: str, bound: tuple[Pod, ...] = (), **more: Any) -> Outlook:
+def outlook(*names: str, bound: tuple[Pod, ...] = (), **more: Any) -> ConsolidationResult:
     return consolidated(cluster(*map(node_of, names), bound=bound, **more))
 
 
-def removed(found: Outlook) -> list[str]:
+def removed(found: ConsolidationResult) -> list[str]:
     assert found.best is not None
-    assert found.best.method == Method.EMPTY
+    assert found.best.method == DisruptionMethod.EMPTY
     return list(found.best.remove)
 
 
@@ -164,7 +164,7 @@ def test_when_the_node_is_gone_its_timer_ends() -> None:
     begin(world)
     world.cluster.node_values.clear()
     assert empty_step(world)["result"] == "gone"
-    assert running_timers(world.ledger, NAME) == {}
+    assert last_heartbeats(world.ledger, NAME) == {}
 
 
 @pytest.mark.parametrize(

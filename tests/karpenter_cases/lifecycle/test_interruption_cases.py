@@ -65,7 +65,7 @@ def test_many_notices_take_many_nodes_out_of_service() -> None:
     events += [event(STATE, name, state="stopped") for name in names[10:15]] + [health(*names[15:])]
     assert told(world, *events) == ["drained"] * 20
     assert all(other_node.deletion_at is not None for other_node in world.cluster.nodes())
-    assert set(world.outbox.looks) == {NAME}
+    assert set(world.outbox.evaluations) == {NAME}
 
 
 def test_a_notice_that_cannot_be_read_is_refused_for_good() -> None:

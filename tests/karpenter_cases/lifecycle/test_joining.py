@@ -283,7 +283,7 @@ def test_a_machine_without_a_node_is_ended_by_its_id() -> None:
     world = going()
     world.cluster.node_values.clear()
     world.advance(2 * MINUTE)
-    world.ledger.memo_values.clear()
+    world.ledger.note_values.clear()
     world.sweep()
     state = world.outbox.timers_of(TimerKind.TERMINATION)[-1].payload
     assert (state["node"], state["instance_id"]) == ("", "i-n1")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from tests.karpenter_cases.scheduling.market import ARM, MEDIUM, SMALL, TINY
 from tests.karpenter_cases.scheduling.outcome import Outcome, solve
 from tests.karpenter_cases.scheduling.writing import (

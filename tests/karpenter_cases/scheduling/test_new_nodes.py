@@ -156,7 +156,7 @@ def planned(*pods: Pod, **more: Any) -> PlannedNode:
 
 def test_with_binding_left_to_the_scheduler_pods_are_promised_and_never_bound() -> None:
     world = World(make.provisioner(), make.pod())
-    world.policy = LaunchPolicy(binding=BindingPolicy.SCHEDULER)
+    world.policy = LaunchPolicy(binding_policy=BindingPolicy.SCHEDULER)
     world.provision()
     world.provision()
     assert world.bound == {}

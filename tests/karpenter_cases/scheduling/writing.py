@@ -10,7 +10,7 @@ from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.pods import PodDecoder
 from shared.model import labels as keys
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from tests.karpenter_cases.scheduling.market import GENERATION

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from shared.ami_families import refuse_wrong_user_data
-from shared.manifests.custom_resources.node_classes import NodeClass, read_node_class
+from shared.manifests.custom_resources.node_classes import NodeClassContent, read_node_class
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError
@@ -45,7 +45,7 @@ def budgeted(*budgets: Raw) -> list[str]:
     return disrupts(budgets=list(budgets))
 
 
-def class_of(**spec: Any) -> NodeClass:
+def class_of(**spec: Any) -> NodeClassContent:
     problems: list[FieldProblem] = []
     found = read_node_class(_without_absent(spec), problems, refuse_wrong_user_data)
     assert problems == []

@@ -16,7 +16,7 @@ from infra.local.cluster_simulator.machines import AssumedMachines, Machine, Siz
 from infra.local.cluster_simulator.simulation import Setup, SimulationThread
 from infra.local.cluster_simulator.world import Timing
 from infra.local.kube.server import EmbeddedKube
-from shared.ami_families import Joining, family_of
+from shared.ami_families import BootstrapOptions, family_of
 from shared.model.kubernetes.taints import Effect, Taint
 from tests.local.cluster_simulator.bench import (
     NODES,
@@ -42,7 +42,7 @@ AUTHORITY = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
 def written(
     family: str = "AL2023", *, endpoint: str = "https://api", taints: Sequence[Taint] = (DEDICATED,)
 ) -> str:
-    joining = Joining(
+    joining = BootstrapOptions(
         cluster="test",
         endpoint=endpoint,
         certificate_authority=AUTHORITY,

@@ -7,7 +7,7 @@ import pytest
 
 from shared.ami_families import FAMILIES
 from shared.aws.ec2.cloud import Ec2Cloud
-from shared.launching.fleet_request import LaunchContext, launch_body
+from shared.launching.launch_request import LaunchContext, launch_body
 from shared.manifests.api.selector_map import image_selector_of, selector_of
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind

@@ -8,11 +8,17 @@ from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.rules.claims import claim_names
 from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
-    decode_attach_limits,
+    decode_csi_node,
     decode_storage_class,
     decode_volume,
 )
-from shared.model.kubernetes.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
+from shared.model.kubernetes.volumes import (
+    Claim,
+    CsiNodeLimits,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+)
 from tests.scheduler_oracle.clusters import keys
 from tests.scheduler_oracle.clusters.seeded_random import Json
 from tests.scheduler_oracle.clusters.storage import EBS
@@ -48,11 +54,11 @@ class RawStorage:
         )
         return tuple(sorted(found, key=lambda entry: entry.name))
 
-    def attach_limits(self) -> tuple[AttachLimits, ...]:
-        found = (decode_attach_limits(csi_node) for csi_node in self.case.get("csi_nodes", ()))
-        return tuple(sorted(found, key=lambda entry: entry.node))
+    def attach_limits(self) -> tuple[CsiNodeLimits, ...]:
+        found = (decode_csi_node(csi_node) for csi_node in self.case.get("csi_nodes", ()))
+        return tuple(sorted(found, key=lambda entry: entry.node_name))
 
-    def attached_volumes(self) -> tuple[Attachment, ...]:
+    def attached_volumes(self) -> tuple[VolumeAttachment, ...]:
         bound = {key_of(claim): claim["spec"].get("volumeName") for claim in self.case["claims"]}
         found = []
         for pod in self.case["pods"]:
@@ -60,7 +66,7 @@ class RawStorage:
             for name in claim_names(pod) if node else ():
                 volume = bound.get(key_of({"metadata": {"name": name, "namespace": space}}))
                 if volume:
-                    found.append(Attachment(node=node, driver=EBS, volume=volume))
+                    found.append(VolumeAttachment(node_name=node, driver=EBS, volume=volume))
         return tuple(sorted(found))
 
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:

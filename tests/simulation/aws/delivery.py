@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
-from shared.messages.wake import Kind, Message, encode
+from shared.messages.message import Message, MessageKind, encode
 from shared.model.errors import InvalidMessageError
 from tests.simulation.schedule.faults import Action, CallFaults, Site
 from tests.simulation.schedule.kernel import Kernel
@@ -39,10 +39,10 @@ MAX_RECEIVES: Final = 5
 _QUIET: Final = 20.0
 _BATCH: Final = 10
 _TARGETS: Final[Mapping[str, str]] = {
-    Kind.NODE_EMPTY: "emptiness",
-    Kind.NODE_READY: "bind",
-    Kind.NODE_DELETED: "termination",
-    Kind.HEARTBEAT: "heartbeat",
+    MessageKind.NODE_EMPTY: "emptiness",
+    MessageKind.NODE_READY: "bind",
+    MessageKind.NODE_DELETED: "termination",
+    MessageKind.HEARTBEAT: "heartbeat",
 }
 _ON_THE_WAY: Final = (
     (Action.LOST, 0.015),
@@ -102,9 +102,9 @@ class Delivery:
         event = {"id": f"event-{self.messages}", **encode(message)}
         self.messages += 1
         kind = message.kind
-        if kind in (Kind.POD_PENDING, Kind.PROVISIONER_CHANGED):
+        if kind in (MessageKind.POD_PENDING, MessageKind.PROVISIONER_CHANGED):
             self._deliver("queue", kind, lambda: self.send(json.dumps(event), 0, counted=True))
-            if kind == Kind.POD_PENDING and message.wake.leading:
+            if kind == MessageKind.POD_PENDING and message.detail.leading:
                 self._deliver("fast lane", kind, lambda: self.invoke("provision", event))
         else:
             self._deliver(_TARGETS[kind], kind, lambda: self.invoke(_TARGETS[kind], event))

@@ -20,7 +20,7 @@ from infra.aws.functions import FUNCTIONS
 from shared.ami_families import al2023
 from shared.decisions import record
 from shared.model.errors import AutoscalerError
-from shared.runtime import observability
+from shared.runtime import logs_and_metrics
 from shared.settings import FunctionSettings
 from tests.simulation.aws.delivery import LIMITS, Event
 from tests.simulation.campaigns.swapping import swapped
@@ -151,7 +151,8 @@ def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
     module = _RUNTIMES[name]
     made = "Wiring" if hasattr(module, "Wiring") else "ProvisioningWiring"
     with swapped(module, **{made: lambda *_, **__: wiring}):
-        runtime = module.Runtime(_settings(name, tuple(sorted(settings.items()))))
+        made_class = f"{name.replace('_', ' ').title().replace(' ', '')}Runtime"
+        runtime = getattr(module, made_class)(_settings(name, tuple(sorted(settings.items()))))
     if name == "provision":
         # Tries to make a good plan better cost most of the time and none of the correctness.
         runtime._packing = replace(runtime._packing, improve_iterations=1)
@@ -175,7 +176,7 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
             dead_letter(text, reason)
         return ()
 
-    level = logging.getLogger(observability.logger.name).level
+    level = logging.getLogger(logs_and_metrics.logger.name).level
     with contextlib.ExitStack() as stack:
         for name, runtime in functions.runtimes.items():
             stack.enter_context(
@@ -185,7 +186,7 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
             swapped(
                 _RUNTIMES["provision"],
                 new_plan_id=lambda: f"plan-{next(functions.plan_ids):05}",
-                dead_letters=set_aside,
+                send_dead_letters=set_aside,
             )
         )
         # To write every snapshot out would take half of all time; that it is written is a call.
@@ -197,13 +198,13 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
         for name in ("provision", "sweep"):
             report = {f"report_{name}": lambda *_, **__: None}
             stack.enter_context(swapped(MODULES[name], **report))
-        stack.enter_context(swapped(observability, print_metrics=lambda *_: None))
-        stack.enter_context(swapped(observability.metrics, add_metric=lambda **_: None))
+        stack.enter_context(swapped(logs_and_metrics, print_metrics=lambda *_: None))
+        stack.enter_context(swapped(logs_and_metrics.metrics, add_metric=lambda **_: None))
         # Each change of a level empties the caches of all loggers.
         if level != logging.CRITICAL:
-            observability.logger.setLevel("CRITICAL")
+            logs_and_metrics.logger.setLevel("CRITICAL")
         try:
             yield
         finally:
             if level != logging.CRITICAL:
-                observability.logger.setLevel(level or "INFO")
+                logs_and_metrics.logger.setLevel(level or "INFO")

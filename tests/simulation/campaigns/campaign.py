@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from shared.runtime import observability
+from shared.runtime import logs_and_metrics
 from tests.simulation.schedule.faults import Action, CallFault, CallFaults, Site
 from tests.simulation.schedule.running import Outcome, run_scene, run_seed, shrink
 from tests.simulation.schedule.scenario import Scene
@@ -168,7 +168,7 @@ def _chunk(folder: Path, seeds: range) -> Tally:
 def settle() -> None:
     """Keep a worker on one processor: its threads take turns, they never run side by side."""
     logging.disable(logging.CRITICAL)
-    observability.logger.setLevel("CRITICAL")
+    logs_and_metrics.logger.setLevel("CRITICAL")
     number = multiprocessing.current_process()._identity[0]
     free = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {free[number % len(free)]})

@@ -8,7 +8,7 @@ from datetime import timedelta
 from statistics import fmean
 from typing import Any, Final
 
-from shared.messages.wake import Kind, ObjectRef, encode, wake
+from shared.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.errors import UnavailableError
 from tests.builders import provisioner
 from tests.simulation.campaigns.hard_days import run
@@ -25,19 +25,19 @@ _NEIGHBOURS: Final = 20
 _HOSTILE: Final = "a-hostile"
 _READS: Final = ("pending_pods", "nodes", "bound_pods", "pods_on", "node", "provisioners")
 _FORGED: Final = (
-    Kind.POD_PENDING,
-    Kind.NODE_EMPTY,
-    Kind.NODE_READY,
-    Kind.NODE_DELETED,
-    Kind.HEARTBEAT,
-    Kind.SWEEP,
+    MessageKind.POD_PENDING,
+    MessageKind.NODE_EMPTY,
+    MessageKind.NODE_READY,
+    MessageKind.NODE_DELETED,
+    MessageKind.HEARTBEAT,
+    MessageKind.SWEEP,
 )
 _TARGETS: Final = {
-    Kind.NODE_EMPTY: "emptiness",
-    Kind.NODE_READY: "bind",
-    Kind.NODE_DELETED: "termination",
-    Kind.HEARTBEAT: "sweep",
-    Kind.SWEEP: "sweep",
+    MessageKind.NODE_EMPTY: "emptiness",
+    MessageKind.NODE_READY: "bind",
+    MessageKind.NODE_DELETED: "termination",
+    MessageKind.HEARTBEAT: "sweep",
+    MessageKind.SWEEP: "sweep",
 }
 
 
@@ -147,13 +147,13 @@ def _spoil(world: World, names: list[str]) -> None:
         victim = names[number % len(names)]
         nodes = [ObjectRef(name=name) for name in sorted(world.apis[victim].node_values)[:200]]
         for kind in _FORGED:
-            event = encode(wake(kind, victim, world.kernel.now(), objects=nodes))
+            event = encode(make_message(kind, victim, world.kernel.now(), objects=nodes))
             event["source"] = f"dovetail.{_HOSTILE}"
             if kind in _TARGETS:
                 world.delivery.invoke(_TARGETS[kind], event)
             else:
                 world.delivery.send(json.dumps(event), 0)
-        own = wake(Kind.POD_PENDING, _HOSTILE, world.kernel.now(), leading=True)
+        own = make_message(MessageKind.POD_PENDING, _HOSTILE, world.kernel.now(), leading=True)
         world.delivery.publish(own)
         world.kernel.after(0.5, forge)
 

@@ -12,10 +12,10 @@ from shared.kube.api import ExpiredError
 from shared.kube.kept import stored
 from shared.kube.kept.copy import KeptCopy
 from shared.kube.kept.state import KeptState
-from shared.launching import fleet_request, insufficient_capacity, launcher, node_objects, slots
+from shared.launching import launch_request, launcher, node_objects, refusal_log, slots
+from shared.launching.held_lease import HeldLease
 from shared.launching.intents import IntentBook
-from shared.launching.lease import HeldLease
-from shared.launching.plan import PlanLauncher
+from shared.launching.plan_launcher import PlanLauncher
 from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind
 from shared.model.ec2.launches import FleetInstance, Instance, Lease, Slot
@@ -23,13 +23,13 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
 from shared.node_lifecycle import (
-    binding,
-    force_deletion,
     instance_terminator,
     interruption,
+    node_binding,
+    pod_eviction,
     termination,
 )
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.node_templates import taints
 from shared.ports import NodeManifest
 from shared.ports.cluster import EachPage
@@ -110,9 +110,9 @@ def _no_token_no_adoption() -> contextlib.AbstractContextManager[object, bool | 
     def unpaired(self: Any, attempt: LaunchAttempt) -> tuple[FleetInstance, ...]:
         return ()
 
-    _ask = launcher.Launcher._ask
+    _ask = launcher.Launcher._create_fleet
     stack = contextlib.ExitStack()
-    stack.enter_context(swapped(launcher.Launcher, _ask=ask))
+    stack.enter_context(swapped(launcher.Launcher, _create_fleet=ask))
     stack.enter_context(swapped(slots.Pairing, unpaired=unpaired))
     return stack
 
@@ -125,12 +125,12 @@ def _no_reservation() -> contextlib.AbstractContextManager[object, bool | None]:
     """Open intents reserve nothing of the limits, and of a group only its cheapest option."""
     from shared.scheduling import limits
 
-    original = limits.used
+    original = limits.used_capacity
 
     def used(snapshot: Any, provisioner: str) -> Any:
         return original(replace(snapshot, intents=()), provisioner)
 
-    return swapped(limits, used=used)
+    return swapped(limits, used_capacity=used)
 
 
 def _no_dirty_mark() -> contextlib.AbstractContextManager[object, bool | None]:
@@ -208,12 +208,12 @@ def _no_brakes() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:
     """Who fails to plan believes to have sent the message that plans again."""
-    return swapped(provision_runtime.Runtime, wake_later=lambda *_, **__: True)
+    return swapped(provision_runtime.ProvisionRuntime, wake_later=lambda *_, **__: True)
 
 
 def _taint_in_user_data() -> contextlib.AbstractContextManager[object, bool | None]:
     """The kubelet is asked for the taint that it adds by itself."""
-    return swapped(fleet_request, kubelet_taints=taints.node_taints)
+    return swapped(launch_request, kubelet_taints=taints.node_taints)
 
 
 def _no_first_status() -> contextlib.AbstractContextManager[object, bool | None]:
@@ -229,7 +229,7 @@ def _no_first_status() -> contextlib.AbstractContextManager[object, bool | None]
 def _errors_shared() -> contextlib.AbstractContextManager[object, bool | None]:
     """Whatever EC2 refuses one cluster counts as a shortage, for all clusters."""
     return swapped(
-        insufficient_capacity,
+        refusal_log,
         kind_among=lambda _code, _codes: ErrorKind.SHORTAGE,
         is_shared_shortage=lambda _code: True,
     )
@@ -237,14 +237,14 @@ def _errors_shared() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _bound_while_open() -> contextlib.AbstractContextManager[object, bool | None]:
     """Promised pods are bound to a node that is open already."""
-    original = binding.Binding._bind
+    original = node_binding.Binding._bind
     closing = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_EXECUTE)
 
     def bind(self: Any, node: Node, slot: Slot | None, *args: Any) -> Any:
         shut = replace(node, taints=(*node.taints, closing))
         return original(self, shut, slot and replace(slot, opened=False), *args)
 
-    return swapped(binding.Binding, _bind=bind)
+    return swapped(node_binding.Binding, _bind=bind)
 
 
 def _node_before_machine() -> contextlib.AbstractContextManager[object, bool | None]:
@@ -254,12 +254,12 @@ def _node_before_machine() -> contextlib.AbstractContextManager[object, bool | N
 
 def _let_go_early() -> contextlib.AbstractContextManager[object, bool | None]:
     """The Node goes when its machine begins to shut down, whatever still runs on it."""
-    original = termination.Termination._end_machine
+    original = termination.Termination._end_instance
 
     def end(self: Any, *args: Any, **_: Any) -> Any:
         return original(self, *args, clean=True)
 
-    return swapped(termination.Termination, _end_machine=end, _runs_pods=lambda *_: False)
+    return swapped(termination.Termination, _end_instance=end, _runs_pods=lambda *_: False)
 
 
 def _forced_early() -> contextlib.AbstractContextManager[object, bool | None]:
@@ -273,7 +273,7 @@ def _forced_early() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _in_service() -> contextlib.AbstractContextManager[object, bool | None]:
     """A Node whose machine does not run gets no out-of-service taint."""
-    return swapped(force_deletion, _out_of_service=lambda _: None)
+    return swapped(pod_eviction, _out_of_service=lambda _: None)
 
 
 def _stopped_kept() -> contextlib.AbstractContextManager[object, bool | None]:
@@ -281,7 +281,7 @@ def _stopped_kept() -> contextlib.AbstractContextManager[object, bool | None]:
     stack = contextlib.ExitStack()
     stack.enter_context(swapped(interruption, _STOPPED=frozenset()))
     gone = property(lambda self: not self.is_alive)
-    stack.enter_context(swapped(Instance, is_ending=gone))
+    stack.enter_context(swapped(Instance, is_terminating=gone))
     return stack
 
 
@@ -315,7 +315,7 @@ def _follow_or_stay(self: Any, each_page: EachPage) -> bool:
 
 def _frozen_not_awaited() -> contextlib.AbstractContextManager[object, bool | None]:
     """Whoever goes on with a launch believes that no earlier holder can still ask for it."""
-    return swapped(IntentBook, unsettled_until=lambda *_: None)
+    return swapped(IntentBook, in_doubt_until=lambda *_: None)
 
 
 def _asked_again_at_once() -> contextlib.AbstractContextManager[object, bool | None]:
@@ -329,18 +329,20 @@ def _asked_again_at_once() -> contextlib.AbstractContextManager[object, bool | N
 
 def _lease_left_alone() -> contextlib.AbstractContextManager[object, bool | None]:
     """The lease is as long as it was when it was acquired, but for writes of intents."""
-    return swapped(HeldLease, keep=lambda self: self._lease, renew=lambda self: self._lease)
+    return swapped(HeldLease, renew_if_due=lambda self: self._lease, renew=lambda self: self._lease)
 
 
 def _anybodys_machines() -> contextlib.AbstractContextManager[object, bool | None]:
     """Tags are not compared before TerminateInstances."""
-    original = instance_terminator._answer
-    return swapped(instance_terminator, _answer=lambda *args: replace(original(*args), ours=True))
+    original = instance_terminator._status_of
+    return swapped(
+        instance_terminator, _status_of=lambda *args: replace(original(*args), ours=True)
+    )
 
 
 def _paired_again() -> contextlib.AbstractContextManager[object, bool | None]:
     """An instance whose node is complete is offered to another slot."""
-    return swapped(slots.Pairing, _kept_by=lambda *_: None)
+    return swapped(slots.Pairing, _slot_name_of=lambda *_: None)
 
 
 def _emptied_unread() -> contextlib.AbstractContextManager[object, bool | None]:
@@ -372,7 +374,7 @@ def _believed() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _waiting_pods_forgotten() -> contextlib.AbstractContextManager[object, bool | None]:
     """Which pods an opened node is left to kube-scheduler for is not saved."""
-    return swapped(binding, save_launched_for=lambda *_: None)
+    return swapped(node_binding, save_launched_for=lambda *_: None)
 
 
 MUTATIONS: Final[Sequence[Mutation]] = (

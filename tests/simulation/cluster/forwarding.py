@@ -4,11 +4,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from functions.forwarder.publish import Outgoing
+from functions.forwarder.observer import Collection, Observer
+from functions.forwarder.outgoing_messages import OutgoingMessages
 from functions.forwarder.views import NodeView, PodView, ProvisionerView, View
-from functions.forwarder.watch import Collection, Observer
 from shared.disruption.emptiness import empty_since
-from shared.messages.wake import Message
+from shared.messages.message import Message
 from shared.model import labels as keys
 from shared.model.errors import UnavailableError
 from shared.model.kubernetes.nodes import Node
@@ -48,11 +48,11 @@ class Forwarder:
         self._seen: dict[str, object] = {}
         self._views: dict[str, View] = {}
         self._observer = Observer()
-        self._out = Outgoing(self._api.name, lambda: 0.5)
+        self._out = OutgoingMessages(self._api.name, lambda: 0.5)
         self._flushing = False
         self._read()
         for collection in Collection:
-            self._say(self._observer.synced(collection, self._kernel.now()))
+            self._say(self._observer.collection_synced(collection, self._kernel.now()))
 
     def _look(self) -> None:
         if self._lives:
@@ -84,7 +84,7 @@ class Forwarder:
             self._plan()
 
     def _plan(self) -> None:
-        due = self._out.next_at()
+        due = self._out.due_at()
         if due is not None and not self._flushing:
             self._flushing = True
             self._kernel.at(micros(due - START), self._flush)
@@ -94,7 +94,7 @@ class Forwarder:
         if not self._lives:
             return
         now = self._kernel.now()
-        messages = self._out.take(now)
+        messages = self._out.next_messages(now)
         if messages:
             site = Site("forwarder", "PutEvents", self._api.name)
             chances = ((Action.ERROR, 0.02), (Action.ERROR_AFTER, 0.02))
@@ -103,17 +103,17 @@ class Forwarder:
                 for message in messages:
                     self._publish(message)
             if fault is None:
-                self._out.settle(messages, (), now)
+                self._out.record_response(messages, (), now)
             else:
-                self._out.fail(messages, UnavailableError("PutEvents: no answer"), now)
+                self._out.record_failure(messages, UnavailableError("PutEvents: no answer"), now)
         self._plan()
 
     def _tick(self) -> None:
         self._kernel.after(_TICK, self._tick)
         if self._lives:
             for collection in Collection:
-                self._observer.served(collection, self._kernel.now())
-            self._say(self._observer.tick(self._kernel.now()))
+                self._observer.collection_served(collection, self._kernel.now())
+            self._say(self._observer.announcements_due(self._kernel.now()))
 
     def _age(self) -> None:
         self._kernel.after(_LIFE, self._age)
@@ -137,8 +137,8 @@ def view(value: object) -> View:
                 uid=value.uid,
                 version=value.resource_version,
                 node=value.node_name,
-                waits=value.is_provisionable,
-                counts=value.counts_for_emptiness,
+                waits_for_capacity=value.is_provisionable,
+                occupies_node=value.counts_for_emptiness,
             )
         case Node():
             taints = sorted(taint.key for taint in value.taints)
@@ -149,10 +149,10 @@ def view(value: object) -> View:
                 provisioner=value.provisioner,
                 deleting=value.deletion_at is not None,
                 ready=value.ready is True,
-                held=keys.NOT_READY_TAINT in taints,
-                shown=f"{value.allocatable.items} {taints}",
-                emptied=empty_since(value),
-                joined=value.has_joined,
+                has_closing_taint=keys.NOT_READY_TAINT in taints,
+                shown_resources=f"{value.allocatable.items} {taints}",
+                empty_since=empty_since(value),
+                joined=value.was_initialized,
             )
         case Provisioner():
             ttl = value.ttl_after_empty

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from shared.kube.api import ExpiredError
 from shared.kube.kept import stored
 from shared.kube.kept.copy import KeptCopy, Versioned
-from shared.kube.kept.feed import Change
+from shared.kube.kept.feed import WatchEvent
 from shared.kube.kept.state import KeptState
-from shared.kube.kept.stored import Stored
+from shared.kube.kept.stored import StoredCopy
 from shared.model.errors import NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -81,7 +81,7 @@ class LogFeed(Generic[T]):
         # An API server does not count what a selector selects.
         return len(self._objects.log) + 1, len(self._objects) if self._counted else None
 
-    def since(self, version: int, *, again: bool = False) -> Iterator[Change[T]]:
+    def since(self, version: int, *, again: bool = False) -> Iterator[WatchEvent[T]]:
         missed = self._objects.log[version - 1 :]
         if missed and missed[0][0] < self._kernel.time - _REMEMBERED:
             raise ExpiredError("the version is too old")
@@ -89,8 +89,8 @@ class LogFeed(Generic[T]):
             was = former if former is not None and self._belongs(former) else None
             comes = new if new is not None and self._belongs(new) else None
             if was is not None and (comes is None or comes.uid != was.uid):
-                yield Change(number, was, gone=True)
-            yield Change(number, comes)
+                yield WatchEvent(number, was, gone=True)
+            yield WatchEvent(number, comes)
 
 
 @dataclass
@@ -135,9 +135,9 @@ def _spoilt(document: bytes, kind: type[Any], action: Action) -> bytes:
     found = stored._DECODER.decode(document)
     head = found.head
     now = head.listed_at
-    values = stored.read(head.source, kind, document, now).values
-    lacking = Stored(values=values[::2], version=head.version, listed_at=now)
-    spoilt = stored._DECODER.decode(stored.written(head.source, kind, lacking))
+    values = stored.read_copy(head.source, kind, document, now).values
+    lacking = StoredCopy(values=values[::2], version=head.version, listed_at=now)
+    spoilt = stored._DECODER.decode(stored.encode_copy(head.source, kind, lacking))
     head = head if action is Action.TORN else spoilt.head
     if action is Action.OTHER_VERSION:
         head = stored._with_digest(replace(head, form="another"), spoilt.body)
@@ -213,7 +213,7 @@ class Keeping:
         pods, nodes = self._objects
         now = self._kernel.now
         made: KeepingProcess
-        shelves = stored.shelves(
+        shelves = stored.copy_stores(
             _Watched(self._bucket, lambda: made),
             cluster=self._name,
             server=f"server of {self._name}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner, Pod, Scheduling
+from shared.model.kubernetes.pods import ControllerRef, Pod, Scheduling
 from shared.model.kubernetes.taints import first_untolerated
 from shared.model.kubernetes.volumes import RESOLVED
 from shared.model.requirements import Requirements
@@ -63,7 +63,9 @@ class Workload:
 
     def pod(self, number: int, cluster: str) -> Pod:
         self.made += 1
-        owner = Owner(kind=self.kind, name=self.name, uid=f"uid-{self.name}", api_version="apps/v1")
+        owner = ControllerRef(
+            kind=self.kind, name=self.name, uid=f"uid-{self.name}", api_version="apps/v1"
+        )
         return Pod(
             namespace="default",
             name=f"{self.name}-{number}",

@@ -71,7 +71,7 @@ class IntentLaws:
             return
         now = self._world.kernel.now() + process.skew
         again = known.attempt == int(tags[keys.TAG_ATTEMPT])
-        if again and now < known.asked_at + _POLICY.consistency:
+        if again and now < known.asked_at + _POLICY.consistency_delay:
             fail("shown", f"{key[0]}/{key[1]}: EC2 is asked before it shows what it launched")
 
     def launched(self, machine: Machine) -> None:
@@ -97,7 +97,7 @@ class IntentLaws:
         if outcome["batchItemFailures"]:
             return
         now = self._world.kernel.now()
-        settles = _POLICY.invocation + _POLICY.consistency
+        settles = _POLICY.invocation_timeout + _POLICY.consistency_delay
         for (plan, group), intent in left.items():
             settled = intent.asked_at + settles if intent.asked_at is not None else now
             due = max(intent.not_before or now, settled, now)

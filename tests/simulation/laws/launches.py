@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FENCED: Final = frozenset({"open_intent", "change_intent", "close_intent", "fill_slots"})
 # The calls of provision that are watched: before they are carried out, and their answers.
 LAUNCHING: Final = FENCED | {"acquire", "release", "create_fleet"}
-MESSAGES: Final = frozenset({"wake", "look"})
+MESSAGES: Final = frozenset({"wake", "evaluate"})
 ANSWERED: Final = FENCED | MESSAGES | {"acquire", "bound_pods", "pending_pods", "release"}
 # For so long what a holder with a wrong clock wrote may mislead others, in microseconds.
 _MISLED: Final = 600_000_000

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.brakes.ceilings import OverCeiling, affordable, as_machines, under_ceilings
+from shared.brakes.ceilings import OverCeiling, affordable, under_ceilings, with_kubelet_resources
 from shared.brakes.runaway import runaways
 from shared.brakes.trials import recent_trials
 from shared.model import labels as keys
@@ -16,7 +16,7 @@ from shared.node_lifecycle.replacement import REPLACED
 from shared.planning.decide import decide
 from shared.ports import ClusterPorts
 from shared.snapshot.gather import gather
-from shared.timers.heartbeats import running_timers
+from shared.timers.heartbeats import last_heartbeats
 from tests.simulation.cluster.apiserver import ApiServer
 from tests.simulation.schedule.world import World
 
@@ -90,7 +90,7 @@ def _rows(world: World, name: str) -> Iterator[str]:
     if ledger.is_held(name) and (world.scene.sweeps or not ledger.abandoned(name, now)):
         yield f"lease: {name}: still held"
     uids = {node_value.uid for node_value in api.node_values.values()}
-    for uid, kind in running_timers(ledger, name):
+    for uid, kind in last_heartbeats(ledger, name):
         # That a node was replaced is remembered for some minutes, on purpose.
         if uid not in uids and world.scene.sweeps and kind != REPLACED:
             yield f"timer row: {name}: {kind} of {uid}, which is gone"
@@ -204,7 +204,7 @@ def _plan(world: World, name: str, given_up: frozenset[str]) -> tuple[Plan, Sequ
     packing = world.functions.runtimes["provision"]._packing
     snapshot = replace(snapshot, promised=snapshot.promised | given_up)
     plan = decide(under_ceilings(snapshot, ceiling), packing)
-    kept, over = affordable(snapshot, as_machines(plan.nodes), ceiling)
+    kept, over = affordable(snapshot, with_kubelet_resources(plan.nodes), ceiling)
     return replace(plan, nodes=kept), over
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from infra.aws.functions import FUNCTIONS, FunctionPlan, Right
+from infra.aws.functions import FUNCTIONS, ClusterRoleKind, FunctionSpec
 from tests.simulation.laws.launches import fail
 from tests.simulation.schedule.faults import Site
 from tests.simulation.schedule.kernel import Process
@@ -51,18 +51,18 @@ _IN_CLUSTER: Final[Mapping[str, tuple[str, str]]] = {
     "volumes": ("persistentvolumes", "list"),
 }
 # Which roles of a cluster may make a call to EC2; tests/infra/policies holds them to it.
-_IN_EC2: Final[Mapping[str, frozenset[Right]]] = {
-    "create_fleet": frozenset({Right.LAUNCH}),
-    "delete_launch_template": frozenset({Right.TERMINATE}),
-    "endpoint": frozenset(Right),
-    "ensure_launch_template": frozenset({Right.LAUNCH}),
-    "find_images": frozenset({Right.LAUNCH}),
-    "image_ids": frozenset({Right.LAUNCH}),
-    "instances": frozenset(Right),
-    "launch_templates": frozenset({Right.LAUNCH, Right.TERMINATE}),
-    "site": frozenset({Right.LAUNCH}),
-    "tagged_instances": frozenset(Right),
-    "terminate": frozenset({Right.TERMINATE}),
+_IN_EC2: Final[Mapping[str, frozenset[ClusterRoleKind]]] = {
+    "create_fleet": frozenset({ClusterRoleKind.LAUNCH}),
+    "delete_launch_template": frozenset({ClusterRoleKind.TERMINATE}),
+    "endpoint": frozenset(ClusterRoleKind),
+    "ensure_launch_template": frozenset({ClusterRoleKind.LAUNCH}),
+    "find_images": frozenset({ClusterRoleKind.LAUNCH}),
+    "image_ids": frozenset({ClusterRoleKind.LAUNCH}),
+    "instances": frozenset(ClusterRoleKind),
+    "launch_templates": frozenset({ClusterRoleKind.LAUNCH, ClusterRoleKind.TERMINATE}),
+    "site": frozenset({ClusterRoleKind.LAUNCH}),
+    "tagged_instances": frozenset(ClusterRoleKind),
+    "terminate": frozenset({ClusterRoleKind.TERMINATE}),
 }
 
 
@@ -81,17 +81,19 @@ def _in_cluster() -> dict[str, frozenset[tuple[str, str]]]:
     }
 
 
-def _allowed(plan: FunctionPlan) -> Iterator[tuple[str, str]]:
+def _allowed(plan: FunctionSpec) -> Iterator[tuple[str, str]]:
     """Yield the calls of a function that its plan and its role allow: port and method."""
-    group = frozenset() if plan.right is None else _GROUPS[f"dovetail-{plan.right.value}"]
+    group = (
+        frozenset() if plan.cluster_role is None else _GROUPS[f"dovetail-{plan.cluster_role.value}"]
+    )
     for method, asked in _IN_CLUSTER.items():
         if asked in group:
             yield "cluster", method
     for method, rights in _IN_EC2.items():
-        if plan.right in rights:
+        if plan.cluster_role in rights:
             yield "cloud", method
     if plan.wakes:
-        yield from (("outbox", method) for method in ("look", "wake"))
+        yield from (("outbox", method) for method in ("evaluate", "wake"))
     for name in plan.invokes:
         yield "outbox", f"invoke_{name}"
 

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from shared.ports.crew import Crew
+from shared.ports.executor import Executor
 from tests.simulation.schedule.kernel import Kernel, Killed, Process
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ _LANES: Final = 4
 _LOOK: Final = 5_000
 
 
-class KernelCrew(Crew):
+class KernelCrew(Executor):
     """Lets the kernel run the threads.
 
     A thread that is killed takes its invocation and the other threads with it.

@@ -17,7 +17,7 @@ _THROTTLES: Final = (
 _PART: Final = 0.5
 # DynamoDB, S3, the API server of a cluster, EC2 and SQS: the port that leads to each.
 SERVICES: Final = ("ledger", "decisions", "cluster", "cloud", "outbox")
-_OF_SQS: Final = frozenset({"wake", "look"})
+_OF_SQS: Final = frozenset({"wake", "evaluate"})
 # How often in a minute one of them, or two together, are away or slow, and for how many seconds.
 _MINUTES: Final = 0.025
 _LONGEST: Final = 300.0

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from shared.messages.message import Message
 from shared.messages.message_rate import MessageRate
-from shared.messages.wake import Message
 from shared.model.brakes import Brakes
 from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
 from shared.model.errors import NotFoundError
@@ -92,7 +92,7 @@ class Wiring:
                 outbox=self.outbox,
                 clock=self.clock,
                 instance_profile="nodes",
-                crew=KernelCrew(world.kernel),
+                executor=KernelCrew(world.kernel),
                 brakes=Brakes(ceiling=cluster.ceiling),
             )
             for cluster in world.scene.clusters
@@ -107,7 +107,7 @@ class Wiring:
             raise NotFoundError(f"cluster {cluster!r} is not attached")
         ports = self._ports[cluster]
         brakes = self._brakes.get(cluster)
-        return ports if brakes is None else replace(ports, brakes=ports.brakes.tighter(brakes[1]))
+        return ports if brakes is None else replace(ports, brakes=ports.brakes.stricter(brakes[1]))
 
 
 @functools.lru_cache(8)

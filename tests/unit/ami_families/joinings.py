@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shared.ami_families import Joining
+from shared.ami_families import BootstrapOptions
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import KubeletConfiguration
@@ -28,7 +28,7 @@ KUBELET = KubeletConfiguration(
 PLAIN = KubeletConfiguration()
 
 
-def joining(kubelet: KubeletConfiguration = PLAIN, **changes: Any) -> Joining:
+def joining(kubelet: KubeletConfiguration = PLAIN, **changes: Any) -> BootstrapOptions:
     fields: dict[str, Any] = {
         "cluster": "test",
         "endpoint": "https://test.example",
@@ -39,4 +39,4 @@ def joining(kubelet: KubeletConfiguration = PLAIN, **changes: Any) -> Joining:
         "kubelet": kubelet,
         **changes,
     }
-    return Joining(**fields)
+    return BootstrapOptions(**fields)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.ami_families import FAMILIES, with_user_data
+from shared.ami_families import FAMILIES, with_user_data_settings
 from shared.ami_families.node_settings import NodeSettings
 from shared.disruption.drift import shape_hash
 from shared.model.dialect import OwnerKind
@@ -71,7 +71,7 @@ def owner(custom: str, family: str = "AL2023", **fields: object) -> Provisioner:
 @pytest.mark.parametrize("family", ["Bottlerocket", "Custom"])
 def test_settings_of_bottlerocket_are_read(family: str) -> None:
     assert settings(family, ROCKET) == NodeSettings(
-        below=KubeletConfiguration(
+        kubelet_defaults=KubeletConfiguration(
             max_pods=20,
             kube_reserved=Resources((("cpu", 1000), ("memory", 3072 * MIB))),
             eviction_hard={"memory.available": "20%"},
@@ -89,7 +89,7 @@ def test_of_several_node_configs_the_later_wins_and_their_flags_add_up(family: s
         {memory: 1Gi}, registerWithTaints: [{key: dedicated, value: db, effect: NoSchedule}]},
         flags: ["--node-labels=rack=r1,row=2"]}, instance: {localStorage: {strategy: RAID0}}}"""
     assert settings(family, parts(node_config(first), node_config(second))) == NodeSettings(
-        below=KubeletConfiguration(
+        kubelet_defaults=KubeletConfiguration(
             max_pods=9,
             pods_per_core=3,
             kube_reserved=Resources.of(cpu=200, memory=4096 * MIB),
@@ -122,7 +122,9 @@ def test_flags_are_read_wherever_they_stand_and_replace_whole_maps(
     family: str, custom: str
 ) -> None:
     found = settings(family, custom)
-    assert found == NodeSettings(above=OF_FLAGS, labels={"rack": "r1"}, taints=(DB, GPU))
+    assert found == NodeSettings(
+        kubelet_overrides=OF_FLAGS, labels={"rack": "r1"}, taints=(DB, GPU)
+    )
 
 
 def test_taints_of_the_last_flag_stand_in_place_of_all_others() -> None:
@@ -151,16 +153,16 @@ def test_kubelets_that_are_told_by_flags_keep_nothing_that_these_leave_out(
     told = KubeletConfiguration(
         kube_reserved=Resources.of(cpu=500), eviction_hard={"memory.available": "1Gi"}
     )
-    found = FAMILIES[family].understood(told)
+    found = FAMILIES[family].effective_kubelet(told)
     assert found.kube_reserved == Resources(reserved)
     assert found.eviction_hard == {"memory.available": "1Gi", **hard}
-    assert FAMILIES[family].understood(KubeletConfiguration()) == KubeletConfiguration()
+    assert FAMILIES[family].effective_kubelet(KubeletConfiguration()) == KubeletConfiguration()
 
 
 def test_the_bootstrap_script_is_told_of_pods_and_disks() -> None:
     custom = f"#!/bin/sh\n{CALL} --use-max-pods false --local-disks raid0\n"
     assert settings("AL2", custom) == NodeSettings(
-        above=KubeletConfiguration(max_pods=110), instance_store=True
+        kubelet_overrides=KubeletConfiguration(max_pods=110), instance_store=True
     )
 
 
@@ -269,7 +271,7 @@ def test_documents_stand_above_configuration_and_flags_above_documents() -> None
     own = KubeletConfiguration(
         max_pods=30, pods_per_core=2, kube_reserved=Resources.of(cpu=500), image_gc_low_percent=1
     )
-    found = with_user_data(owner(custom, kubelet=own))
+    found = with_user_data_settings(owner(custom, kubelet=own))
     assert found.kubelet == KubeletConfiguration(
         max_pods=30,
         pods_per_core=4,
@@ -290,7 +292,7 @@ def test_labels_and_taints_of_user_data_are_those_of_the_pool_unless_it_has_othe
         requirements=Requirements.of([Requirement.of("team", "blue"), Requirement.of("row", "3")]),
         taints=(DB,),
     )
-    found = with_user_data(pool)
+    found = with_user_data_settings(pool)
     assert found.labels == {"team": "blue", "rack": "r1"}
     assert found.requirements.first_refusing({"team": "blue", "row": "3", "rack": "r1"}) is None
     assert found.requirements.first_refusing({"team": "blue", "row": "3", "rack": "x"}) is not None
@@ -300,7 +302,7 @@ def test_labels_and_taints_of_user_data_are_those_of_the_pool_unless_it_has_othe
 
 def test_what_is_not_read_is_a_warning_with_the_field_to_write() -> None:
     custom = "#!/bin/sh\necho --max-pods=9 > /etc/sysconfig/kubelet\n"
-    (warning,) = with_user_data(owner(custom)).warnings
+    (warning,) = with_user_data_settings(owner(custom)).warnings
     assert warning == (
         "EC2NodeClass default: spec.userData: line 2: not read: what it sets on the kubelet is "
         "not counted; set it in spec.kubelet"
@@ -308,17 +310,17 @@ def test_what_is_not_read_is_a_warning_with_the_field_to_write() -> None:
     inline = replace(
         owner(custom), kind=OwnerKind.PROVISIONER, template=NodeTemplate(user_data=custom)
     )
-    (warning,) = with_user_data(inline).warnings
+    (warning,) = with_user_data_settings(inline).warnings
     assert warning.startswith("spec.provider.userData: line 2: ")
     assert warning.endswith("set it in spec.kubeletConfiguration")
 
 
 def test_nodes_that_were_launched_before_user_data_was_read_have_not_drifted() -> None:
     pool = owner(node_config("{kubelet: {config: {maxPods: 8}}}"))
-    found = with_user_data(pool)
-    assert (found.kubelet.max_pods, found.as_written) == (8, pool)
+    found = with_user_data_settings(pool)
+    assert (found.kubelet.max_pods, found.without_user_data) == (8, pool)
     assert shape_hash(found) == shape_hash(pool)
-    assert with_user_data(owner("")) == owner("")
+    assert with_user_data_settings(owner("")) == owner("")
 
 
 @pytest.mark.parametrize(
@@ -331,5 +333,5 @@ def test_nodes_that_were_launched_before_user_data_was_read_have_not_drifted() -
     ids=["configuration", "flag", "none by flag"],
 )
 def test_cores_that_a_list_reserves_are_counted(spec: str, cores: int) -> None:
-    found = with_user_data(owner(node_config(f"{{kubelet: {spec}}}")))
+    found = with_user_data_settings(owner(node_config(f"{{kubelet: {spec}}}")))
     assert (found.kubelet, found.warnings) == (KubeletConfiguration(reserved_cpus=cores), ())

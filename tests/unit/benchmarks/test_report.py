@@ -54,8 +54,8 @@ def test_a_call_that_takes_too_long_is_stopped() -> None:
 def test_the_optimum_of_one_pod_is_the_cheapest_machine_that_holds_it() -> None:
     asked = problem(single(1, 1500, 1024))
     able = [
-        shape.pools[0].price_micros_per_hour
-        for shape in asked.shapes
+        shape.offerings[0].price_micros_per_hour
+        for shape in asked.node_types
         if shape.allocatable["cpu"] >= 1500 and shape.allocatable["memory"] >= 2**30
     ]
     assert optimum(asked) == min(able)

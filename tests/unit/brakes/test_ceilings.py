@@ -16,9 +16,9 @@ def of_ceiling(world: World) -> tuple[bool, str, str]:
 
 def look(world: World) -> None:
     """Let sweep run, and provision look if sweep asked for it."""
-    world.outbox.looks.clear()
+    world.outbox.evaluations.clear()
     world.sweep()
-    if world.outbox.looks:
+    if world.outbox.evaluations:
         world.provision(look=True)
 
 
@@ -35,7 +35,7 @@ def test_from_four_fifths_of_a_ceiling_on_provisioners_say_so_until_it_is_less(w
     assert world.cluster.within_ceiling == {}
     assert world.messages("NearCeiling") == []
     look(world)
-    assert world.outbox.looks == []
+    assert world.outbox.evaluations == []
 
     world.cluster.add(*apart(5)[4:])
     assert world.provision().ceiling_percent == 96
@@ -55,7 +55,7 @@ def test_from_four_fifths_of_a_ceiling_on_provisioners_say_so_until_it_is_less(w
     look(world)
     assert of_ceiling(world)[:2] == (True, "WithinCeiling")
     look(world)
-    assert world.outbox.looks == []
+    assert world.outbox.evaluations == []
     # A change is told, and not that nothing has changed.
     assert world.cluster.called("set_provisioner_condition").count("default") == 2
 

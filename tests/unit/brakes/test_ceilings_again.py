@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from shared.brakes.ceilings import under_ceilings, under_ceilings_again
+from shared.brakes.ceilings import under_ceilings, under_recorded_ceilings
 from shared.model.brakes import NO_CEILING, Ceiling
 from shared.model.provisioner import Provisioner
 from shared.model.resources import NODES, PRICE, Resources
@@ -39,13 +39,13 @@ def with_owners(scene: ClusterSnapshot, *owners: Provisioner) -> ClusterSnapshot
 def test_the_same_provisioner_again_has_the_same_limits(of_cluster: Ceiling, own: Ceiling) -> None:
     owner = provisioner(ceiling=own, limits=Resources((("cpu", 0),)))
     scene = under_ceilings(gathered(owner), of_cluster)
-    assert under_ceilings_again(with_owners(scene, owner), scene) == scene
+    assert under_recorded_ceilings(with_owners(scene, owner), scene) == scene
 
 
 def test_other_provisioners_have_their_own_ceilings_and_what_the_cluster_leaves() -> None:
     scene = under_ceilings(gathered(provisioner()), FOUR)
     others = (provisioner(ceiling=TEN), provisioner("more"), provisioner("small", ceiling=ONE))
-    again = under_ceilings_again(with_owners(scene, *others), scene)
+    again = under_recorded_ceilings(with_owners(scene, *others), scene)
     assert [dict((owner.limits or Resources()).items) for owner in again.provisioners] == [
         {NODES: 4, PRICE: 400_000},
         {NODES: 1, PRICE: 112_000},
@@ -56,5 +56,5 @@ def test_other_provisioners_have_their_own_ceilings_and_what_the_cluster_leaves(
 def test_a_ceiling_holds_where_the_recorded_decision_knew_none() -> None:
     owner = provisioner(ceiling=FOUR)
     scene = gathered(provisioner())
-    again = under_ceilings_again(with_owners(scene, owner), scene)
+    again = under_recorded_ceilings(with_owners(scene, owner), scene)
     assert again == under_ceilings(gathered(owner), NO_CEILING)

@@ -9,8 +9,8 @@ import pytest
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.errors import ConflictError
-from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.node_lifecycle.expiration_timer import Expiration
 from shared.packing.problem import PackingSettings
 from shared.ports import Rival, RivalKind, TimerKind
 from shared.provisioning.provision import Provisioning
@@ -65,7 +65,7 @@ def test_a_pause_holds_from_the_next_round_of_an_invocation_on() -> None:
     service = Provisioning(
         world.ports, world.policy, PackingSettings(), lambda: "plan-2", brakes=lambda: next(seen)
     )
-    report = service.run("holder", world.clock.now() + 10 * MINUTE, settle=False)
+    report = service.run("holder", world.clock.now() + 10 * MINUTE, wait_for_batch=False)
     assert (report.rounds, report.held_back) == (2, "paused")
     assert len(world.alive) == 2
     assert world.cluster.conditions["default"][1] == "Paused"

@@ -7,12 +7,12 @@ import pytest
 from infra.local.ec2.machines import SPOT_REASON, USER_REASON
 from infra.local.ec2.refusals import Reason
 from shared.brakes.runaway import subjects_of
-from shared.brakes.trials import note_trial, recent_trials
+from shared.brakes.trials import recent_trials, save_trial
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot, Trial
 from shared.model.errors import ConflictError, UnavailableError
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources
@@ -21,7 +21,7 @@ from tests.builders import needs, node, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, failing, instead
 
 USELESS = "NodesNeverUsable"
-JOB = Owner(kind="Job", name="nightly", uid="uid-nightly")
+JOB = ControllerRef(kind="Job", name="nightly", uid="uid-nightly")
 
 
 def again(world: World, known: Pod) -> None:
@@ -77,7 +77,7 @@ def test_when_the_held_pods_are_gone_sweep_lets_the_condition_be_taken_back() ->
             subjects=frozenset(subjects_of(pod())),
             provisioners=frozenset({"default"}),
         )
-        note_trial(world.ledger, NAME, trial)
+        save_trial(world.ledger, NAME, trial)
     world.provision()
     assert world.cluster.usable["default"][0] is False
     del world.cluster.pods["default/a"]
@@ -150,7 +150,7 @@ def test_machine_that_joins_once_its_node_is_removed_gets_no_pods() -> None:
     world.cloud.delays.shown = 3 * SECOND
     world.provision()
     world.cloud.delays.shown = 0 * SECOND
-    world.policy = LaunchPolicy(binding=BindingPolicy.SCHEDULER)
+    world.policy = LaunchPolicy(binding_policy=BindingPolicy.SCHEDULER)
     world.provision()
     one = world.node
     world.advance(5 * MINUTE)
@@ -198,7 +198,7 @@ def test_what_did_not_join_is_recorded_after_a_crash_though_its_drain_was_faster
     one = world.node
     world.advance(5 * MINUTE)
     state = {"cluster": NAME, "node": one.name, "uid": one.uid}
-    world.ledger.fail_next("put_memo", UnavailableError("crash"))
+    world.ledger.fail_next("put_note", UnavailableError("crash"))
     with pytest.raises(UnavailableError):
         Registration(world.ports).step(state)
     assert world.node.deletion_at is not None
@@ -271,7 +271,7 @@ def in_vain(world: World, waiting: Pod) -> bool:
 
 @pytest.mark.parametrize("owner", [None, JOB])
 def test_fresh_pods_that_nothing_replaces_get_two_useless_machines_an_hour(
-    owner: Owner | None,
+    owner: ControllerRef | None,
 ) -> None:
     world = World(provisioner())
     # A size of its own for each changes nothing.

@@ -4,7 +4,7 @@ from typing import Any
 
 from shared.catalog.building import build_catalog
 from shared.catalog.document import TypeRow
-from shared.catalog.machine_setup import MachineSetup
+from shared.catalog.instance_setup import InstanceSetup
 
 
 def fact(
@@ -82,7 +82,7 @@ def document(*rows: Any, **more: Any) -> dict[str, Any]:
     return head | {"types": list(rows)} | more
 
 
-def row_of(told: dict[str, Any], setup: MachineSetup) -> TypeRow:
+def row_of(told: dict[str, Any], setup: InstanceSetup) -> TypeRow:
     """Return the type of the catalogue that is built of one row of DescribeInstanceTypes."""
     name = told["InstanceType"]
     (row,) = build_catalog(

@@ -2,8 +2,8 @@ import json
 from typing import Any
 
 from shared.catalog.building import build_catalog, format_catalog
+from shared.catalog.catalog import load_catalog
 from shared.catalog.document import CatalogDocument
-from shared.catalog.reading import load_catalog
 from tests.unit.catalog.catalog_rows import fact, gpus
 
 

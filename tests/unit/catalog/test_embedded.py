@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import tools.generate_catalog as generator
-from shared.catalog.reading import Catalog, embedded_catalog, embedded_text
+from shared.catalog.catalog import Catalog, embedded_catalog, embedded_text
 from shared.catalog.summary import summarize
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
@@ -134,7 +134,7 @@ def test_the_generator_names_a_package_that_is_missing(monkeypatch: pytest.Monke
 
 def test_a_cold_process_reads_the_catalogue_without_heavy_packages() -> None:
     code = (
-        "import sys; from shared.catalog.reading import *; embedded_catalog(); "
+        "import sys; from shared.catalog.catalog import *; embedded_catalog(); "
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     ran = subprocess.run(

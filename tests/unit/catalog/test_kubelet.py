@@ -3,13 +3,13 @@ from dataclasses import replace
 import pytest
 
 from shared.ami_families import FAMILIES
-from shared.catalog.fitting import (
+from shared.catalog.apply_settings import (
     apply_disks,
     apply_instance_store,
     apply_kubelet,
     apply_root_volume,
 )
-from shared.catalog.reading import to_instance_type
+from shared.catalog.catalog import to_instance_type
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.pod_disks import DEVICES

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from functions.cli.commands import mount
-from shared.catalog.reading import embedded_text
+from functions.cli.commands import mount_commands
+from shared.catalog.catalog import embedded_text
 
 ROOT = Path(__file__).parents[3]
 PROVISIONER = {
@@ -28,7 +28,7 @@ PROVISIONER = {
 @functools.cache
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="dovetail")
-    mount(parser.add_subparsers(required=True))
+    mount_commands(parser.add_subparsers(required=True))
     return parser
 
 

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from functions.cli import catalog
-from shared.catalog.reading import embedded_text, load_catalog
+from functions.cli.catalog_runtime import MadeCatalog
+from shared.catalog.catalog import embedded_text, load_catalog
 from shared.model.errors import UnauthorizedError
-from shared.runtime.catalog import MadeCatalog
 
 EMBEDDED = MadeCatalog(text=embedded_text(), region="us-east-1", deployed=False)
 
 
 def run(make: object, *words: str) -> int:
     parser = argparse.ArgumentParser()
-    catalog.mount(parser.add_subparsers(), make)  # type: ignore[arg-type]
+    catalog.mount_catalog(parser.add_subparsers(), make)  # type: ignore[arg-type]
     parsed = parser.parse_args(["catalog", *words])
     code: int = parsed.run(parsed)
     return code

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from functions.cli import doctor
-from shared.doctor.findings import Finding
+from functions.cli.doctor import doctor_command
+from functions.cli.doctor.findings import Finding
 from shared.model.errors import AutoscalerError, UnavailableError
 
 DEAD = Finding(kind="slot-without-machine", subject="s1", text="does not run", repairable=True)
@@ -27,7 +27,7 @@ class FakeService:
         assert holder == "doctor"
         return (DEAD,)
 
-    def look(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         if self.looks is not None:
             raise self.looks
         return self.left
@@ -52,7 +52,7 @@ class FakeRuntime:
 def run(runtime: FakeRuntime, *arguments: str) -> int:
     parser = argparse.ArgumentParser()
     made: Any = lambda: runtime  # noqa: E731 -- a double of another type
-    doctor.mount(parser.add_subparsers(), made)
+    doctor_command.mount_doctor(parser.add_subparsers(), made)
     parsed = parser.parse_args(["doctor", *arguments])
     return int(parsed.run(parsed))
 

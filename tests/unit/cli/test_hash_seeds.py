@@ -16,10 +16,10 @@ from tests.unit.cli.running import ROOT
 PROGRAM = """
 import sys
 from pathlib import Path
-from shared.decisions.replay import load_decision
+from functions.cli.plan.recorded_decision import load_decision
 for path in sorted(Path(sys.argv[1]).iterdir()):
     decision = load_decision(path.read_bytes())
-    plan = decision.again()
+    plan = decision.replay()
     if not decision.is_identical(plan):
         print(path.name)
 """

@@ -281,7 +281,7 @@ def test_an_interrupted_command_says_so_in_one_line(
     def stop(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("functions.cli.inputs.read_all", stop)
+    monkeypatch.setattr("functions.cli.plan.inputs.read_all", stop)
     assert run("plan", "-f", "a.yaml") == 130
     assert capsys.readouterr().err == "dovetail plan: stopped\n"
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from functions.cli import doctor, prerequisites
-from shared.doctor.prerequisites import Prerequisites
+from functions.cli.doctor import doctor_command, prerequisites_command
+from functions.cli.doctor.prerequisites import Prerequisites
 from shared.model.errors import UnavailableError
 from tests.fakes.account import ATTACHMENT, FakeAccount, FakeSurroundings
 
@@ -32,9 +32,9 @@ class FakeRuntime:
 
 def run(runtime: FakeRuntime, *arguments: str) -> int:
     parser = argparse.ArgumentParser()
-    doctor.mount(parser.add_subparsers())
+    doctor_command.mount_doctor(parser.add_subparsers())
     parsed = parser.parse_args(["doctor", "--prerequisites", *arguments])
-    return prerequisites.run(parsed, lambda _: runtime)  # type: ignore[arg-type,return-value]
+    return prerequisites_command.check_prerequisites(parsed, lambda _: runtime)  # type: ignore[arg-type,return-value]
 
 
 def test_each_finding_is_printed_with_what_to_run(capsys: pytest.CaptureFixture[str]) -> None:

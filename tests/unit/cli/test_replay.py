@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from functions.cli.commands import mount
+from functions.cli.commands import mount_commands
 from functions.cli.parser import Parser
-from shared.decisions import documents
+from functions.cli.plan import decision_documents
 from tests.unit.cli.running import PROVISIONER, catalogue_of, deployment, run, written
 
 WORDS = ("--set", "max_node_vcpus=16")
@@ -147,8 +147,8 @@ def test_what_grows_beyond_measure_is_not_read_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(documents, "MAX_BYTES", 2 * 2**20)
-    monkeypatch.setattr(documents, "MOST_VALUES", 1000)
+    monkeypatch.setattr(decision_documents, "MAX_BYTES", 2 * 2**20)
+    monkeypatch.setattr(decision_documents, "MOST_VALUES", 1000)
     large = tmp_path / "large"
     large.write_bytes(content)
     assert run("replay", str(large)) == 2
@@ -161,7 +161,7 @@ def test_mistake_on_the_command_line_is_reported_in_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     parser = Parser(prog="dovetail")
-    mount(parser.add_subparsers(required=True, metavar="COMMAND"))
+    mount_commands(parser.add_subparsers(required=True, metavar="COMMAND"))
     for line in ("plan", "plan -f a --output b", "nothing", ""):
         with pytest.raises(SystemExit) as ended:
             parser.parse_args(line.split())

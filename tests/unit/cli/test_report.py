@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from functions.cli import report
-from functions.cli.offline.running import read_running
-from shared.catalog.reading import embedded_catalog, embedded_text
-from shared.manifests.documents import Document
+from functions.cli.catalog_runtime import MadeCatalog
+from functions.cli.plan.reading.documents import Document
+from functions.cli.report import report_command
+from functions.cli.report.running_cluster import read_running_cluster
+from shared.catalog.catalog import embedded_catalog, embedded_text
 from shared.model.errors import UnavailableError
-from shared.runtime.catalog import MadeCatalog
 from tests.unit.cli.dumps import (
     DUMPS,
     Object,
@@ -43,7 +43,7 @@ def run(
     make: Callable[[str], MadeCatalog] | None = None,
 ) -> int:
     parser = argparse.ArgumentParser()
-    report.mount(parser.add_subparsers(), read, make)
+    report_command.mount_report(parser.add_subparsers(), read, make)
     parsed = parser.parse_args(["report", *words])
     code: int = parsed.run(parsed)
     return code
@@ -357,7 +357,7 @@ def test_prices_of_another_region_are_refused_with_what_to_run(
 
 
 def running(*objects: Object) -> Any:
-    return read_running([Document(where="dump", raw=entry) for entry in objects], CATALOG)
+    return read_running_cluster([Document(where="dump", raw=entry) for entry in objects], CATALOG)
 
 
 def test_a_second_owner_of_a_name_is_taken_from_its_nodes() -> None:

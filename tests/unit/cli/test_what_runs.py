@@ -7,8 +7,8 @@ import pytest
 import yaml
 from kubernetes.client import models
 
-from functions.cli.offline.unknown_fields import FIELDS
-from shared.manifests.workloads import WORKLOADS
+from functions.cli.plan.reading.unknown_fields import FIELDS
+from functions.cli.plan.reading.workloads import WORKLOADS
 from tests.unit.cli.running import PROVISIONER, deployment, pod, run
 
 MODELS = {

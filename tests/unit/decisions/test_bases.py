@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from shared.decisions.bases import MOST_AGE, DecisionWriter
-from shared.decisions.documents import MissingBaseError, base_of, whole
+from functions.cli.plan.decision_documents import MissingBaseError, base_of, whole_document
+from functions.cli.plan.recorded_decision import load_decision
+from shared.decisions.bases import MAX_BASE_AGE, DecisionWriter
 from shared.decisions.record import decision_document
-from shared.decisions.replay import load_decision
 from shared.model.errors import InvalidManifestError, UnavailableError
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
@@ -87,12 +87,12 @@ def test_each_decision_of_an_hour_is_read_whole_and_replayed_byte_for_byte() -> 
         decision = load_decision(content, decisions.get)
         plan = decide(was, SETTINGS)
         exact = decision_document(f"plan-{number}", without_versions(was), plan, SETTINGS)
-        assert decision.is_identical(decision.again())
+        assert decision.is_identical(decision.replay())
         assert decision.snapshot == without_versions(was)
         assert exact == decision_document(
             decision.plan_id, decision.snapshot, decision.plan, decision.settings
         )
-        assert load_decision(whole(content, decisions.get)) == decision
+        assert load_decision(whole_document(content, decisions.get)) == decision
 
 
 def test_a_node_that_only_reports_itself_again_is_not_written_again() -> None:
@@ -108,7 +108,7 @@ def test_a_node_that_only_reports_itself_again_is_not_written_again() -> None:
 @pytest.mark.parametrize(
     "later",
     [
-        lambda seen: dataclasses.replace(seen, taken_at=NOW + MOST_AGE),
+        lambda seen: dataclasses.replace(seen, taken_at=NOW + MAX_BASE_AGE),
         lambda seen: dataclasses.replace(seen, taken_at=NOW - MINUTE),
         lambda seen: dataclasses.replace(seen, bound=()),
         lambda seen: dataclasses.replace(seen, bound=(*seen.bound, *pods(90, "z"))),
@@ -140,7 +140,7 @@ def test_a_small_cluster_has_decisions_that_hold_all() -> None:
     key = write(writer, decisions, "plan", scene(3))
     assert list(decisions.documents) == [key]
     assert base_of(decisions.get(key)) == ""
-    assert whole(decisions.get(key), decisions.get) == decisions.get(key)
+    assert whole_document(decisions.get(key), decisions.get) == decisions.get(key)
 
 
 def test_two_processes_that_write_at_once_have_a_base_each() -> None:

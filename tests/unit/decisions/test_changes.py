@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.decisions.changes import applied, changes
-from shared.decisions.restoring import RestoreError
+from shared.decisions.restore import RestoreError
 
 _ANY = st.lists(st.integers(min_value=0, max_value=400), max_size=300)
 

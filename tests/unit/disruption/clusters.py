@@ -3,14 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
-from shared.disruption.consolidation import Outlook, consolidate
-from shared.disruption.selection import (
+from shared.disruption.consolidation import ConsolidationResult, consolidate
+from shared.disruption.evaluation import (
     DisruptionCommand,
     DisruptionInput,
-    Images,
-    Look,
+    Evaluation,
+    InstanceImages,
     OngoingChanges,
-    look,
+    evaluate,
 )
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
@@ -53,7 +53,7 @@ def several_on(name: str, count: int, cpu: int = 500, **more: Any) -> tuple[Pod,
     return pods(count, prefix=f"{name}-", node_name=name, cpu=cpu, memory=GIB // 2, **more)
 
 
-def consolidated(seen: ClusterSnapshot, most: int = 100, **settings: Any) -> Outlook:
+def consolidated(seen: ClusterSnapshot, most: int = 100, **settings: Any) -> ConsolidationResult:
     return consolidate(seen, (), DisruptionSettings(**settings), ONE_OPTION, most_nodes=most)
 
 
@@ -62,18 +62,18 @@ def looked(
     pace: OngoingChanges | None = None,
     *,
     budgets: tuple[PodDisruptionBudget, ...] = (),
-    images: Images | None = None,
+    images: InstanceImages | None = None,
     **settings: Any,
-) -> Look:
+) -> Evaluation:
     """Look over a cluster whose budget of disruptions is no limit."""
-    return look(
+    return evaluate(
         DisruptionInput(
             snapshot=seen,
             budgets=budgets,
             settings=DisruptionSettings(**{"budget_percent": 100, **settings}),
             packing=PACKING,
-            pace=pace or OngoingChanges(),
-            images=images or Images(),
+            ongoing=pace or OngoingChanges(),
+            images=images or InstanceImages(),
         )
     )
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from shared.disruption.allowances import NO_BUDGETS, allowances, disruptions_left, is_active
-from shared.disruption.consolidation import Method
+from shared.disruption.consolidation import DisruptionMethod
+from shared.disruption.evaluation import DisruptionInput, OngoingChanges
 from shared.disruption.fingerprint import fingerprint
-from shared.disruption.selection import DisruptionInput, OngoingChanges
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.dialect import V1, V1ALPHA5
@@ -150,7 +150,7 @@ def test_empty_nodes_go_within_the_budget_for_empty_ones() -> None:
     seen = cluster(*some(5), provisioners=(owner(*budgets, **SAVING),))
     found = looked(seen, budget_percent=1).change
     assert found is not None
-    assert (found.method, found.remove) == (Method.EMPTY, ("n0", "n1"))
+    assert (found.method, found.remove) == (DisruptionMethod.EMPTY, ("n0", "n1"))
 
 
 ASLEEP = NodeBudget(nodes=1, schedule="0 0 30 6 *", duration=HOUR)
@@ -190,7 +190,7 @@ def test_a_budget_for_empty_nodes_leaves_the_others_one_at_a_time() -> None:
     drained = joined("drained", deletion_at=NOW, annotations={keys.REMOVAL_REASON: "expiration"})
     used = (on("drained"), on("due"))
     found = looked(cluster(drained, joined("due"), bound=used, provisioners=(of_empty,)))
-    assert found.held == {"due": "another node is drained first"}
+    assert found.skipped == {"due": "another node is drained first"}
 
 
 def test_an_empty_node_that_its_budget_holds_is_not_removed_as_underused() -> None:
@@ -221,7 +221,9 @@ def test_a_node_that_is_due_waits_for_its_budget() -> None:
     seen = cluster(node_of("a"), node_of("b"), bound=(on("a"),), provisioners=(held,))
     found = looked(seen)
     assert found.change is None
-    assert found.held == dict.fromkeys(("a", "b"), "the disruption budgets of default allow none")
+    assert found.skipped == dict.fromkeys(
+        ("a", "b"), "the disruption budgets of default allow none"
+    )
     drifted = owner(NodeBudget(nodes=0, reasons=(DRIFTED,)), ttl_until_expired=HOUR)
     assert looked(cluster(node_of("a"), provisioners=(drifted,))).change is not None
     assert looked(cluster(node_of("a"), provisioners=(AGED,))).change is not None

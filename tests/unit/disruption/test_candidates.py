@@ -10,7 +10,7 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import ControllerRef, Pod
 from tests.builders import (
     NOT_READY,
     NOW,
@@ -55,8 +55,8 @@ def test_an_initialized_node_of_a_consolidating_provisioner_is_a_candidate() -> 
 
 def test_pods_of_daemonsets_static_and_ended_pods_need_no_new_place() -> None:
     bound = (
-        pod("d", node_name="n1", owner=Owner(kind="DaemonSet", name="d", uid="d")),
-        pod("s", node_name="n1", owner=Owner(kind="Node", name="n1", uid="n")),
+        pod("d", node_name="n1", owner=ControllerRef(kind="DaemonSet", name="d", uid="d")),
+        pod("s", node_name="n1", owner=ControllerRef(kind="Node", name="n1", uid="n")),
         pod("e", node_name="n1", phase="Succeeded"),
     )
     ((candidate,), _) = _look(node(), bound=bound)
@@ -71,7 +71,7 @@ def test_a_pod_of_the_lowest_priority_needs_its_node() -> None:
 
 
 def test_of_pods_that_leave_those_of_a_statefulset_need_their_node() -> None:
-    last = Owner(kind="StatefulSet", name="db", uid="db")
+    last = ControllerRef(kind="StatefulSet", name="db", uid="db")
     ((empty,), _) = _look(node(), bound=(pod("a", node_name="n1", deletion_at=NOW),))
     ((used,), _) = _look(node(), bound=(pod("a", node_name="n1", deletion_at=NOW, owner=last),))
     assert (empty.is_empty, used.is_empty) == (True, False)
@@ -81,7 +81,7 @@ def test_of_pods_that_leave_those_of_a_statefulset_need_their_node() -> None:
 def test_a_node_whose_kubelet_stopped_is_a_candidate_and_empty_without_running_pods(
     *, ready: bool | None
 ) -> None:
-    last = Owner(kind="StatefulSet", name="db", uid="db")
+    last = ControllerRef(kind="StatefulSet", name="db", uid="db")
     leaves = pod("a", node_name="n1", deletion_at=NOW, owner=last)
     ((empty,), _) = _look(node(ready=ready), bound=(leaves,))
     ((used,), _) = _look(node(ready=ready), bound=(leaves, pod("b", node_name="n1", owner=last)))

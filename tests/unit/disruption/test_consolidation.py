@@ -4,14 +4,14 @@ import dataclasses
 
 import pytest
 
-from shared.disruption.consolidation import Method, Outlook, consolidate
+from shared.disruption.consolidation import ConsolidationResult, DisruptionMethod, consolidate
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import by_price, without
+from shared.disruption.simulate import by_price, without_nodes
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.scheduling.limits import used
+from shared.scheduling.limits import used_capacity
 from tests.builders import (
     CATALOG,
     GIB,
@@ -40,7 +40,7 @@ def test_empty_nodes_are_removed_first_and_all_at_once() -> None:
     outlook = consolidated(seen)
 
     assert outlook.best is not None
-    assert outlook.best.method == Method.EMPTY
+    assert outlook.best.method == DisruptionMethod.EMPTY
     assert outlook.best.remove == ("a", "b")
     assert outlook.best.saving_micros_per_hour == 192_000
     assert outlook.simulations == 0
@@ -65,7 +65,7 @@ def test_no_more_empty_nodes_are_removed_than_the_budget_allows() -> None:
 
     assert outlook.best is not None
     assert outlook.best.remove == ("a",)
-    assert consolidated(cluster(node_of("a"), bound=()), most=0) == Outlook(
+    assert consolidated(cluster(node_of("a"), bound=()), most=0) == ConsolidationResult(
         reason="the budget of disruptions is used up"
     )
 
@@ -77,7 +77,7 @@ def test_node_whose_pods_fit_on_others_is_removed_without_a_replacement() -> Non
     outlook = consolidated(seen)
 
     assert outlook.best is not None
-    assert outlook.best.method == Method.DELETE
+    assert outlook.best.method == DisruptionMethod.DELETE
     assert outlook.best.remove == ("a",)
     assert outlook.best.plan.nodes == ()
     assert outlook.best.saving_micros_per_hour == 192_000
@@ -87,7 +87,7 @@ def test_a_node_too_large_for_its_pods_is_replaced_by_a_cheaper_one() -> None:
     outlook = consolidated(cluster(node_of("a", "m5.2xlarge"), bound=several_on("a", 2)))
 
     assert outlook.best is not None
-    assert outlook.best.method == Method.REPLACE
+    assert outlook.best.method == DisruptionMethod.REPLACE
     (planned,) = outlook.best.plan.nodes
     assert planned.price_micros_per_hour == 96_000
     dearest = max(option.price_micros_per_hour for option in planned.options)
@@ -107,14 +107,14 @@ def test_one_node_may_become_several_cheaper_ones() -> None:
     assert len(outlook.best.plan.nodes) == 3
     assert outlook.best.plan.cost_micros_per_hour == 3 * 96_000
     assert outlook.best.saving_micros_per_hour == 500_000 - sum(
-        planned_node.dearest_micros_per_hour for planned_node in outlook.best.plan.nodes
+        planned_node.highest_price_micros_per_hour for planned_node in outlook.best.plan.nodes
     )
 
 
 def test_a_saving_below_the_minimum_moves_no_pod() -> None:
     seen = cluster(node_of("a", "m5.2xlarge"), bound=several_on("a", 2))
 
-    assert consolidated(seen, minimum_saving_percent=80) == Outlook(
+    assert consolidated(seen, minimum_saving_percent=80) == ConsolidationResult(
         reason="nothing saves enough", simulations=1
     )
     assert consolidated(seen, minimum_saving_micros_per_hour=300_000).best is None
@@ -274,7 +274,7 @@ def test_machines_in_flight_count_under_limits_while_nodes_are_tried(kind: Owner
         node("b", provider_id=f"aws:///test-1a/{coming.instance_id}", finalizers=()), annotations={}
     )
     for nodes in [(standing,), (standing, by_kubelet)]:
-        found = without(
+        found = without_nodes(
             snapshot(provisioners=(owner,), nodes=nodes, slots=(coming,)), {standing.name}
         )
-        assert used(found, "default")["cpu"] == 6000
+        assert used_capacity(found, "default")["cpu"] == 6000

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.disruption.drain import STUCK_AFTER, DrainStep, drain_step, grace_left, is_drainable
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Toleration
 from tests.builders import NOW, pod
 
@@ -28,8 +28,8 @@ def step(*pods: Pod, voluntary: bool = True, deadline: timedelta | None = None) 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"owner": Owner(kind="DaemonSet", name="d", uid="d")},
-        {"owner": Owner(kind="Node", name="n", uid="n")},
+        {"owner": ControllerRef(kind="DaemonSet", name="d", uid="d")},
+        {"owner": ControllerRef(kind="Node", name="n", uid="n")},
         {"phase": "Succeeded"},
         {"tolerations": (Toleration(operator="Exists"),)},
         {"tolerations": (Toleration(key=keys.UNSCHEDULABLE_TAINT, operator="Exists"),)},
@@ -95,7 +95,7 @@ on_nodes = st.lists(
         st.sampled_from(("", "system-node-critical")),
         st.sampled_from((None, NOW, NOW - STUCK_AFTER)),
         st.sampled_from(({}, HELD)),
-        st.sampled_from((None, Owner(kind="DaemonSet", name="d", uid="d"))),
+        st.sampled_from((None, ControllerRef(kind="DaemonSet", name="d", uid="d"))),
         st.sampled_from(((), (Toleration(key="x", effect=Effect.NO_EXECUTE),))),
     ),
     max_size=5,

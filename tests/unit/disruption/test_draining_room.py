@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Any
 
-from shared.disruption.consolidation import Method
-from shared.disruption.simulation import fits_without, with_drained
+from shared.disruption.consolidation import DisruptionMethod
+from shared.disruption.simulate import fits_without, with_drained
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -39,7 +39,7 @@ def test_room_that_pods_of_a_draining_node_need_is_not_given_to_others() -> None
     assert (found.change, found.reason) == (None, "nothing saves enough")
     assert not fits_without(cluster(going("a"), *rest, bound=bound), ["c"], PACKING)
     # While nothing is drained, one of the three may go.
-    assert changed(cluster(node_of("a"), *rest, bound=bound)).method == Method.DELETE
+    assert changed(cluster(node_of("a"), *rest, bound=bound)).method == DisruptionMethod.DELETE
     assert fits_without(cluster(*rest, bound=bound[1:]), ["c"], PACKING)
 
 
@@ -48,7 +48,7 @@ def test_a_drain_whose_pods_find_no_room_holds_up_no_change() -> None:
     bound = (on("a", cpu=1900), half("b"), half("c"))
     seen = cluster(going("a"), node_of("b"), node_of("c"), bound=bound)
     found = changed(seen)
-    assert (found.method, found.plan.nodes) == (Method.DELETE, ())
+    assert (found.method, found.plan.nodes) == (DisruptionMethod.DELETE, ())
     assert [ref.name for ref in found.plan.order] in (["b-0"], ["c-0"])
     assert fits_without(seen, ["c"], PACKING)
 
@@ -56,7 +56,7 @@ def test_a_drain_whose_pods_find_no_room_holds_up_no_change() -> None:
 def test_a_change_of_the_node_that_has_the_room_finds_it_elsewhere() -> None:
     seen = cluster(going("a"), node_of("b"), bound=(half("a"), half("b")), provisioners=(AGED,))
     found = changed(seen)
-    assert (found.remove, found.method) == (("b",), Method.REPLACE)
+    assert (found.remove, found.method) == (("b",), DisruptionMethod.REPLACE)
     assert sorted(ref.name for planned in found.plan.nodes for ref in planned.pods) == [
         "a-0",
         "b-0",
@@ -69,7 +69,7 @@ def test_pods_of_a_node_whose_replacement_stands_take_no_other_room() -> None:
     fresh = node_of("new", **bought_for("gone", "a"))
     seen = dataclasses.replace(seen, nodes=(*seen.nodes, fresh))
     assert places(seen)["a-0"] == "new"
-    assert changed(seen).method == Method.DELETE
+    assert changed(seen).method == DisruptionMethod.DELETE
     # What does not fit there needs room on others.
     more = dataclasses.replace(seen, bound=(*bound, half("a", 1), half("a", 2)))
     assert sorted(places(more)[f"a-{number}"] for number in range(3))[1:] == ["new", "new"]

@@ -11,11 +11,11 @@ from shared.disruption.emptiness import (
     empty_since,
     is_empty,
 )
-from shared.disruption.expiration import expires_in
+from shared.disruption.expiration import time_to_expiration
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import ControllerRef, Pod
 from tests.builders import NOT_READY, NOW, node, node_of, pod, provisioner, ref, slot
 
 TTL = timedelta(seconds=30)
@@ -37,7 +37,11 @@ def decide(
         ((), None, True),
         ((pod(node_name="n1"),), None, False),
         ((pod(node_name="n1", phase="Failed"),), None, True),
-        ((pod(node_name="n1", owner=Owner(kind="DaemonSet", name="d", uid="d")),), None, True),
+        (
+            (pod(node_name="n1", owner=ControllerRef(kind="DaemonSet", name="d", uid="d")),),
+            None,
+            True,
+        ),
         ((), slot(), True),
         ((), slot(pods=(ref(pod()),)), False),
     ],
@@ -60,7 +64,7 @@ def test_a_promise_is_over_when_the_node_is_initialized() -> None:
 def test_a_pod_of_a_statefulset_that_leaves_keeps_no_node_that_is_not_ready(
     *, ready: bool | None, leaves: bool, empty: bool
 ) -> None:
-    last = Owner(kind="StatefulSet", name="db", uid="db")
+    last = ControllerRef(kind="StatefulSet", name="db", uid="db")
     found = pod(node_name="n1", owner=last, deletion_at=NOW if leaves else None)
     one = node_of("n1", ready=ready)
     assert is_empty(one, (found,), None) is empty
@@ -127,10 +131,10 @@ def test_a_stamp_without_a_zone_is_utc_as_karpenter_wrote_it() -> None:
 def test_a_node_expires_from_its_creation() -> None:
     hour = timedelta(hours=1)
     owner = provisioner(ttl_until_expired=hour)
-    assert expires_in(node(), owner, NOW + timedelta(minutes=45)) == timedelta(minutes=15)
-    assert expires_in(node(), owner, NOW + 2 * hour) == -hour
-    assert expires_in(node(), provisioner(ttl_until_expired=None), NOW) is None
-    assert expires_in(node(created_at=None), owner, NOW) is None
+    assert time_to_expiration(node(), owner, NOW + timedelta(minutes=45)) == timedelta(minutes=15)
+    assert time_to_expiration(node(), owner, NOW + 2 * hour) == -hour
+    assert time_to_expiration(node(), provisioner(ttl_until_expired=None), NOW) is None
+    assert time_to_expiration(node(created_at=None), owner, NOW) is None
 
 
 def test_a_node_that_is_not_to_be_disrupted_is_not_removed_when_it_is_empty() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from shared.disruption.drift import drift_of, end_stamp
-from shared.disruption.evaluation_due import forced_in, replaced_in, wants_look
-from shared.disruption.expiration import expires_in
-from shared.disruption.selection import Cause
+from shared.disruption.evaluation import DisruptionCause
+from shared.disruption.evaluation_due import forced_removal_in, needs_evaluation, replacement_due_in
+from shared.disruption.expiration import time_to_expiration
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import NodeBudget
-from shared.model.policy import KarpenterWay
+from shared.model.policy import KarpenterBehavior
 from shared.model.provisioner import Provisioner
 from tests.builders import NOW, OTHER_SHAPE, budget, node_of, provisioner
 from tests.unit.disruption.clusters import LATER, cluster, looked, on
@@ -37,11 +37,11 @@ def of_pool(name: str, **more: Any) -> Node:
 
 def test_a_replacement_is_begun_ten_minutes_ahead_and_not_once_it_has_expired() -> None:
     node, owner = of_pool("a"), pool()
-    assert replaced_in(node, owner, LATER) == -5 * MINUTE
-    assert replaced_in(node, owner, NOW) == LATER - NOW - 5 * MINUTE
-    assert replaced_in(node, owner, LATER + 5 * MINUTE) is None
-    assert replaced_in(node_of("a"), provisioner(), LATER) is None
-    assert wants_look([node], {"default": owner}, LATER)
+    assert replacement_due_in(node, owner, LATER) == -5 * MINUTE
+    assert replacement_due_in(node, owner, NOW) == LATER - NOW - 5 * MINUTE
+    assert replacement_due_in(node, owner, LATER + 5 * MINUTE) is None
+    assert replacement_due_in(node_of("a"), provisioner(), LATER) is None
+    assert needs_evaluation([node], {"default": owner}, LATER)
 
 
 def test_nodes_that_expire_together_are_replaced_together_within_the_budget() -> None:
@@ -50,7 +50,7 @@ def test_nodes_that_expire_together_are_replaced_together_within_the_budget() ->
     seen = cluster(*nodes, bound=bound, provisioners=(pool(budgets=(NodeBudget(nodes=2),)),))
     found = looked(seen).change
     assert found is not None
-    assert (found.cause, found.remove) == (Cause.EXPIRATION, ("a", "b"))
+    assert (found.cause, found.remove) == (DisruptionCause.EXPIRATION, ("a", "b"))
     assert found.why == "it will soon be older than expireAfter"
     closed = cluster(*nodes, bound=bound, provisioners=(pool(budgets=(NodeBudget(nodes=0),)),))
     assert looked(closed).change is None
@@ -100,21 +100,21 @@ def test_drained_nodes_do_not_hold_those_of_an_owner_with_budgets() -> None:
     limited = pool(budgets=(NodeBudget(nodes=2),))
     assert looked(cluster(of_pool("a"), going, bound=bound, provisioners=(limited,))).change
     free = cluster(of_pool("a"), going, bound=bound, provisioners=(pool(),))
-    assert looked(free).held == {"a": "another node is drained first"}
+    assert looked(free).skipped == {"a": "another node is drained first"}
 
 
 def test_nodes_that_live_for_minutes_are_replaced_a_quarter_of_that_ahead() -> None:
     short = pool(ttl_until_expired=8 * MINUTE)
-    assert replaced_in(of_pool("a"), short, NOW) == 6 * MINUTE
+    assert replacement_due_in(of_pool("a"), short, NOW) == 6 * MINUTE
 
 
 def test_a_lowered_age_holds_for_replacements_and_not_for_removals_by_force() -> None:
     now, owner = NOW + timedelta(days=2), pool(ttl_until_expired=timedelta(days=1))
     node = of_pool("a", annotations=end_stamp(pool(ttl_until_expired=timedelta(days=30))))
-    assert forced_in(node, owner, now) == timedelta(days=28)
-    assert replaced_in(node, owner, now) == -timedelta(days=1) - 10 * MINUTE
+    assert forced_removal_in(node, owner, now) == timedelta(days=28)
+    assert replacement_due_in(node, owner, now) == -timedelta(days=1) - 10 * MINUTE
     raised = pool(ttl_until_expired=timedelta(days=40))
-    assert forced_in(node, raised, now) == timedelta(days=38)
+    assert forced_removal_in(node, raised, now) == timedelta(days=38)
 
 
 @pytest.mark.parametrize(
@@ -128,19 +128,19 @@ def test_a_lowered_age_holds_for_replacements_and_not_for_removals_by_force() ->
 def test_as_in_karpenter_a_node_lives_as_long_as_was_said_at_its_launch(
     written: str, life: timedelta | None
 ) -> None:
-    ways = frozenset({KarpenterWay.LIFETIME})
+    ways = frozenset({KarpenterBehavior.LIFETIME})
     owner = pool(ttl_until_expired=timedelta(hours=1), as_karpenter=ways)
     node = of_pool("a", annotations={keys.EXPIRE_AFTER: written})
-    assert expires_in(node, owner, NOW) == forced_in(node, owner, NOW) == life
+    assert time_to_expiration(node, owner, NOW) == forced_removal_in(node, owner, NOW) == life
     changed = "expireAfter of nodepool pool has changed" if written != "soon" else ""
     assert drift_of(node, owner).replace(owner.name, "pool") == changed
     assert drift_of(node, replace(owner, as_karpenter=frozenset())) == ""
 
 
 def test_as_in_karpenter_nothing_is_replaced_ahead_of_its_expiration() -> None:
-    owner = pool(as_karpenter=frozenset({KarpenterWay.EXPIRATION}))
-    assert owner.replaced_ahead == timedelta(0)
-    assert replaced_in(of_pool("a"), owner, NOW + timedelta(days=1)) is None
+    owner = pool(as_karpenter=frozenset({KarpenterBehavior.EXPIRATION}))
+    assert owner.replacement_lead_time == timedelta(0)
+    assert replacement_due_in(of_pool("a"), owner, NOW + timedelta(days=1)) is None
 
 
 def test_nodes_that_may_live_longer_are_replaced_one_by_one_unless_a_pod_holds_them() -> None:
@@ -159,7 +159,7 @@ def test_a_lowered_age_replaces_no_node_that_is_not_to_be_disrupted() -> None:
     kept = of_pool("a", annotations={keys.EXPIRE_AFTER: "8640000", **KEPT})
     found = looked(cluster(kept, bound=(on("a"),), provisioners=(owner,)))
     forbids = {"a": "its annotation karpenter.sh/do-not-disrupt forbids it"}
-    assert (found.change, found.held) == (None, forbids)
+    assert (found.change, found.skipped) == (None, forbids)
     due = of_pool("a", annotations=KEPT)
     assert looked(cluster(due, bound=(on("a"),), provisioners=(pool(),))).change is not None
 
@@ -179,7 +179,7 @@ def test_what_is_written_on_a_node_counts_where_it_is_an_age(
     written: str, forced: timedelta | None
 ) -> None:
     node = of_pool("a", annotations={keys.EXPIRE_AFTER: written})
-    assert forced_in(node, pool(ttl_until_expired=8 * MINUTE), NOW) == forced
+    assert forced_removal_in(node, pool(ttl_until_expired=8 * MINUTE), NOW) == forced
 
 
 def test_the_age_at_launch_is_written_for_nodes_that_expire_by_force() -> None:

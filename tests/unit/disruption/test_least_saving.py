@@ -1,6 +1,6 @@
 """How little a change may save, and a node within it."""
 
-from shared.disruption.consolidation import Method
+from shared.disruption.consolidation import DisruptionMethod
 from tests.builders import (
     CATALOG,
     GIB,
@@ -41,5 +41,5 @@ def test_no_pod_moves_for_less_than_the_least_amount_though_there_is_room() -> N
     assert consolidated(one).best is None
     best = consolidated(two).best
     assert best is not None
-    assert (best.method, best.saving_micros_per_hour >= 12_000) == (Method.DELETE, True)
+    assert (best.method, best.saving_micros_per_hour >= 12_000) == (DisruptionMethod.DELETE, True)
     assert consolidated(one, minimum_saving_micros_per_hour=6_000).best is not None

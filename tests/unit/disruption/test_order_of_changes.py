@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from shared.disruption.consolidation import Outlook
+from shared.disruption.consolidation import ConsolidationResult
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
@@ -41,7 +41,7 @@ def young() -> Node:
     return node_of("large", LARGE, created_at=LATER - timedelta(minutes=3))
 
 
-def removed(outlook: Outlook) -> tuple[str, ...]:
+def removed(outlook: ConsolidationResult) -> tuple[str, ...]:
     assert outlook.best is not None
     return outlook.best.remove
 

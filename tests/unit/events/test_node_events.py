@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from shared.events.group_events import Machine, terminated_group
+from shared.events.group_events import InstanceSummary, terminated_group
 from shared.events.node_events import (
-    described,
     first_names,
+    node_instance_text,
     nominated,
     registered,
 )
@@ -17,7 +17,7 @@ from shared.model.errors import UnavailableError
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import needs, node, pod, provisioner, ref, selector, slot
@@ -41,7 +41,7 @@ def test_every_step_of_a_nodes_life_is_an_event_on_the_node() -> None:
     world = World(provisioner(ttl_after_empty=TTL), *apart(1))
     world.provision()
     made = world.node
-    machine = described(made)
+    machine = node_instance_text(made)
     launched = told(world, "Node")
     assert launched == {"Launched": f"launched {machine}; waits for its kubelet to join"}
     for part in (made.instance_id, "m5.large", "on-demand", "us-east-1", "$0.0", "/h"):
@@ -138,7 +138,7 @@ def test_pod_whose_nomination_was_lost_meanwhile_gets_no_event() -> None:
 
 def test_machines_that_end_together_are_one_event_of_their_provisioner() -> None:
     machines = [
-        Machine(
+        InstanceSummary(
             name=f"n{number:02}",
             provisioner="default" if number < 56 else "gone",
             instance_type="m5.large" if number < 40 else "c5.xlarge",
@@ -179,8 +179,8 @@ def test_machine_is_terminated_though_no_event_can_be_recorded() -> None:
 
 def test_a_node_without_price_or_labels_is_described_by_what_is_known() -> None:
     bare = replace(node(), labels={keys.PROVISIONER_NAME: "default"})
-    assert described(bare) == "i-n1"
-    assert described(replace(bare, provider_id="")) == "an unknown instance"
+    assert node_instance_text(bare) == "i-n1"
+    assert node_instance_text(replace(bare, provider_id="")) == "an unknown instance"
     assert registered(bare).severity == "Normal"
     assert first_names("abcd") == "a, b, c and 1 more"
 

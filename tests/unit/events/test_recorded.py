@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from shared.events.recorded import forget_recorded, note_recorded, recently_recorded
+from shared.events.recorded import drop_recorded, recently_recorded, save_recorded
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
 
@@ -10,12 +10,12 @@ from tests.fakes.ledger import FakeLedger
 def test_recorded_events_are_remembered_for_ten_minutes_from_the_first() -> None:
     ledger, clock = FakeLedger(), FakeClock()
     assert recently_recorded(ledger, "test", clock.now()) == frozenset()
-    note_recorded(ledger, "test", frozenset({"a" * 12}), clock.now())
+    save_recorded(ledger, "test", frozenset({"a" * 12}), clock.now())
     clock.advance(timedelta(minutes=9))
-    note_recorded(ledger, "test", frozenset({"b" * 12}), clock.now())
+    save_recorded(ledger, "test", frozenset({"b" * 12}), clock.now())
     assert recently_recorded(ledger, "test", clock.now()) == {"a" * 12, "b" * 12}
     clock.advance(timedelta(minutes=1))
     assert recently_recorded(ledger, "test", clock.now()) == frozenset()
-    note_recorded(ledger, "test", frozenset({"b" * 12}), clock.now())
-    forget_recorded(ledger, "test")
+    save_recorded(ledger, "test", frozenset({"b" * 12}), clock.now())
+    drop_recorded(ledger, "test")
     assert recently_recorded(ledger, "test", clock.now()) == frozenset()

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from shared.events.workload_events import MOST_OF_WORKLOAD, each_workload
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.ports import KubernetesEvent, Severity
 from tests.builders import pod, provisioner
 from tests.unit.worlds import World
 
-JOB = Owner(kind="Job", name="backup", uid="uid-job", api_version="batch/v1")
+JOB = ControllerRef(kind="Job", name="backup", uid="uid-job", api_version="batch/v1")
 
 
-def of(owner: Owner | None, count: int, prefix: str = "a") -> list[Pod]:
+def of(owner: ControllerRef | None, count: int, prefix: str = "a") -> list[Pod]:
     return [replace(pod(f"{prefix}{number:02}"), owner=owner) for number in range(count)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.forwarder.views import view_node, view_pod
-from shared.kube.kept.decoding import NODES, PODS
+from shared.kube.kept.decoding import NODE_PAGE_DECODER, POD_PAGE_DECODER
 from shared.model import labels as keys
 from tests.scale import manifests
 
@@ -27,18 +27,26 @@ WAITS = manifests.pod(1, None)
 @pytest.mark.parametrize(
     ("decode", "view", "raw"),
     [
-        (PODS, view_pod, WAITS),
-        (PODS, view_pod, manifests.pod(1, 2)),
-        (PODS, view_pod, {**WAITS, "spec": {**WAITS["spec"], "schedulingGates": [{"name": "a"}]}}),
+        (POD_PAGE_DECODER, view_pod, WAITS),
+        (POD_PAGE_DECODER, view_pod, manifests.pod(1, 2)),
         (
-            PODS,
+            POD_PAGE_DECODER,
+            view_pod,
+            {**WAITS, "spec": {**WAITS["spec"], "schedulingGates": [{"name": "a"}]}},
+        ),
+        (
+            POD_PAGE_DECODER,
             view_pod,
             {**WAITS, "spec": {**WAITS["spec"], "schedulerName": "fargate-scheduler"}},
         ),
-        (PODS, view_pod, {**WAITS, "status": {**WAITS["status"], "nominatedNodeName": "n"}}),
-        (PODS, view_pod, {**WAITS, "status": {"phase": "Succeeded"}}),
-        (NODES, view_node, OURS),
-        (NODES, view_node, OF_A_POOL),
+        (
+            POD_PAGE_DECODER,
+            view_pod,
+            {**WAITS, "status": {**WAITS["status"], "nominatedNodeName": "n"}},
+        ),
+        (POD_PAGE_DECODER, view_pod, {**WAITS, "status": {"phase": "Succeeded"}}),
+        (NODE_PAGE_DECODER, view_node, OURS),
+        (NODE_PAGE_DECODER, view_node, OF_A_POOL),
     ],
     ids=("waits", "runs", "gated", "fargate", "nominated", "ended", "ours", "of a pool"),
 )

@@ -10,13 +10,13 @@ import pytest
 
 from functions.forwarder import main as module
 from functions.forwarder.main import Forwarder
+from functions.forwarder.observer import STALE_AFTER
 from functions.forwarder.views import PodView
-from functions.forwarder.watch import STALE_AFTER
-from shared.messages.wake import Kind, Message
+from shared.messages.message import Message, MessageKind
 from shared.model.errors import UnavailableError
 from tests.unit.forwarder.views import T0
 
-WAITING = PodView("shop", "p", "uid-p", "1", "", waits=True, counts=True)
+WAITING = PodView("shop", "p", "uid-p", "1", "", waits_for_capacity=True, occupies_node=True)
 
 
 class Bus:
@@ -36,7 +36,7 @@ class Bus:
             self._changed.notify_all()
             return answer
 
-    def until(self, *kinds: Kind) -> None:
+    def until(self, *kinds: MessageKind) -> None:
         with self._changed:
             heard = self._changed.wait_for(lambda: set(kinds) <= {m.kind for m in self.heard}, 5)
         assert heard, self.heard
@@ -107,11 +107,11 @@ class Running:
 def test_a_change_is_heard_on_the_bus() -> None:
     bus = Bus()
     with Running(bus) as running:
-        bus.until(Kind.HEARTBEAT)
+        bus.until(MessageKind.HEARTBEAT)
         assert running.forwarder.is_alive()
         assert running.forwarder.is_ready()
         running.parts.watches["pods"].changed(None, WAITING)
-        bus.until(Kind.POD_PENDING)
+        bus.until(MessageKind.POD_PENDING)
     assert running.clean is True
     assert not running.forwarder.is_alive()
 
@@ -134,26 +134,31 @@ def test_it_is_not_ready_while_a_collection_is_no_longer_served() -> None:
 
 
 def test_failed_publication_to_the_bus_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("functions.forwarder.publish.FIRST_DELAY", timedelta(seconds=0.01))
+    monkeypatch.setattr(
+        "functions.forwarder.outgoing_messages.FIRST_DELAY", timedelta(seconds=0.01)
+    )
     bus = Bus(UnavailableError("down"), (0,))
     with Running(bus) as running:
         running.parts.watches["pods"].changed(None, WAITING)
-        bus.until(Kind.POD_PENDING, Kind.HEARTBEAT)
+        bus.until(MessageKind.POD_PENDING, MessageKind.HEARTBEAT)
 
 
 def test_what_is_waiting_at_the_end_is_still_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("functions.forwarder.publish.COALESCE", timedelta(seconds=60))
+    monkeypatch.setattr("functions.forwarder.outgoing_messages.COALESCE", timedelta(seconds=60))
     bus = Bus()
     with Running(bus) as running:
         running.parts.watches["pods"].changed(None, WAITING)
-    assert {message.kind for message in bus.heard} == {Kind.POD_PENDING, Kind.HEARTBEAT}
+    assert {message.kind for message in bus.heard} == {
+        MessageKind.POD_PENDING,
+        MessageKind.HEARTBEAT,
+    }
 
 
 @pytest.mark.parametrize("answer", [UnavailableError("down"), (0,)])
 def test_a_dead_bus_does_not_hold_up_the_end(
     monkeypatch: pytest.MonkeyPatch, answer: Exception | tuple[int, ...]
 ) -> None:
-    monkeypatch.setattr("functions.forwarder.publish.COALESCE", timedelta(seconds=60))
+    monkeypatch.setattr("functions.forwarder.outgoing_messages.COALESCE", timedelta(seconds=60))
     bus = Bus(*[answer] * 9)
     with Running(bus) as running:
         running.parts.watches["pods"].changed(None, WAITING)

@@ -5,8 +5,8 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from functions.forwarder.metrics import exposition
-from functions.forwarder.publish import Outgoing
+from functions.forwarder.metrics import metrics_text
+from functions.forwarder.outgoing_messages import OutgoingMessages
 from shared.model.errors import UnavailableError
 from tests.unit.forwarder.views import HELD, T0, Cluster, at, node, pod, provisioner
 
@@ -14,10 +14,10 @@ FOLDER = Path(__file__).parents[3] / "infra" / "cluster" / "prometheus"
 
 
 def samples(
-    cluster: Cluster, outgoing: Outgoing | None = None, now: datetime = T0
+    cluster: Cluster, outgoing: OutgoingMessages | None = None, now: datetime = T0
 ) -> dict[str, float]:
-    quiet = Outgoing("c1", lambda: 0.5)
-    text = exposition(cluster.observer, quiet if outgoing is None else outgoing, now)
+    quiet = OutgoingMessages("c1", lambda: 0.5)
+    text = metrics_text(cluster.observer, quiet if outgoing is None else outgoing, now)
     assert text.endswith("\n")
     return {
         name: float(value)
@@ -67,13 +67,13 @@ def test_waiting_pods_and_held_owners_are_shown() -> None:
 
 
 def test_messages_are_counted_as_they_go() -> None:
-    outgoing = Outgoing("c1", lambda: 0.5)
+    outgoing = OutgoingMessages("c1", lambda: 0.5)
     cluster = Cluster()
     outgoing.add(cluster.observer.observe(None, pod("a", waits=True), T0), T0)
     assert samples(cluster, outgoing)["dovetail_forwarder_objects_unsent"] == 1
-    messages = outgoing.take(at(1))
-    outgoing.fail(messages, UnavailableError("down"), at(1))
-    outgoing.settle(outgoing.take(at(60)), (), at(60))
+    messages = outgoing.next_messages(at(1))
+    outgoing.record_failure(messages, UnavailableError("down"), at(1))
+    outgoing.record_response(outgoing.next_messages(at(60)), (), at(60))
     found = samples(cluster, outgoing)
     assert found["dovetail_forwarder_messages_retried_total"] == 1
     assert found["dovetail_forwarder_messages_sent_total"] == 1
@@ -94,5 +94,5 @@ def test_the_dashboard_shows_each_metric_and_no_other() -> None:
         for target in panel["targets"]
         for name in re.findall(r"dovetail_\w+", target["expr"])
     }
-    text = exposition(Cluster().observer, Outgoing("c1", lambda: 0.5), T0)
+    text = metrics_text(Cluster().observer, OutgoingMessages("c1", lambda: 0.5), T0)
     assert asked == set(re.findall(r"^# TYPE (\S+) ", text, flags=re.MULTILINE))

@@ -18,7 +18,7 @@ from functions.forwarder import health
 from functions.forwarder.health import serve_health
 from functions.forwarder.logs import JsonFormatter
 from shared.aws.event_bus import EventBusPublisher
-from shared.messages.wake import Kind, decode_text, wake
+from shared.messages.message import MessageKind, decode_text, make_message
 from shared.model.errors import (
     NotFoundError,
     PermanentError,
@@ -54,7 +54,7 @@ def failure(code: str, status: int = 400) -> ClientError:
 
 def test_a_message_becomes_an_entry_that_the_functions_can_read() -> None:
     events = Events({"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]})
-    message = wake(Kind.NODE_READY, "c1", NOW, leading=True)
+    message = make_message(MessageKind.NODE_READY, "c1", NOW, leading=True)
     assert EventBusPublisher("bus", client=events).publish([message]) == ()
     (entry,) = events.entries
     assert (entry["EventBusName"], entry["Source"], entry["Time"]) == ("bus", "dovetail.c1", NOW)
@@ -69,7 +69,7 @@ def test_a_message_becomes_an_entry_that_the_functions_can_read() -> None:
 def test_refused_entries_are_reported_by_their_position() -> None:
     entries = [{"EventId": "1"}, {"ErrorCode": "InternalFailure"}, {"ErrorCode": "Throttling"}]
     events = Events({"FailedEntryCount": 2, "Entries": entries})
-    messages = [wake(Kind.HEARTBEAT, "c1", NOW)] * 3
+    messages = [make_message(MessageKind.HEARTBEAT, "c1", NOW)] * 3
     assert EventBusPublisher("bus", client=events).publish(messages) == (1, 2)
 
 
@@ -86,7 +86,9 @@ def test_refused_entries_are_reported_by_their_position() -> None:
 )
 def test_errors_of_the_sdk_never_leak(error: Exception, expected: type[Exception]) -> None:
     with pytest.raises(expected):
-        EventBusPublisher("bus", client=Events(error)).publish([wake(Kind.HEARTBEAT, "c", NOW)])
+        EventBusPublisher("bus", client=Events(error)).publish(
+            [make_message(MessageKind.HEARTBEAT, "c", NOW)]
+        )
 
 
 def test_the_client_is_made_on_first_use_with_time_outs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +97,7 @@ def test_the_client_is_made_on_first_use_with_time_outs(monkeypatch: pytest.Monk
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
     publisher = EventBusPublisher("bus", region="us-west-2", timeout=timedelta(seconds=1))
     with pytest.raises(UnavailableError):
-        publisher.publish([wake(Kind.HEARTBEAT, "c", NOW)])
+        publisher.publish([make_message(MessageKind.HEARTBEAT, "c", NOW)])
 
 
 def test_settings_come_from_the_environment() -> None:

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from functions.forwarder.observer import Announcement, Collection, Observer
 from functions.forwarder.views import View, view_node, view_pod, view_provisioner
-from functions.forwarder.watch import Announcement, Collection, Observer
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -105,8 +105,8 @@ class Cluster:
     def sync(self) -> list[tuple[str, str]]:
         found: list[Announcement] = []
         for collection in Collection:
-            found += self.observer.synced(collection, T0)
-        self.observer.tick(T0)
+            found += self.observer.collection_synced(collection, T0)
+        self.observer.announcements_due(T0)
         return said(found)
 
     def see(self, view: View, now: datetime = T0) -> list[tuple[str, str]]:
@@ -118,7 +118,7 @@ class Cluster:
         return said(self.observer.observe(self._known.pop(view.uid), None, now))
 
     def tick(self, seconds: float) -> list[tuple[str, str]]:
-        return said(self.observer.tick(at(seconds)))
+        return said(self.observer.announcements_due(at(seconds)))
 
 
 def said(announcements: list[Announcement]) -> list[tuple[str, str]]:

@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from shared.launching.ami_canary import IMAGES, Choice, ImageRollout, Known, choose
+from shared.launching.ami_canary import (
+    IMAGE_NOTES,
+    ImageCanary,
+    ImageChoice,
+    ImageHistory,
+    choose_images,
+)
 from shared.model import labels as keys
 from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
 from shared.model.kubernetes.nodes import Node
-from shared.model.policy import KarpenterWay
+from shared.model.policy import KarpenterBehavior
 from shared.model.provisioner import Provisioner
 from shared.node_lifecycle.registration import Registration
 from shared.ports import TimerKind
@@ -23,8 +29,8 @@ from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 NEW = {"std": "ami-2"}
 
 
-def known(**fields: Any) -> dict[str, Known]:
-    return {"std": Known(good="ami-1", **fields)}
+def known(**fields: Any) -> dict[str, ImageHistory]:
+    return {"std": ImageHistory(good="ami-1", **fields)}
 
 
 @pytest.mark.parametrize(
@@ -37,11 +43,11 @@ def known(**fields: Any) -> dict[str, Known]:
         (known(trial="ami-9", trial_at=NOW), "ami-1", "ami-2"),
         (known(bad="ami-2", bad_at=NOW), "ami-1", "ami-1"),
         (known(bad="ami-2", bad_at=NOW - timedelta(hours=7)), "ami-1", "ami-2"),
-        ({"std": Known(good="ami-2")}, "ami-2", "ami-2"),
+        ({"std": ImageHistory(good="ami-2")}, "ami-2", "ami-2"),
     ],
 )
-def test_which_image_is_launched(before: dict[str, Known], safe: str, tried: str) -> None:
-    assert choose(NEW, before, NOW) == Choice(safe={"std": safe}, tried={"std": tried})
+def test_which_image_is_launched(before: dict[str, ImageHistory], safe: str, tried: str) -> None:
+    assert choose_images(NEW, before, NOW) == ImageChoice(safe={"std": safe}, canary={"std": tried})
 
 
 def new_image(world: World, image: str) -> None:
@@ -129,41 +135,41 @@ def test_image_that_does_not_register_is_stopped_and_reported() -> None:
 def test_a_machine_of_a_proven_image_that_does_not_register_says_nothing_about_it() -> None:
     world = grown()
     one = world.node
-    before = world.ledger.memo(NAME, f"{IMAGES}default")
-    assert not ImageRollout(world.ports).failed(one)
-    assert not ImageRollout(world.ports).failed(node(annotations={}))
-    assert world.ledger.memo(NAME, f"{IMAGES}default") == before
+    before = world.ledger.note(NAME, f"{IMAGE_NOTES}default")
+    assert not ImageCanary(world.ports).save_failure(one)
+    assert not ImageCanary(world.ports).save_failure(node(annotations={}))
+    assert world.ledger.note(NAME, f"{IMAGE_NOTES}default") == before
     assert before.value["AL2023"]["good"] if "AL2023" in before.value else before.value
 
 
 def test_a_trial_that_cannot_be_written_down_is_none() -> None:
     world = grown()
     world.cluster.add(*apart(2)[1:])
-    original = world.ledger.change_memo
+    original = world.ledger.change_note
 
     def change_memo(cluster: str, memo: Any, until: Any) -> bool:
-        return not memo.name.startswith(IMAGES) and original(cluster, memo, until)
+        return not memo.name.startswith(IMAGE_NOTES) and original(cluster, memo, until)
 
-    instead(world.ledger, "change_memo", change_memo)
+    instead(world.ledger, "change_note", change_memo)
     world.provision()
     assert images(world) == ["ami-1", "ami-1"]
 
 
 def test_the_image_that_is_gone_back_to_is_of_the_present() -> None:
-    def current(rollout: ImageRollout, owner: Provisioner) -> list[str | None]:
+    def current(rollout: ImageCanary, owner: Provisioner) -> list[str | None]:
         return [found.of("m5.large") for found in rollout.choose(owner, table)]
 
     world = grown()
     table = ImageTable(kinds={"m5.large": "k"}, ids={"k": "ami-2"})
-    rollout, other = ImageRollout(world.ports), provisioner(name="other")
-    rollout.note_first("other", ImageTable(kinds={"m5.large": "k"}, ids={"k": "ami-1"}))
+    rollout, other = ImageCanary(world.ports), provisioner(name="other")
+    rollout.save_first_images("other", ImageTable(kinds={"m5.large": "k"}, ids={"k": "ami-1"}))
     assert current(rollout, other) == ["ami-1", "ami-2"]
-    assert rollout.begin("other", table, ["m5.large", "unknown"])
+    assert rollout.begin_trial("other", table, ["m5.large", "unknown"])
     assert current(rollout, other) == ["ami-1", "ami-1"]
-    at_once = replace(other, as_karpenter=frozenset({KarpenterWay.IMAGES}))
+    at_once = replace(other, as_karpenter=frozenset({KarpenterBehavior.IMAGES}))
     assert rollout.choose(at_once, table) == (table, table)
-    rollout.registered(node(labels={keys.PROVISIONER_NAME: "other"}))
-    rollout.registered(
+    rollout.save_success(node(labels={keys.PROVISIONER_NAME: "other"}))
+    rollout.save_success(
         node(labels={keys.PROVISIONER_NAME: "other"}, annotations={keys.IMAGE_ID: "ami-2"})
     )
     assert current(rollout, other) == ["ami-2", "ami-2"]
@@ -171,11 +177,11 @@ def test_the_image_that_is_gone_back_to_is_of_the_present() -> None:
 
 def test_a_new_image_for_no_type_of_the_node_is_not_on_trial() -> None:
     world = World()
-    rollout = ImageRollout(world.ports)
+    rollout = ImageCanary(world.ports)
     old = ImageTable(kinds={"m5.large": "x", "g5.xlarge": "g"}, ids={"x": "ami-1", "g": "ami-1"})
-    rollout.note_first("p", old)
+    rollout.save_first_images("p", old)
     table = old.with_ids({"g": "ami-2"})
-    assert rollout.begin("p", table, ["m5.large"])
+    assert rollout.begin_trial("p", table, ["m5.large"])
     _, tried = rollout.choose(provisioner(name="p"), table)
     assert tried.of("g5.xlarge") == "ami-2"
 
@@ -227,7 +233,7 @@ def test_an_image_on_trial_that_is_gone_is_refused_and_the_last_that_worked_is_l
     world.cluster.add(*apart(3)[1:])
     world.provision()
     assert images(world) == ["ami-1", "ami-1", "ami-1"]
-    rows = world.ledger.memo(NAME, f"{IMAGES}default").value.values()
+    rows = world.ledger.note(NAME, f"{IMAGE_NOTES}default").value.values()
     assert {(row["good"], row["trial"]) for row in rows} == {("ami-1", "")}
     assert "ami-2" in {row["bad"] for row in rows}
 

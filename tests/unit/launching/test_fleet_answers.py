@@ -88,7 +88,7 @@ def test_part_of_an_answer_that_ec2_gave_before_makes_no_offering_suspect() -> N
     instead(world.cloud, "create_fleet", lost)
     world.cloud.delays.shown = timedelta(hours=1)
     world.provision()
-    world.advance(world.policy.invocation + world.policy.consistency)
+    world.advance(world.policy.invocation_timeout + world.policy.consistency_delay)
     world.provision()
     assert tokens[0] == tokens[1]
     assert world.ledger.unavailable_offerings(world.clock.now()) == set()

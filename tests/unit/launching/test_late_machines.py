@@ -32,7 +32,7 @@ def test_a_machine_that_is_no_node_in_time_is_terminated_with_an_event(
     world.advance(SECOND)
     world.provision()
     assert world.ledger.slots(NAME) == ()
-    assert world.outbox.wakes[-1] == (NAME, world.policy.describe)
+    assert world.outbox.wakes[-1] == (NAME, world.policy.describe_delay)
     text = f"{first.instance_id} (m5.large, us-east-1a, on-demand) {why}"
     assert world.messages("NeverJoined", "Provisioner") == [text]
     assert world.messages("FailedProvisioning", "Pod") == [text]

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.launching.fleet_request import LaunchContext
+from shared.launching.held_lease import HeldLease
 from shared.launching.intents import LaunchOutcome
+from shared.launching.launch_request import LaunchContext
 from shared.launching.launcher import Launcher
-from shared.launching.lease import HeldLease
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import FleetAnswer, LaunchOption
@@ -17,7 +17,7 @@ from shared.snapshot.gather import gather
 from shared.snapshot.images import ImageTable
 from tests.builders import CATALOG, option, planned, pod, provisioner
 from tests.unit.launching.launches import intents
-from tests.unit.launching.test_fleet_request import AMD, context
+from tests.unit.launching.test_launch_request import AMD, context
 from tests.unit.worlds import NAME, World, instead
 
 SPOT = option(30_000, capacity_type=CapacityType.SPOT)
@@ -27,7 +27,9 @@ def launcher(world: World) -> Launcher:
     lease = world.ledger.acquire(NAME, "me", world.clock.now())
     assert lease is not None
     return Launcher(
-        world.ports, HeldLease(world.ledger, world.clock, lease, world.policy.lease), world.policy
+        world.ports,
+        HeldLease(world.ledger, world.clock, lease, world.policy.lease_span),
+        world.policy,
     )
 
 
@@ -86,10 +88,10 @@ def test_machine_that_was_not_requested_is_not_adopted() -> None:
     (intent,) = world.ledger.intents.values()
     machine = world.cloud.ec2.machines[world.alive[0].instance_id]
     machine.pool = ("m5.xlarge", *machine.pool[1:])
-    world.advance(world.policy.consistency)
-    assert holder.give_up(intent) == LaunchOutcome.LATER
-    world.advance(world.policy.invocation)
-    assert holder.give_up(intent) == LaunchOutcome.SHORT
+    world.advance(world.policy.consistency_delay)
+    assert holder.abandon(intent) == LaunchOutcome.LATER
+    world.advance(world.policy.invocation_timeout)
+    assert holder.abandon(intent) == LaunchOutcome.SHORT
     assert world.ledger.slots(NAME) == ()
 
 
@@ -116,7 +118,7 @@ def test_a_machine_more_than_asked_for_is_left_to_sweep() -> None:
     (intent,) = world.ledger.intents.values()
     world.cloud.forgets_tokens = True
     world.cloud.create_fleet(world.cloud.fleets[0])
-    world.advance(world.policy.consistency)
+    world.advance(world.policy.consistency_delay)
     assert holder.resume(launch_ground(world), intent) == LaunchOutcome.DONE
     assert len(world.alive) == 2
     assert len(world.ledger.slots(NAME)) == 1
@@ -135,14 +137,14 @@ def test_a_machine_shown_late_does_not_take_the_slot_of_one_that_is_complete() -
         return tuple(instance for instance in original(tags) if instance.instance_id not in hidden)
 
     instead(world.cloud, "tagged_instances", tagged_instances)
-    world.advance(world.policy.consistency)
+    world.advance(world.policy.consistency_delay)
     (intent,) = world.ledger.intents.values()
     assert holder.resume(launch_ground(world), intent) == LaunchOutcome.LATER
     (slot,) = world.ledger.slots(NAME)
     assert (slot.number, slot.instance_id) == (0, late)
     world.ledger.drop_slot(slot)
     hidden.clear()
-    world.advance(world.policy.invocation + world.policy.consistency)
+    world.advance(world.policy.invocation_timeout + world.policy.consistency_delay)
     (intent,) = world.ledger.intents.values()
     assert holder.resume(launch_ground(world), intent) == LaunchOutcome.DONE
     (slot,) = world.ledger.slots(NAME)

@@ -16,11 +16,11 @@ from shared.model.errors import (
     UnavailableError,
 )
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
 from shared.ports import TimerKind
-from shared.timers.heartbeats import running_timers
+from shared.timers.heartbeats import last_heartbeats
 from tests.builders import (
     DEFAULT_TOLERATIONS,
     NOT_READY,
@@ -108,7 +108,7 @@ def test_timers_watch_over_registration_and_age() -> None:
     assert expiration.payload["wait_seconds"] == 3600
     assert registration.payload["uid"] == world.node.uid
     kinds = (TimerKind.EXPIRATION, TimerKind.REGISTRATION)
-    assert sorted(running_timers(world.ledger, NAME)) == [(world.node.uid, kind) for kind in kinds]
+    assert sorted(last_heartbeats(world.ledger, NAME)) == [(world.node.uid, kind) for kind in kinds]
 
 
 def test_bare_metal_has_twenty_minutes_to_join_and_no_pod_is_bound_early() -> None:
@@ -124,7 +124,7 @@ def test_bare_metal_has_twenty_minutes_to_join_and_no_pod_is_bound_early() -> No
 @pytest.mark.parametrize(
     "changes",
     [
-        {"owner": Owner(kind="StatefulSet", name="s", uid="s")},
+        {"owner": ControllerRef(kind="StatefulSet", name="s", uid="s")},
         {"claims": ("data",)},
         {"tolerations": ()},
     ],
@@ -218,7 +218,7 @@ def test_an_instance_waits_for_the_node_of_an_ended_one_whose_name_it_has() -> N
     left = joined_first(world, ready=False, **ours)
     assert left.instance_id == "i-ended"
     assert len(world.ledger.slots(NAME)) == 1
-    world.advance(world.policy.registration + SECOND)
+    world.advance(world.policy.registration_timeout + SECOND)
     world.provision()
     assert any(told.reason == "NodeRefused" for told in world.cluster.kube_events)
 

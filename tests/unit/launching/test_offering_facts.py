@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.local.ec2.refusals import Reason
-from shared.launching.offering_facts import TOLD_TO, Fact, quotas_for_all
+from shared.launching.offering_facts import FACT_SCOPES, OfferingFact, certain_quotas
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
@@ -171,15 +171,15 @@ def test_a_quota_is_true_for_the_account_when_it_is_clear_which(*, named: bool) 
 
 def test_a_quota_of_several_families_that_is_not_named_stays_with_the_cluster() -> None:
     standard, gpu = offering(), offering(name="p3.large")
-    assert quotas_for_all(frozenset({standard, gpu}), frozenset(), CATALOG) == ()
-    (mark,) = quotas_for_all(frozenset({standard}), frozenset(), CATALOG)
+    assert certain_quotas(frozenset({standard, gpu}), frozenset(), CATALOG) == ()
+    (mark,) = certain_quotas(frozenset({standard}), frozenset(), CATALOG)
     assert mark == QuotaReached(quota=quota_of(standard), vcpus=2)
-    (mark,) = quotas_for_all(frozenset({standard, gpu}), frozenset({standard}), CATALOG)
+    (mark,) = certain_quotas(frozenset({standard, gpu}), frozenset({standard}), CATALOG)
     assert mark.quota == quota_of(standard)
 
 
 def test_each_fact_names_its_scope_and_one_module_records_it() -> None:
-    assert TOLD_TO.keys() == set(Fact)
+    assert FACT_SCOPES.keys() == set(OfferingFact)
     telling = {
         path.name
         for path in (Path(__file__).parents[3] / "shared").rglob("*.py")

@@ -148,7 +148,7 @@ def test_an_intent_whose_body_is_lost_is_ended() -> None:
     world = two_nodes()
     open_intent(world)
     world.decisions.documents.clear()
-    world.advance(world.policy.invocation)
+    world.advance(world.policy.invocation_timeout)
     world.provision()
     assert not world.ledger.open_intents(NAME)
 
@@ -198,7 +198,7 @@ def test_a_young_intent_without_a_time_waits_for_ec2_to_show_its_machines() -> N
     with pytest.raises(Crash):
         crash_at_fleet(world)
     world.advance(51 * SECOND)
-    world.policy = LaunchPolicy(consistency=timedelta(seconds=60))
+    world.policy = LaunchPolicy(consistency_delay=timedelta(seconds=60))
     assert world.provision().plans == ()
     assert world.outbox.wakes == [(NAME, timedelta(seconds=9))]
     world.advance(10 * SECOND)

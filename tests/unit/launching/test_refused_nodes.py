@@ -16,7 +16,7 @@ from tests.unit.worlds import NAME, World, instead
 
 def test_the_pods_of_good_nodes_are_bound_where_half_of_all_nodes_are_refused() -> None:
     world = World(provisioner(), *apart(80))
-    world.ports = dataclasses.replace(world.ports, crew=Threads())
+    world.ports = dataclasses.replace(world.ports, executor=Threads())
     lease_row, one_at_a_time = threading.Lock(), threading.Lock()
     create, drop = world.cluster.create_node, world.ledger.drop_slot
     numbers: list[str] = []

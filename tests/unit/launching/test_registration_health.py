@@ -2,20 +2,20 @@
 
 import pytest
 
-from shared.launching.registration_health import JOINS, note_registration, registers
+from shared.launching.registration_health import REGISTRATION_NOTES, registers, save_registration
 from shared.model import labels as keys
-from shared.model.memo import Memo
+from shared.model.note import Note
 from tests.builders import node
 from tests.unit.worlds import NAME, World
 
 
-def joined(world: World, results: str, shape: str = "s1") -> Memo:
+def joined(world: World, results: str, shape: str = "s1") -> Note:
     """Note results, 1 for an instance that joined and 0 for one that did not."""
     labels = {**node().labels, keys.NODE_POOL: "pool"}
     one = node(labels=labels, annotations={keys.PROVISIONER_HASH: shape})
     for result in results:
-        note_registration(world.ports, one, joined=result == "1")
-    return world.ledger.memo(NAME, f"{JOINS}pool")
+        save_registration(world.ports, one, joined=result == "1")
+    return world.ledger.note(NAME, f"{REGISTRATION_NOTES}pool")
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,5 @@ def test_results_of_another_shape_do_not_count() -> None:
 
 def test_nodes_of_a_provisioner_leave_no_result() -> None:
     world = World()
-    note_registration(world.ports, node(), joined=True)
-    assert world.ledger.memos(NAME, JOINS) == ()
+    save_registration(world.ports, node(), joined=True)
+    assert world.ledger.notes(NAME, REGISTRATION_NOTES) == ()

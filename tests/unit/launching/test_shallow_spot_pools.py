@@ -3,9 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from shared.decisions.replay import load_decision
+from functions.cli.plan.recorded_decision import load_decision
 from shared.disruption.settings import DisruptionSettings
-from shared.launching.shallow_spot_pools import PASSED_OVER, note_passed_over, passed_over
+from shared.launching.shallow_spot_pools import (
+    SKIPPED_SPOT_POOLS,
+    save_skipped_spot_pools,
+    skipped_spot_pools,
+)
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import OfferingKey
@@ -53,21 +57,21 @@ def noted(world: World, *taken: OfferingKey, refused: tuple[OfferingKey, ...] = 
         for offering_key in refused
     )
     answer = FleetAnswer(fleet_id="f", instances=instances, errors=errors)
-    note_passed_over(world.ports, attempt(CHEAP, MIDDLE, DEAR), answer)
-    return passed_over(world.ports, world.clock.now())
+    save_skipped_spot_pools(world.ports, attempt(CHEAP, MIDDLE, DEAR), answer)
+    return skipped_spot_pools(world.ports, world.clock.now())
 
 
 def version(world: World) -> int:
-    return world.ledger.memo(NAME, PASSED_OVER).version
+    return world.ledger.note(NAME, SKIPPED_SPOT_POOLS).version
 
 
 def test_cheaper_pools_that_were_offered_and_not_taken_are_remembered_for_half_an_hour() -> None:
     world = World()
     assert noted(world, DEAR) == {CHEAP, MIDDLE}
     world.advance(29 * MINUTE)
-    assert passed_over(world.ports, world.clock.now()) == {CHEAP, MIDDLE}
+    assert skipped_spot_pools(world.ports, world.clock.now()) == {CHEAP, MIDDLE}
     world.advance(MINUTE)
-    assert passed_over(world.ports, world.clock.now()) == frozenset()
+    assert skipped_spot_pools(world.ports, world.clock.now()) == frozenset()
 
 
 def test_the_cheapest_pool_an_empty_answer_and_machines_on_demand_teach_nothing() -> None:
@@ -75,7 +79,9 @@ def test_the_cheapest_pool_an_empty_answer_and_machines_on_demand_teach_nothing(
     assert noted(world, CHEAP) == frozenset()
     assert noted(world) == frozenset()
     taken = (FleetInstance(instance_id="i-1", offering=ON_DEMAND[1]),)
-    note_passed_over(world.ports, attempt(*ON_DEMAND), FleetAnswer(fleet_id="f", instances=taken))
+    save_skipped_spot_pools(
+        world.ports, attempt(*ON_DEMAND), FleetAnswer(fleet_id="f", instances=taken)
+    )
     assert version(world) == 0
 
 
@@ -101,7 +107,7 @@ def test_what_was_seen_a_moment_ago_is_not_written_again() -> None:
     noted(world, DEAR)
     assert version(world) > written
     world.advance(29 * MINUTE)
-    assert passed_over(world.ports, world.clock.now()) == {CHEAP, MIDDLE}
+    assert skipped_spot_pools(world.ports, world.clock.now()) == {CHEAP, MIDDLE}
 
 
 def half_empty_spot() -> World:
@@ -126,14 +132,14 @@ def test_consolidation_does_not_count_on_pools_that_ec2_skipped() -> None:
         if known:
             taken = (FleetInstance(instance_id="i-1", offering=other),)
             answer = FleetAnswer(fleet_id="f", instances=taken)
-            note_passed_over(world.ports, attempt(*larges, other), answer)
+            save_skipped_spot_pools(world.ports, attempt(*larges, other), answer)
         assert world.provision(look=True).nodes_disrupted == 1
         assert [instance.offering.instance_type for instance in world.alive] == [expected]
         (document,) = (
             value for key, value in world.decisions.documents.items() if key.endswith(".gz")
         )
         decision = load_decision(document)
-        assert decision.is_identical(decision.again())
+        assert decision.is_identical(decision.replay())
         assert decision.plan.nodes[0].options[0].offering.instance_type == expected
 
 
@@ -142,7 +148,7 @@ def test_pods_that_wait_may_take_any_pool() -> None:
     larges = [offering("m5.large", zone, SPOT) for zone in ZONES]
     taken = (FleetInstance(instance_id="i-1", offering=offering("m5.xlarge", ZONES[0], SPOT)),)
     answer = FleetAnswer(fleet_id="f", instances=taken)
-    note_passed_over(world.ports, attempt(*larges, taken[0].offering), answer)
+    save_skipped_spot_pools(world.ports, attempt(*larges, taken[0].offering), answer)
     world.cluster.add(pod("new", cpu=1800, memory=6 * GIB, anti_affinity=(affinity(),)))
     world.provision()
     assert [instance.offering.instance_type for instance in world.alive] == ["m5.large"]
@@ -154,4 +160,4 @@ def test_launch_shows_which_pools_ec2_skipped() -> None:
     world.cloud.prices.update(dict.fromkeys(larges[:2], 10**9))
     world.provision()
     assert [instance.offering for instance in world.alive] == larges[2:]
-    assert passed_over(world.ports, world.clock.now()) == frozenset(larges[:2])
+    assert skipped_spot_pools(world.ports, world.clock.now()) == frozenset(larges[:2])

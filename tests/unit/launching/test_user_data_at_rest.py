@@ -6,8 +6,8 @@ import dataclasses
 import gzip
 import re
 
+from functions.cli.plan.recorded_decision import load_decision
 from shared.decisions.record import decision_document, to_plain
-from shared.decisions.replay import load_decision
 from shared.manifests.api.selector_map import selector_of
 from shared.model.plan import Plan
 from shared.model.provisioner import NodeTemplate
@@ -66,5 +66,5 @@ def test_a_decision_with_user_data_is_replayed_to_the_same_plan() -> None:
     decision = load_decision(document)
 
     assert not holds_the_secret(document)
-    assert decision.is_identical(decision.again(PackingSettings()))
+    assert decision.is_identical(decision.replay(PackingSettings()))
     assert decision.plan != Plan()

@@ -10,11 +10,11 @@ import pytest
 from botocore.loaders import create_loader
 from botocore.model import ListShape, ServiceModel, Shape, StructureShape
 
-from shared.launching.fleet_request import launch_body
+from shared.launching.launch_request import launch_body
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.provisioner import BlockDevice
 from tests.builders import option, provisioner
-from tests.unit.launching.test_fleet_request import ENDPOINT, attempt, context
+from tests.unit.launching.test_launch_request import ENDPOINT, attempt, context
 
 RECORD = (
     Path(__file__).parents[3]

@@ -11,14 +11,14 @@ from functions.forwarder.views import view_node, view_pod, view_provisioner
 from shared.manifests.admission import Admission
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.daemonsets import decode_daemonset
-from shared.manifests.fields import mapping
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import decode_pod
 from shared.manifests.problems import InvalidProvisionerError
+from shared.manifests.raw_json import mapping
 from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.storage_objects import (
-    decode_attach_limits,
     decode_attachment,
+    decode_csi_node,
     decode_storage_class,
     decode_volume,
 )
@@ -126,7 +126,7 @@ STORAGE: tuple[Callable[[dict[str, Any]], object], ...] = (
     decode_claim,
     decode_volume,
     decode_storage_class,
-    decode_attach_limits,
+    decode_csi_node,
     decode_attachment,
 )
 

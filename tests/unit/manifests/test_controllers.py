@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.controllers import Workload, identities, labels_of_all
+from shared.manifests.controllers import Workload, controller_labels, missing_identities
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -14,7 +14,7 @@ def workload(kind: str, status: Any = None, **spec: Any) -> Workload:
 
 
 def names(made: Workload, wanted: int, *taken: str) -> list[str]:
-    return [entry.name for entry in identities(made, wanted, {name: {} for name in taken})]
+    return [entry.name for entry in missing_identities(made, wanted, {name: {} for name in taken})]
 
 
 def test_pods_are_numbered_without_those_that_are_there() -> None:
@@ -25,7 +25,7 @@ def test_pods_are_numbered_without_those_that_are_there() -> None:
 def test_pods_of_a_stateful_set_are_numbered_from_its_start() -> None:
     start = workload("StatefulSet", ordinals={"start": 5})
     assert names(start, 3, "w-6", "w-0") == ["w-5", "w-7"]
-    (first, _) = identities(start, 2, {})
+    (first, _) = missing_identities(start, 2, {})
     assert {**first.labels, "controller-revision-hash": ""} == {
         "statefulset.kubernetes.io/pod-name": "w-5",
         "apps.kubernetes.io/pod-index": "5",
@@ -33,36 +33,36 @@ def test_pods_of_a_stateful_set_are_numbered_from_its_start() -> None:
     }
     assert first.labels["controller-revision-hash"].startswith("w-")
     updating = workload("StatefulSet", {"updateRevision": "w-7f"})
-    assert labels_of_all(updating) == {"controller-revision-hash": "w-7f"}
+    assert controller_labels(updating) == {"controller-revision-hash": "w-7f"}
 
 
 def test_pods_of_an_indexed_job_are_those_of_the_indexes_that_are_left() -> None:
     job = workload("Job", {"completedIndexes": "0-2,5,x,99999999999"}, completionMode="Indexed")
     running = {"w-4-abcde": {INDEX: "4"}}
-    found = list(identities(job, 3, running))
+    found = list(missing_identities(job, 3, running))
     assert [(made.name, made.labels[INDEX]) for made in found] == [("w-3", "3"), ("w-6", "6")]
 
 
 def test_a_job_adds_its_name_and_uid_unless_its_selector_is_its_authors() -> None:
     job = Workload(kind="Job", namespace="m", name="w", spec={}, metadata={"uid": "u"})
-    assert labels_of_all(job) == {
+    assert controller_labels(job) == {
         "job-name": "w",
         "batch.kubernetes.io/job-name": "w",
         "controller-uid": "u",
         "batch.kubernetes.io/controller-uid": "u",
     }
     own = {"template": {"metadata": {"labels": {"job-name": "other"}}}}
-    assert labels_of_all(workload("Job", **own))["job-name"] == "other"
-    assert labels_of_all(workload("Job", manualSelector=True)) == {}
+    assert controller_labels(workload("Job", **own))["job-name"] == "other"
+    assert controller_labels(workload("Job", manualSelector=True)) == {}
 
 
 def test_a_daemon_has_the_generation_of_its_template() -> None:
     metadata = {"annotations": {"deprecated.daemonset.template.generation": "4"}}
     made = Workload(kind="DaemonSet", namespace="m", name="w", spec={}, metadata=metadata)
-    assert labels_of_all(made)["pod-template-generation"] == "4"
-    assert labels_of_all(workload("DaemonSet"))["pod-template-generation"] == "1"
+    assert controller_labels(made)["pod-template-generation"] == "4"
+    assert controller_labels(workload("DaemonSet"))["pod-template-generation"] == "1"
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController", "Rollout"])
 def test_other_controllers_add_no_label(kind: str) -> None:
-    assert labels_of_all(workload(kind)) == {}
+    assert controller_labels(workload(kind)) == {}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.kube.kept.decoding import PODS
+from shared.kube.kept.decoding import POD_PAGE_DECODER
 from shared.manifests.pod_requests import pod_requests
 from shared.manifests.pods import PodDecoder
 from shared.model.resources import Resources
@@ -138,7 +138,7 @@ def test_a_resize_that_becomes_infeasible_is_seen_in_the_pages_of_a_list() -> No
     asked = []
     for reason in ("Deferred", "Infeasible"):
         page = {"items": [{"spec": RESIZED, "status": resized(reason)}]}
-        (raw,) = PODS(json.dumps(page).encode())["items"]
+        (raw,) = POD_PAGE_DECODER(json.dumps(page).encode())["items"]
         asked.append(decoder.decode(raw).scheduling.requests["cpu"])
     assert asked == [16000, 1000]
 

@@ -8,7 +8,7 @@ import pytest
 
 from shared.manifests import pods as module
 from shared.manifests.pods import PodDecoder, decode_pod
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Toleration
 from shared.model.kubernetes.volumes import Claim
 
@@ -42,7 +42,7 @@ def owned_by(kind: str, *, controller: bool = True) -> list[dict[str, Any]]:
 def test_a_pod_marked_unschedulable_is_provisionable() -> None:
     found = decode_pod(pod(status=unschedulable(), ownerReferences=owned_by("ReplicaSet")))
     assert found.is_provisionable
-    assert found.owner == Owner(kind="ReplicaSet", name="o", uid="u", api_version="apps/v1")
+    assert found.owner == ControllerRef(kind="ReplicaSet", name="o", uid="u", api_version="apps/v1")
     assert (found.key, found.uid) == ("shop/p", "uid-p")
 
 
@@ -319,5 +319,5 @@ def test_do_not_disrupt_may_say_a_span_from_the_pods_start(
     found = decode_pod(raw)
     assert found.started_at == datetime(2026, 11, 24, 12, tzinfo=UTC)
     assert found.kept_for == (None if seconds is None else timedelta(seconds=seconds))
-    held = found.hold_at(datetime(2026, 11, 24, 12, tzinfo=UTC))
+    held = found.blocking_annotation_at(datetime(2026, 11, 24, 12, tzinfo=UTC))
     assert bool(held) is (written == "true" or bool(seconds))

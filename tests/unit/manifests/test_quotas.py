@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.quotas import Quotas
+from functions.cli.plan.reading.quotas import ResourceQuotas
 
 
 def quota(name: str = "q", **spec: Any) -> dict[str, Any]:
@@ -51,13 +51,15 @@ ONE = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"}
 def test_pods_are_created_until_a_quota_is_used_up(
     hard: dict[str, str], asked: dict[str, Any], allowed: int
 ) -> None:
-    quotas = Quotas([quota(hard=hard)])
+    quotas = ResourceQuotas([quota(hard=hard)])
     assert sum(not quotas.refusal("m", asked) for _ in range(5)) == allowed
     assert quotas.refusal("other", asked) == ""
 
 
 def test_a_refusal_says_what_is_taken() -> None:
-    quotas = Quotas([quota("b", hard={"pods": "9"}), quota("a", hard={"requests.memory": "3Gi"})])
+    quotas = ResourceQuotas(
+        [quota("b", hard={"pods": "9"}), quota("a", hard={"requests.memory": "3Gi"})]
+    )
     quotas.count("m", spec({"memory": "2Gi"}), ended=False)
     told = quotas.refusal("m", spec({"memory": "1536Mi"}))
     assert told == (
@@ -67,7 +69,7 @@ def test_a_refusal_says_what_is_taken() -> None:
 
 
 def test_a_pod_that_has_ended_is_only_an_object() -> None:
-    quotas = Quotas([quota(hard={"count/pods": "2", "pods": "1"})])
+    quotas = ResourceQuotas([quota(hard={"count/pods": "2", "pods": "1"})])
     quotas.count("m", spec(), ended=True)
     assert quotas.refusal("m", spec()) == ""
     assert "count/pods: 2 of 2" in quotas.refusal("m", spec())
@@ -89,7 +91,7 @@ def test_a_pod_that_has_ended_is_only_an_object() -> None:
 def test_each_container_says_what_a_quota_limits(
     hard: dict[str, str], asked: dict[str, Any], missing: str
 ) -> None:
-    found = Quotas([quota(hard=hard)]).refusal("m", asked)
+    found = ResourceQuotas([quota(hard=hard)]).refusal("m", asked)
     assert found.endswith(missing)
     assert bool(found) == bool(missing)
 
@@ -129,7 +131,7 @@ PREFERRED = {
     ],
 )
 def test_a_quota_counts_the_pods_of_its_scope(scope: str, inside: Any, outside: Any) -> None:
-    quotas = Quotas([quota(hard={"pods": "0"}, scopes=[scope])])
+    quotas = ResourceQuotas([quota(hard={"pods": "0"}, scopes=[scope])])
     assert quotas.refusal("m", inside)
     assert not quotas.refusal("m", outside)
 
@@ -149,7 +151,7 @@ def test_a_quota_counts_the_pods_of_its_priority_classes(
 ) -> None:
     expressions = [{"scopeName": "PriorityClass", **expression}]
     selector = {"matchExpressions": expressions}
-    quotas = Quotas([quota(hard={"pods": "0"}, scopeSelector=selector)])
+    quotas = ResourceQuotas([quota(hard={"pods": "0"}, scopeSelector=selector)])
     found = {
         name for name in ("high", "low", "") if quotas.refusal("m", spec(priorityClassName=name))
     }
@@ -179,14 +181,14 @@ OF_GOLD = "gold.storageclass.storage.k8s.io/"
 def test_claims_are_created_until_a_quota_is_used_up(
     hard: dict[str, str], asked: dict[str, Any], allowed: int
 ) -> None:
-    quotas = Quotas([quota(hard=hard)])
+    quotas = ResourceQuotas([quota(hard=hard)])
     assert sum(not quotas.claim_refusal("m", asked) for _ in range(5)) == allowed
     assert quotas.claim_refusal("other", asked) == ""
 
 
 def test_claims_that_are_there_are_counted_and_scopes_are_about_pods() -> None:
     scoped = quota("a", hard={"requests.storage": "0"}, scopes=["BestEffort"])
-    quotas = Quotas([scoped, quota("b", hard={f"{OF_GOLD}requests.storage": "2Gi"})])
+    quotas = ResourceQuotas([scoped, quota("b", hard={f"{OF_GOLD}requests.storage": "2Gi"})])
     quotas.count_claim("m", claim("1536Mi", storageClassName="gold"))
     told = f"ResourceQuota m/b: {OF_GOLD}requests.storage: 1536Mi of 2Gi are taken, the claim takes"
     assert quotas.claim_refusal("m", claim(storageClassName="gold")) == f"{told} 1Gi"

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.daemonsets import decode_daemonset, decode_daemonsets, wants_runtimes
+from shared.manifests.daemonsets import decode_daemonset, decode_daemonsets, names_runtime_class
 from shared.manifests.runtime_classes import runtimes_by_name, with_runtime
 from shared.model.errors import NotAdmittedError
 from shared.model.kubernetes.taints import Toleration
@@ -110,8 +110,8 @@ def test_of_tolerations_that_cover_each_other_the_wider_stays(
 
 def test_daemons_take_their_limits_and_the_overhead_of_their_runtime() -> None:
     raw = daemonset(runtimeClassName="kata")
-    assert wants_runtimes([raw])
-    assert not wants_runtimes([daemonset()])
+    assert names_runtime_class([raw])
+    assert not names_runtime_class([daemonset()])
     (found,) = decode_daemonsets([raw], [KATA])
     assert found.scheduling.requests == Resources.of(cpu=150, pods=1)
     assert found.scheduling.node_selector == Requirements.from_labels({"runtime": "kata"})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shared.manifests import documents as files
-from shared.manifests.documents import InvalidDocumentError, read_documents
+from functions.cli.plan.reading import documents as files
+from functions.cli.plan.reading.documents import InvalidDocumentError, read_documents
 
 POD = """\
 apiVersion: v1

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.documents import InvalidDocumentError, read_documents
+from functions.cli.plan.reading.documents import InvalidDocumentError, read_documents
 
 
 def read(written: str) -> Any:

@@ -50,7 +50,7 @@ def test_a_scheduled_change_that_was_called_off_touches_no_machine() -> None:
         raw = event("AWS Health Event", "aws.health", statusCode=status, affectedEntities=entities)
         assert decode_notice(raw).instance_ids == ("i-1", "i-2")
     raw = event("AWS Health Event", "aws.health", statusCode="closed", affectedEntities=entities)
-    assert decode_notice(raw).over == {"i-1", "i-2"}
+    assert decode_notice(raw).ended == {"i-1", "i-2"}
 
 
 def test_a_machine_whose_part_of_a_scheduled_change_is_resolved_is_left_alone() -> None:
@@ -59,7 +59,7 @@ def test_a_machine_whose_part_of_a_scheduled_change_is_resolved_is_left_alone() 
         {"entityValue": "i-1", "status": "PENDING"},
     ]
     raw = event("AWS Health Event", "aws.health", affectedEntities=entities)
-    assert decode_notice(raw).over == {"i-2"}
+    assert decode_notice(raw).ended == {"i-2"}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from shared.model.errors import (
     RetryableError,
     ThrottledError,
 )
-from shared.model.kubernetes.pods import LabelSelector, Owner
+from shared.model.kubernetes.pods import ControllerRef, LabelSelector
 from shared.model.kubernetes.taints import Effect, Taint, Toleration, first_untolerated
 from shared.model.plan import Plan
 from shared.model.resources import Resources
@@ -52,7 +52,7 @@ def test_names_of_pods_slots_and_instances() -> None:
     assert instance.is_alive
     stopped = Instance(instance_id="i-1", state="stopped", offering=make.offering())
     assert not stopped.is_alive
-    assert not stopped.is_ending
+    assert not stopped.is_terminating
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_node_is_of_dovetail_only_with_annotation_label_and_finalizer() -> Non
         {"nominated_node": "n1"},
         {"deletion_at": make.NOW},
         {"phase": "Failed"},
-        {"owner": Owner(kind="DaemonSet", name="d", uid="d")},
-        {"owner": Owner(kind="Node", name="n", uid="n")},
+        {"owner": ControllerRef(kind="DaemonSet", name="d", uid="d")},
+        {"owner": ControllerRef(kind="Node", name="n", uid="n")},
     ],
 )
 def test_only_pods_that_wait_for_capacity_are_provisionable(changes: dict[str, Any]) -> None:
@@ -114,7 +114,7 @@ def test_daemon_static_and_ended_pods_do_not_keep_a_node_from_being_empty() -> N
     assert make.pod(node_name="n1").counts_for_emptiness
     assert not make.pod(node_name="n1", phase="Succeeded").counts_for_emptiness
     for kind in ("DaemonSet", "Node"):
-        owner = Owner(kind=kind, name="o", uid="o")
+        owner = ControllerRef(kind=kind, name="o", uid="o")
         assert not make.pod(node_name="n1", owner=owner).counts_for_emptiness
         assert not make.pod(node_name="n1", owner=owner).keeps_its_node
 
@@ -123,7 +123,7 @@ def test_a_pod_that_leaves_keeps_its_node_for_its_successor_alone() -> None:
     assert make.pod(node_name="n1").keeps_its_node
     assert not make.pod(node_name="n1", deletion_at=make.NOW).keeps_its_node
     assert not make.pod(node_name="n1", deletion_at=make.NOW, owner=None).keeps_its_node
-    last = Owner(kind="StatefulSet", name="db", uid="db")
+    last = ControllerRef(kind="StatefulSet", name="db", uid="db")
     assert make.pod(node_name="n1", deletion_at=make.NOW, owner=last).keeps_its_node
 
 

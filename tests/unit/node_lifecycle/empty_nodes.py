@@ -5,7 +5,7 @@ from typing import Any
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.ports import TimerKind
 from tests.builders import node, provisioner
 from tests.unit.worlds import SECOND, World

@@ -7,9 +7,9 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.ports import TimerKind
-from shared.timers.heartbeats import note_timer
+from shared.timers.heartbeats import save_heartbeat
 from tests.builders import NOW, node, pod
 from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, stamp_of, step
 from tests.unit.worlds import MINUTE, NAME, SECOND, moving_in
@@ -48,7 +48,7 @@ def test_a_node_that_was_used_since_its_stamp_has_its_whole_ttl_once_more() -> N
 
 
 def test_a_daemon_that_must_stay_keeps_no_empty_node_of_a_provisioner() -> None:
-    daemon = Owner(kind="DaemonSet", name="d", uid="d")
+    daemon = ControllerRef(kind="DaemonSet", name="d", uid="d")
     kept = {keys.DO_NOT_EVICT: "true"}
     assert begin(empty_world(pod(node_name="n1", owner=daemon, annotations=kept))) == (
         "timer started"
@@ -120,7 +120,7 @@ def test_abandoned_replacement_counts_as_empty_when_it_is_reported() -> None:
     world.cluster.add(node("old"))
     assert begin(world) == "not empty"
     world.advance(4 * MINUTE)
-    note_timer(world.ledger, NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
+    save_heartbeat(world.ledger, NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
     assert begin(world) == "not empty"
     world.advance(4 * MINUTE)
     assert begin(world) == "timer started"

@@ -8,12 +8,12 @@ from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.errors import ConflictError
 from shared.model.kubernetes.nodes import Node
-from shared.model.policy import KarpenterWay
+from shared.model.policy import KarpenterBehavior
 from shared.model.provisioner import Provisioner
-from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.expiration_timer import Expiration
 from shared.node_lifecycle.replacement import Replacement
 from shared.ports import TimerKind
-from shared.timers.heartbeats import running_timers
+from shared.timers.heartbeats import last_heartbeats
 from shared.timers.timers import start_expiration
 from tests.builders import NOW, OTHER_SHAPE, budget, node_of, pod, provisioner
 from tests.unit.node_lifecycle.replacements import joined, state_of
@@ -48,23 +48,23 @@ def step(world: World, state: Any = STATE) -> dict[str, Any]:
 def test_a_replacement_is_asked_for_ten_minutes_ahead_once() -> None:
     world = held()
     assert step(world)["wait_seconds"] == 50 * 60
-    assert world.outbox.looks == []
+    assert world.outbox.evaluations == []
     world.advance(50 * MINUTE)
     state = step(world)
-    assert (state["wait_seconds"], world.outbox.looks) == (600, [NAME])
-    assert running_timers(world.ledger, NAME)["uid-big", "expiration"] == NOW + HOUR
+    assert (state["wait_seconds"], world.outbox.evaluations) == (600, [NAME])
+    assert last_heartbeats(world.ledger, NAME)["uid-big", "expiration"] == NOW + HOUR
     world.advance(9 * MINUTE)
     assert step(world, state)["wait_seconds"] == 60
-    assert world.outbox.looks == [NAME]
+    assert world.outbox.evaluations == [NAME]
     assert world.cluster.node_values["big"].deletion_at is None
 
 
 def test_as_in_karpenter_no_replacement_is_asked_for_ahead() -> None:
-    world = held(as_karpenter=frozenset({KarpenterWay.EXPIRATION}))
+    world = held(as_karpenter=frozenset({KarpenterBehavior.EXPIRATION}))
     assert step(world)["wait_seconds"] == 60 * 60
     world.advance(HOUR)
     assert step(world)["result"] == "removed"
-    assert world.outbox.looks == []
+    assert world.outbox.evaluations == []
 
 
 def test_the_timer_of_a_new_node_wakes_when_its_replacement_is_due() -> None:
@@ -135,7 +135,7 @@ def test_a_node_launched_to_live_longer_is_replaced_at_a_lowered_age_and_removed
     world = World(pool(), of_pool(annotations={keys.EXPIRE_AFTER: "7200"}))
     world.advance(HOUR)
     state = step(world)
-    assert (state["wait_seconds"], world.outbox.looks) == (60, [NAME])
+    assert (state["wait_seconds"], world.outbox.evaluations) == (60, [NAME])
     assert world.cluster.node_values["big"].deletion_at is None
     world.advance(HOUR)
     step(world, state)

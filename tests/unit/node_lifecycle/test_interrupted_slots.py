@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.decisions.replay import load_decision
+from functions.cli.plan.recorded_decision import load_decision
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, Slot
@@ -185,7 +185,7 @@ def test_slot_of_a_machine_that_ec2_does_not_end_is_dropped_for_sweep_to_termina
     (taken,) = world.alive
     warn(world, taken.instance_id)
     world.provision()
-    world.advance(world.policy.registration + SECOND)
+    world.advance(world.policy.registration_timeout + SECOND)
     world.provision()
     assert taken.instance_id not in {slot.instance_id for slot in world.ledger.slots(NAME)}
 

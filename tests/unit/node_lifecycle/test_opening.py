@@ -5,7 +5,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
 from tests.builders import DEFAULT_TOLERATIONS, NOT_READY, instance_type, pod, provisioner
@@ -14,7 +14,7 @@ from tests.unit.worlds import MINUTE, NAME, World, instead
 GPU = Resources.from_mapping({"nvidia.com/gpu": 1})
 TYPES = (instance_type("g4dn.xlarge", cpu=4000, price=526_000, extra={"nvidia.com/gpu": 1}),)
 AGENT = Taint(key="agent", effect=Effect.NO_SCHEDULE)
-JOB = Owner(kind="Job", name="j", uid="j")
+JOB = ControllerRef(kind="Job", name="j", uid="j")
 
 
 def gpu_world() -> World:
@@ -121,7 +121,7 @@ def test_node_that_waits_too_long_says_so_once_and_takes_no_further_pods() -> No
     world.kubelet_joins(name, ready_changed_at=world.clock.now())
     world.bind(name)
     assert not told(world)
-    world.advance(world.policy.initialization + MINUTE)
+    world.advance(world.policy.initialization_timeout + MINUTE)
     for _ in range(2):
         assert world.bind(name).waiting_for == "resource nvidia.com/gpu to be shown"
     (text,) = told(world)
@@ -141,7 +141,7 @@ def test_node_whose_cloud_taint_stays_says_so() -> None:
     name = world.node.name
     cloud = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, effect=Effect.NO_SCHEDULE)
     world.kubelet_joins(name, taints=(NOT_READY, cloud), ready_changed_at=world.clock.now())
-    world.advance(world.policy.initialization + MINUTE)
+    world.advance(world.policy.initialization_timeout + MINUTE)
     world.bind(name)
     (text,) = told(world)
     assert f"waits for startup taint {cloud.key} to go" in text

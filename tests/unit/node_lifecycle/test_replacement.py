@@ -21,7 +21,7 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.node_lifecycle.node_timer import MAX_STEPS
 from shared.node_lifecycle.replacement import REPLACED, Replacement, start_replacement
 from shared.ports import NodeChange, TimerKind
-from shared.timers.heartbeats import running_timers
+from shared.timers.heartbeats import last_heartbeats
 from tests.builders import affinity, budget, instance_type, node_of, pod, provisioner, selector
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
@@ -73,7 +73,7 @@ def test_cheaper_node_is_launched_before_the_expensive_one_is_removed() -> None:
     old = world.cluster.node_values["big"]
     assert old.deletion_at is not None
     assert old.annotations[keys.REMOVAL_REASON] == "consolidation"
-    assert (("uid-big", "replacement") in running_timers(world.ledger, NAME)) is True
+    assert (("uid-big", "replacement") in last_heartbeats(world.ledger, NAME)) is True
     # The drain is another timer's.
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
     state = step(world, state)
@@ -82,7 +82,7 @@ def test_cheaper_node_is_launched_before_the_expensive_one_is_removed() -> None:
     state = step(world, state)
     assert (state["next"], state["result"]) == ("done", "replaced")
     assert keys.REPLACES not in world.cluster.node_values[fresh.name].annotations
-    assert ("uid-big", REPLACED) in running_timers(world.ledger, NAME)
+    assert ("uid-big", REPLACED) in last_heartbeats(world.ledger, NAME)
 
 
 def test_new_nodes_that_do_not_come_leave_everything_as_it_was() -> None:
@@ -96,8 +96,8 @@ def test_new_nodes_that_do_not_come_leave_everything_as_it_was() -> None:
     state = step(world, state)
     assert (state["next"], state["result"]) == ("done", "new nodes did not come")
     assert not world.cluster.node_values["big"].unschedulable
-    assert ("uid-big", "replacement") not in running_timers(world.ledger, NAME)
-    assert ("uid-big", REPLACED) in running_timers(world.ledger, NAME)
+    assert ("uid-big", "replacement") not in last_heartbeats(world.ledger, NAME)
+    assert ("uid-big", REPLACED) in last_heartbeats(world.ledger, NAME)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_startup_taint_that_goes_late_is_waited_for() -> None:
 
 def test_a_longer_time_to_join_is_waited_for() -> None:
     world = half_empty()
-    world.policy = replace(world.policy, registration=15 * MINUTE)
+    world.policy = replace(world.policy, registration_timeout=15 * MINUTE)
     world.provision(look=True)
     world.advance(14 * MINUTE)
     assert step(world, state_of(world))["next"] == "wait"

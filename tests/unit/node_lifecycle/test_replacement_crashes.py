@@ -62,7 +62,7 @@ def test_a_crash_at_any_call_is_made_good(*, after: bool) -> None:
         failures = Failures(at, after=after)
         try:
             world.provisioning(failures.ports(world.ports)).run(
-                "doomed", world.clock.now() + 10 * MINUTE, settle=False, look=True
+                "doomed", world.clock.now() + 10 * MINUTE, wait_for_batch=False, evaluate=True
             )
         except Crash:
             failed += 1

@@ -8,10 +8,10 @@ import pytest
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.node_lifecycle.replacement import REPLACED
-from shared.node_lifecycle.stale_marks import take_back
+from shared.node_lifecycle.stale_marks import remove_stale_marks
 from shared.ports import TimerKind
 from shared.sweep.sweep import Sweep, SweepPolicy
-from shared.timers.heartbeats import note_timer, running_timers
+from shared.timers.heartbeats import last_heartbeats, save_heartbeat
 from tests.builders import NOW, node
 from tests.unit.worlds import MINUTE, NAME, World
 
@@ -20,15 +20,15 @@ MARKED: dict[str, Any] = {"annotations": {keys.REPLACES: "old,older"}}
 
 
 def healed(world: World) -> int:
-    nodes, heard = world.cluster.nodes(), running_timers(world.ledger, NAME)
+    nodes, heard = world.cluster.nodes(), last_heartbeats(world.ledger, NAME)
     uids = {node.name: node.uid for node in nodes}
     now = world.clock.now()
-    return sum(take_back(world.ports, node, uids, heard, now) for node in nodes)
+    return sum(remove_stale_marks(world.ports, node, uids, heard, now) for node in nodes)
 
 
 def test_stale_cordon_of_dovetail_is_undone() -> None:
     world = World(node(**OURS))
-    note_timer(world.ledger, NAME, "uid-n1", TimerKind.EMPTINESS, world.clock.now())
+    save_heartbeat(world.ledger, NAME, "uid-n1", TimerKind.EMPTINESS, world.clock.now())
     assert healed(world) == 0
     world.advance(4 * MINUTE)
     assert healed(world) == 1
@@ -55,7 +55,7 @@ def test_the_mark_of_a_replacement_is_removed_when_no_node_is_being_replaced() -
     world = World(node("new", **MARKED), node("old"))
     assert healed(world) == 0
     world.advance(4 * MINUTE)
-    note_timer(world.ledger, NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
+    save_heartbeat(world.ledger, NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
     assert healed(world) == 0
     world.advance(4 * MINUTE)
     assert healed(world) == 1
@@ -72,7 +72,7 @@ def test_a_node_that_is_written_to_is_looked_at_again() -> None:
 
 def test_that_a_node_was_replaced_is_kept_for_the_budget() -> None:
     world = World()
-    note_timer(world.ledger, NAME, "uid-gone", REPLACED, world.clock.now())
+    save_heartbeat(world.ledger, NAME, "uid-gone", REPLACED, world.clock.now())
     world.advance(timedelta(minutes=8))
     assert world.sweep().stale_timers == 0
     world.advance(timedelta(minutes=3))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.node_lifecycle.node_deletion import remove_node
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOW, node, provisioner
@@ -54,4 +54,4 @@ def test_machine_of_a_draining_node_that_was_deleted_is_terminated() -> None:
 @pytest.mark.parametrize("reason", ["emptiness", "expiration"])
 def test_removing_a_node_that_is_gone_says_look_again(reason: str) -> None:
     world = vanishing(World(provisioner(), node()))
-    assert remove(world.ports, world.node, reason) is False
+    assert remove_node(world.ports, world.node, reason) is False

@@ -10,7 +10,12 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.voluntary_removal import Removal, look_first, remove_by_choice, uncordon
+from shared.node_lifecycle.voluntary_removal import (
+    RemovalOutcome,
+    record_blockers,
+    remove_voluntarily,
+    uncordon,
+)
 from shared.ports import NodeChange, TimerKind
 from tests.builders import NOW, budget, node, pod, provisioner
 from tests.unit.node_lifecycle.replacements import half_empty, joined, state_of, step
@@ -25,7 +30,7 @@ def world_with(*values: Any, **changes: Any) -> World:
 
 def test_blocked_node_is_kept_and_reported_with_its_time() -> None:
     world = world_with(pod(node_name="n1", annotations=HELD))
-    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
+    assert remove_voluntarily(world.ports, world.node, "expiration") == RemovalOutcome.BLOCKED
     assert not world.node.unschedulable
     assert world.node.deletion_at is None
     text = world.node.annotations[keys.DISRUPTION_BLOCKED]
@@ -34,7 +39,7 @@ def test_blocked_node_is_kept_and_reported_with_its_time() -> None:
         f"pod default/a has the annotation {keys.DO_NOT_EVICT}"
     )
     world.advance(MINUTE)
-    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
+    assert remove_voluntarily(world.ports, world.node, "expiration") == RemovalOutcome.BLOCKED
     assert world.node.annotations[keys.DISRUPTION_BLOCKED] == text
     assert len(world.messages("DisruptionBlocked")) == 1
     assert world.outbox.timers == []
@@ -42,12 +47,12 @@ def test_blocked_node_is_kept_and_reported_with_its_time() -> None:
 
 def test_budget_that_allows_no_eviction_blocks_the_drain_until_it_does() -> None:
     world = world_with(pod(node_name="n1"), budget(0))
-    assert remove_by_choice(world.ports, world.node, "drift") == Removal.BLOCKED
+    assert remove_voluntarily(world.ports, world.node, "drift") == RemovalOutcome.BLOCKED
     assert world.messages("DisruptionBlocked") == [
         "drift leaves it alone for now: PodDisruptionBudget web holds pod default/a"
     ]
     world.cluster.add(budget(1))
-    assert remove_by_choice(world.ports, world.node, "drift") == Removal.REMOVED
+    assert remove_voluntarily(world.ports, world.node, "drift") == RemovalOutcome.REMOVED
     assert keys.DISRUPTION_BLOCKED not in world.node.annotations
     assert world.node.annotations[keys.REMOVAL_REASON] == "drift"
     assert world.node.deletion_at is not None
@@ -57,22 +62,22 @@ def test_budget_that_allows_no_eviction_blocks_the_drain_until_it_does() -> None
 
 def test_many_are_named_by_the_first_three() -> None:
     world = world_with(*(pod(f"p{n}", node_name="n1", annotations=HELD) for n in range(4)))
-    assert len(look_first(world.ports, world.node, "consolidation")) == 4
+    assert len(record_blockers(world.ports, world.node, "consolidation")) == 4
     assert world.node.annotations[keys.DISRUPTION_BLOCKED].endswith(" …")
-    assert len(look_first(world.ports, world.node, "consolidation", ())) == 0
+    assert len(record_blockers(world.ports, world.node, "consolidation", ())) == 0
     assert keys.DISRUPTION_BLOCKED not in world.node.annotations
 
 
 def test_an_empty_node_needs_no_look_at_budgets() -> None:
     world = world_with()
-    assert remove_by_choice(world.ports, world.node, "emptiness") == Removal.REMOVED
+    assert remove_voluntarily(world.ports, world.node, "emptiness") == RemovalOutcome.REMOVED
     assert "disruption_budgets" not in world.cluster.reads
 
 
 def test_a_holder_that_moves_in_before_the_second_look_keeps_the_node() -> None:
     world = world_with()
     moving_in(world, annotations=HELD)
-    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
+    assert remove_voluntarily(world.ports, world.node, "expiration") == RemovalOutcome.BLOCKED
     assert not world.node.unschedulable
     assert keys.REMOVAL_REASON not in world.node.annotations
 
@@ -80,14 +85,16 @@ def test_a_holder_that_moves_in_before_the_second_look_keeps_the_node() -> None:
 def test_pod_bound_meanwhile_may_change_the_callers_decision() -> None:
     world = world_with()
     moving_in(world)
-    outcome = remove_by_choice(world.ports, world.node, "emptiness", still=lambda pods: not pods)
-    assert outcome == Removal.CHANGED
+    outcome = remove_voluntarily(
+        world.ports, world.node, "emptiness", still_allowed=lambda pods: not pods
+    )
+    assert outcome == RemovalOutcome.CHANGED
     assert not world.node.unschedulable
 
 
 def test_a_cordon_of_people_stays_when_the_node_is_left_alone() -> None:
     world = world_with(pod(node_name="n1", annotations=HELD), unschedulable=True)
-    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
+    assert remove_voluntarily(world.ports, world.node, "expiration") == RemovalOutcome.BLOCKED
     assert world.node.unschedulable
 
 
@@ -95,7 +102,7 @@ def test_a_cordon_of_people_stays_when_the_node_is_left_alone() -> None:
 def test_a_node_that_is_written_to_meanwhile_is_looked_at_again(method: str) -> None:
     world = world_with()
     world.cluster.fail_next(method, *[ConflictError("written")] * 4)
-    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.CHANGED
+    assert remove_voluntarily(world.ports, world.node, "expiration") == RemovalOutcome.CHANGED
 
 
 def test_a_cordon_is_taken_back_on_the_node_as_it_is_now() -> None:

@@ -19,7 +19,7 @@ from shared.ports import (
 from tests.builders import ZONES, pod
 from tests.fakes.images import image_named
 from tests.unit.brakes.test_hold import Seen
-from tests.unit.launching.test_fleet_request import AMD
+from tests.unit.launching.test_launch_request import AMD
 from tests.unit.manifests.documents import template
 from tests.unit.worlds import World
 

@@ -8,11 +8,11 @@ from shared.model.resources import Resources
 from shared.packing.checker import check
 from shared.packing.packer import pack
 from shared.packing.problem import (
+    ItemClass,
+    NodeType,
     Packing,
     PackingProblem,
     PackingSettings,
-    PodClass,
-    Shape,
 )
 
 GIB = 2**30
@@ -33,8 +33,8 @@ def amounts(cpu: int = 0, gib: float = 0, pods: int = 0, **more: int) -> Resourc
     )
 
 
-def pod(cpu: int, gib: float, count: int, **more: int) -> PodClass:
-    return PodClass(requests=amounts(cpu, gib, 1, **more), count=count)
+def pod(cpu: int, gib: float, count: int, **more: int) -> ItemClass:
+    return ItemClass(requests=amounts(cpu, gib, 1, **more), count=count)
 
 
 def shape(
@@ -47,7 +47,7 @@ def shape(
     provisioner: str = "default",
     zones: Sequence[str] = ("a",),
     **more: int,
-) -> Shape:
+) -> NodeType:
     prices = {"on-demand": price} if isinstance(price, int) else dict(price)
     pools = [
         Offering(zone=zone, capacity_type=CapacityType(kind), price_micros_per_hour=value)
@@ -56,12 +56,12 @@ def shape(
     ]
     pools.sort(key=lambda pool: (pool.price_micros_per_hour, pool.zone))
     room = amounts(cores * 1000, gib, pods, **more)
-    return Shape(
+    return NodeType(
         provisioner=provisioner,
         instance_type=name,
         allocatable=room,
         capacity=room,
-        pools=tuple(pools),
+        offerings=tuple(pools),
         vcpus=cores,
     )
 
@@ -80,8 +80,8 @@ SHAPES = (
 
 
 def problem(
-    classes: Sequence[PodClass],
-    shapes: Sequence[Shape] = SHAPES,
+    classes: Sequence[ItemClass],
+    shapes: Sequence[NodeType] = SHAPES,
     bins: Sequence[Resources] = (),
     **changes: Any,
 ) -> PackingProblem:
@@ -92,7 +92,7 @@ def problem(
     }
     everywhere.update(changes)
     return PackingProblem(
-        classes=tuple(classes), shapes=tuple(shapes), bins=tuple(bins), **everywhere
+        classes=tuple(classes), node_types=tuple(shapes), bins=tuple(bins), **everywhere
     )
 
 
@@ -109,4 +109,4 @@ def placed(made: Packing, index: int) -> int:
 
 
 def names(asked: PackingProblem, made: Packing) -> list[str]:
-    return sorted(asked.shapes[node.shape].instance_type for node in made.nodes)
+    return sorted(asked.node_types[node.node_type].instance_type for node in made.nodes)

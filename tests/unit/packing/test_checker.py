@@ -6,7 +6,7 @@ import pytest
 
 from shared.packing.checker import check
 from shared.packing.packer import pack
-from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
+from shared.packing.problem import LIMIT, NO_NODE_TYPE, PackedNode, Packing, PackingProblem
 from tests.unit.packing.packing_cases import PLAIN, amounts, pod, problem, shape
 
 SPOT = {"on-demand": 100_000, "spot": 40_000}
@@ -35,7 +35,7 @@ def asked() -> PackingProblem:
 
 def good() -> Packing:
     first = PackedNode(
-        shape=0,
+        node_type=0,
         contents=((0, 1), (1, 1)),
         options=((0, 0), (0, 1), (1, 0)),
         fallback_options=((0, 2), (0, 3)),
@@ -43,7 +43,7 @@ def good() -> Packing:
     return Packing(
         nodes=(first, replace(first, contents=((0, 1),)), replace(first, contents=((0, 1),))),
         placements=((0, ((1, 2),)),),
-        unplaced=((2, 1, NO_SHAPE),),
+        unplaced=((2, 1, NO_NODE_TYPE),),
         cost_micros_per_hour=120_000,
         lower_bound_micros_per_hour=80_000,
     )
@@ -78,20 +78,20 @@ CORRUPTIONS: dict[str, Callable[[Packing], Packing]] = {
     "class 0: 4 pods are planned": node(contents=((0, 2),)),
     "class 1: 2 pods are planned": plan(placements=((0, ((1, 1),)),)),
     "class 2: 0 pods are planned": plan(unplaced=()),
-    "class 2: 2 pods are planned": plan(unplaced=((2, 2, NO_SHAPE),)),
+    "class 2: 2 pods are planned": plan(unplaced=((2, 2, NO_NODE_TYPE),)),
     "a bin is named twice": plan(placements=((0, ((1, 1),)), (0, ((1, 1),)))),
     "bin 5 does not exist": plan(placements=((5, ((1, 2),)),)),
     "bin 0: is empty": plan(placements=((0, ()),)),
-    "unplaced: class 8 does not exist": plan(unplaced=((8, 1, NO_SHAPE),)),
+    "unplaced: class 8 does not exist": plan(unplaced=((8, 1, NO_NODE_TYPE),)),
     "bin 0: too much cpu": plan(placements=((0, ((1, 3),)),)),
     "bin 1: class 1 may not run there": plan(placements=((1, ((1, 2),)),)),
-    "the planned shape is not the first option's": node(shape=1),
+    "the planned shape is not the first option's": node(node_type=1),
     "m.large has too little cpu": node(contents=((0, 2),)),
-    "c.large": node(options=((2, 0),), shape=2),
-    "some of the classes may not run on c.large": node(options=((2, 0),), shape=2),
+    "c.large": node(options=((2, 0),), node_type=2),
+    "some of the classes may not run on c.large": node(options=((2, 0),), node_type=2),
     "options are of several provisioners": node(options=((0, 0), (2, 0))),
     "m.16xlarge is above the cap": node(fallback_options=((3, 1),)),
-    "options are not cheapest first": node(options=((1, 0), (0, 0)), shape=1),
+    "options are not cheapest first": node(options=((1, 0), (0, 0)), node_type=1),
     "fallback options go above the price ceiling": node(fallback_options=((0, 2), (1, 1))),
     "more than 3 options": node(options=((0, 0), (0, 1), (1, 0), (1, 0))),
     "options name a pool twice": node(options=((0, 0), (0, 0))),
@@ -119,7 +119,7 @@ def test_a_pod_that_would_fit_may_not_be_called_homeless() -> None:
         nodes=(),
         cost_micros_per_hour=0,
         lower_bound_micros_per_hour=0,
-        unplaced=((0, 1, NO_SHAPE),),
+        unplaced=((0, 1, NO_NODE_TYPE),),
     )
     wrong = check(problem([pod(1000, 1, 1)]), empty)
     assert wrong == ("class 0: c.small would hold it",)
@@ -154,7 +154,7 @@ def test_above_the_cap_a_pod_has_the_least_machine_that_holds_it(
         compatible=(compatible,),
         settings=replace(PLAIN, max_node_vcpus=8),
     )
-    bought = PackedNode(shape=chosen, contents=((0, 1),), options=((chosen, 0),))
+    bought = PackedNode(node_type=chosen, contents=((0, 1),), options=((chosen, 0),))
     made = Packing(
         nodes=(bought,), cost_micros_per_hour=100_000, lower_bound_micros_per_hour=100_000
     )

@@ -16,7 +16,7 @@ SHAPES = (
 
 
 def parts_of(asked: PackingProblem) -> list[tuple[tuple[int, ...], ...]]:
-    return [(part.classes, part.shapes, part.bins) for part in components(asked)]
+    return [(part.classes, part.node_types, part.bins) for part in components(asked)]
 
 
 def test_classes_that_share_a_shape_or_a_bin_are_one_part() -> None:
@@ -36,7 +36,7 @@ def test_limits_and_a_lack_of_classes_leave_the_problem_whole() -> None:
     asked = problem([pod(1000, 1, 1), pod(2000, 1, 1)], shapes=SHAPES, compatible=(1, 2))
     assert len(components(asked)) == 2
     (limited,) = components(replace(asked, limits={"default": Resources.of(cpu=100_000)}))
-    assert limited.shapes == (0, 1, 2)
+    assert limited.node_types == (0, 1, 2)
     assert parts_of(replace(asked, classes=(), compatible=(), compatible_bins=())) == [
         ((), (0, 1, 2), ())
     ]
@@ -60,6 +60,9 @@ def test_the_parts_of_a_plan_have_the_indexes_of_the_whole() -> None:
     made = pack(asked)
     assert not made.fallback
     assert made.placements == ((1, ((0, 1),)),)
-    assert [(node.shape, node.contents) for node in made.nodes] == [(0, ((0, 1),)), (1, ((1, 1),))]
+    assert [(node.node_type, node.contents) for node in made.nodes] == [
+        (0, ((0, 1),)),
+        (1, ((1, 1),)),
+    ]
     assert [(k, count) for k, count, _ in made.unplaced] == [(2, 1)]
     assert made.cost_micros_per_hour == made.lower_bound_micros_per_hour == 410_000

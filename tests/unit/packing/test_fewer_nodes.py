@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.packing.second_tries import has_few_pairs, is_better, rents_of_limits
+from shared.packing.adjusted_prices import has_few_pairs, is_better, prices_of_limits
 from tests.unit.packing.packing_cases import PLAIN, amounts, good, names, pod, problem, shape
 
 SMALL = shape("m.large", 100_000, cores=2, gib=8)
@@ -70,4 +70,4 @@ def test_under_a_limit_more_is_tried_only_where_classes_and_shapes_are_few() -> 
     assert made.unplaced == ()
     many = replace(asked, classes=asked.classes * 20_000)
     assert not has_few_pairs(many)
-    assert not list(rents_of_limits(many, made, ()))
+    assert not list(prices_of_limits(many, made, ()))

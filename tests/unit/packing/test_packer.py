@@ -6,8 +6,8 @@ from shared.model.resources import Resources
 from shared.packing import packer
 from shared.packing.checker import check
 from shared.packing.packer import pack
-from shared.packing.problem import LIMIT, NO_SHAPE, PackingSettings, PodClass
-from shared.packing.search.first_fit import pack_simply
+from shared.packing.problem import LIMIT, NO_NODE_TYPE, ItemClass, PackingSettings
+from shared.packing.search.first_fit import pack_first_fit
 from tests.unit.packing.packing_cases import (
     GIB,
     PLAIN,
@@ -30,7 +30,7 @@ def test_no_pods_need_no_nodes() -> None:
 
 def test_pods_without_any_shape_are_left_out_with_a_reason() -> None:
     made = good(problem([pod(1000, 1, 3)], shapes=()))
-    assert made.unplaced == ((0, 3, NO_SHAPE),)
+    assert made.unplaced == ((0, 3, NO_NODE_TYPE),)
 
 
 def test_identical_pods_get_the_exact_optimum_and_a_bound_that_says_so() -> None:
@@ -86,7 +86,7 @@ def test_a_pod_that_fits_no_shape_may_still_fit_a_bin() -> None:
     bins = [amounts(500_000, 1000, 10)]
     made = good(problem([pod(200_000, 100, 3)], bins=bins))
     assert made.placements == ((0, ((0, 2),)),)
-    assert made.unplaced == ((0, 1, NO_SHAPE),)
+    assert made.unplaced == ((0, 1, NO_NODE_TYPE),)
 
 
 @pytest.mark.parametrize("running", [Resources(), amounts(64_000, 128, 100)])
@@ -157,7 +157,7 @@ def test_the_cap_on_node_size_holds_unless_a_pod_is_larger() -> None:
     large = problem([pod(1000, 1, 10), pod(40_000, 50, 1)], settings=settings)
     assert "c.24xlarge" in names(large, good(large))
     too_large = problem([pod(97_000, 1, 1), pod(97_000, 1, 0)], settings=settings)
-    assert good(too_large).unplaced == ((0, 1, NO_SHAPE),)
+    assert good(too_large).unplaced == ((0, 1, NO_NODE_TYPE),)
 
 
 SIZES = (
@@ -187,7 +187,7 @@ def test_the_cap_gives_way_by_default_where_it_costs_more_than_two_percent() -> 
         pytest.param([pod(6_000, 10, 85)], 3_900_000, id="no larger node is cheap enough"),
     ],
 )
-def test_the_cap_is_kept_where_it_costs_little(pods: list[PodClass], large: int) -> None:
+def test_the_cap_is_kept_where_it_costs_little(pods: list[ItemClass], large: int) -> None:
     sizes = (SIZES[0], shape("two", large, cores=192, gib=768))
     made = good(problem(pods, shapes=sizes, settings=BY_DEFAULT))
     assert set(names(problem(pods, shapes=sizes), made)) == {"one"}
@@ -223,7 +223,7 @@ def test_a_second_provisioner_takes_what_the_first_may_not() -> None:
     limits = {"first": amounts(cpu=4000)}
     asked = problem([pod(1000, 1, 8), pod(900, 1, 2)], shapes=shapes, limits=limits)
     made = good(asked)
-    owners = sorted(asked.shapes[node.shape].provisioner for node in made.nodes)
+    owners = sorted(asked.node_types[node.node_type].provisioner for node in made.nodes)
     assert owners.count("first") == 2
     assert owners.count("second") >= 3
     assert made.unplaced == ()
@@ -317,8 +317,10 @@ def test_default_settings_pass_the_checker() -> None:
 
 def test_a_refused_plan_is_replaced_by_the_simple_packers(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = problem([pod(1000, 2, 9), pod(300, 1, 5)])
-    honest = packer.plan(asked)
-    monkeypatch.setattr(packer, "plan", lambda *_, **__: replace(honest, cost_micros_per_hour=1))
+    honest = packer.pack_unchecked(asked)
+    monkeypatch.setattr(
+        packer, "pack_unchecked", lambda *_, **__: replace(honest, cost_micros_per_hour=1)
+    )
     made = pack(asked)
     assert "the nodes cost" in made.fallback
     assert made.candidate == "simple"
@@ -329,7 +331,7 @@ def test_memory_per_pod_is_exact_to_the_byte() -> None:
     asked = problem([pod(100, 2, 1)], shapes=(shape("s", 1, cores=1, gib=2),))
     assert good(asked).unplaced == ()
     over = [replace(asked.classes[0], requests=Resources.of(cpu=100, memory=2 * GIB + 1, pods=1))]
-    assert good(replace(asked, classes=tuple(over))).unplaced == ((0, 1, NO_SHAPE),)
+    assert good(replace(asked, classes=tuple(over))).unplaced == ((0, 1, NO_NODE_TYPE),)
 
 
 def test_one_provisioners_limit_does_not_hold_up_another() -> None:
@@ -345,7 +347,7 @@ def test_one_provisioners_limit_does_not_hold_up_another() -> None:
     )
     made = good(asked)
     assert made.unplaced == ((0, 2, LIMIT),)
-    simple = pack_simply(asked, frozenset({0, 1}))
+    simple = pack_first_fit(asked, frozenset({0, 1}))
     assert check(asked, simple) == ()
     assert simple.unplaced == ((0, 2, LIMIT),)
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from shared.model.ec2.instance_types import CapacityType
 from shared.packing.checker import check
-from shared.packing.packer import plan
+from shared.packing.packer import pack_unchecked
 from shared.packing.problem import Packing, PackingSettings
 from tests.unit.packing.packing_cases import (
     PLAIN,
@@ -27,7 +27,7 @@ def test_options_are_of_one_capacity_type_with_the_other_as_fallback() -> None:
     (node,) = good(asked).nodes
     assert node.options == ((0, 0), (0, 1), (1, 0))
     assert node.fallback_options == ((0, 2), (0, 3))
-    kinds = {asked.shapes[s].pools[p].capacity_type for s, p in node.options}
+    kinds = {asked.node_types[s].offerings[p].capacity_type for s, p in node.options}
     assert kinds == {CapacityType.SPOT}
 
 
@@ -86,7 +86,7 @@ def test_few_launch_groups_cost_little_and_hold() -> None:
     def planned(settings: PackingSettings) -> Packing:
         # Without the plan under the defaults, which each of them would have as a candidate.
         asked = problem(classes, settings=settings)
-        made = plan(asked)
+        made = pack_unchecked(asked)
         assert check(asked, made) == ()
         return made
 

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from shared.packing.bound import linear_program, per_kind, simplex
+from shared.packing.bin_types import find_bin_types, undominated
+from shared.packing.bound import linear_program, per_bin_type, simplex
 from shared.packing.bound.free_capacity import FreeCapacities, FreeCapacity
-from shared.packing.bound.per_kind import tighter_bound
+from shared.packing.bound.per_bin_type import bound_per_bin_type
 from shared.packing.bound.resource_prices import find_prices, lower_bound
-from shared.packing.bound.simplex import best_mix
+from shared.packing.bound.simplex import solve_by_simplex
 from shared.packing.demand import read_demand
-from shared.packing.machine_kinds import find_kinds, front
 from shared.packing.packer import pack
-from shared.packing.search.completion import build_ending
-from shared.packing.search.fill_node import Rules, fill
-from shared.packing.search.greedy import build
+from shared.packing.search.completion import build_completion
+from shared.packing.search.fill_node import FillRules, fill
+from shared.packing.search.greedy import build_greedy
 from shared.packing.seeded_random import SeededRandom
 from shared.packing.usable_capacity import amounts_of
 from tests.unit.packing.packing_cases import PLAIN, SHAPES, pod, problem, shape
@@ -43,11 +43,11 @@ def test_weighted_draws_follow_the_weights() -> None:
 
 
 def test_the_programme_finds_known_optima() -> None:
-    mix, duals = best_mix([3.0, 5.0], [[1.0, 0.0], [0.0, 2.0]], [4.0, 12.0])
+    mix, duals = solve_by_simplex([3.0, 5.0], [[1.0, 0.0], [0.0, 2.0]], [4.0, 12.0])
     assert mix == [(0, 4.0), (1, 6.0)]
     assert duals == [3.0, 2.5]
-    assert best_mix([], [], [1.0]) == ([], [0.0])
-    assert best_mix([1.0], [[0.0]], [1.0]) == ([], [0.0])
+    assert solve_by_simplex([], [], [1.0]) == ([], [0.0])
+    assert solve_by_simplex([1.0], [[0.0]], [1.0]) == ([], [0.0])
 
 
 def test_methods_that_turn_in_circles_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_methods_that_turn_in_circles_are_stopped(monkeypatch: pytest.MonkeyPatc
     exact = pack(asked)
     monkeypatch.setattr(simplex, "_MOST_STEPS", 1)
     monkeypatch.setattr(linear_program, "_MOST_STEPS", 0)
-    monkeypatch.setattr(per_kind, "_FILLINGS", 2)
+    monkeypatch.setattr(per_bin_type, "_FILLINGS", 2)
     rough = pack(asked)
     assert rough.fallback == ""
     assert 0 < rough.lower_bound_micros_per_hour <= exact.cost_micros_per_hour
@@ -79,32 +79,34 @@ def test_pods_that_all_differ_in_extras_get_the_simpler_bound_alone() -> None:
     classes = [pod(100, 0.1, 9, **{f"slot__{n}": 1}) for n in range(45)]
     asked = problem(classes, shapes=shapes, compatible=tuple(1 << n for n in range(45)))
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(45), amounts_of(asked.shapes, demand), PLAIN), {})
+    kinds = undominated(
+        find_bin_types(asked, demand, range(45), amounts_of(asked.node_types, demand), PLAIN), {}
+    )
     prices = [kind.price for kind in kinds]
-    assert tighter_bound(demand, [9] * 45, kinds, prices) == 0
+    assert bound_per_bin_type(demand, [9] * 45, kinds, prices) == 0
 
 
 def test_a_plan_above_the_limit_is_abandoned() -> None:
     priced, counts = ground_of(problem([pod(c, m, 40) for c in (300, 900) for m in (0.5, 3)]))
-    plan = build(priced, counts, Rules())
+    plan = build_greedy(priced, counts, FillRules())
     assert plan is not None
     cost = priced.cost(plan)
-    assert build(priced, counts, Rules(), 1) is None
-    assert build(priced, counts, Rules(), cost * 99 // 100) is None
-    assert build(priced, counts, Rules(), cost + 1) is not None
-    assert build_ending(priced, list(counts), Rules(), cost // 2) is None
+    assert build_greedy(priced, counts, FillRules(), 1) is None
+    assert build_greedy(priced, counts, FillRules(), cost * 99 // 100) is None
+    assert build_greedy(priced, counts, FillRules(), cost + 1) is not None
+    assert build_completion(priced, list(counts), FillRules(), cost // 2) is None
 
 
 def test_nothing_left_needs_no_node() -> None:
     priced, counts = ground_of(problem([pod(600, 1, 2)]))
-    assert build_ending(priced, [0] * len(counts), Rules(), 0) == []
+    assert build_completion(priced, [0] * len(counts), FillRules(), 0) == []
 
 
 def test_a_last_node_may_be_cheaper_than_what_returns_most() -> None:
     priced, counts = ground_of(problem([pod(900, 1.5, 3), pod(400, 3, 2), pod(70, 0.2, 3)]))
-    plan = build(priced, counts, Rules(share=0.0))
+    plan = build_greedy(priced, counts, FillRules(share=0.0))
     assert plan is not None
-    assert build(priced, counts, Rules(), priced.cost(plan) // 2) is None
+    assert build_greedy(priced, counts, FillRules(), priced.cost(plan) // 2) is None
 
 
 def test_shares_too_large_for_the_room_are_shrunk() -> None:
@@ -112,10 +114,10 @@ def test_shares_too_large_for_the_room_are_shrunk() -> None:
     for large in range(1, 9):
         asked = problem([pod(5000, 5, large), pod(5100, 5, large), pod(5200, 40, large)])
         priced, counts = ground_of(asked)
-        for kind in range(len(priced.kinds)):
-            contents = fill(priced, kind, counts, Rules())
+        for kind in range(len(priced.bin_types)):
+            contents = fill(priced, kind, counts, FillRules())
             needs, _ = priced.needs(contents)
-            room = priced.kinds[kind].room
+            room = priced.bin_types[kind].allocatable
             assert all(need <= have for need, have in zip(needs, room, strict=True))
 
 
@@ -126,15 +128,15 @@ def test_many_classes_are_sampled_when_topping_up() -> None:
     assert sum(n for node in made.nodes for _, n in node.contents) == 240
     assert made.cost_micros_per_hour <= made.lower_bound_micros_per_hour * 1.1
     priced, counts = ground_of(asked)
-    big = max(range(len(priced.kinds)), key=lambda t: priced.kinds[t].room)
-    assert fill(priced, big, counts, Rules(share=0.0, balance=2.0))
+    big = max(range(len(priced.bin_types)), key=lambda t: priced.bin_types[t].allocatable)
+    assert fill(priced, big, counts, FillRules(share=0.0, scarcity_exponent=2.0))
 
 
 def test_shapes_for_pods_that_are_not_there_do_not_weaken_the_bound() -> None:
     shapes = (shape("costly", 38_000, cores=1, gib=4), shape("cheap", 34_000, cores=1, gib=2))
     asked = problem([pod(600, 1, 2), pod(600, 1, 0)], shapes=shapes, compatible=(1, 3))
     demand = read_demand(asked)
-    kinds = find_kinds(asked, demand, range(2), amounts_of(asked.shapes, demand), PLAIN)
+    kinds = find_bin_types(asked, demand, range(2), amounts_of(asked.node_types, demand), PLAIN)
     prices = [kind.price for kind in kinds]
     worth = find_prices(demand, [2, 0], kinds, prices)
     assert lower_bound(demand, [2, 0], kinds, worth) == 76_000
@@ -172,21 +174,21 @@ def test_too_many_resources_leave_the_least_wanted_out() -> None:
 def test_many_classes_of_all_proportions_get_the_simpler_bound_alone() -> None:
     asked = problem([pod(100 + 50 * n, 8 / (n + 1), 3) for n in range(30)])
     demand = read_demand(asked)
-    kinds = front(
-        find_kinds(
-            asked, demand, range(len(asked.shapes)), amounts_of(asked.shapes, demand), PLAIN
+    kinds = undominated(
+        find_bin_types(
+            asked, demand, range(len(asked.node_types)), amounts_of(asked.node_types, demand), PLAIN
         ),
         {},
     )
     prices = [kind.price for kind in kinds]
-    assert tighter_bound(demand, [3] * 30, kinds, prices) == 0
+    assert bound_per_bin_type(demand, [3] * 30, kinds, prices) == 0
 
 
 def test_a_shape_without_memory_is_not_bought() -> None:
     odd = shape("odd", 1, cores=2, gib=0)
     asked = problem([pod(100, 0, 1), pod(100, 3, 0)], shapes=(odd, SHAPES[1]))
     made = pack(asked)
-    assert [asked.shapes[node.shape].instance_type for node in made.nodes] == ["c.large"]
+    assert [asked.node_types[node.node_type].instance_type for node in made.nodes] == ["c.large"]
 
 
 def test_identical_pods_pass_over_shapes_they_may_not_use() -> None:
@@ -209,12 +211,19 @@ def test_the_tighter_bound_knows_that_a_pod_needs_one_machine() -> None:
     )
     asked = problem([pod(1000, 8, 40), pod(2000, 16, 9)], shapes=shapes)
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(2), amounts_of(asked.shapes, demand), PLAIN), {})
+    kinds = undominated(
+        find_bin_types(asked, demand, range(2), amounts_of(asked.node_types, demand), PLAIN), {}
+    )
     counts = [pod_class.count for pod_class in asked.classes]
     prices = [kind.price for kind in kinds]
     plain = lower_bound(demand, counts, kinds, find_prices(demand, counts, kinds, prices))
-    assert tighter_bound(demand, counts, kinds, prices) > 2 * plain
-    assert tighter_bound(demand, counts, kinds, prices, rooms=one_room(1000, 8 << 30, 1)) > plain
+    assert bound_per_bin_type(demand, counts, kinds, prices) > 2 * plain
+    assert (
+        bound_per_bin_type(
+            demand, counts, kinds, prices, free_capacities=one_room(1000, 8 << 30, 1)
+        )
+        > plain
+    )
 
 
 def test_the_tighter_bound_is_abandoned_where_bins_fit_no_pod() -> None:
@@ -224,9 +233,13 @@ def test_the_tighter_bound_is_abandoned_where_bins_fit_no_pod() -> None:
     )
     asked = problem([pod(500, 1, 40), pod(700, 1, 9)], shapes=shapes, compatible=(1, 2))
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(2), amounts_of(asked.shapes, demand), PLAIN), {})
+    kinds = undominated(
+        find_bin_types(asked, demand, range(2), amounts_of(asked.node_types, demand), PLAIN), {}
+    )
     assert (
-        tighter_bound(demand, [40, 9], kinds, [90_000, 80_000], rooms=one_room(500, 1 << 30, 1))
+        bound_per_bin_type(
+            demand, [40, 9], kinds, [90_000, 80_000], free_capacities=one_room(500, 1 << 30, 1)
+        )
         == 0
     )
 
@@ -237,15 +250,15 @@ def test_many_clusters_with_extras_are_distinguished_less_finely() -> None:
     classes += [pod(900, 2, 2, nvidia_com__gpu=1)]
     asked = problem(classes, shapes=(*SHAPES, gpu))
     demand = read_demand(asked)
-    kinds = front(
-        find_kinds(
-            asked, demand, range(len(asked.shapes)), amounts_of(asked.shapes, demand), PLAIN
+    kinds = undominated(
+        find_bin_types(
+            asked, demand, range(len(asked.node_types)), amounts_of(asked.node_types, demand), PLAIN
         ),
         {},
     )
     prices = [kind.price for kind in kinds]
     counts = [pod_class.count for pod_class in asked.classes]
-    bound = tighter_bound(demand, counts, kinds, prices)
+    bound = bound_per_bin_type(demand, counts, kinds, prices)
     assert 0 < bound <= pack(asked).cost_micros_per_hour
 
 
@@ -264,6 +277,6 @@ def test_a_row_that_a_kind_serves_gets_no_machine_of_its_own() -> None:
     )
     asked = problem([pod(0, 0, 1), pod(0, 0, 0)], shapes=shapes, compatible=(1, 3))
     demand = read_demand(asked)
-    kinds = find_kinds(asked, demand, range(2), amounts_of(asked.shapes, demand), PLAIN)
+    kinds = find_bin_types(asked, demand, range(2), amounts_of(asked.node_types, demand), PLAIN)
     worth = find_prices(demand, [1, 0], kinds, [kind.price for kind in kinds])
     assert lower_bound(demand, [1, 0], kinds, worth) == 34_000 // 8

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.packing.problem import PodClass
+from shared.packing.problem import ItemClass
 from tests.unit.packing.packing_cases import amounts, good, pod, problem, shape
 
 SMALL = shape("m.large", 100_000, cores=2, gib=8)
@@ -26,12 +26,12 @@ def test_nodes_with_full_memory_take_pods_that_ask_for_none() -> None:
 
 def test_pods_that_ask_for_nothing_fill_the_places_of_a_node() -> None:
     tiny = replace(SMALL, allocatable=amounts(3, 8, 9))
-    for asked in (pod(0, 0.1, 9), PodClass(requests=amounts(pods=1), count=9)):
+    for asked in (pod(0, 0.1, 9), ItemClass(requests=amounts(pods=1), count=9)):
         assert good(problem([asked], shapes=(tiny,))).cost_micros_per_hour == 100_000
 
 
 def test_pods_without_even_a_pod_place_need_one_node() -> None:
-    nothing = PodClass(requests=amounts(), count=500)
+    nothing = ItemClass(requests=amounts(), count=500)
     assert good(problem([nothing], shapes=(SMALL,))).cost_micros_per_hour == 100_000
     some = [pod(2000, 1, 3), pod(300, 5, 8), pod(500, 0, 7), nothing]
     assert good(problem(some, shapes=(SMALL, LARGE))).unplaced == ()

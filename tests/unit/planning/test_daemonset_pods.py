@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
 from shared.planning.decide import decide

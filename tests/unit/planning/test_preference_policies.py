@@ -11,7 +11,7 @@ from shared.model.plan import KeptPreferences, Plan
 from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.planning import solver
+from shared.planning import solve
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
 from shared.planning.preferences import weighing
@@ -252,12 +252,12 @@ def test_pods_share_the_price_of_their_node_by_what_they_take_most_of() -> None:
         nodes=(make.node(allocatable=Resources.of(cpu=20, memory=make.GIB, pods=9)),),
     )
     plan_state = initial_state(world, world.pending, QUICK, Work(1_000_000))
-    solver.solve(plan_state, plan_state.pod_groups)
-    names = [group.one.pods[0].name[0] for group in plan_state.pod_groups]
-    paid = dict(zip(names, weighing.prices_of(plan_state), strict=True))
-    (bought,) = (spot for spot in plan_state.spots if spot.ways)
-    size = plan_state.table.offers[bought.ways[0].offer].available
-    price = bought.ways[0].offering.price_micros_per_hour
+    solve.solve(plan_state, plan_state.pod_groups)
+    names = [group.pod_class.pods[0].name[0] for group in plan_state.pod_groups]
+    paid = dict(zip(names, weighing.costs_by_group(plan_state), strict=True))
+    (bought,) = (spot for spot in plan_state.targets if spot.options)
+    size = plan_state.table.offers[bought.options[0].offer].available
+    price = bought.options[0].offering.price_micros_per_hour
     of_a, of_b = 1200 / size["cpu"], 2 * 2 * make.GIB / size["memory"]
     assert paid["a"] == pytest.approx(price * of_a / (of_a + of_b), rel=1e-4)
     assert paid["b"] == pytest.approx(price * of_b / (of_a + of_b), rel=1e-4)

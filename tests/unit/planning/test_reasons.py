@@ -13,8 +13,8 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
-from shared.planning.reasons import explain
-from shared.scheduling.pod_classes import group
+from shared.planning.reasons import reasons_for
+from shared.scheduling.pod_classes import group_by_class
 from tests import builders as make
 from tests.builders import needs, pod, pods, provisioner, snapshot
 from tests.unit.planning.asking import QUICK
@@ -25,19 +25,21 @@ GPU = "nvidia.com/gpu"
 def reason(other_pod: Pod, owner: Provisioner | None = None, **more: Any) -> str:
     """Return why a pod does not fit the one provisioner there is."""
     world = snapshot(other_pod, provisioners=(owner or provisioner(),), **more)
-    (line,) = explain(world, group([other_pod])[0], frozenset())
+    (line,) = reasons_for(world, group_by_class([other_pod])[0], frozenset())
     return line.removeprefix("default: ")
 
 
 def test_without_a_provisioner_it_says_what_to_make() -> None:
     world: ClusterSnapshot = snapshot(pod(), provisioners=(provisioner(paused=True),))
-    (line,) = explain(world, group([pod()])[0], frozenset())
+    (line,) = reasons_for(world, group_by_class([pod()])[0], frozenset())
     assert line.startswith("no usable Provisioner: create one")
 
 
 def test_each_provisioner_gets_a_line_in_the_order_they_are_tried() -> None:
     owners = (provisioner("a"), provisioner("b", weight=1))
-    lines = explain(snapshot(pod(), provisioners=owners), group([pod()])[0], frozenset("a"))
+    lines = reasons_for(
+        snapshot(pod(), provisioners=owners), group_by_class([pod()])[0], frozenset("a")
+    )
     assert [line.split(":")[0] for line in lines] == ["b", "a"]
 
 

@@ -10,12 +10,12 @@ from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.packer import pack
 from shared.packing.problem import Packing, PackingSettings
-from shared.planning import solver
+from shared.planning import solve
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
 from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.placement.place import fill, shrink
-from shared.planning.placement.place_packed import Seats
+from shared.planning.placement.place_packed import PackedPlaces
 from shared.planning.revalidate import revalidate
 from shared.planning.together import place_together
 from shared.planning.work import Work
@@ -37,7 +37,7 @@ from tests.unit.planning.asking import (
 
 def solved(world: ClusterSnapshot, settings: PackingSettings = QUICK) -> Any:
     plan_state = initial_state(world, world.pending, settings, Work(1_000_000))
-    solver.solve(plan_state, plan_state.pod_groups)
+    solve.solve(plan_state, plan_state.pod_groups)
     return plan_state
 
 
@@ -57,54 +57,54 @@ def test_late_node_that_breaks_spread_relocates_pod() -> None:
         for other_pod in waiting
     )
     plan_state = solved(snapshot(*ignoring))
-    assert len(plan_state.order) == 4
+    assert len(plan_state.binding_order) == 4
     offer = plan_state.table.offers[1]
     far = next(offering for offering in offer.offerings if offering.zone == C)
-    spot = plan_state.open_node((LaunchableOffering(1, far),), ())
-    assert plan_state.late
-    spot.contents[0] = []
+    target = plan_state.open_node((LaunchableOffering(1, far),), ())
+    assert plan_state.recheck
+    target.contents[0] = []
     revalidate(plan_state)
-    assert len(plan_state.order) == 2
+    assert len(plan_state.binding_order) == 2
     assert sum(len(pod_group.waiting) for pod_group in plan_state.pod_groups) == 2
-    plan_state.late = True
+    plan_state.recheck = True
     revalidate(plan_state)
-    assert len(plan_state.order) == 2
+    assert len(plan_state.binding_order) == 2
 
 
 def test_machines_above_the_cap_are_bought_when_nothing_else_holds_the_pods() -> None:
     tiny = PackingSettings(improve_iterations=2, max_node_vcpus=1)
     plan_state = solved(snapshot(*pods(3, cpu=900, affinity=(make.affinity(),))), tiny)
-    assert len(plan_state.order) == 3
+    assert len(plan_state.binding_order) == 3
 
 
 def test_nodes_that_lost_pods_become_smaller_and_empty_ones_are_forgotten() -> None:
     plan_state = solved(snapshot(*pods(3, cpu=900, affinity=(make.affinity(),))))
-    spot = plan_state.spots[0]
+    target = plan_state.targets[0]
     one = plan_state.pod_groups[0]
-    large = spot.ways
-    for ref in list(spot.contents[0])[:2]:
-        spot.remove(one, ref)
-    plan_state.loose.append(spot)
+    large = target.options
+    for ref in list(target.contents[0])[:2]:
+        target.remove_pod(one, ref)
+    plan_state.underfilled.append(target)
     shrink(plan_state)
-    assert spot.ways != large
-    plan_state.loose.append(spot)
+    assert target.options != large
+    plan_state.underfilled.append(target)
     shrink(plan_state)
-    spot.remove(one, spot.contents[0][0])
-    plan_state.loose.append(spot)
+    target.remove_pod(one, target.contents[0][0])
+    plan_state.underfilled.append(target)
     shrink(plan_state)
-    assert plan_state.loose == []
+    assert plan_state.underfilled == []
     plan_state.drop_empty()
-    assert plan_state.spots == []
+    assert plan_state.targets == []
 
 
 def test_a_pod_leaves_a_room_as_it_came() -> None:
     plan_state = solved(snapshot(pod(host_ports=(("", "TCP", 1),)), nodes=(make.node(),)))
-    (spot,) = plan_state.spots
-    before = dict(spot.room.available.items)
-    assert spot.free != before
-    spot.remove(plan_state.pod_groups[0], spot.contents[0][0])
-    assert spot.free == before
-    assert spot.ports == []
+    (target,) = plan_state.targets
+    before = dict(target.existing.available.items)
+    assert target.available != before
+    target.remove_pod(plan_state.pod_groups[0], target.contents[0][0])
+    assert target.available == before
+    assert target.ports == []
 
 
 def test_a_host_port_keeps_followers_from_a_host_that_could_grow() -> None:
@@ -160,27 +160,27 @@ def test_a_host_grows_only_for_pods_that_may_run_on_it() -> None:
 def test_a_seat_is_refused_where_topology_constraints_refuse_it() -> None:
     plan_state = solved(snapshot(*pods(2, cpu=100, spreads=(make.spread(keys.HOSTNAME),))))
     one = plan_state.pod_groups[0]
-    seats = Seats()
+    seats = PackedPlaces()
     assert seats.find(one) == -1
-    for spot in plan_state.spots:
-        seats.add(spot, 1)
+    for target in plan_state.targets:
+        seats.add(target, 1)
     assert seats.find(one) == -1
     fill(plan_state, one)
-    assert len(plan_state.order) == 2
+    assert len(plan_state.binding_order) == 2
 
 
 def test_pods_in_rooms_lose_their_place_too() -> None:
     rule = make.spread(honor_affinity=False)
     waiting = pods(4, cpu=900, spreads=(rule,), node_selector=needs(keys.ZONE, "In", A, B))
     plan_state = solved(snapshot(*waiting, nodes=(in_zone(A, "n1"), in_zone(B, "n2"))))
-    assert {spot.name for _, _, spot in plan_state.order} == {"n1", "n2"}
+    assert {target.name for _, _, target in plan_state.binding_order} == {"n1", "n2"}
     offer = plan_state.table.offers[1]
-    spot = plan_state.open_node(
+    target = plan_state.open_node(
         (LaunchableOffering(1, next(o for o in offer.offerings if o.zone == C)),), ()
     )
-    spot.contents[0] = []
+    target.contents[0] = []
     revalidate(plan_state)
-    assert len(plan_state.order) == 2
+    assert len(plan_state.binding_order) == 2
 
 
 def test_a_plan_that_changes_with_every_revalidation_is_left_at_its_last(
@@ -190,12 +190,12 @@ def test_a_plan_that_changes_with_every_revalidation_is_left_at_its_last(
     seen = []
 
     def judged(given: Any) -> set[Any]:
-        given.late = True
+        given.recheck = True
         seen.append(given)
         return set()
 
     monkeypatch.setattr("shared.planning.revalidate._refused_again", judged)
-    plan_state.late = True
+    plan_state.recheck = True
     revalidate(plan_state)
     assert len(seen) == 4
 
@@ -233,14 +233,14 @@ def test_a_shared_volume_leaves_with_the_last_pod_that_uses_it() -> None:
         snapshot(first, second, nodes=nodes, instance_types=()),
     ):
         plan_state = solved(world)
-        (spot,) = plan_state.spots
-        left = [spot.free[ebs]]
-        for index, refs in list(spot.contents.items()):
+        (target,) = plan_state.targets
+        left = [target.available[ebs]]
+        for index, refs in list(target.contents.items()):
             for ref in list(refs):
-                spot.remove(plan_state.pod_groups[index], ref)
-                left.append(spot.free[ebs])
+                target.remove_pod(plan_state.pod_groups[index], ref)
+                left.append(target.available[ebs])
         assert left == [0, 0, 1]
-        assert spot.volumes == {}
+        assert target.volumes == {}
 
 
 def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_refused_again() -> None:
@@ -251,11 +251,11 @@ def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_refused_agai
     )
     rule = make.spread(keys.HOSTNAME, selector=make.selector(app="agent"), max_skew=2)
     plan_state = solved(snapshot(*pods(3, cpu=900, spreads=(rule,)), daemonsets=(agent,)))
-    before = [spot.name for _, _, spot in plan_state.order]
-    plan_state.late = True
+    before = [target.name for _, _, target in plan_state.binding_order]
+    plan_state.recheck = True
     revalidate(plan_state)
-    assert [spot.name for _, _, spot in plan_state.order] == before
-    assert any(spot.daemon_set_pods for spot in plan_state.spots)
+    assert [target.name for _, _, target in plan_state.binding_order] == before
+    assert any(target.daemon_set_pods for target in plan_state.targets)
 
 
 def test_a_host_opened_for_others_counts_for_a_pod_that_could_not_have_one(
@@ -282,5 +282,5 @@ def test_a_plan_says_why_a_simpler_one_was_taken(monkeypatch: pytest.MonkeyPatch
     def simpler(*asked: Any, **options: Any) -> Packing:
         return replace(pack(*asked, **options), fallback="the work is counted")
 
-    monkeypatch.setattr(solver, "pack", simpler)
+    monkeypatch.setattr(solve, "pack", simpler)
     assert decide(snapshot(pod())).remark == "a simpler plan was taken: the work is counted"

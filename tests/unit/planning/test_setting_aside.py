@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.decisions.record import to_plain
-from shared.decisions.restoring import restore
+from shared.decisions.restore import restore
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
@@ -16,8 +16,8 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
 from shared.planning.offerings.picks import MOST_PICKS
-from shared.planning.setting_aside import BUDGET_STEPS, NO_PICK, SET_ASIDE, cheapest
-from shared.planning.solver import solve
+from shared.planning.setting_aside import BUDGET_STEPS, NO_PICK, SET_ASIDE, split_by_cost
+from shared.planning.solve import solve
 from shared.planning.work import OverBudgetError, Work, estimates
 from shared.scheduling.pod_classes import PodClass
 from tests import builders as make
@@ -179,7 +179,7 @@ def test_the_most_expensive_class_of_the_most_expensive_namespace_is_set_aside_f
     work.classes = classes(*members)
     with pytest.raises(OverBudgetError):
         work.spend_each({0: 10, 1: 40, 2: 20, 3: 30, 4: 5, 5: 5})
-    now, aside = cheapest(members, work, 1)
+    now, aside = split_by_cost(members, work, 1)
     assert [other_pod.name for other_pod in aside] == ["t001", "t002", "t003"]
     assert [other_pod.name for other_pod in now] == ["t000", "s000", "s001", "s002", "s003"]
 
@@ -188,12 +188,12 @@ def test_of_equally_expensive_classes_the_less_important_are_set_aside_first() -
     members = [pod("low", priority=0), pod("high", priority=9), pod("middle", priority=5)]
     work = Work(0)
     work.classes = classes(*members)
-    now, aside = cheapest(members, work, 1)
+    now, aside = split_by_cost(members, work, 1)
     assert [other_pod.name for other_pod in now] == []
     assert len(aside) == 3
     members += pods(9, "more", priority=1)
     work.classes = classes(*members)
-    now, _ = cheapest(members, work, 1)
+    now, _ = split_by_cost(members, work, 1)
     assert [other_pod.name for other_pod in now] == ["high", "middle", "more000"]
 
 
@@ -201,9 +201,9 @@ def test_after_some_tries_half_of_a_namespace_is_placed_at_once() -> None:
     members = [replace(other_pod, namespace="tenant") for other_pod in pods(10, "t")]
     work = Work(0)
     work.classes = classes(*members)
-    work.of = {0: 1_000}
-    assert len(cheapest(members, work, 1)[1]) == 1
-    assert len(cheapest(members, work, 9)[1]) == 5
+    work.steps_by_group = {0: 1_000}
+    assert len(split_by_cost(members, work, 1)[1]) == 1
+    assert len(split_by_cost(members, work, 9)[1]) == 5
 
 
 def test_first_pod_with_a_rule_pays_for_it() -> None:
@@ -222,8 +222,8 @@ def test_rules_cost_what_stands_there_nodes_and_namespaces_among_them() -> None:
         return estimates(members, **{"nodes": 0, **there})[0] - estimates(members, 0)[0]
 
     wide = make.affinity(selector=make.selector())
-    assert more({"anti_affinity": (wide,)}, standing=700) == 700
-    assert more({"anti_affinity": (make.affinity(),)}, standing=700) == 0
+    assert more({"anti_affinity": (wide,)}, existing=700) == 700
+    assert more({"anti_affinity": (make.affinity(),)}, existing=700) == 0
     red = make.affinity(namespace_selector=make.selector(team="red"))
     assert more({"anti_affinity": (red, replace(red, key=keys.ZONE))}, namespaces=700) == 700
     assert more({"spreads": (make.spread(keys.HOSTNAME), make.spread(keys.ZONE))}, nodes=800) == 200

@@ -3,8 +3,8 @@
 from typing import Any
 
 from shared.manifests.volumes.claims import decode_claim
-from shared.manifests.volumes.node_demands import Volumes
-from shared.manifests.volumes.pod_demands import resolve
+from shared.manifests.volumes.node_demands import VolumeLookup
+from shared.manifests.volumes.pod_demands import with_volume_demands
 from shared.manifests.volumes.storage_objects import decode_storage_class
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
@@ -22,13 +22,13 @@ LARGE = make.instance_type("m5.xlarge", cpu=4000, memory=16 * make.GIB, extra={E
 
 def sharing(*waiting: Pod, standing: tuple[Pod, ...] = ()) -> tuple[Pod, ...]:
     """Return the pods, all with a claim `data` of one node."""
-    facts = Volumes(
+    facts = VolumeLookup(
         [decode_claim({**claim(spec={"storageClassName": "gp3"}), "metadata": CLAIM})],
         (),
         [decode_storage_class(storage_class())],
         complete=True,
     )
-    found, marked = resolve(facts, waiting, standing, {EBS_DRIVER})
+    found, marked = with_volume_demands(facts, waiting, standing, {EBS_DRIVER})
     return (*found, *marked)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.disruption import selection
+from shared.disruption import evaluation
 from shared.model.errors import ConflictError
 from shared.ports import TimerKind
 from tests.builders import pod
@@ -20,16 +20,16 @@ def _before_each_try(
     """Let something happen before each simulation, which is told its number, and two seconds."""
     tried = [0]
 
-    def look(*given: Any, go_on: Callable[[], bool], **more: Any) -> Any:
+    def evaluate(*given: Any, may_continue: Callable[[], bool], **more: Any) -> Any:
         def slowly() -> bool:
             tried[0] += 1
             world.clock.advance(timedelta(seconds=2))
             do(tried[0])
-            return go_on()
+            return may_continue()
 
-        return selection.look(*given, go_on=slowly, **more)
+        return evaluation.evaluate(*given, may_continue=slowly, **more)
 
-    monkeypatch.setattr("shared.provisioning.disruption.look", look)
+    monkeypatch.setattr("shared.provisioning.disruption_loop.evaluate", evaluate)
 
 
 def test_pods_that_come_meanwhile_get_their_places_first_and_the_look_is_taken_up_again(
@@ -69,7 +69,7 @@ def test_a_wake_for_nothing_only_delays_the_change(monkeypatch: pytest.MonkeyPat
 def test_a_look_never_outlives_its_invocation(monkeypatch: pytest.MonkeyPatch) -> None:
     world = half_empty()
     _before_each_try(monkeypatch, world, lambda _: None)
-    report = world.provision(look=True, span=world.policy.lease + timedelta(seconds=1))
+    report = world.provision(look=True, span=world.policy.lease_span + timedelta(seconds=1))
 
     assert (report.rounds, report.nodes_disrupted) == (1, 0)
     # Nothing was found in the time there was: that is not tried again every minute.

@@ -12,8 +12,8 @@ from shared.model.brakes import Brakes
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.resources import Resources
-from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.node_lifecycle.expiration_timer import Expiration
 from shared.node_lifecycle.termination import Termination
 from shared.ports import MachineImage, NoRivals, PoolStatus, Rival, RivalKind, TimerKind
 from shared.snapshot.gather import gather
@@ -165,7 +165,7 @@ def test_a_node_of_karpenter_is_not_of_the_pool() -> None:
     labels = {k: v for k, v in foreign.labels.items() if k != keys.PROVISIONER_NAME}
     world = world_of(replace(foreign, labels=labels, annotations={}))
     assert not world.node.is_ours
-    snapshot = gather(world.ports, "p", whole=True).snapshot
+    snapshot = gather(world.ports, "p", read_all=True).snapshot
     assert snapshot.owner_of(world.node) == ""
     assert Emptiness(world.ports).begin("n1") != "timer started"
 
@@ -175,7 +175,7 @@ def test_a_node_of_a_former_provisioner_is_not_of_the_pool_with_its_name() -> No
     (pool,), _ = world.cluster.provisioners()
     assert world.node.is_ours
     assert not pool.owns(world.node)
-    snapshot = gather(world.ports, "p", whole=True).snapshot
+    snapshot = gather(world.ports, "p", read_all=True).snapshot
     assert snapshot.owner_of(world.node) == ""
     payload = {"cluster": NAME, "node": "n1", "uid": world.node.uid, "since": NOW.isoformat()}
     assert Expiration(world.ports).step(payload)["result"] == "may not expire"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from shared.doctor.why import Why
-from shared.launching.ami_canary import IMAGES, ImageRollout
+from functions.cli.doctor.why import Why
+from shared.launching.ami_canary import IMAGE_NOTES, ImageCanary
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.model.policy import KarpenterWay, Trigger
+from shared.model.policy import KarpenterBehavior, Trigger
 from shared.ports import TimerKind
 from shared.snapshot.images import resolve_images
 from tests.builders import CATALOG, OTHER_SHAPE, instance, node_of, pod, provisioner
@@ -59,9 +59,9 @@ def test_a_node_pool_may_leave_drifted_nodes_and_says_so() -> None:
     )
     assert there.events("DisruptionBlocked") == []
     # It is looked at until it is no longer so, and told once.
-    there.outbox.looks.clear()
+    there.outbox.evaluations.clear()
     there.sweep()
-    assert there.outbox.looks == [NAME]
+    assert there.outbox.evaluations == [NAME]
     there.provision(look=True)
     assert len(there.events("Drifted")) == 1
     for name in ("n1", "n2", "n3", "n4"):
@@ -122,7 +122,7 @@ def images(*names: str, good: str = "", **memo: Any) -> World:
     if good:
         owner = there.cluster.provisioners()[0][0]
         kinds = resolve_images(there.cloud, owner.template, "1.33", CATALOG).ids
-        ImageRollout(there.ports).note_first("default", _table(dict.fromkeys(kinds, good)))
+        ImageCanary(there.ports).save_first_images("default", _table(dict.fromkeys(kinds, good)))
     there.advance(HOUR)
     return there
 
@@ -158,10 +158,10 @@ def test_a_node_that_differs_in_more_than_its_image_does_not_wait_for_that() -> 
 
 def test_an_image_that_did_not_register_replaces_no_node_for_six_hours() -> None:
     there = images("n1", good="ami-1")
-    memo = there.ledger.memo(NAME, f"{IMAGES}default")
+    memo = there.ledger.note(NAME, f"{IMAGE_NOTES}default")
     at = there.clock.now().isoformat()
     bad = {kind: {**row, "bad": "ami-2", "bad_at": at} for kind, row in memo.value.items()}
-    there.ledger.change_memo(NAME, replace(memo, value=bad), there.clock.now() + HOUR)
+    there.ledger.change_note(NAME, replace(memo, value=bad), there.clock.now() + HOUR)
     assert there.provision(look=True).nodes_disrupted == 0
     assert told(there).endswith(
         "(image ami-2 did not register a node: it is tried again after 07:00 UTC)"
@@ -173,9 +173,9 @@ def test_an_image_that_did_not_register_replaces_no_node_for_six_hours() -> None
 def test_where_nothing_is_tried_first_all_nodes_with_another_image_have_drifted() -> None:
     there = images("n1", good="ami-1")
     (owner,), _ = there.cluster.provisioners()
-    at_once = replace(owner, as_karpenter=frozenset({KarpenterWay.IMAGES}))
+    at_once = replace(owner, as_karpenter=frozenset({KarpenterBehavior.IMAGES}))
     table = resolve_images(there.cloud, owner.template, "1.33", CATALOG)
-    assert ImageRollout(there.ports).waits(at_once, table) == {}
+    assert ImageCanary(there.ports).waiting_reasons(at_once, table) == {}
 
 
 @pytest.mark.parametrize("kept", [True, False])

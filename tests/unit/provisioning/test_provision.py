@@ -69,7 +69,7 @@ def test_nothing_is_read_without_need() -> None:
 def test_a_look_for_which_there_is_no_time_is_left_to_another_invocation() -> None:
     world = two_nodes()
     world.provision(look=True, span=10 * SECOND)
-    assert (world.outbox.looks, world.outbox.wakes) == ([NAME], [])
+    assert (world.outbox.evaluations, world.outbox.wakes) == ([NAME], [])
 
 
 def test_invocation_without_the_lease_leaves_a_mark_and_ends() -> None:
@@ -81,7 +81,7 @@ def test_invocation_without_the_lease_leaves_a_mark_and_ends() -> None:
     assert world.alive == []
 
 
-@pytest.mark.parametrize(("took", "next_call"), [(10, "change_memo"), (30, "renew")])
+@pytest.mark.parametrize(("took", "next_call"), [(10, "change_note"), (30, "renew")])
 def test_a_lease_whose_first_half_is_gone_when_it_is_had_is_renewed_at_once(
     took: int, next_call: str
 ) -> None:
@@ -263,7 +263,7 @@ def test_pods_placed_on_an_existing_node_are_left_to_kube_scheduler() -> None:
 @pytest.mark.parametrize("policy", [BindingPolicy.READY, BindingPolicy.SCHEDULER])
 def test_pods_are_not_bound_early_where_the_policy_forbids_it(policy: BindingPolicy) -> None:
     world = two_nodes()
-    world.policy = LaunchPolicy(binding=policy)
+    world.policy = LaunchPolicy(binding_policy=policy)
     world.provision()
     assert world.bound == {}
     assert [len(slot.pods) for slot in world.ledger.slots(NAME)] == [1, 1]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from shared.model.errors import ThrottledError
 from shared.ports import ClusterEndpoint
-from shared.runtime.wiring import AskEndpoint, Connections
+from shared.runtime.wiring import Connections, ReadEndpoint
 from shared.settings import ClusterAttachment
 from tests.attachments import attachment
 from tests.fakes.cloud import FakeCloud
@@ -18,7 +18,7 @@ class Eks:
         self.endpoint: ClusterEndpoint | ThrottledError = ENDPOINT
         self.connected: list[str] = []
 
-    def connect(self, attachment: ClusterAttachment) -> tuple[str, AskEndpoint]:
+    def connect(self, attachment: ClusterAttachment) -> tuple[str, ReadEndpoint]:
         self.connected.append(attachment.name)
         return f"{attachment.name}-{len(self.connected)}", self.ask
 

@@ -2,16 +2,16 @@
 
 import pytest
 
+from functions.cli.report.shares import DAEMONSETS, UNUSED, shares_by_namespace
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.resources import Resources
 from shared.savings.inventory import FilledNode, by_pool, cost, inventory
 from shared.savings.pools import Pool, PoolKind, capacity_type_of, pool_of
-from shared.savings.shares import DAEMONSETS, UNUSED, by_namespace
 from tests.builders import GIB, node, pod, snapshot
 
-DAEMON = Owner(kind="DaemonSet", name="logs", uid="d")
+DAEMON = ControllerRef(kind="DaemonSet", name="logs", uid="d")
 GROUP = "eks.amazonaws.com/nodegroup"
 
 
@@ -97,7 +97,7 @@ def split(allocatable: Resources, price: int | None, *pods: object) -> dict[str,
         pods=listed.pods,
         daemons=listed.daemons,
     )
-    return dict(by_namespace((filled,)))
+    return dict(shares_by_namespace((filled,)))
 
 
 def test_a_pod_pays_the_mean_of_its_shares_and_the_rest_is_unused() -> None:

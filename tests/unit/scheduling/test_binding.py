@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Toleration
 from shared.scheduling.binding import binds_early, needs_scheduler
 from tests.builders import pod
@@ -40,7 +40,10 @@ def test_what_only_kube_scheduler_can_complete_is_left_to_it(
     ("changes", "reason"),
     [
         ({"owner": None}, "no controller would replace it"),
-        ({"owner": Owner(kind="Job", name="j", uid="j")}, "a Job does not replace it freely"),
+        (
+            {"owner": ControllerRef(kind="Job", name="j", uid="j")},
+            "a Job does not replace it freely",
+        ),
         ({"extra": {"nvidia.com/gpu": 1}}, "its node must show nvidia.com/gpu first"),
         ({"tolerations": ()}, "it does not tolerate node.kubernetes.io/not-ready for 300 s"),
         ({"tolerations": (HASTY,)}, "it does not tolerate node.kubernetes.io/not-ready for 300 s"),

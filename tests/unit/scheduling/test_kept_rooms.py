@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model.snapshot import ClusterSnapshot
-from shared.scheduling import existing_nodes
-from shared.scheduling.existing_nodes import ExistingNode, counted_nodes, rooms
+from shared.scheduling import existing_nodes as module
+from shared.scheduling.existing_nodes import ExistingNode, counted_nodes, existing_nodes
 from tests import builders as make
 
 NAMES = ("n1", "n2", "n3")
@@ -55,16 +55,16 @@ _SNAPSHOT = st.builds(
 
 def afresh(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
     """Return the rooms of a cluster that was never asked for before."""
-    existing_nodes._kept_rooms.clear()
-    return rooms(snapshot)
+    module._cached_nodes.clear()
+    return existing_nodes(snapshot)
 
 
 @given(st.lists(_SNAPSHOT, min_size=2, max_size=5))
 def test_what_was_asked_before_changes_no_room(snapshots: list[ClusterSnapshot]) -> None:
     expected = [afresh(snapshot) for snapshot in snapshots]
-    existing_nodes._kept_rooms.clear()
-    assert [rooms(snapshot) for snapshot in snapshots] == expected
-    assert [rooms(snapshot) for snapshot in snapshots] == expected
+    module._cached_nodes.clear()
+    assert [existing_nodes(snapshot) for snapshot in snapshots] == expected
+    assert [existing_nodes(snapshot) for snapshot in snapshots] == expected
 
 
 def test_only_the_room_of_what_changed_is_made_anew() -> None:
@@ -72,7 +72,7 @@ def test_only_the_room_of_what_changed_is_made_anew() -> None:
     before = make.snapshot(nodes=(make.node("n1"), make.node("n2")), bound=standing)
     bigger = replace(before, bound=(standing[0], make.pod("b", node_name="n2", cpu=900)))
     first, second = afresh(before)
-    again, other = rooms(bigger)
+    again, other = existing_nodes(bigger)
     assert again is first
     assert other.available != second.available
 
@@ -80,23 +80,23 @@ def test_only_the_room_of_what_changed_is_made_anew() -> None:
 def test_rooms_are_made_anew_when_daemonsets_change() -> None:
     world = make.snapshot(nodes=(make.node(),), daemonsets=(make.daemonset(),))
     (first,) = afresh(world)
-    (same,) = rooms(replace(world, daemonsets=(make.daemonset(),)))
-    (less,) = rooms(replace(world, daemonsets=(make.daemonset(cpu=300),)))
+    (same,) = existing_nodes(replace(world, daemonsets=(make.daemonset(),)))
+    (less,) = existing_nodes(replace(world, daemonsets=(make.daemonset(cpu=300),)))
     assert same is first
     assert first.available["cpu"] - less.available["cpu"] == 200
 
 
 def test_the_rooms_of_few_clusters_are_kept() -> None:
-    existing_nodes._kept_rooms.clear()
-    for number in range(existing_nodes._MOST_KEPT + 3):
-        rooms(make.snapshot(nodes=(make.node(),), cluster=f"c{number}"))
-    assert len(existing_nodes._kept_rooms) == existing_nodes._MOST_KEPT
-    assert "c0" not in existing_nodes._kept_rooms
+    module._cached_nodes.clear()
+    for number in range(module._MOST_CACHED + 3):
+        existing_nodes(make.snapshot(nodes=(make.node(),), cluster=f"c{number}"))
+    assert len(module._cached_nodes) == module._MOST_CACHED
+    assert "c0" not in module._cached_nodes
 
 
 @pytest.mark.parametrize("cordoned", [False, True])
 def test_a_node_that_is_no_room_counts_with_its_pods(cordoned: bool) -> None:  # noqa: FBT001 -- of the test
     node = make.node("n1", unschedulable=cordoned)
     snapshot = make.snapshot(nodes=(node,), bound=make.pods(2, node_name="n1"))
-    counted = counted_nodes(snapshot, rooms(snapshot))
+    counted = counted_nodes(snapshot, existing_nodes(snapshot))
     assert [entry.pods for entry in counted] == ([snapshot.bound] if cordoned else [])

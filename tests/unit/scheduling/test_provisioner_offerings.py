@@ -9,7 +9,7 @@ from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
@@ -17,18 +17,18 @@ from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import OfferingTable
-from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
 from shared.scheduling.daemon_overhead import DaemonOverhead
-from shared.scheduling.limits import remaining, used
-from shared.scheduling.node_constraints import could_buy, signature_of
+from shared.scheduling.labels_and_taints import accepted_terms, labels_accepted, taint_refusal
+from shared.scheduling.limits import remaining_limits, used_capacity
+from shared.scheduling.node_constraints import could_buy, node_constraints_of
 from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,
     address_warnings,
     as_configured,
-    in_order,
     never_with_image,
     node_labels,
-    offers,
+    provisioner_offerings,
+    usable_in_order,
 )
 from tests import builders as make
 from tests.builders import ZONES, needs, provisioner, site
@@ -39,7 +39,7 @@ A, B, C = ZONES
 def bought(
     owner: Provisioner, daemonsets: Sequence[DaemonSet] = (), **more: Any
 ) -> tuple[ProvisionerOffering, ...]:
-    return offers(owner, site(), make.CATALOG, daemonsets, **more)
+    return provisioner_offerings(owner, site(), make.CATALOG, daemonsets, **more)
 
 
 def names(found: tuple[ProvisionerOffering, ...]) -> list[str]:
@@ -78,16 +78,19 @@ def test_more_pods_than_addresses_are_told_of_the_types_that_may_be_bought() -> 
 
 
 def test_only_zones_with_a_subnet_are_offered() -> None:
-    found = offers(provisioner(), site(zones=(C,)), make.CATALOG, ())
+    found = provisioner_offerings(provisioner(), site(zones=(C,)), make.CATALOG, ())
     assert {offering.zone for offer in found for offering in offer.offerings} == {C}
-    assert offers(provisioner(), site(zones=()), make.CATALOG, ()) == ()
+    assert provisioner_offerings(provisioner(), site(zones=()), make.CATALOG, ()) == ()
 
 
 def test_a_type_has_the_memory_that_nodes_have_shown_and_no_more_of_all_else() -> None:
     owner = provisioner(kubelet=KubeletConfiguration(system_reserved=Resources.of(cpu=200)))
     shown = {"m5.large": Resources.of(cpu=1500, memory=2**40, pods=99)}
     plain, limited = (
-        {offer.instance_type.name: offer.available for offer in offers(owner, at, make.CATALOG, ())}
+        {
+            offer.instance_type.name: offer.available
+            for offer in provisioner_offerings(owner, at, make.CATALOG, ())
+        }
         for at in (site(), replace(site(), observed=shown))
     )
     large = {**dict(plain["m5.large"].items), "cpu": 1500, "memory": 2**40}
@@ -104,7 +107,9 @@ def test_offerings_ec2_was_out_of_are_left_out() -> None:
 def test_types_without_an_image_are_never_offered() -> None:
     lacking = replace(site(), without_image=frozenset({"m5.large"}))
     for unavailable in (frozenset[OfferingKey](), None):
-        found = offers(provisioner(), lacking, make.CATALOG, (), unavailable=unavailable)
+        found = provisioner_offerings(
+            provisioner(), lacking, make.CATALOG, (), unavailable=unavailable
+        )
         assert names(found) == ["m5.2xlarge", "m5.xlarge"]
 
 
@@ -149,7 +154,11 @@ def test_usable_provisioners_come_by_weight_then_name() -> None:
         provisioner("p", weight=9, paused=True),
         provisioner("d", weight=9, deleting=True),
     )
-    assert [other_provisioner.name for other_provisioner in in_order(listed)] == ["z", "a", "b"]
+    assert [other_provisioner.name for other_provisioner in usable_in_order(listed)] == [
+        "z",
+        "a",
+        "b",
+    ]
 
 
 def test_node_pools_of_equal_weight_come_from_z_to_a_after_provisioners() -> None:
@@ -160,7 +169,7 @@ def test_node_pools_of_equal_weight_come_from_z_to_a_after_provisioners() -> Non
         provisioner("d"),
         provisioner("heavy", kind=OwnerKind.NODE_POOL, weight=1),
     )
-    assert [owner.name for owner in in_order(listed)] == ["heavy", "b", "d", "c", "a"]
+    assert [owner.name for owner in usable_in_order(listed)] == ["heavy", "b", "d", "c", "a"]
 
 
 def test_disk_and_kubelet_settings_change_what_a_machine_has() -> None:
@@ -270,14 +279,15 @@ def test_offerings_are_grouped_by_the_pods_they_fit() -> None:
     arm = make.scheduling(node_selector=needs(keys.ARCH, "In", "arm64"))
     either = make.scheduling(required_terms=(needs(keys.ZONE, "In", A), needs("x", "In", "y")))
     signatures = [
-        signature_of(scheduling, Requirements()) for scheduling in (anyone, in_b, arm, either)
+        node_constraints_of(scheduling, Requirements())
+        for scheduling in (anyone, in_b, arm, either)
     ]
-    pinned = signature_of(anyone, needs(keys.ZONE, "In", C))
+    pinned = node_constraints_of(anyone, needs(keys.ZONE, "In", C))
     large = next(offer for offer in bought(provisioner()) if offer.instance_type.name == "m5.large")
     launchables = OfferingIndex(OfferingTable((large,)), ())
-    shapes, _, masks = launchables.shapes([*signatures, pinned], Resources())
+    shapes, _, masks = launchables.node_types([*signatures, pinned], Resources())
     found = {
-        tuple(mask >> number & 1 for mask in masks): [pool.zone for pool in shape.pools]
+        tuple(mask >> number & 1 for mask in masks): [pool.zone for pool in shape.offerings]
         for number, shape in enumerate(shapes)
     }
     assert found == {(1, 0, 0, 1, 0): [A], (1, 1, 0, 0, 0): [B], (1, 0, 0, 0, 1): [C]}
@@ -287,13 +297,15 @@ def test_offerings_are_grouped_by_the_pods_they_fit() -> None:
 
 def test_offerings_no_pod_may_have_are_left_out() -> None:
     tainted = provisioner(taints=(Taint(key="only", effect=Effect.NO_SCHEDULE),))
-    in_b = signature_of(make.scheduling(node_selector=needs(keys.ZONE, "In", B)), Requirements())
+    in_b = node_constraints_of(
+        make.scheduling(node_selector=needs(keys.ZONE, "In", B)), Requirements()
+    )
     (first, *_) = bought(provisioner())
-    shapes, (ways,), _ = OfferingIndex(OfferingTable((first,)), ()).shapes([in_b], Resources())
+    shapes, (ways,), _ = OfferingIndex(OfferingTable((first,)), ()).node_types([in_b], Resources())
     assert [launchable.offering.zone for launchable in ways] == [B]
-    assert [pool.zone for shape in shapes for pool in shape.pools] == [B]
+    assert [pool.zone for shape in shapes for pool in shape.offerings] == [B]
     (first, *_) = bought(tainted)
-    assert OfferingIndex(OfferingTable((first,)), ()).shapes([in_b], Resources())[0] == ()
+    assert OfferingIndex(OfferingTable((first,)), ()).node_types([in_b], Resources())[0] == ()
     assert not could_buy(in_b, first)
 
 
@@ -302,7 +314,7 @@ def test_a_host_that_is_not_there_yet_cannot_be_asked_for() -> None:
     launchables = OfferingIndex(OfferingTable((first,)), ())
     for operator, values, good in (("In", ("n1",), False), ("NotIn", ("n1",), True)):
         asked = make.scheduling(node_selector=needs(keys.HOSTNAME, operator, *values))
-        signature = signature_of(asked, Requirements())
+        signature = node_constraints_of(asked, Requirements())
         assert could_buy(signature, first) == bool(launchables.accepting(signature)) == good
 
 
@@ -323,15 +335,15 @@ def test_limits_count_nodes_launches_and_reservations() -> None:
         intents=(make.intent(), make.intent(group=1, provisioner="free")),
     )
     # n1, n2 by its type, s by the larger of node and slot, the foreign one, slot 0, the intent.
-    assert used(snapshot, "default")["cpu"] == 2000 + 2000 + 3000 + 2000 + 2000 + 2000
-    left = remaining(snapshot)
+    assert used_capacity(snapshot, "default")["cpu"] == 2000 + 2000 + 3000 + 2000 + 2000 + 2000
+    left = remaining_limits(snapshot)
     assert set(left) == {"default"}
     assert left["default"]["cpu"] == 7000
 
 
 def test_a_limit_that_is_used_up_stays_a_limit() -> None:
     owner = provisioner(limits=Resources.of(cpu=2000))
-    left = remaining(make.snapshot(provisioners=(owner,), nodes=(make.node(),)))
+    left = remaining_limits(make.snapshot(provisioners=(owner,), nodes=(make.node(),)))
     assert left["default"].items == (("cpu", 0),)
 
 

@@ -1,9 +1,9 @@
 """Answers that are kept by what they depend on."""
 
-from shared.scheduling.recent import Recent
+from shared.scheduling.recent import RecentCache
 
 
-def asked(recent: Recent[object, object], *questions: object) -> list[object]:
+def asked(recent: RecentCache[object, object], *questions: object) -> list[object]:
     """Return the questions that were not answered from what is kept."""
     computed: list[object] = []
 
@@ -17,8 +17,8 @@ def asked(recent: Recent[object, object], *questions: object) -> list[object]:
 
 
 def test_an_equal_question_is_answered_once() -> None:
-    assert asked(Recent(2), {"a": 1}, {"a": 1}, {"a": 2}) == [{"a": 1}, {"a": 2}]
+    assert asked(RecentCache(2), {"a": 1}, {"a": 1}, {"a": 2}) == [{"a": 1}, {"a": 2}]
 
 
 def test_those_asked_for_last_are_kept() -> None:
-    assert asked(Recent(2), "a", "b", "a", "c", "a", "b") == ["a", "b", "c", "b"]
+    assert asked(RecentCache(2), "a", "b", "a", "c", "a", "b") == ["a", "b", "c", "b"]

@@ -85,9 +85,9 @@ def test_a_lease_outlives_any_call_it_covers() -> None:
 
 def test_the_default_policy_gives_a_machine_up_before_its_pods_would_be_deleted() -> None:
     policy = LaunchPolicy()
-    assert policy.registration <= timedelta(seconds=300)
-    assert policy.lease <= timedelta(seconds=60)
-    assert policy.consistency < policy.replay
+    assert policy.registration_timeout <= timedelta(seconds=300)
+    assert policy.lease_span <= timedelta(seconds=60)
+    assert policy.consistency_delay < policy.replay_window
 
 
 def test_an_attachment_names_roles() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from shared.decisions.record import record, to_plain
 from shared.manifests.api.selector_map import selector_of
-from shared.messages.wake import Kind, encode, wake
+from shared.messages.message import MessageKind, encode, make_message
 from shared.model import labels as keys
 from shared.model.ec2.launches import Lease
 from shared.model.kubernetes.nodes import Node
@@ -195,7 +195,7 @@ def test_values_become_plain_json() -> None:
             "span": timedelta(seconds=90),
             "amounts": make.scheduling().requests,
             "list": [1, None, True, 1.5],
-            "kind": Kind.RESUME,
+            "kind": MessageKind.RESUME,
         }
     )
     assert [entry["instance_type"] for entry in plain["set"]] == ["a", "b"]
@@ -204,8 +204,8 @@ def test_values_become_plain_json() -> None:
     assert json.loads(json.dumps(plain)) == plain
 
 
-def text(kind: Kind = Kind.POD_PENDING, cluster: str = "one") -> str:
-    return json.dumps(encode(wake(kind, cluster, NOW)))
+def text(kind: MessageKind = MessageKind.POD_PENDING, cluster: str = "one") -> str:
+    return json.dumps(encode(make_message(kind, cluster, NOW)))
 
 
 def test_many_records_of_a_cluster_are_one_wake() -> None:
@@ -213,7 +213,7 @@ def test_many_records_of_a_cluster_are_one_wake() -> None:
         [
             ("1", text(cluster="two")),
             ("2", text()),
-            ("3", text(Kind.PROVISIONER_CHANGED)),
+            ("3", text(MessageKind.PROVISIONER_CHANGED)),
             ("4", "{"),
             ("5", text(cluster="two")),
         ]
@@ -274,7 +274,7 @@ def test_what_does_not_count_is_left_out_told_on_the_object_and_noted() -> None:
 def test_a_namespace_whose_rules_are_widened_is_told_and_noted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("shared.planning.work._STANDING", 10**9)
+    monkeypatch.setattr("shared.planning.work._EXISTING", 10**9)
     owner = pod("b", node_name="n1", anti_affinity=(make.affinity(),))
     world = World(provisioner(), node(), pod(), owner)
     report = world.provision()

@@ -6,9 +6,13 @@ from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
 from shared.model.provisioner import KubeletConfiguration, NodeTemplate
 from shared.model.resources import Resources
-from shared.scheduling.provisioner_offerings import offers
+from shared.scheduling.provisioner_offerings import provisioner_offerings
 from shared.snapshot.gather import gather
-from shared.snapshot.observed_allocatable import LEARNED, learn, observed
+from shared.snapshot.observed_allocatable import (
+    ALLOCATABLE_NOTES,
+    observed_allocatable,
+    save_observed_allocatable,
+)
 from tests.builders import GIB, node, pod, pods, provisioner, slot
 from tests.unit.worlds import NAME, World
 
@@ -30,57 +34,64 @@ def planned_with(cpu: int = 1900) -> Any:
 
 
 def known(world: World, owner: Any = None) -> Any:
-    found = observed(world.ledger.memos(NAME, LEARNED), owner or provisioner())
+    found = observed_allocatable(
+        world.ledger.notes(NAME, ALLOCATABLE_NOTES), owner or provisioner()
+    )
     return {name: dict(amounts.items) for name, amounts in found.items()}
 
 
 def test_a_node_that_shows_less_is_learned_from() -> None:
     world = World()
-    assert learn(world.ports, shown(1800), planned_with()) == {"cpu": 100}
+    assert save_observed_allocatable(world.ports, shown(1800), planned_with()) == {"cpu": 100}
     assert known(world) == {TYPE: {"cpu": 1800, **SEVEN}}
 
 
 def test_a_node_that_shows_enough_teaches_its_memory_alone() -> None:
     world = World()
-    assert learn(world.ports, shown(1900, pods=0, memory=0), planned_with()) == {}
+    assert (
+        save_observed_allocatable(world.ports, shown(1900, pods=0, memory=0), planned_with()) == {}
+    )
     assert known(world) == {}
-    assert learn(world.ports, shown(2000, pods=30, memory=8 * GIB), planned_with()) == {}
+    assert (
+        save_observed_allocatable(world.ports, shown(2000, pods=30, memory=8 * GIB), planned_with())
+        == {}
+    )
     assert known(world) == {TYPE: {"memory": 8 * GIB}}
 
 
 def test_the_least_of_several_nodes_counts() -> None:
     world = World()
-    learn(world.ports, shown(1800), planned_with())
-    learn(world.ports, shown(1850, memory=6 * GIB), planned_with())
+    save_observed_allocatable(world.ports, shown(1800), planned_with())
+    save_observed_allocatable(world.ports, shown(1850, memory=6 * GIB), planned_with())
     assert known(world) == {TYPE: {"cpu": 1800, "memory": 6 * GIB}}
-    learn(world.ports, shown(1780), planned_with(1800))
-    learn(world.ports, shown(0), planned_with(1780))
+    save_observed_allocatable(world.ports, shown(1780), planned_with(1800))
+    save_observed_allocatable(world.ports, shown(0), planned_with(1780))
     assert known(world) == {TYPE: {"cpu": 1780, "memory": 6 * GIB}}
 
 
 def test_a_node_that_shows_nothing_new_is_not_written_down() -> None:
     world = World()
-    learn(world.ports, shown(1800), planned_with())
-    before = world.ledger.memos(NAME, LEARNED)
-    learn(world.ports, shown(1800), planned_with())
-    assert world.ledger.memos(NAME, LEARNED) == before
+    save_observed_allocatable(world.ports, shown(1800), planned_with())
+    before = world.ledger.notes(NAME, ALLOCATABLE_NOTES)
+    save_observed_allocatable(world.ports, shown(1800), planned_with())
+    assert world.ledger.notes(NAME, ALLOCATABLE_NOTES) == before
 
 
 def test_a_node_of_another_image_begins_anew() -> None:
     world = World()
-    learn(world.ports, shown(1800), planned_with())
-    learn(world.ports, shown(1850, image="ami-2"), planned_with(1800))
+    save_observed_allocatable(world.ports, shown(1800), planned_with())
+    save_observed_allocatable(world.ports, shown(1850, image="ami-2"), planned_with(1800))
     assert known(world) == {TYPE: {"cpu": 1850, **SEVEN}}
 
 
 def test_nothing_is_known_of_a_provisioner_that_has_changed() -> None:
     world = World()
-    learn(world.ports, shown(1800), planned_with())
+    save_observed_allocatable(world.ports, shown(1800), planned_with())
     changed = provisioner(kubelet=KubeletConfiguration(max_pods=8))
     assert known(world, changed) == {}
-    learn(world.ports, shown(1850, shape=shape_hash(changed)), planned_with())
+    save_observed_allocatable(world.ports, shown(1850, shape=shape_hash(changed)), planned_with())
     # A machine that was launched before the change joins last.
-    learn(world.ports, shown(1700), planned_with())
+    save_observed_allocatable(world.ports, shown(1700), planned_with())
     assert known(world, changed) == {TYPE: {"cpu": 1850, **SEVEN}}
 
 
@@ -88,7 +99,7 @@ def test_what_one_provisioners_nodes_lack_is_taken_off_its_own_alone() -> None:
     eight = NodeTemplate(user_data="maxPods: 8")
     world = World(provisioner(), *pods(24, cpu=10, memory=2**20))
     machine = shown(pods=8, shape=shape_hash(provisioner("eight", template=eight)))
-    learn(world.ports, machine, slot(provisioner="eight"))
+    save_observed_allocatable(world.ports, machine, slot(provisioner="eight"))
     assert known(world, provisioner("eight", template=eight)) == {TYPE: {"pods": 8, **SEVEN}}
     assert world.provision().nodes_launched == 1
 
@@ -124,7 +135,7 @@ def test_the_next_plan_has_room_for_a_pod_that_only_nodes_show_room_for() -> Non
     kind = one.offering.instance_type
     (found,) = (
         offer.instance_type
-        for offer in offers(owner, site, snapshot.instance_types, ())
+        for offer in provisioner_offerings(owner, site, snapshot.instance_types, ())
         if offer.instance_type.name == kind
     )
     assert found.allocatable["memory"] == more["memory"]

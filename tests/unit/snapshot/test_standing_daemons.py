@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.snapshot.standing_daemons import with_standing
 from tests import builders as make
 
@@ -14,7 +14,7 @@ MADE = make.daemonset("logs", cpu=100)
 
 
 def standing(cpu: int, minute: int = 0, generation: str = "2", **fields: Any) -> Pod:
-    owner = Owner(kind="DaemonSet", name="logs", uid="u")
+    owner = ControllerRef(kind="DaemonSet", name="logs", uid="u")
     pod = make.pod(f"logs-{minute}", cpu=cpu, node_name="n1")
     return replace(
         pod,
@@ -35,7 +35,10 @@ def standing(cpu: int, minute: int = 0, generation: str = "2", **fields: Any) ->
         ([standing(900, 1), standing(300, 2), standing(700, 0)], 300),
         ([standing(900, generation="1")], 100),
         ([standing(900, phase="Failed")], 100),
-        ([replace(standing(900), owner=Owner(kind="ReplicaSet", name="logs", uid="u"))], 100),
+        (
+            [replace(standing(900), owner=ControllerRef(kind="ReplicaSet", name="logs", uid="u"))],
+            100,
+        ),
         ([replace(standing(900), owner=None)], 100),
         ([replace(standing(900), created_at=None), standing(300)], 300),
     ],

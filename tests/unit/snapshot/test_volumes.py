@@ -8,7 +8,13 @@ from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import PodRef, SlotOwner
 from shared.model.errors import UnauthorizedError
 from shared.model.kubernetes.pods import Pod
-from shared.model.kubernetes.volumes import EBS_DRIVER, AttachLimits, Attachment, Claim, attachable
+from shared.model.kubernetes.volumes import (
+    EBS_DRIVER,
+    Claim,
+    CsiNodeLimits,
+    VolumeAttachment,
+    attachable,
+)
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.snapshot.gather import gather
@@ -80,9 +86,9 @@ def test_attachments_are_counted_where_a_driver_limits_them() -> None:
     standing = claiming("z", "used", node_name="n1")
     there = world(claiming("a", "data"), standing, raws=raws)
     there.cluster.store(
-        AttachLimits(node="n1", counts={EBS_DRIVER: 4}),
-        Attachment(node="n1", driver=EBS_DRIVER, volume="pv-used"),
-        Attachment(node="n1", driver=EBS_DRIVER, volume="pv-other"),
+        CsiNodeLimits(node_name="n1", counts={EBS_DRIVER: 4}),
+        VolumeAttachment(node_name="n1", driver=EBS_DRIVER, volume="pv-used"),
+        VolumeAttachment(node_name="n1", driver=EBS_DRIVER, volume="pv-other"),
     )
     there.ledger.slot_values["test", "i-slot0"] = make.slot()
     found = seen(there)
@@ -195,7 +201,7 @@ def body(*slots: PromisedSlot) -> LaunchBody:
         labels={"team": "a"},
         slots=slots,
         options=(make.option(),),
-        later=(make.option(200_000),),
+        fallback=(make.option(200_000),),
         stamp={},
         owner=SlotOwner(kind=OwnerKind.PROVISIONER, uid="u"),
     )

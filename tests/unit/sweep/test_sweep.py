@@ -311,7 +311,7 @@ def test_old_launch_templates_are_collected() -> None:
 def test_a_look_over_the_nodes_is_asked_for_when_one_may_be_due() -> None:
     world = settled()
     world.sweep()
-    assert world.outbox.looks == []
+    assert world.outbox.evaluations == []
     world.cluster.add(provisioner(consolidation=True))
     world.sweep()
-    assert world.outbox.looks == [NAME]
+    assert world.outbox.evaluations == [NAME]

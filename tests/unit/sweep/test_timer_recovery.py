@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.ports import NodeChange, TimerKind
 from tests.builders import (
     NOT_READY,

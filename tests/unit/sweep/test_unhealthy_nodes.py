@@ -7,15 +7,15 @@ import pytest
 
 from shared.events.node_events import MOST_PODS
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.node_budgets import NodeBudget
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.ports import TimerKind
 from tests.builders import NOW, node_of, pod, provisioner
 from tests.unit.sweep.settled import machine
 from tests.unit.worlds import MINUTE, World, instead
 
-LAST = Owner(kind="StatefulSet", name="db", uid="db")
+LAST = ControllerRef(kind="StatefulSet", name="db", uid="db")
 EMPTIES = provisioner(ttl_after_empty=MINUTE)
 BUDGET = (NodeBudget(percent=10),)
 
@@ -121,7 +121,7 @@ def test_of_very_many_some_are_told_each_minute() -> None:
 
 def test_of_two_sweeps_at_a_time_one_tells() -> None:
     world = dead()
-    instead(world.ledger, "change_memo", lambda *_: False)
+    instead(world.ledger, "change_note", lambda *_: False)
     world.advance(5 * MINUTE)
     world.sweep()
     assert told(world) == 0

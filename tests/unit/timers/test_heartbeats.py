@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 from shared.timers.heartbeats import (
-    drop_timer,
-    forwarder_seen,
-    note_forwarder,
-    note_timer,
-    running_timers,
+    drop_heartbeat,
+    last_forwarder_heartbeat,
+    last_heartbeats,
+    save_forwarder_heartbeat,
+    save_heartbeat,
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
@@ -16,23 +16,23 @@ from tests.fakes.ledger import FakeLedger
 def test_timers_remember_when_they_were_last_seen() -> None:
     ledger, first = FakeLedger(), FakeClock().now()
     second = first + timedelta(minutes=1)
-    note_timer(ledger, "test", "uid-1", "emptiness", first)
-    note_timer(ledger, "test", "uid-1", "emptiness", second)
-    note_timer(ledger, "test", "uid-1", "expiration", first)
-    note_timer(ledger, "other", "uid-1", "emptiness", first)
-    assert running_timers(ledger, "test") == {
+    save_heartbeat(ledger, "test", "uid-1", "emptiness", first)
+    save_heartbeat(ledger, "test", "uid-1", "emptiness", second)
+    save_heartbeat(ledger, "test", "uid-1", "expiration", first)
+    save_heartbeat(ledger, "other", "uid-1", "emptiness", first)
+    assert last_heartbeats(ledger, "test") == {
         ("uid-1", "emptiness"): second,
         ("uid-1", "expiration"): first,
     }
-    drop_timer(ledger, "test", "uid-1", "emptiness")
-    drop_timer(ledger, "test", "uid-1", "emptiness")
-    assert running_timers(ledger, "test") == {("uid-1", "expiration"): first}
+    drop_heartbeat(ledger, "test", "uid-1", "emptiness")
+    drop_heartbeat(ledger, "test", "uid-1", "emptiness")
+    assert last_heartbeats(ledger, "test") == {("uid-1", "expiration"): first}
 
 
 def test_a_late_heartbeat_of_a_forwarder_is_ignored() -> None:
     ledger, first = FakeLedger(), FakeClock().now()
     second = first + timedelta(minutes=1)
-    assert forwarder_seen(ledger, "test") is None
-    note_forwarder(ledger, "test", second)
-    note_forwarder(ledger, "test", first)
-    assert forwarder_seen(ledger, "test") == second
+    assert last_forwarder_heartbeat(ledger, "test") is None
+    save_forwarder_heartbeat(ledger, "test", second)
+    save_forwarder_heartbeat(ledger, "test", first)
+    assert last_forwarder_heartbeat(ledger, "test") == second

@@ -5,11 +5,11 @@ from typing import Any
 
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.model.memo import Memo
 from shared.model.node_budgets import DisruptionReason, NodeBudget
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.model.note import Note
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.ports import TimerKind
-from shared.timers.heartbeats import note_timer
+from shared.timers.heartbeats import save_heartbeat
 from shared.timers.removal_permits import may_remove, read_permits, take_permits
 from tests.builders import node, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
@@ -72,27 +72,27 @@ def test_of_two_that_count_at_once_one_counts_again() -> None:
     world = two()
     first, second = world.cluster.node_values["n1"], world.cluster.node_values["n2"]
 
-    write = world.ledger.change_memo
+    write = world.ledger.change_note
 
-    def meanwhile(cluster: str, memo: Memo, until: datetime) -> bool:
-        instead(world.ledger, "change_memo", write)
+    def meanwhile(cluster: str, memo: Note, until: datetime) -> bool:
+        instead(world.ledger, "change_note", write)
         assert take_permits(world.ports, read_permits(world.ports), [second.uid], world.clock.now())
         return write(cluster, memo, until)
 
-    instead(world.ledger, "change_memo", meanwhile)
+    instead(world.ledger, "change_note", meanwhile)
     assert not may_remove(world.ports, OWNER, first, EMPTY)
 
 
 def test_who_is_overtaken_again_and_again_removes_nothing_now() -> None:
     world = two()
-    instead(world.ledger, "change_memo", lambda *_: False)
+    instead(world.ledger, "change_note", lambda *_: False)
     assert not may_remove(world.ports, OWNER, world.cluster.node_values["n1"], EMPTY)
 
 
 def test_a_node_that_is_being_replaced_is_counted() -> None:
     world = two()
     second = world.cluster.node_values["n2"]
-    note_timer(world.ledger, NAME, "uid-n1", TimerKind.REPLACEMENT, world.clock.now())
+    save_heartbeat(world.ledger, NAME, "uid-n1", TimerKind.REPLACEMENT, world.clock.now())
     assert not may_remove(world.ports, OWNER, second, EMPTY)
     world.advance(10 * MINUTE)
     assert may_remove(world.ports, OWNER, second, EMPTY)

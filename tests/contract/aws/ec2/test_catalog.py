@@ -9,10 +9,10 @@ from shared.aws.ec2.catalog import BucketCatalog, catalog_written_at, write_cata
 from shared.aws.ec2.catalog_source import CatalogSource
 from shared.aws.session import Session
 from shared.catalog.building import format_catalog
+from shared.catalog.catalog import embedded_text, load_catalog
 from shared.catalog.document import CatalogDocument
-from shared.catalog.machine_setup import MachineSetup
+from shared.catalog.instance_setup import InstanceSetup
 from shared.catalog.pod_addresses import PodNetwork
-from shared.catalog.reading import embedded_text, load_catalog
 from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.errors import PermanentError, UnavailableError
 from tests.contract.aws.canned import canned
@@ -162,7 +162,7 @@ def source(
     aws: Session, bucket: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> CatalogSource:
     # The shared clients: making patient ones takes longer than the tests.
-    monkeypatch.setattr(Session, "patient", lambda self, attempts: self)
+    monkeypatch.setattr(Session, "with_attempts", lambda self, attempts: self)
     return CatalogSource(aws, bucket=bucket, pricing_region=REGION, clock=clock)
 
 
@@ -248,7 +248,7 @@ def test_denied_price_list_is_reported(aws: Session, source: CatalogSource) -> N
 def test_the_catalogue_counts_pods_as_the_network_of_the_clusters_has_them(
     aws: Session, bucket: str, clock: FakeClock, source: CatalogSource
 ) -> None:
-    setup = MachineSetup(network=PodNetwork(prefix_delegation=True, pod_interfaces=True))
+    setup = InstanceSetup(network=PodNetwork(prefix_delegation=True, pod_interfaces=True))
     other = CatalogSource(aws, bucket=bucket, pricing_region=REGION, clock=clock, setup=setup)
     told = {}
     for name, catalog_source in (("single", source), ("prefixes", other)):

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import pytest
 
+from functions.cli.migrate.ec2_instance_tags import Ec2InstanceTags
+from functions.cli.migrate.karpenter import InstanceTags
 from shared.aws.ec2.cloud import Ec2Cloud
-from shared.aws.ec2.instance_tags import Ec2InstanceTags
 from shared.model import labels as keys
 from shared.ports import CloudProvider
-from shared.ports.karpenter import MachineTags
 from tests.contract.aws.places import IMAGE, fleet_request
 from tests.contract.aws.values import CLUSTER
 from tests.fakes.clock import FakeClock
@@ -20,14 +20,14 @@ class Lab(NamedTuple):
     """A cloud with a machine, and the right to change its tags."""
 
     cloud: CloudProvider
-    tags: MachineTags
+    tags: InstanceTags
     instance_id: str
 
 
 @pytest.fixture(params=["fake", "ec2"])
 def lab(request: pytest.FixtureRequest, clock: FakeClock) -> Lab:
     cloud: CloudProvider
-    tags: MachineTags
+    tags: InstanceTags
     if request.param == "fake":
         cloud = fake = FakeCloud(cluster=CLUSTER, clock=clock)
         tags, subnet, data = FakeTags(fake), fake.all_subnets()[0].subnet_id, {"ImageId": "ami-1"}

@@ -11,7 +11,7 @@ from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError
-from shared.model.memo import Memo
+from shared.model.note import Note
 from shared.ports import Ledger
 from tests.contract.aws.values import intent, offering, slot
 from tests.fakes.clock import START, FakeClock
@@ -76,14 +76,14 @@ def launch_step(dice: random.Random, cluster: str) -> Step:
 def account_step(dice: random.Random, clock: FakeClock, cluster: str) -> Step:
     now, what = clock.now(), dice.randint(0, 3)
     some = [offering(zone=f"us-east-1{dice.choice('ab')}") for _ in range(dice.randint(0, 2))]
-    memo = Memo(name=f"memo-{dice.randint(1, 2)}", value={"at": now.isoformat()})
+    memo = Note(name=f"memo-{dice.randint(1, 2)}", value={"at": now.isoformat()})
 
     def step(ledger: Ledger, _: list[Lease]) -> object:
         steps: tuple[Callable[[], object], ...] = (
             lambda: ledger.mark_unavailable(some, now),
             lambda: ledger.take_token("CreateFleet", now),
-            lambda: ledger.put_memo(cluster, memo, now + timedelta(days=1)),
-            lambda: ledger.drop_memo(cluster, memo.name),
+            lambda: ledger.put_note(cluster, memo, now + timedelta(days=1)),
+            lambda: ledger.drop_note(cluster, memo.name),
         )
         return steps[what]()
 
@@ -101,7 +101,7 @@ def everything(ledger: Ledger, clock: FakeClock) -> object:
     now = clock.now()
     return (
         [
-            (ledger.open_intents(value), ledger.slots(value), ledger.memos(value, ""))
+            (ledger.open_intents(value), ledger.slots(value), ledger.notes(value, ""))
             for value in CLUSTERS
         ],
         [ledger.abandoned(value, now) for value in CLUSTERS],

@@ -11,7 +11,7 @@ from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError, ThrottledError, UnavailableError
-from shared.timers.heartbeats import note_forwarder, note_timer
+from shared.timers.heartbeats import save_forwarder_heartbeat, save_heartbeat
 from tests.contract.aws.canned import canned
 from tests.contract.aws.values import intent, offering, slot
 from tests.fakes.clock import START, FakeClock
@@ -44,8 +44,8 @@ def test_every_row_has_a_version_and_an_expiry(
     dynamo.fill_slot(lease, slot())
     dynamo.mark_unavailable([offering()], clock.now())
     dynamo.take_token("CreateFleet", clock.now())
-    note_timer(dynamo, "test", "uid-1", "emptiness", clock.now())
-    note_forwarder(dynamo, "test", clock.now())
+    save_heartbeat(dynamo, "test", "uid-1", "emptiness", clock.now())
+    save_forwarder_heartbeat(dynamo, "test", clock.now())
     found = scan(aws, table)
     assert sorted((row["pk"], row["sk"]) for row in found) == [
         ("account#us-east-1", "bucket#CreateFleet"),

@@ -8,7 +8,7 @@ import pytest
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
-from shared.launching.lease import HeldLease
+from shared.launching.held_lease import HeldLease
 from shared.model.ec2.launches import Lease, PodRef
 from shared.model.errors import ConflictError, ThrottledError
 from tests.contract.aws.canned import canned
@@ -88,7 +88,7 @@ def test_a_lease_that_was_taken_over_is_renewed_when_half_of_it_is_gone(clock: F
     assert lease is not None
     held = HeldLease(ledger, clock, lease, SPAN)
     clock.advance(lease.expires_at - clock.now() - 20 * SECOND)
-    assert held.keep().expires_at - clock.now() > SPAN / 2
+    assert held.renew_if_due().expires_at - clock.now() > SPAN / 2
 
 
 def test_a_take_over_that_lasts_renews_the_lease(clock: FakeClock) -> None:

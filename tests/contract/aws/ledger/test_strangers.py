@@ -57,7 +57,7 @@ def test_foreign_rows_are_skipped_and_logged(
     put(aws, table, "instance#i-9", "instance", expires_at=LATER)
     assert dynamo.slots("test") == (slot(),)
     assert dynamo.open_intents("test") == (intent(),)
-    assert dynamo.memos("test", "") == ()
+    assert dynamo.notes("test", "") == ()
     assert dynamo.unavailable_offerings(clock.now()) == {offering()}
     assert dynamo.cluster_of("i-9") is None
     assert len(told) == 4

@@ -12,7 +12,7 @@ from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.errors import NotInstalledError
 from shared.model.resources import Resources
-from shared.ports import Condition, FoundImage, PoolStatus, Subnet, TemplateStatus
+from shared.ports import ConditionType, FoundImage, PoolStatus, Subnet, TemplateStatus
 from tests.contract.kube.worlds import (
     NOW,
     PLACES,
@@ -135,7 +135,7 @@ def test_ready_of_a_pool_has_the_parts_that_users_of_karpenter_know(real: OverHt
     said("Paused")
     assert real.api.get(f"{PLACES['NodePool']}/pool") == before
     real.cluster.set_provisioner_condition(
-        "pool", active=True, reason="x", message="", kind=Condition.WITHIN_CEILING, owner=POOL
+        "pool", active=True, reason="x", message="", kind=ConditionType.WITHIN_CEILING, owner=POOL
     )
     assert conditions(real, "NodePool", "pool")["WithinCeiling"] == ("True", "x")
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from shared.model.resources import Resources
-from shared.ports import Condition, KubernetesEvent, Severity
+from shared.ports import ConditionType, KubernetesEvent, Severity
 from tests.contract.kube.worlds import World, find, pod, provisioner
 
 
@@ -139,7 +139,7 @@ def test_the_condition_of_a_provisioner_is_set_and_replaced(world: World) -> Non
     cluster.set_provisioner_condition("default", active=True, reason="Ready", message="")
     assert world.condition("default") == (True, "Ready", "")
     cluster.set_provisioner_condition(
-        "default", active=False, reason="Never", message="m", kind=Condition.NODES_USABLE
+        "default", active=False, reason="Never", message="m", kind=ConditionType.NODES_USABLE
     )
     assert world.condition("default", "NodesUsable") == (False, "Never", "m")
     assert world.condition("default") == (True, "Ready", "")

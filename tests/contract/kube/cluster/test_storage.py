@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared.model import labels as keys
-from shared.model.kubernetes.volumes import EBS_DRIVER, AttachLimits, Attachment, Claim
+from shared.model.kubernetes.volumes import EBS_DRIVER, Claim, CsiNodeLimits, VolumeAttachment
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from tests.contract.kube.worlds import World, pod
@@ -93,8 +93,13 @@ def test_storage_classes_are_listed(world: World) -> None:
     world.apply(storage_class("slow", **waiting))
     world.apply(storage_class("fast", volumeBindingMode="Immediate"))
     fast, slow = world.cluster.storage_classes()
-    assert (fast.name, fast.driver, fast.waits, fast.terms) == ("fast", EBS_DRIVER, False, ())
-    assert (slow.name, slow.waits, slow.terms) == ("slow", True, (IN_ZONE,))
+    assert (fast.name, fast.driver, fast.waits_for_first_consumer, fast.terms) == (
+        "fast",
+        EBS_DRIVER,
+        False,
+        (),
+    )
+    assert (slow.name, slow.waits_for_first_consumer, slow.terms) == ("slow", True, (IN_ZONE,))
 
 
 def test_what_nodes_attach_and_can_attach_is_listed(world: World) -> None:
@@ -109,8 +114,8 @@ def test_what_nodes_attach_and_can_attach_is_listed(world: World) -> None:
             }
         )
     assert world.cluster.attach_limits() == (
-        AttachLimits(node="n1"),
-        AttachLimits(node="n2", counts={EBS_DRIVER: 25}),
+        CsiNodeLimits(node_name="n1"),
+        CsiNodeLimits(node_name="n2", counts={EBS_DRIVER: 25}),
     )
     for name, node in (("va-2", "n2"), ("va-1", "n1")):
         world.apply(
@@ -126,8 +131,8 @@ def test_what_nodes_attach_and_can_attach_is_listed(world: World) -> None:
             }
         )
     assert world.cluster.attached_volumes() == (
-        Attachment(node="n1", driver=EBS_DRIVER, volume="pv-n1"),
-        Attachment(node="n2", driver=EBS_DRIVER, volume="pv-n2"),
+        VolumeAttachment(node_name="n1", driver=EBS_DRIVER, volume="pv-n1"),
+        VolumeAttachment(node_name="n2", driver=EBS_DRIVER, volume="pv-n2"),
     )
 
 

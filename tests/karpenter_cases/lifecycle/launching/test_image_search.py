@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.aws.ec2.parsing import image_request
+from shared.aws.ec2.fleets_and_images import image_request
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.model.provisioner import NodeTemplate
 from shared.snapshot.images import ImageTable, resolve_images, selected_images

@@ -26,7 +26,7 @@ from tests.karpenter_cases.lifecycle.births import (
     tagged,
     world,
 )
-from tests.unit.launching.test_fleet_request import AMD
+from tests.unit.launching.test_launch_request import AMD
 from tests.unit.manifests.documents import template
 from tests.unit.worlds import World
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from shared.disruption.allowances import disruptions_left, is_active
-from shared.disruption.consolidation import Method
+from shared.disruption.consolidation import DisruptionMethod
+from shared.disruption.evaluation import DisruptionInput
 from shared.disruption.fingerprint import fingerprint
-from shared.disruption.selection import DisruptionInput
 from shared.disruption.settings import DisruptionSettings
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.model import labels as keys
@@ -142,7 +142,7 @@ def limited(*budgets: dict[str, Any], name: str = "default", **spec: Any) -> Any
 @pytest.mark.parametrize(("nodes", "count"), [("3", 3), ("100%", 10)])
 def test_so_many_of_ten_empty_nodes_go(nodes: str, count: int) -> None:
     found = changed(scene(*some(10), pools=(limited({"nodes": nodes}),)), budget_percent=1)
-    assert (found.method, len(found.remove)) == (Method.EMPTY, count)
+    assert (found.method, len(found.remove)) == (DisruptionMethod.EMPTY, count)
     held = looked(scene(*some(10), pools=(limited({"nodes": "0"}),)))
     assert held.change is None
 

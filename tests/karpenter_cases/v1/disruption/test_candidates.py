@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from shared.disruption.candidates import PLAIN_POD_COST, eviction_cost
-from shared.disruption.selection import OngoingChanges
+from shared.disruption.evaluation import OngoingChanges
 from shared.manifests.disruption_budgets import decode_budget
 from shared.manifests.pods import decode_pod
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Toleration
 from shared.model.labels import DISRUPTED_TAINT as MARK
 from shared.model.labels import UNSCHEDULABLE_TAINT as CORDON
@@ -20,8 +20,8 @@ from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.disruption.clusters import LATER, looked, on
 
-DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
-STATIC = Owner(kind="Node", name="a", uid="a")
+DAEMON = ControllerRef(kind="DaemonSet", name="d", uid="d")
+STATIC = ControllerRef(kind="Node", name="a", uid="a")
 KEEP = {keys.DO_NOT_DISRUPT: "true"}
 OLD = OTHER_SHAPE
 CHANGED = saving(labels={"team": "new"})
@@ -84,7 +84,7 @@ def test_a_node_that_must_stay_is_left(value: str, *, stays: bool) -> None:
 
 
 @pytest.mark.parametrize("owner", [None, DAEMON, STATIC], ids=["plain", "daemon", "static"])
-def test_a_pod_that_must_stay_keeps_its_node(owner: Owner | None) -> None:
+def test_a_pod_that_must_stay_keeps_its_node(owner: ControllerRef | None) -> None:
     member = on("a", 1, annotations=KEEP, owner=owner)
     assert not is_candidate(of_pool("a"), used(), member)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.consolidation import Method, consolidate
+from shared.disruption.consolidation import DisruptionMethod, consolidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
@@ -28,7 +28,7 @@ def twins() -> Any:
 
 
 def test_a_node_goes_whose_pods_fit_elsewhere() -> None:
-    assert changed(twins()).method == Method.DELETE
+    assert changed(twins()).method == DisruptionMethod.DELETE
     foreign = of_pool("other", finalizers=())
     seen = scene(of_pool("a"), foreign, bound=(on("a", cpu=300),))
     assert changed(seen).remove == ("a",)
@@ -37,7 +37,11 @@ def test_a_node_goes_whose_pods_fit_elsewhere() -> None:
 def test_a_cheaper_node_is_launched_for_its_pods() -> None:
     seen = scene(of_pool("a", "m5.2xlarge"), bound=(on("a", cpu=1000),))
     found = changed(seen)
-    assert (found.method, found.remove, len(found.plan.nodes)) == (Method.REPLACE, ("a",), 1)
+    assert (found.method, found.remove, len(found.plan.nodes)) == (
+        DisruptionMethod.REPLACE,
+        ("a",),
+        1,
+    )
 
 
 def test_what_is_not_cheaper_is_not_launched() -> None:
@@ -123,7 +127,7 @@ def test_pods_that_wait_come_first_and_those_for_ever_hinder_nothing() -> None:
     seen = replace(twins(), pending=(waiting,))
     assert consolidated(seen).reason == "pods wait for capacity"
     for_ever = pod("never", cpu=999_000)
-    assert changed(replace(twins(), pending=(for_ever,))).method == Method.DELETE
+    assert changed(replace(twins(), pending=(for_ever,))).method == DisruptionMethod.DELETE
 
 
 def test_a_spread_and_distance_are_kept() -> None:
@@ -147,19 +151,19 @@ def test_a_protected_node_is_left_and_others_go(by: str) -> None:
 
 def test_pods_without_an_owner_are_moved() -> None:
     bound = (on("n0", cpu=300, owner=None), on("n1", cpu=300, owner=None))
-    assert changed(scene(*some(2), bound=bound)).method == Method.DELETE
+    assert changed(scene(*some(2), bound=bound)).method == DisruptionMethod.DELETE
 
 
 def test_a_pool_without_types_stops_no_other() -> None:
     nothing = saving("a-nothing", (keys.INSTANCE_TYPE, "In", "m5.unknown"))
     seen = scene(*some(2), bound=twins().bound, pools=(nothing, saving()))
-    assert changed(seen).method == Method.DELETE
+    assert changed(seen).method == DisruptionMethod.DELETE
 
 
 def test_where_several_cannot_go_one_still_does() -> None:
     bound = (on("n0", cpu=600), on("n1", cpu=600), on("n2", cpu=1000))
     found = changed(scene(*some(3), bound=bound))
-    assert (len(found.remove), found.method) == (1, Method.DELETE)
+    assert (len(found.remove), found.method) == (1, DisruptionMethod.DELETE)
 
 
 def test_the_best_so_far_counts_when_time_is_over() -> None:
@@ -197,7 +201,7 @@ def test_ignored_preferences_free_what_respected_ones_keep() -> None:
     )
     ignoring = saving(metadata=IGNORING)
     assert ignoring.preference_policy == PreferencePolicy.IGNORE
-    assert changed(scene(*some(2), bound=soft, pools=(ignoring,))).method == Method.DELETE
+    assert changed(scene(*some(2), bound=soft, pools=(ignoring,))).method == DisruptionMethod.DELETE
     assert looked(scene(*some(2), bound=soft, pools=(saving(),))).change is None
 
 
@@ -220,18 +224,18 @@ BALANCED = (saving(disruption={"consolidationPolicy": "Balanced"}),)
 
 def test_a_balanced_pool_moves_what_is_oversized() -> None:
     oversized = scene(of_pool("a", "m5.2xlarge"), bound=(on("a", cpu=1000),), pools=BALANCED)
-    assert changed(oversized).method == Method.REPLACE
+    assert changed(oversized).method == DisruptionMethod.REPLACE
     packed = scene(of_pool("a"), bound=(on("a", cpu=1500),), pools=BALANCED)
     assert looked(packed).change is None
     spare = scene(*some(2), bound=twins().bound, pools=BALANCED)
-    assert changed(spare).method == Method.DELETE
+    assert changed(spare).method == DisruptionMethod.DELETE
 
 
 def test_a_balanced_pool_at_its_edges() -> None:
     saves_nothing = scene(of_pool("a"), bound=(on("a", cpu=1500),), pools=BALANCED)
     assert looked(saves_nothing).change is None
     disturbs_nothing = scene(of_pool("a"), pools=BALANCED)
-    assert changed(disturbs_nothing).method == Method.EMPTY
+    assert changed(disturbs_nothing).method == DisruptionMethod.EMPTY
     # No offering is free: next to nothing is the least.
     cheap = tuple(instance_type(known.name, price=10) for known in twins().instance_types)
     costs_nothing = scene(*some(2), bound=twins().bound, pools=BALANCED)

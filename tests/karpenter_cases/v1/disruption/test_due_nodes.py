@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.consolidation import Method
+from shared.disruption.consolidation import DisruptionMethod
 from shared.disruption.drift import drift_of, shape_hash, stamp_of
-from shared.disruption.selection import Images
+from shared.disruption.evaluation import InstanceImages
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.provisioner import Provisioner
 from tests.builders import NOW, OTHER_SHAPE, affinity, instance_type, pod, ref, slot
 from tests.karpenter_cases.scheduling.writing import wants
@@ -20,7 +20,7 @@ from tests.karpenter_cases.v1.worlds import changed_class, named_pool, stand, wo
 from tests.unit.disruption.clusters import changed, looked, on
 from tests.unit.manifests.documents import CLASS_REF, node_class, node_pool
 
-DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
+DAEMON = ControllerRef(kind="DaemonSet", name="d", uid="d")
 OLD = OTHER_SHAPE
 POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized")
 TAINT = {"key": "team", "effect": "NoSchedule"}
@@ -31,7 +31,7 @@ TAINT = {"key": "team", "effect": "NoSchedule"}
 
 def test_empty_nodes_go_together() -> None:
     found = changed(scene(*some(3)))
-    assert (found.method, found.remove) == (Method.EMPTY, ("n0", "n1", "n2"))
+    assert (found.method, found.remove) == (DisruptionMethod.EMPTY, ("n0", "n1", "n2"))
 
 
 def test_nodes_with_pods_that_stay_with_them_are_empty() -> None:
@@ -40,14 +40,14 @@ def test_nodes_with_pods_that_stay_with_them_are_empty() -> None:
 
 
 def test_of_pods_that_leave_only_those_of_statefulsets_keep_their_node() -> None:
-    last = Owner(kind="StatefulSet", name="db", uid="db")
+    last = ControllerRef(kind="StatefulSet", name="db", uid="db")
     leaving: dict[str, Any] = {"deletion_at": NOW + timedelta(days=1)}
-    assert changed(scene(*some(1), bound=(on("n0", **leaving),))).method == Method.EMPTY
+    assert changed(scene(*some(1), bound=(on("n0", **leaving),))).method == DisruptionMethod.EMPTY
     successor = on("n0", owner=last, **leaving)
     assert looked(scene(*some(1), bound=(successor,))).change is None
     room = of_pool("n1", annotations={keys.DO_NOT_DISRUPT: "true"})
     moved = changed(scene(*some(1), room, bound=(successor, on("n1", cpu=1000))))
-    assert (moved.method, moved.remove) == (Method.DELETE, ("n0",))
+    assert (moved.method, moved.remove) == (DisruptionMethod.DELETE, ("n0",))
     assert [ref.name for placed in moved.plan.placements for ref in placed.pods] == ["n0-0"]
 
 
@@ -184,7 +184,7 @@ def test_the_shape_comes_before_requirements_and_these_before_the_image() -> Non
 
 def drifted(node: Any, owner: Provisioner, *bound: Any, image: str = "", **more: Any) -> Any:
     seen = scene(node, bound=bound, pools=(owner,), **more)
-    images = Images(of_instance={"i-a": image}, current={"i-a": "ami-new"})
+    images = InstanceImages(of_instance={"i-a": image}, current={"i-a": "ami-new"})
     return looked(seen, images=images).change
 
 
@@ -273,14 +273,14 @@ def all_of(*nodes: Any, bound: tuple[Any, ...] = (), owner: Provisioner = CHANGE
 
 def test_a_drifted_node_is_replaced_by_one_by_several_or_by_none() -> None:
     one = all_of(odd("a"), bound=(on("a"),)).change
-    assert (one.method, len(one.plan.nodes)) == (Method.REPLACE, 1)
+    assert (one.method, len(one.plan.nodes)) == (DisruptionMethod.REPLACE, 1)
     apart = tuple(on("a", n, anti_affinity=(affinity(),)) for n in range(3))
     several = all_of(odd("a", "m5.2xlarge"), bound=apart).change
     assert len(several.plan.nodes) == 3
     hashed = stamp_of(CHANGED)
     fresh = of_pool("room", annotations=hashed, labels={"team": "new"})
     none = all_of(odd("a"), fresh, bound=(on("a"),)).change
-    assert (none.method, none.remove) == (Method.DELETE, ("a",))
+    assert (none.method, none.remove) == (DisruptionMethod.DELETE, ("a",))
 
 
 def test_one_that_cannot_go_leaves_the_next() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner
-from shared.node_lifecycle.emptiness import Emptiness
+from shared.model.kubernetes.pods import ControllerRef
+from shared.node_lifecycle.emptiness_timer import Emptiness
 from shared.node_lifecycle.replacement import Replacement, start_replacement
 from shared.ports import TimerKind
 from tests.builders import OTHER_SHAPE, SHAPES, budget, pod
@@ -70,7 +70,7 @@ def test_a_pod_that_comes_meanwhile_keeps_the_node() -> None:
     [{"annotations": {keys.DO_NOT_DISRUPT: "true"}, "labels": {}}, {"labels": {"app": "web"}}],
 )
 def test_a_daemon_that_must_stay_keeps_an_empty_node(held: dict[str, Any]) -> None:
-    daemon = pod(node_name="n1", owner=Owner(kind="DaemonSet", name="d", uid="d"), **held)
+    daemon = pod(node_name="n1", owner=ControllerRef(kind="DaemonSet", name="d", uid="d"), **held)
     there = emptying(daemon)
     there.cluster.add(budget(0))
     assert Emptiness(there.ports).begin("n1") == "not empty"

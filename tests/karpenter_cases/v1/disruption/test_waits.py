@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from shared.disruption.consolidation import Method
-from shared.disruption.quiet_nodes import pods_seen, restless
-from shared.disruption.selection import DisruptionInput, Look, look
+from shared.disruption.consolidation import DisruptionMethod
+from shared.disruption.evaluation import DisruptionInput, Evaluation, evaluate
+from shared.disruption.pod_changes import pod_digests, recently_changed
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.snapshot import ClusterSnapshot
 from tests.builders import pod
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene
@@ -17,7 +17,7 @@ from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.disruption.clusters import LATER, PACKING, on
 from tests.unit.worlds import MINUTE, SECOND, World
 
-DAEMON: Final = Owner(kind="DaemonSet", name="d", uid="d")
+DAEMON: Final = ControllerRef(kind="DaemonSet", name="d", uid="d")
 SPAN: Final[dict[str, Any]] = {"consolidateAfter": "10m"}
 
 
@@ -25,15 +25,15 @@ def waiting(span: str = "10m") -> Any:
     return saving(disruption={"consolidateAfter": span})
 
 
-def looked_at(seen: ClusterSnapshot) -> Look:
+def looked_at(seen: ClusterSnapshot) -> Evaluation:
     """Look over a cluster that was never looked at before."""
-    return look(
+    return evaluate(
         DisruptionInput(
             snapshot=seen,
             budgets=(),
             settings=DisruptionSettings(budget_percent=100),
             packing=PACKING,
-            restless=restless(seen, pods_seen(seen, {})),
+            recently_changed=recently_changed(seen, pod_digests(seen, {})),
         )
     )
 
@@ -50,7 +50,7 @@ def pair(first: timedelta, second: timedelta, **pool: Any) -> ClusterSnapshot:
 def test_a_node_may_go_once_its_last_pod_event_is_old_enough() -> None:
     old = looked_at(pair(10 * MINUTE, 10 * MINUTE)).change
     assert old is not None
-    assert old.method == Method.DELETE
+    assert old.method == DisruptionMethod.DELETE
     there = watched()
     there.advance(9 * MINUTE)
     there.provision(look=True)
@@ -71,10 +71,10 @@ def test_without_a_pod_event_the_wait_begins_when_the_node_is_initialized() -> N
     later = replace(bare(), taken_at=LATER + 7 * MINUTE)
     assert looked_at(later).change is not None
     # It was looked at before, while a startup taint kept it from being initialized.
-    starting = pods_seen(bare(labels={keys.INITIALIZED: ""}), {})
-    first = pods_seen(replace(bare(), taken_at=LATER + 60 * MINUTE), starting)
-    assert restless(replace(bare(), taken_at=LATER + 69 * MINUTE), first) == {"uid-a"}
-    assert restless(replace(bare(), taken_at=LATER + 70 * MINUTE), first) == frozenset()
+    starting = pod_digests(bare(labels={keys.INITIALIZED: ""}), {})
+    first = pod_digests(replace(bare(), taken_at=LATER + 60 * MINUTE), starting)
+    assert recently_changed(replace(bare(), taken_at=LATER + 69 * MINUTE), first) == {"uid-a"}
+    assert recently_changed(replace(bare(), taken_at=LATER + 70 * MINUTE), first) == frozenset()
 
 
 def test_a_young_event_no_initialization_or_never_keep_it() -> None:
@@ -106,7 +106,7 @@ def leaving(there: World) -> list[str]:
 
 def written(there: World) -> int:
     """Return how often the cluster's ledger row of pods was written."""
-    return there.ledger.memo("test", "pods-seen-since").version
+    return there.ledger.note("test", "pods-seen-since").version
 
 
 def test_several_events_are_written_once_and_those_of_daemonsets_never() -> None:
@@ -146,4 +146,4 @@ def test_a_new_node_takes_what_a_waiting_one_may_not() -> None:
     bound = (on("a", cpu=300), on("b", cpu=300, started_at=LATER - MINUTE))
     found = looked_at(scene(large, of_pool("b"), bound=bound, pools=(waiting(),))).change
     assert found is not None
-    assert (found.method, found.remove) == (Method.REPLACE, ("a",))
+    assert (found.method, found.remove) == (DisruptionMethod.REPLACE, ("a",))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.launching.registration_health import note_registration
+from shared.launching.registration_health import save_registration
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
 from shared.model.kubernetes.nodes import Node
@@ -53,8 +53,8 @@ def test_another_error_of_a_launch_is_told() -> None:
 def test_a_node_that_does_not_join_in_time_is_given_up() -> None:
     there = launched()
     (timer,) = there.outbox.timers_of(TimerKind.REGISTRATION)
-    assert timer.payload["wait_seconds"] == there.policy.registration.total_seconds()
-    there.advance(there.policy.registration)
+    assert timer.payload["wait_seconds"] == there.policy.registration_timeout.total_seconds()
+    there.advance(there.policy.registration_timeout)
     assert Registration(there.ports).step(timer.payload)["result"] == "never joined"
     assert there.node.deletion_at is not None
     assert "NeverJoined" in reasons(there)
@@ -162,10 +162,10 @@ def test_two_of_four_machines_that_did_not_join_are_told() -> None:
 
     assert told() is None
     for _ in range(2):
-        note_registration(there.ports, there.node, joined=False)
+        save_registration(there.ports, there.node, joined=False)
     assert told() is False
     for _ in range(4):
-        note_registration(there.ports, there.node, joined=True)
+        save_registration(there.ports, there.node, joined=True)
     assert told() is True
     there.cluster.apply(named_pool(metadata={"labels": {"team": "new"}}))
     assert told() is None

@@ -7,7 +7,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import UnavailableError
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOW, budget, node, pod
@@ -15,8 +15,8 @@ from tests.karpenter_cases.v1.nodes.ending import drain, evicted, going, standin
 from tests.karpenter_cases.v1.worlds import stand
 from tests.unit.worlds import MINUTE, SECOND
 
-DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
-STATIC = Owner(kind="Node", name="n1", uid="n1")
+DAEMON = ControllerRef(kind="DaemonSet", name="d", uid="d")
+STATIC = ControllerRef(kind="Node", name="n1", uid="n1")
 
 
 def test_a_deleted_node_ends_with_its_machine_and_others_are_ignored() -> None:

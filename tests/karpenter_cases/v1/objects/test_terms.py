@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shared.aws.ec2.parsing import image_request
+from shared.aws.ec2.fleets_and_images import image_request
 from tests.karpenter_cases.lifecycle.births import bought, image, only_data
 from tests.karpenter_cases.v1.reading import class_of
 from tests.karpenter_cases.v1.worlds import changed_class, named_pool, world

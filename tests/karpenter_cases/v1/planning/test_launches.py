@@ -7,7 +7,7 @@ import pytest
 
 from shared.disruption.drift import drift_of, launch_stamp, shape_hash
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.ports import Subnet
 from tests.builders import CATALOG, NOW, ZONES, budget, instance_type, pod
 from tests.karpenter_cases.lifecycle.births import bought
@@ -149,7 +149,7 @@ def leaving(*members: Pod, reason: str = "spot-interruption") -> World:
 def test_pods_of_a_node_that_goes_are_planned_for(
     kind: str, deletion_at: datetime | None, count: int
 ) -> None:
-    owner = Owner(kind=kind, name="o", uid="o")
+    owner = ControllerRef(kind=kind, name="o", uid="o")
     there = leaving(pod(node_name="n1", owner=owner, deletion_at=deletion_at))
     assert len(there.cloud.fleets) == count
 

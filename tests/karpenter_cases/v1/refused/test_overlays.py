@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from functions.cli.offline.snapshot import Offline, read_snapshot
-from shared.catalog.reading import Catalog
-from shared.manifests.documents import Document
+from functions.cli.plan.reading.documents import Document
+from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
+from shared.catalog.catalog import Catalog
 from tests.builders import instance_type
 from tests.unit.manifests.documents import node_class, node_pool, wants
 
@@ -31,7 +31,7 @@ def overlay(name: str = "one", **spec: Any) -> dict[str, Any]:
     }
 
 
-def read(*overlays: dict[str, Any]) -> Offline:
+def read(*overlays: dict[str, Any]) -> OfflineSnapshot:
     raws = [*overlays, node_pool(), node_class(), POD]
     documents = [Document(where=f"a: document {n}", raw=raw) for n, raw in enumerate(raws, 1)]
     return read_snapshot(documents, CATALOG)

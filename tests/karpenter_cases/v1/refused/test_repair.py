@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from shared.doctor.doctor import Doctoring
-from shared.doctor.findings import Finding
+from functions.cli.doctor.doctor import Doctor
+from functions.cli.doctor.findings import Finding
 from shared.model import labels as keys
-from shared.timers.heartbeats import note_forwarder
+from shared.timers.heartbeats import save_forwarder_heartbeat
 from tests.builders import NOW, pod
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.worlds import MINUTE, NAME, World
@@ -20,7 +20,7 @@ def sick(names: str = "1", *more: Any, **changes: Any) -> World:
     there.cluster.add(*more)
     for number in names:
         stand(there, f"n{number}", ready=False, **changes)
-    note_forwarder(there.ledger, NAME, NOW + 600 * MINUTE)
+    save_forwarder_heartbeat(there.ledger, NAME, NOW + 600 * MINUTE)
     return there
 
 
@@ -28,7 +28,7 @@ def refused(there: World) -> list[Finding]:
     """Return what doctor says of nodes that are not Ready; nothing is done about them."""
     there.sweep()
     there.provision(look=True)
-    every = Doctoring(there.ports).look()
+    every = Doctor(there.ports).findings()
     found = [finding for finding in every if finding.kind == "node-not-ready"]
     assert all(REMEDY in finding.text for finding in found)
     assert all(node.deletion_at is None for node in there.cluster.nodes())

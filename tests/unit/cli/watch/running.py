@@ -5,13 +5,13 @@ from concurrent.futures import Executor, Future
 from datetime import timedelta
 from typing import Any
 
+from functions.cli.watch.cluster_watch import WatchedPod
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import LaunchIntent, Slot
 from shared.model.errors import AutoscalerError
-from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
-from shared.runtime.watching import SeenPod
 from tests.builders import CATALOG, provisioner
 from tests.unit.worlds import World
 
@@ -43,7 +43,7 @@ class WatchedCluster:
     def nodes(self, changed: Callable[[Node | None, Node | None], None]) -> Watched:
         return self._made(changed)
 
-    def pods(self, changed: Callable[[SeenPod | None, SeenPod | None], None]) -> Watched:
+    def pods(self, changed: Callable[[WatchedPod | None, WatchedPod | None], None]) -> Watched:
         return self._made(changed)
 
     def owners(self, changed: Callable[[], None]) -> tuple[Watched, ...]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.cli.watch.board import Board, Records
-from functions.cli.watch.view import Prices
+from functions.cli.watch.view import OfferingPrices
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -17,7 +17,7 @@ JOINED = {**node().labels, keys.INITIALIZED: "true"}
 
 
 def board(*read: Node | Pod) -> Board:
-    made = Board(Prices.of(CATALOG))
+    made = Board(OfferingPrices.of(CATALOG))
     made.put_owners([provisioner()])
     for value in read:
         if isinstance(value, Node):
@@ -29,12 +29,12 @@ def board(*read: Node | Pod) -> Board:
 
 def test_a_change_names_only_what_looks_different() -> None:
     made = board(node("n1", labels=JOINED), node("n2", labels=JOINED))
-    first = made.change()
+    first = made.next_change()
     assert first is not None
     assert [view.name for view in first.nodes] == ["n1", "n2"]
-    assert made.change() is None
+    assert made.next_change() is None
     made.put_pod(None, pod("a", node_name="n2"))
-    second = made.change()
+    second = made.next_change()
     assert second is not None
     assert [view.name for view in second.nodes] == ["n2"]
     assert (second.gone, second.waiting) == ((), None)
@@ -43,19 +43,19 @@ def test_a_change_names_only_what_looks_different() -> None:
 
 def test_a_new_version_of_a_node_that_looks_the_same_is_no_change() -> None:
     made = board(node("n1"))
-    made.change()
+    made.next_change()
     made.put_node(node("n1"), node("n1", resource_version="2"))
-    assert made.change() is None
+    assert made.next_change() is None
 
 
 def test_a_node_that_is_gone_is_named_once() -> None:
     made = board(node("n1"))
-    made.change()
+    made.next_change()
     made.put_node(node("n1"), None)
-    change = made.change()
+    change = made.next_change()
     assert change is not None
     assert change.gone == ("n1",)
-    assert made.change() is None
+    assert made.next_change() is None
 
 
 def test_the_end_of_a_former_node_of_a_name_does_not_take_the_new_one_away() -> None:
@@ -69,7 +69,7 @@ def test_pods_that_have_ended_are_not_counted() -> None:
     running = pod("a", node_name="n1")
     made = board(node("n1"), running)
     made.put_pod(running, replace(running, phase="Succeeded"))
-    made.change()
+    made.next_change()
     assert made.whole().totals.pods == 0
     assert not made.pods
 
@@ -79,13 +79,13 @@ def test_a_launched_instance_is_shown_until_its_node_is() -> None:
     launched = slot(instance_id="i-n1", pods=(ref(waiting),))
     made = board(waiting)
     made.put_records(Records(slots=(launched,)))
-    first = made.change()
+    first = made.next_change()
     assert first is not None
     assert [view.name for view in first.nodes] == ["i-n1"]
     assert first.totals.coming == 1
     assert first.totals.nodes == 0
     made.put_node(None, node("n1", ready=None))
-    second = made.change()
+    second = made.next_change()
     assert second is not None
     assert ([view.name for view in second.nodes], second.gone) == (["n1"], ("i-n1",))
     assert second.nodes[0].promised[0].count == 1
@@ -97,9 +97,9 @@ def test_a_promise_is_kept_when_its_pod_is_bound() -> None:
     waiting = pod("a")
     made = board(node("n1", ready=None), waiting)
     made.put_records(Records(slots=(slot(instance_id="i-n1", pods=(ref(waiting),)),)))
-    made.change()
+    made.next_change()
     made.put_pod(waiting, replace(waiting, node_name="n1"))
-    change = made.change()
+    change = made.next_change()
     assert change is not None
     [view] = change.nodes
     assert (view.promised, view.pods[0].count) == ((), 1)
@@ -110,7 +110,7 @@ def test_an_instance_whose_node_is_gone_is_shown_no_more() -> None:
     waiting = pod("a")
     made = board(waiting)
     made.put_records(Records(slots=(slot(node_name="n1", pods=(ref(waiting),)),)))
-    change = made.change()
+    change = made.next_change()
     assert change is not None
     assert change.nodes == ()
     assert change.waiting is not None
@@ -121,12 +121,12 @@ def test_a_node_that_ec2_was_asked_for_is_shown_with_its_pods() -> None:
     waiting = pod("a")
     made = board(waiting)
     made.put_records(Records(launching={"plan-1/0/0": planned(waiting)}))
-    change = made.change()
+    change = made.next_change()
     assert change is not None
     assert change.waiting is not None
     assert change.waiting[0].reason.startswith("nominated to plan-1/0/0, which waits for EC2's")
     made.put_records(Records())
-    gone = made.change()
+    gone = made.next_change()
     assert gone is not None
     assert gone.gone == ("plan-1/0/0",)
 
@@ -134,12 +134,12 @@ def test_a_node_that_ec2_was_asked_for_is_shown_with_its_pods() -> None:
 def test_what_the_last_decision_and_kube_scheduler_say_are_reasons() -> None:
     made = board()
     made.put_pod(None, pod("a"), "0/1 nodes are available")
-    change = made.change()
+    change = made.next_change()
     assert change is not None
     assert change.waiting is not None
     assert change.waiting[0].reason == "0/1 nodes are available"
     made.put_records(Records(refused={"uid-a": "fits nothing: too large"}))
-    again = made.change()
+    again = made.next_change()
     assert again is not None
     assert again.waiting is not None
     assert again.waiting[0].reason == "fits nothing: too large"
@@ -147,22 +147,22 @@ def test_what_the_last_decision_and_kube_scheduler_say_are_reasons() -> None:
 
 def test_other_prices_and_owners_change_what_is_shown() -> None:
     made = board(node("n1", labels=JOINED))
-    made.change()
-    made.put_prices(Prices({}))
-    change = made.change()
+    made.next_change()
+    made.put_prices(OfferingPrices({}))
+    change = made.next_change()
     assert change is not None
     assert change.nodes[0].price is None
     assert (change.totals.unpriced, change.totals.price) == (1, 0)
-    made.put_prices(Prices({}))
+    made.put_prices(OfferingPrices({}))
     made.put_owners([provisioner()])
-    assert made.change() is None
+    assert made.next_change() is None
 
 
 def test_totals_tell_dovetails_nodes_from_others() -> None:
     goes = node("n2", labels=JOINED, annotations={keys.REMOVAL_REASON: "empty"})
     other = node("n3", finalizers=())
     made = board(node("n1", labels=JOINED), goes, other, pod("a"))
-    made.change()
+    made.next_change()
     totals = made.whole().totals
     assert (totals.nodes, totals.owned, totals.going, totals.waiting) == (3, 2, 1, 1)
     assert (totals.price, totals.owned_price) == (3 * 96_000, 2 * 96_000)
@@ -205,7 +205,7 @@ def test_changes_together_are_the_whole(steps: list[tuple[str, int]]) -> None:
             case "records":
                 refs = tuple(ref(pods[key]) for key in sorted(pods))
                 made.put_records(Records(slots=(slot(instance_id=f"i-n{number}", pods=refs),)))
-        change = made.change()
+        change = made.next_change()
         if change is not None:
             shown |= {view.name: view for view in change.nodes}
             shown = {name: view for name, view in shown.items() if name not in change.gone}

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from functions.cli.watch.archive import summary, telling
 from functions.cli.watch.decision import read_decision
+from functions.cli.watch.recent_decisions import summary, without_repeats
 from shared.decisions.record import compressed, decision_document
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
@@ -151,6 +151,6 @@ def test_decisions_that_only_repeat_the_one_before_are_not_listed() -> None:
     refused = {"id": "p2", "nodes": [], "placed": [], "remove": [], "refused": {"a": "too large"}}
     again = {**refused, "id": "p3"}
     nothing = {**bought, "id": "p4", "nodes": []}
-    listed = telling([nothing, again, refused, bought])
+    listed = without_repeats([nothing, again, refused, bought])
     assert [decision["id"] for decision in listed] == ["p4", "p2", "p1"]
-    assert telling([]) == []
+    assert without_repeats([]) == []

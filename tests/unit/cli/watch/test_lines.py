@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from functions.cli.watch import commands
+from functions.cli.watch import watch_command
 from functions.cli.watch.board import Board
-from functions.cli.watch.lines import Lines, decided
-from functions.cli.watch.view import Prices
+from functions.cli.watch.lines import DecisionLines, decision_line
+from functions.cli.watch.view import OfferingPrices
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from tests.builders import CATALOG, NOW, node
@@ -17,10 +17,10 @@ GOES = {keys.REMOVAL_REASON: "emptiness"}
 
 
 def whole(*nodes: Node, decisions: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
-    board = Board(Prices.of(CATALOG))
+    board = Board(OfferingPrices.of(CATALOG))
     for found in nodes:
         board.put_node(None, found)
-    board.change()
+    board.next_change()
     return {"synced": True, **board.whole().to_plain(), "decisions": list(decisions)}
 
 
@@ -43,14 +43,14 @@ def made(plan: str, **more: Any) -> dict[str, Any]:
 
 
 def test_decision_is_one_line_with_what_was_bought_dollars_gap_and_cause() -> None:
-    assert decided(made("a")) == (
+    assert decision_line(made("a")) == (
         "buys 4 nodes for 10 pods: 3 × m5.large spot, 1 × m5.2xlarge spot; "
         "$0.2710/h, bound $0.2700/h, gap 0.37 %; 10 pods wait for capacity"
     )
 
 
 def test_without_a_bound_no_gap_is_told() -> None:
-    told = decided(made("a", bound=0, gap_percent=0.0, bound_is_close=False))
+    told = decision_line(made("a", bound=0, gap_percent=0.0, bound_is_close=False))
     assert "$0.2710/h, nothing proved: nodes that are there may have room; 10 pods" in told
 
 
@@ -64,50 +64,53 @@ def test_without_a_bound_no_gap_is_told() -> None:
     ],
 )
 def test_decision_that_buys_nothing_says_what_it_does(more: dict[str, Any], line: str) -> None:
-    assert decided(made("a", nodes=[], cause="cheaper", **more)) == line
+    assert decision_line(made("a", nodes=[], cause="cheaper", **more)) == line
 
 
 def test_decisions_are_reported_once_and_the_oldest_first() -> None:
-    lines = Lines()
+    lines = DecisionLines()
     first, second = made("a"), made("b", nodes=[], placed=1)
-    found = lines.turn(whole(decisions=(second, first)), NOW)
+    found = lines.new_lines(whole(decisions=(second, first)), NOW)
     assert [line[:21] for line in found] == ["19:47:49 buys 4 nodes", "19:47:49 places 1 pod"]
-    assert lines.turn(whole(decisions=(second, first)), NOW) == []
+    assert lines.new_lines(whole(decisions=(second, first)), NOW) == []
 
 
 def test_nodes_that_begin_to_go_are_one_line_for_each_reason() -> None:
-    lines = Lines()
+    lines = DecisionLines()
     stands = [node(name, labels=JOINED) for name in ("n1", "n2", "n3", "n4")]
     going = [node(name, labels=JOINED, annotations=GOES) for name in ("n1", "n2", "n3")]
-    assert lines.turn(whole(*stands), NOW) == []
-    [line] = lines.turn(whole(*going, stands[3]), NOW)
+    assert lines.new_lines(whole(*stands), NOW) == []
+    [line] = lines.new_lines(whole(*going, stands[3]), NOW)
     assert line == (
         f"{NOW:%H:%M:%S} removes 3 nodes, 3 × m5.large on-demand, $0.2880/h (n1, n2 and 1 more): "
         "emptiness; $0.0960/h stays"
     )
-    assert lines.turn(whole(*going, stands[3]), NOW) == []
-    assert lines.turn(whole(stands[3]), NOW) == []
+    assert lines.new_lines(whole(*going, stands[3]), NOW) == []
+    assert lines.new_lines(whole(stands[3]), NOW) == []
 
 
 def test_node_that_is_gone_without_a_removal_is_lost() -> None:
-    lines = Lines()
-    lines.turn(whole(node("n1", labels=JOINED), node("n2", finalizers=(), labels={})), NOW)
-    [line] = lines.turn(whole(), NOW)
+    lines = DecisionLines()
+    lines.new_lines(whole(node("n1", labels=JOINED), node("n2", finalizers=(), labels={})), NOW)
+    [line] = lines.new_lines(whole(), NOW)
     assert line.endswith(
         "lost 1 node, 1 × m5.large on-demand, $0.0960/h (n1): the Node is gone; $0.0000/h stays"
     )
 
 
 def test_nothing_is_reported_of_a_cluster_that_is_not_read_yet() -> None:
-    assert Lines().turn({**whole(node("n1", annotations=GOES)), "synced": False}, NOW) == []
+    assert (
+        DecisionLines().new_lines({**whole(node("n1", annotations=GOES)), "synced": False}, NOW)
+        == []
+    )
 
 
 def test_launching_instances_are_no_nodes_that_could_be_lost() -> None:
-    lines = Lines()
+    lines = DecisionLines()
     state = whole(node("n1", labels=JOINED))
     state["nodes"] = [{**asdict_of(state), "phase": "launching"}]
-    assert lines.turn(state, NOW) == []
-    assert lines.turn(whole(), NOW) == []
+    assert lines.new_lines(state, NOW) == []
+    assert lines.new_lines(whole(), NOW) == []
 
 
 def asdict_of(state: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +124,7 @@ class Turns:
     def __init__(self, *states: dict[str, Any]) -> None:
         self._states = list(states)
 
-    def turn(self) -> None:
+    def next_change(self) -> None:
         if not self._states:
             raise KeyboardInterrupt
 
@@ -132,7 +135,7 @@ class Turns:
 def test_lines_are_printed_as_they_come_without_commands_for_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(commands, "_LINES_SECONDS", 0.0)
+    monkeypatch.setattr(watch_command, "_LINES_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        commands._print_lines(Turns(whole(decisions=(made("a", cause="\x1b[2J"),))))  # type: ignore[arg-type]
+        watch_command._print_lines(Turns(whole(decisions=(made("a", cause="\x1b[2J"),))))  # type: ignore[arg-type]
     assert capsys.readouterr().out.endswith("gap 0.37 %; ?[2J\n")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from functions.cli.watch.archive import MOST_DECISIONS, Archive
-from functions.cli.watch.live import IDLE_RECORDS_EVERY, RECORDS_EVERY, Live
+from functions.cli.watch.cluster_watch import WatchedPod
+from functions.cli.watch.live import IDLE_RECORDS_EVERY, RECORDS_EVERY, LiveCluster
+from functions.cli.watch.recent_decisions import MOST_DECISIONS, RecentDecisions
 from shared.model.errors import NotAttachedError, NotInstalledError, UnavailableError
-from shared.runtime.watching import SeenPod
 from tests.builders import CATALOG, node, pod, pods, provisioner
 from tests.fakes.clock import FakeClock
 from tests.unit.cli.watch.running import AtOnce, WatchedCluster, WorldRecords
@@ -24,7 +24,9 @@ class Scene:
         self.cluster = WatchedCluster(**cluster)
         self.failure = NotAttachedError("attached clusters: none; name one with --cluster")
         self.records = records
-        self.live = Live(self.cluster, "cluster", self._connect, CATALOG, AtOnce(), self.clock.now)
+        self.live = LiveCluster(
+            self.cluster, "cluster", self._connect, CATALOG, AtOnce(), self.clock.now
+        )
         self.nodes, self.pods, self.owners = self.cluster.watches
 
     def _connect(self) -> WorldRecords:
@@ -35,19 +37,19 @@ class Scene:
     def see(self, *values: Any) -> None:
         for value in values:
             if hasattr(value, "scheduling"):
-                self.pods.changed(None, SeenPod(value, ""))
+                self.pods.changed(None, WatchedPod(value, ""))
             else:
                 self.nodes.changed(None, value)
 
     def turn(self) -> Any:
         self.clock.advance(timedelta(seconds=2))
-        return self.live.turn()
+        return self.live.next_change()
 
     def read(self) -> None:
         self.live._read_records()
 
     def prove(self) -> float:
-        return self.live._prove()
+        return self.live._prove_bound()
 
 
 def test_nothing_is_told_before_nodes_and_pods_are_read() -> None:
@@ -69,7 +71,7 @@ def test_what_was_told_is_not_told_again() -> None:
     scene.turn()
     scene.turn()
     assert scene.turn() is None
-    scene.pods.changed(SeenPod(pod("a", node_name="n1"), ""), None)
+    scene.pods.changed(WatchedPod(pod("a", node_name="n1"), ""), None)
     assert scene.turn()["totals"]["pods"] == 0
 
 
@@ -130,18 +132,18 @@ def test_the_list_of_decisions_is_whole_while_old_ones_are_dropped(
 ) -> None:
     world = two_nodes()
     world.provision()
-    archive = Archive(WorldRecords(world), AtOnce())
+    archive = RecentDecisions(WorldRecords(world), AtOnce())
     archive.read(world.clock.now())
 
     def drop_and_sort(key: str) -> str:
         monkeypatch.undo()
-        monkeypatch.setattr("functions.cli.watch.archive.MOST_DECISIONS", 1)
+        monkeypatch.setattr("functions.cli.watch.recent_decisions.MOST_DECISIONS", 1)
         [recorded] = [key for key in world.decisions.documents if key.startswith("decisions/")]
         world.decisions.put(recorded.replace("plan-1", "plan-2"), world.decisions.get(recorded))
         archive.read(world.clock.now())
         return key
 
-    monkeypatch.setattr("functions.cli.watch.archive._by_plan", drop_and_sort)
+    monkeypatch.setattr("functions.cli.watch.recent_decisions._by_plan", drop_and_sort)
     assert len(archive.newest_first()) == 1
     assert archive.newest_first()[0]["key"].endswith("plan-2.json.gz")
 
@@ -178,7 +180,7 @@ def key_of(at: datetime, number: int) -> str:
 def test_only_what_may_be_new_is_listed() -> None:
     world = two_nodes()
     records = Listed(world)
-    archive = Archive(records, AtOnce())
+    archive = RecentDecisions(records, AtOnce())
     now = datetime(2026, 1, 2, 12, tzinfo=UTC)
     yesterday = now - timedelta(days=1)
     world.decisions.put(key_of(yesterday, 0), b"")
@@ -269,9 +271,9 @@ def test_the_bound_of_unchanged_pods_is_not_proved_again() -> None:
     scene.see(node(), *pods(3, node_name="n1"))
     scene.cluster.synced()
     scene.prove()
-    kept = scene.live._least
+    kept = scene.live._bound
     scene.prove()
-    assert scene.live._least is kept
+    assert scene.live._bound is kept
 
 
 def test_without_provisioners_or_with_an_error_a_note_says_why_there_is_no_bound() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from functions.cli.inputs import InputError
+from functions.cli.plan.inputs import InputError
 from functions.cli.watch import recording
 from functions.cli.watch.recording import Recorder, Recording, read_recording
 
@@ -22,7 +22,7 @@ def recorded(*messages: dict[str, Any]) -> str:
     decisions = {"p1": {"id": "p1", "cost": 5}}
     recorder = Recorder(file, lambda: float(next(seconds)), decisions.get)
     for message in messages:
-        recorder.keep(message)
+        recorder.record(message)
     return file.getvalue()
 
 

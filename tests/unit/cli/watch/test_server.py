@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from aiohttp import ClientSession
 
-from functions.cli.watch.broadcast import MOST_BEHIND, Broadcast, running
+from functions.cli.watch.broadcast import MOST_BEHIND, Broadcast, broadcasting
 from functions.cli.watch.server import PageServer
 
 Ask = Callable[[ClientSession, str], Awaitable[Any]]
@@ -149,7 +149,7 @@ class Turns:
     def __init__(self) -> None:
         self.turns: list[dict[str, Any]] = []
 
-    def turn(self) -> Mapping[str, Any] | None:
+    def next_change(self) -> Mapping[str, Any] | None:
         return self.turns.pop(0) if self.turns else None
 
     def whole(self) -> Mapping[str, Any]:
@@ -168,7 +168,7 @@ def test_each_reader_is_sent_the_whole_and_then_every_change() -> None:
     async def run() -> list[Any]:
         live = Turns()
         broadcast = Broadcast(live, kept.append)
-        async with running(broadcast):
+        async with broadcasting(broadcast):
             first, second = aiter(broadcast.messages()), aiter(broadcast.messages())
             told = [await anext(first), await anext(second)]
             live.turns = [{"kind": "change", "n": 1}]
@@ -186,7 +186,7 @@ def test_a_reader_that_is_far_behind_is_sent_the_whole_instead() -> None:
         await anext(reader)
         [queue] = broadcast._readers
         for number in range(MOST_BEHIND + 1):
-            await broadcast._hand(queue, {"n": number})
+            await broadcast._enqueue(queue, {"n": number})
         return [await anext(reader), queue.qsize()]
 
     assert asyncio.run(run()) == [{"kind": "whole"}, 0]
@@ -224,7 +224,7 @@ def test_after_a_turn_that_failed_all_is_sent(
         live.turns = [{"kind": "change", "n": 1}]
         full = OSError("no space left on the device")
         broadcast = Broadcast(live, Mock(side_effect=[None, full, None, None]))
-        async with running(broadcast):
+        async with broadcasting(broadcast):
             reader = aiter(broadcast.messages())
             told = [await anext(reader), await anext(reader)]
             live.turns = [{"kind": "change", "n": 2}]

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from functions.cli.watch import page_files
 from functions.cli.watch.board import Board
-from functions.cli.watch.top import picture, shown_below, sparks, workload_colours
-from functions.cli.watch.view import Prices
+from functions.cli.watch.top import recent_warnings, sparkline, top_view, workload_colours
+from functions.cli.watch.view import OfferingPrices
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
 from tests.builders import CATALOG, NOW, node, pod, pods
@@ -22,7 +22,7 @@ from tests.unit.cli.running import run, written
 
 
 def whole(**more: Any) -> dict[str, Any]:
-    board = Board(Prices.of(CATALOG))
+    board = Board(OfferingPrices.of(CATALOG))
     joined = {**node().labels, keys.INITIALIZED: "true"}
     board.put_node(None, node("n1", labels=joined))
     board.put_node(None, node("n2", labels=joined, annotations={keys.REMOVAL_REASON: "empty"}))
@@ -31,7 +31,7 @@ def whole(**more: Any) -> dict[str, Any]:
     for running in pods(2, node_name="n1"):
         board.put_pod(None, running)
     board.put_pod(None, pod("late"))
-    board.change()
+    board.next_change()
     return {
         "synced": True,
         **board.whole().to_plain(),
@@ -47,7 +47,7 @@ def whole(**more: Any) -> dict[str, Any]:
 def drawn(state: dict[str, Any], rows: int = 60, columns: int = 190) -> str:
     console = Console(width=columns, height=rows, record=True, color_system=None)
     with console.capture() as capture:
-        console.print(picture(state, rows, columns))
+        console.print(top_view(state, rows, columns))
     return capture.get()
 
 
@@ -67,12 +67,12 @@ def test_one_screen_answers_what_stands_comes_goes_and_waits() -> None:
 
 @pytest.mark.parametrize("columns", [80, 100, 120, 160])
 def test_type_and_price_are_whole_on_a_narrow_terminal(columns: int) -> None:
-    board = Board(Prices.of(CATALOG))
+    board = Board(OfferingPrices.of(CATALOG))
     large = node("ip-10-0-101-204.ec2.internal")
     labels = {**large.labels, keys.INSTANCE_TYPE: "m5.2xlarge"}
     board.put_node(None, dataclasses.replace(large, labels=labels))
     board.put_pod(None, pod("web-0", node_name=large.name))
-    board.change()
+    board.next_change()
     decision = {
         "id": "p1", "at": NOW.isoformat(), "cause": "500 pods wait for capacity",
         "nodes": [[12, "m5.2xlarge", "spot"], [3, "c5.4xlarge", "on-demand"]], "cost": 640_000,
@@ -127,7 +127,7 @@ def test_a_warning_is_shown_below_for_a_while_and_not_printed_through_the_pictur
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     now = [0.0]
-    with shown_below(lambda: now[0]) as warnings:
+    with recent_warnings(lambda: now[0]) as warnings:
         assert warnings() == []
         logging.getLogger("shared.kube.reflector").info("all is well")
         logging.getLogger("shared.kube.reflector").warning("GET /x: %s", "no answer")
@@ -148,17 +148,17 @@ def test_without_a_bound_none_is_shown() -> None:
 
 
 def test_sparks_go_from_zero_to_the_largest() -> None:
-    assert sparks([0, 4, 8], 24) == " ▄█"
-    assert sparks([1, 8], 1) == "█"
-    assert sparks([], 24) == ""
+    assert sparkline([0, 4, 8], 24) == " ▄█"
+    assert sparkline([1, 8], 1) == "█"
+    assert sparkline([], 24) == ""
 
 
 def test_workloads_have_colours_that_differ() -> None:
-    board = Board(Prices({}))
+    board = Board(OfferingPrices({}))
     for name in ("a", "b"):
         board.put_pod(None, pod(name, owner=None, node_name="n1"))
     board.put_node(None, node("n1"))
-    board.change()
+    board.next_change()
     colours = workload_colours([asdict(view) for view in board.whole().nodes])
     assert len(set(colours.values())) == 2
 

@@ -9,17 +9,17 @@ import pytest
 from functions.cli.watch.view import (
     GOING,
     NOT_READY,
-    Prices,
-    Promise,
-    Share,
-    shares,
+    Nomination,
+    OfferingPrices,
+    WorkloadShare,
     view_node,
     view_planned,
     view_slot,
     view_waiting,
+    workload_shares,
 )
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Taint
 from tests.builders import (
     CATALOG,
@@ -39,18 +39,18 @@ JOINED = {**node().labels, keys.INITIALIZED: "true"}
 
 
 def test_pods_are_summed_by_workload_and_those_of_daemonsets_are_one() -> None:
-    agent = Owner(kind="DaemonSet", name="agent", uid="u")
+    agent = ControllerRef(kind="DaemonSet", name="agent", uid="u")
     many = [pod("a", node_name="n1"), pod("b", node_name="n1"), pod("c", owner=agent)]
-    assert shares(many) == (
-        Share(workload="daemons", count=1, cpu=500, memory=512 * MIB),
-        Share(workload="default/web", count=2, cpu=1000, memory=1024 * MIB),
+    assert workload_shares(many) == (
+        WorkloadShare(workload="daemons", count=1, cpu=500, memory=512 * MIB),
+        WorkloadShare(workload="default/web", count=2, cpu=1000, memory=1024 * MIB),
     )
 
 
 def test_a_deployment_is_known_by_its_own_name_and_not_by_its_replica_set() -> None:
-    owner = Owner(kind="ReplicaSet", name="web-96ddabef71", uid="u")
+    owner = ControllerRef(kind="ReplicaSet", name="web-96ddabef71", uid="u")
     labels = {"pod-template-hash": "96ddabef71"}
-    [share] = shares([pod(owner=owner, labels=labels)])
+    [share] = workload_shares([pod(owner=owner, labels=labels)])
     assert share.workload == "default/web"
 
 
@@ -125,21 +125,21 @@ def test_a_node_that_ec2_was_asked_for_says_how_many_offerings_are_named() -> No
 
 
 def test_a_price_on_the_node_comes_before_that_of_the_catalogue() -> None:
-    prices = Prices.of(CATALOG)
+    prices = OfferingPrices.of(CATALOG)
     assert prices.of_node(node(annotations={keys.PRICE: "5"})) == 5
     assert prices.of_node(node()) == 96_000
     assert prices.of_node(node(labels={})) is None
 
 
 def test_the_catalogue_has_no_price_of_windows() -> None:
-    prices = Prices.of(CATALOG)
+    prices = OfferingPrices.of(CATALOG)
     assert prices.of_node(node(labels={**node().labels, keys.OS: "windows"})) is None
 
 
 def test_a_node_of_a_spot_node_group_has_the_spot_price() -> None:
     labels = {k: v for k, v in node().labels.items() if k != keys.CAPACITY_TYPE}
     group = {**labels, "eks.amazonaws.com/capacityType": "SPOT"}
-    prices = Prices.of(CATALOG)
+    prices = OfferingPrices.of(CATALOG)
     assert prices.of_node(node(labels=group)) == 32_000
     assert prices.of_node(node(labels=labels)) == 96_000
 
@@ -157,8 +157,8 @@ def test_waiting_pods_are_grouped_by_what_they_wait_for() -> None:
     groups = view_waiting(
         many,
         {
-            "uid-a": Promise(node="n1", waits_for="the kubelet to be Ready"),
-            "uid-e": Promise(node="n2", waits_for=""),
+            "uid-a": Nomination(node="n1", waits_for="the kubelet to be Ready"),
+            "uid-e": Nomination(node="n2", waits_for=""),
         },
         {"uid-b": "fits nothing: cpu"},
         {"uid-c": "0/3 nodes are available"},

@@ -6,16 +6,16 @@ import pytest
 from pydantic import Field, field_validator
 
 from shared.manifests.api.parts import (
-    Choice,
-    Column,
+    AllowedValues,
     CustomResource,
-    Definition,
+    CustomResourceDefinition,
     Fault,
+    Int32,
     Part,
-    Rule,
-    Shape,
-    Whole32,
-    read,
+    PrinterColumn,
+    Schema,
+    ValidationRule,
+    read_part,
     refuse,
 )
 from shared.manifests.problems import FieldProblem
@@ -25,8 +25,8 @@ class Disk(Part):
     """A disk."""
 
     device_name: str = Field(alias="deviceID", description="The device, such as /dev/xvda")
-    size: Whole32 | None = Field(default=None, ge=1)
-    kind: Annotated[str, Choice("ssd", "hdd")] = "ssd"
+    size: Int32 | None = Field(default=None, ge=1)
+    kind: Annotated[str, AllowedValues("ssd", "hdd")] = "ssd"
 
 
 class Spec(Part):
@@ -34,10 +34,10 @@ class Spec(Part):
 
     advice: ClassVar = {"disk": "write it into disks"}
     disks: list[Disk] = Field(default=[])
-    names: Annotated[list[str], Shape(maxItems=3)] = Field(default=[])
+    names: Annotated[list[str], Schema(maxItems=3)] = Field(default=[])
     labels: dict[str, str] = Field(default={})
     encrypted: bool = False
-    share_percent: Whole32 = Field(default=-1, ge=0, le=100, validate_default=True)
+    share_percent: Int32 = Field(default=-1, ge=0, le=100, validate_default=True)
 
     @field_validator("labels")
     @classmethod
@@ -53,23 +53,23 @@ class Spec(Part):
 class Machine(CustomResource):
     """A kind."""
 
-    definition: ClassVar[Definition] = Definition(
+    definition: ClassVar[CustomResourceDefinition] = CustomResourceDefinition(
         file="machines.yaml",
         api_version="example.com/v1",
         kind="Machine",
         plural="machines",
         description="A machine",
-        columns=(Column(name="Name", type="string", path=".metadata.name"),),
+        columns=(PrinterColumn(name="Name", type="string", path=".metadata.name"),),
     )
-    spec: Annotated[Spec, Shape(Rule("at most one", "size(self.disks)\n  <= 1"))] = Field(
-        default_factory=Spec
+    spec: Annotated[Spec, Schema(ValidationRule("at most one", "size(self.disks)\n  <= 1"))] = (
+        Field(default_factory=Spec)
     )
 
 
 def refused(spec: Any, **beside: Any) -> list[str]:
     problems: list[FieldProblem] = []
     whole = {"sharePercent": 3, **spec} if isinstance(spec, dict) else spec
-    assert read(Machine, {"spec": whole, **beside}, "", problems) is None
+    assert read_part(Machine, {"spec": whole, **beside}, "", problems) is None
     return [f"{problem.field}: {problem.value!r}: {problem.remedy}" for problem in problems]
 
 
@@ -120,20 +120,20 @@ def test_a_field_beside_spec_is_sent_there() -> None:
 
 def test_a_key_that_is_no_text_is_refused() -> None:
     problems: list[FieldProblem] = []
-    assert read(Machine, {"spec": {"sharePercent": 3}, 3: "x"}, "", problems) is None
+    assert read_part(Machine, {"spec": {"sharePercent": 3}, 3: "x"}, "", problems) is None
     assert [problem.field for problem in problems] == ["3"]
 
 
 def test_a_default_that_is_wrong_is_reported_under_its_name_in_manifests() -> None:
     problems: list[FieldProblem] = []
-    assert read(Spec, {}, "AWSNodeTemplate nodes.spec", problems) is None
+    assert read_part(Spec, {}, "AWSNodeTemplate nodes.spec", problems) is None
     assert [problem.field for problem in problems] == ["AWSNodeTemplate nodes.spec.sharePercent"]
 
 
 def test_everything_wrong_is_reported_and_null_counts_as_absent() -> None:
     assert len(refused({"encrypted": 3, "names": 3, "labels": {"a": None}})) == 3
     problems: list[FieldProblem] = []
-    found = read(Spec, {"disks": None, "sharePercent": 7}, "", problems)
+    found = read_part(Spec, {"disks": None, "sharePercent": 7}, "", problems)
     assert found == Spec(sharePercent=7)
     assert problems == []
 

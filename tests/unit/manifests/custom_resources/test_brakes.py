@@ -56,10 +56,10 @@ def test_a_brake_that_cannot_be_read_is_refused(key: str, value: Any) -> None:
 def test_the_tighter_of_two_brakes_holds() -> None:
     one = Brakes(paused=True, ceiling=Ceiling(max_nodes=3))
     other = Brakes(shadow=True, ceiling=Ceiling(max_nodes=5, max_price_micros_per_hour=7))
-    both = one.tighter(other)
+    both = one.stricter(other)
     assert both == Brakes(
         paused=True, shadow=True, ceiling=Ceiling(max_nodes=3, max_price_micros_per_hour=7)
     )
-    assert both.holds
-    assert not Brakes(ceiling=Ceiling(max_nodes=0)).holds
+    assert both.forbids_changes
+    assert not Brakes(ceiling=Ceiling(max_nodes=0)).forbids_changes
     assert not Ceiling()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.custom_resources.node_budgets import read_budgets, unread
+from shared.manifests.custom_resources.node_budgets import read_budgets, unreadable_budgets
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.custom_resources.schedules import read_schedule
 from shared.model.node_budgets import DisruptionReason, NodeBudget
@@ -84,7 +84,7 @@ def test_a_budget_has_a_number_or_a_share_a_time_and_reasons() -> None:
     ],
 )
 def test_what_cannot_be_read_is_a_fault_of_its_budget(listed: object, words: str) -> None:
-    (said,) = unread(read_budgets(listed, None) or (), "at")
+    (said,) = unreadable_budgets(read_budgets(listed, None) or (), "at")
     assert said.startswith(f"at[0].{words}")
 
 

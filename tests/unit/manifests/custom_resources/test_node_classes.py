@@ -6,7 +6,7 @@ import pytest
 
 from shared.ami_families import refuse_wrong_user_data
 from shared.manifests.api.selector_map import selector_of
-from shared.manifests.custom_resources.node_classes import NodeClass, read_node_class
+from shared.manifests.custom_resources.node_classes import NodeClassContent, read_node_class
 from shared.manifests.problems import FieldProblem
 from shared.model.ec2.selectors import SelectorTerm
 from shared.model.provisioner import BlockDevice, MetadataOptions, NodeTemplate
@@ -15,7 +15,7 @@ from tests.unit.manifests.documents import node_class
 TAGGED = selector_of({"karpenter.sh/discovery": "demo"})
 
 
-def read(**spec: Any) -> NodeClass:
+def read(**spec: Any) -> NodeClassContent:
     problems: list[FieldProblem] = []
     found = read_node_class(node_class(**spec), problems, refuse_wrong_user_data)
     assert problems == []
@@ -31,7 +31,7 @@ def wrong(**spec: Any) -> list[str]:
 
 
 def test_what_is_left_out_is_filled_in_as_v1_says() -> None:
-    assert read() == NodeClass(
+    assert read() == NodeClassContent(
         template=NodeTemplate(
             name="nodes",
             subnet_selector=TAGGED,

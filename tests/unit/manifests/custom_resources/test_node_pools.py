@@ -12,7 +12,7 @@ from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.problems import InvalidProvisionerError
 from shared.model import labels as keys
 from shared.model.node_budgets import NodeBudget
-from shared.model.policy import KarpenterWay, PreferencePolicy, Trigger
+from shared.model.policy import KarpenterBehavior, PreferencePolicy, Trigger
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from tests.builders import needs
@@ -52,7 +52,7 @@ def test_the_preference_policy_may_be_another() -> None:
 def test_what_is_done_as_in_karpenter_is_named() -> None:
     raw = node_pool()
     raw["metadata"]["annotations"] = {"dovetail.dev/as-karpenter": "images, lifetime"}
-    ways = {KarpenterWay.IMAGES, KarpenterWay.LIFETIME}
+    ways = {KarpenterBehavior.IMAGES, KarpenterBehavior.LIFETIME}
     assert decode_node_pool(raw, CLASSES).as_karpenter == ways
     assert read_lifetime(raw).as_karpenter == ways
 

@@ -8,7 +8,7 @@ import pytest
 
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name
-from shared.manifests.custom_resources.owners import decode_owners, of_dovetail
+from shared.manifests.custom_resources.owners import decode_owners, own_node_pools
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import Provisioner, owner_among
@@ -60,7 +60,7 @@ def test_taints_that_are_wrong_are_read_as_they_stand_on_nodes() -> None:
 
 def test_pools_without_a_class_are_dovetails_to_refuse() -> None:
     raw = {"metadata": {"name": "x"}}
-    assert of_dovetail([raw]) == [raw]
+    assert own_node_pools([raw]) == [raw]
     classes = by_name([node_class()])
     usable, (refused,) = decode_owners(
         [provisioner()], (), [raw], lambda pool: decode_node_pool(pool, classes)

@@ -1,18 +1,18 @@
 from dataclasses import replace
 
 from shared.manifests.volumes.attachment_limits import (
-    Attachable,
+    AttachmentLimits,
     claims_of,
-    held_by,
     limited_drivers,
     split_pods,
+    volumes_held_by,
     with_attachable,
 )
 from shared.manifests.volumes.claims import decode_claim
-from shared.manifests.volumes.node_demands import Volumes
+from shared.manifests.volumes.node_demands import VolumeLookup
 from shared.manifests.volumes.storage_objects import decode_volume
 from shared.model import labels as keys
-from shared.model.kubernetes.volumes import EBS_DRIVER, AttachLimits, attachable
+from shared.model.kubernetes.volumes import EBS_DRIVER, CsiNodeLimits, attachable
 from shared.model.provisioner import NodeTemplate
 from shared.model.resources import Resources
 from tests import builders as make
@@ -22,13 +22,13 @@ EBS = attachable(EBS_DRIVER)
 OTHER = "disks.example.com"
 BOTH = frozenset({EBS_DRIVER, OTHER})
 LIMITS = (
-    AttachLimits(node="n1", counts={EBS_DRIVER: 10, OTHER: 5}),
-    AttachLimits(node="n2", counts={OTHER: 3}),
+    CsiNodeLimits(node_name="n1", counts={EBS_DRIVER: 10, OTHER: 5}),
+    CsiNodeLimits(node_name="n2", counts={OTHER: 3}),
 )
 HELD = [("n1", EBS_DRIVER, "a"), ("n1", EBS_DRIVER, "a"), ("n1", EBS_DRIVER, "b")]
 TYPES = [replace(make.instance_type("m5.large"), volume_limit=7)]
 ALONE = make.snapshot(nodes=(), instance_types=TYPES)
-ROOM = Attachable.of(BOTH, LIMITS, HELD, ALONE)
+ROOM = AttachmentLimits.of(BOTH, LIMITS, HELD, ALONE)
 
 
 def amounts(resources: Resources) -> tuple[int, int]:
@@ -45,7 +45,7 @@ def test_a_node_has_what_its_driver_says_less_what_it_holds() -> None:
     found = ROOM.on_node(make.node("n1"))
     assert amounts(found.allocatable) == (8, 5)
     assert found.allocatable["cpu"] == make.node().allocatable["cpu"]
-    full = Attachable.of(BOTH, LIMITS, [("n1", OTHER, str(n)) for n in range(9)], ALONE)
+    full = AttachmentLimits.of(BOTH, LIMITS, [("n1", OTHER, str(n)) for n in range(9)], ALONE)
     assert amounts(full.on_node(make.node("n1")).allocatable) == (10, 0)
 
 
@@ -53,7 +53,7 @@ def test_a_driver_that_has_not_reported_allows_what_a_new_machine_could() -> Non
     assert amounts(ROOM.on_node(make.node("n2")).allocatable) == (7, 3)
     strange = make.node("n3", labels={keys.INSTANCE_TYPE: "x9.large"})
     assert amounts(ROOM.on_node(strange).allocatable) == (1_000_000, 3)
-    nobody = Attachable.of(BOTH, (), (), ALONE)
+    nobody = AttachmentLimits.of(BOTH, (), (), ALONE)
     assert amounts(nobody.on_node(make.node("n1")).allocatable) == (7, 1_000_000)
 
 
@@ -72,9 +72,9 @@ def test_machines_to_come_have_what_their_type_allows() -> None:
 
 def test_machines_of_a_type_that_has_nodes_have_the_least_that_these_say() -> None:
     said = [
-        AttachLimits(node="n1", counts={EBS_DRIVER: 5, OTHER: 9}),
-        AttachLimits(node="n2", counts={EBS_DRIVER: 4, OTHER: 8}),
-        AttachLimits(node="n3", counts={EBS_DRIVER: 3, OTHER: 2}),
+        CsiNodeLimits(node_name="n1", counts={EBS_DRIVER: 5, OTHER: 9}),
+        CsiNodeLimits(node_name="n2", counts={EBS_DRIVER: 4, OTHER: 8}),
+        CsiNodeLimits(node_name="n3", counts={EBS_DRIVER: 3, OTHER: 2}),
     ]
     rocket = make.provisioner(template=NodeTemplate(ami_family="Bottlerocket"))
     small = {**make.node().labels, keys.INSTANCE_TYPE: "m5.small"}
@@ -84,7 +84,7 @@ def test_machines_of_a_type_that_has_nodes_have_the_least_that_these_say() -> No
         instance_types=(*TYPES, replace(make.instance_type("c5.large"), volume_limit=6)),
         provisioners=(rocket,),
     )
-    found = with_attachable(snapshot, Attachable.of(BOTH, said, (), snapshot))
+    found = with_attachable(snapshot, AttachmentLimits.of(BOTH, said, (), snapshot))
     of_type = {kind.name: amounts(kind.allocatable) for kind in found.instance_types}
     # The second disk of the image is taken off once more where the type is fitted.
     assert of_type == {"m5.large": (5, 8), "c5.large": (6, 2)}
@@ -92,14 +92,14 @@ def test_machines_of_a_type_that_has_nodes_have_the_least_that_these_say() -> No
 
 
 def test_volumes_of_running_pods_are_known_by_their_claims() -> None:
-    volumes = Volumes(
+    volumes = VolumeLookup(
         [decode_claim(claim(spec={"volumeName": "pv"}))],
         [decode_volume(volume("pv"))],
         (),
         complete=True,
     )
     standing = replace(make.pod(claims=("data", "gone"), node_name="n1"), namespace="shop")
-    assert held_by([standing], volumes) == (("n1", EBS_DRIVER, "pv"), ("n1", "", ""))
+    assert volumes_held_by([standing], volumes) == (("n1", EBS_DRIVER, "pv"), ("n1", "", ""))
     assert claims_of([standing]) == {"shop/data", "shop/gone"}
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.volumes.node_demands import Asked
+from shared.manifests.volumes.node_demands import VolumeDemands
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import EBS_DRIVER, Claim, attachable
@@ -26,13 +26,13 @@ EBS = attachable(EBS_DRIVER)
 def terms_of(
     *raws: dict[str, Any], claims: tuple[str, ...] = ("data",)
 ) -> tuple[Requirements, ...]:
-    asked = facts(*raws).asked(pod("a", *claims))
+    asked = facts(*raws).demands_of(pod("a", *claims))
     assert asked.problems == ()
     return asked.terms
 
 
 def problem(*raws: dict[str, Any], of: Pod | None = None) -> str:
-    (found,) = facts(*raws).asked(of or pod()).problems
+    (found,) = facts(*raws).demands_of(of or pod()).problems
     return found
 
 
@@ -76,8 +76,8 @@ def test_volumes_made_by_hand_are_used_in_the_zone_of_a_free_one() -> None:
     assert terms_of(OPEN, local, free, taken, other) == (asked_for,)
     assert terms_of(OPEN, local, free, volume("any", storageClassName="gp3")) == ()
     assert "no volume of class gp3 is free" in problem(OPEN, local, taken)
-    assert facts(OPEN, local, complete=False).asked(pod()) == Asked(
-        uses=facts(OPEN, local, complete=False).asked(pod()).uses
+    assert facts(OPEN, local, complete=False).demands_of(pod()) == VolumeDemands(
+        uses=facts(OPEN, local, complete=False).demands_of(pod()).uses
     )
 
 
@@ -134,8 +134,8 @@ def test_too_many_alternatives_are_refused() -> None:
 
 
 def test_files_leave_open_what_they_do_not_say() -> None:
-    def asked(*raws: dict[str, Any]) -> Asked:
-        return facts(*raws, complete=False).asked(pod())
+    def asked(*raws: dict[str, Any]) -> VolumeDemands:
+        return facts(*raws, complete=False).demands_of(pod())
 
     assert asked().unknown == ("data",)
     for raws in ((BOUND,), (OPEN,), (claim(),)):
@@ -146,8 +146,8 @@ def test_files_leave_open_what_they_do_not_say() -> None:
 
 
 def test_in_files_a_claim_that_waits_in_a_cluster_already_is_a_reason_for_its_pod() -> None:
-    def asked(*raws: dict[str, Any]) -> Asked:
-        return facts(*raws, complete=False).asked(pod())
+    def asked(*raws: dict[str, Any]) -> VolumeDemands:
+        return facts(*raws, complete=False).demands_of(pod())
 
     waits: Any = {"status": {"phase": "Pending"}}
     no_class = {"storageClassName": ""}
@@ -170,17 +170,17 @@ def test_an_ephemeral_volume_asks_by_its_template_until_its_claim_is_made() -> N
     to_be = Claim(namespace="shop", name="a-tmp", storage_class="gp3")
     own = pod("a", "a-tmp", ephemeral=(to_be,), uid="u1")
     there = storage_class("gp3", ZONE)
-    assert facts(there).asked(own).terms == (IN_ZONE,)
+    assert facts(there).demands_of(own).terms == (IN_ZONE,)
     reference = {"kind": "Pod", "name": "a", "uid": "u1", "controller": True}
     made = claim(
         "a-tmp",
         spec={"volumeName": "pv"},
         metadata={"ownerReferences": [reference]},
     )
-    assert facts(made, volume("pv", in_zones(OTHER_ZONE))).asked(own).problems == ()
+    assert facts(made, volume("pv", in_zones(OTHER_ZONE))).demands_of(own).problems == ()
     strange = claim("a-tmp", spec={"volumeName": "pv"})
     assert "was not made for this pod" in problem(strange, of=own)
-    assert facts(strange, complete=False).asked(own).problems == ()
+    assert facts(strange, complete=False).demands_of(own).problems == ()
 
 
 def test_the_volume_of_a_claim_is_found() -> None:

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from functions.cli.offline.snapshot import Offline, read_snapshot
-from shared.catalog.reading import Catalog
-from shared.manifests.documents import read_documents
+from functions.cli.plan.reading.documents import read_documents
+from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
+from shared.catalog.catalog import Catalog
 from shared.model import labels as keys
 from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
 from shared.model.resources import Resources
@@ -37,7 +37,7 @@ VERSIONS = {
 }
 
 
-def read(*raws: dict[str, Any]) -> Offline:
+def read(*raws: dict[str, Any]) -> OfflineSnapshot:
     listed = [{"apiVersion": VERSIONS[raw["kind"]], **raw} for raw in raws]
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": listed})
     return read_snapshot(read_documents("f", text.encode()), CATALOG)

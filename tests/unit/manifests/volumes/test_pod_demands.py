@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from shared.manifests.volumes.attachment_limits import claims_of
-from shared.manifests.volumes.node_demands import Volumes
-from shared.manifests.volumes.pod_demands import resolve
+from shared.manifests.volumes.node_demands import VolumeLookup
+from shared.manifests.volumes.pod_demands import with_volume_demands
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import EBS_DRIVER, RESOLVED, attachable
@@ -25,11 +25,11 @@ BOUND = claim(spec={"volumeName": "pv"})
 OPEN = claim(spec={"storageClassName": "gp3"})
 
 
-def resolved(found: Volumes, *pods: Pod, standing: tuple[Pod, ...] = ()) -> tuple[Pod, ...]:
-    return resolve(found, pods, standing, {EBS_DRIVER})[0]
+def resolved(found: VolumeLookup, *pods: Pod, standing: tuple[Pod, ...] = ()) -> tuple[Pod, ...]:
+    return with_volume_demands(found, pods, standing, {EBS_DRIVER})[0]
 
 
-def attached(found: Volumes, *pods: Pod, standing: tuple[Pod, ...] = ()) -> list[int]:
+def attached(found: VolumeLookup, *pods: Pod, standing: tuple[Pod, ...] = ()) -> list[int]:
     return [
         other_pod.scheduling.requests[EBS]
         for other_pod in resolved(found, *pods, standing=standing)
@@ -84,7 +84,9 @@ def test_pods_of_a_claim_of_one_node_stay_together_and_attach_it_once() -> None:
 
 def test_a_pod_that_has_a_node_draws_the_others_of_its_claim() -> None:
     there = pod("z", node_name="n1")
-    found, (marked,) = resolve(facts(OPEN, storage_class()), [pod()], [there], {EBS_DRIVER})
+    found, (marked,) = with_volume_demands(
+        facts(OPEN, storage_class()), [pod()], [there], {EBS_DRIVER}
+    )
     (term,) = found[0].scheduling.ties
     assert term.selector is not None
     assert term.selector.selects(marked.labels)
@@ -105,7 +107,7 @@ def test_a_claim_of_many_nodes_is_counted_for_each_pod_and_keeps_to_a_zone_at_fi
 
 
 def test_drivers_without_a_limit_are_not_counted_and_keep_no_pods_together() -> None:
-    (first, second), _ = resolve(facts(OPEN, storage_class()), [pod("a"), pod("b")], [])
+    (first, second), _ = with_volume_demands(facts(OPEN, storage_class()), [pod("a"), pod("b")], [])
     assert first.scheduling is second.scheduling
     assert first.scheduling.requests == make.scheduling().requests
     assert first.scheduling.ties == ()
@@ -148,7 +150,7 @@ def test_a_running_pod_keeps_its_claim() -> None:
 
 
 def test_an_ebs_volume_named_by_the_pod_takes_an_attachment_in_its_zone() -> None:
-    found = facts().asked(pod("a", f"aws-ebs:aws://{ZONE}/vol-1", "aws-ebs:vol-2"))
+    found = facts().demands_of(pod("a", f"aws-ebs:aws://{ZONE}/vol-1", "aws-ebs:vol-2"))
     assert found.problems == ()
     assert found.terms == (IN_ZONE,)
     assert [(use.driver, use.volume) for use in found.uses] == [

@@ -2,21 +2,21 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.volumes.claims import claims_to_be, decode_claim
+from shared.manifests.volumes.claims import decode_claim, ephemeral_claims
 from shared.manifests.volumes.storage_objects import (
-    decode_attach_limits,
     decode_attachment,
+    decode_csi_node,
     decode_storage_class,
     decode_volume,
 )
 from shared.model import labels as keys
 from shared.model.kubernetes.volumes import (
     EBS_DRIVER,
-    AttachLimits,
-    Attachment,
     Claim,
+    CsiNodeLimits,
     StorageClass,
     Volume,
+    VolumeAttachment,
     attachable,
 )
 from tests import builders as make
@@ -79,11 +79,11 @@ def test_ephemeral_volumes_are_claims_to_be() -> None:
         {"name": "a", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
         {"name": "c", "emptyDir": {}},
     ]
-    assert claims_to_be("shop", "web", {"volumes": volumes}) == (
+    assert ephemeral_claims("shop", "web", {"volumes": volumes}) == (
         Claim(namespace="shop", name="web-a"),
         Claim(namespace="shop", name="web-b", storage_class="gp3"),
     )
-    assert claims_to_be("shop", "web", {}) == ()
+    assert ephemeral_claims("shop", "web", {}) == ()
 
 
 def test_a_volume_is_where_its_affinity_says() -> None:
@@ -134,7 +134,9 @@ def test_a_volume_that_names_a_node_by_field_has_a_problem() -> None:
 
 def test_a_class_says_where_and_when_volumes_are_made() -> None:
     found = decode_storage_class(storage_class("gp3", ZONE))
-    assert found == StorageClass(name="gp3", driver=EBS_DRIVER, waits=True, terms=(IN_ZONE,))
+    assert found == StorageClass(
+        name="gp3", driver=EBS_DRIVER, waits_for_first_consumer=True, terms=(IN_ZONE,)
+    )
     default = {"storageclass.beta.kubernetes.io/is-default-class": "true"}
     raw = storage_class(
         metadata={"annotations": default, "creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -145,7 +147,7 @@ def test_a_class_says_where_and_when_volumes_are_made() -> None:
         name="gp3", driver=EBS_DRIVER, is_default=True, created_at=make.NOW
     )
     by_hand = decode_storage_class(storage_class(provisioner="kubernetes.io/no-provisioner"))
-    assert (by_hand.by_hand, by_hand.driver) == (True, "")
+    assert (by_hand.is_static, by_hand.driver) == (True, "")
 
 
 def test_a_node_says_how_many_volumes_of_which_driver() -> None:
@@ -156,10 +158,10 @@ def test_a_node_says_how_many_volumes_of_which_driver() -> None:
     ]
     raw = {"metadata": {"name": "n1"}, "spec": {"drivers": drivers}}
     counts = {EBS_DRIVER: 25, "full.example.com": 0}
-    found = decode_attach_limits(raw)
-    assert found == AttachLimits(node="n1", counts=counts)
+    found = decode_csi_node(raw)
+    assert found == CsiNodeLimits(node_name="n1", counts=counts)
     assert found.counts == counts
-    assert decode_attach_limits({}) == AttachLimits(node="")
+    assert decode_csi_node({}) == CsiNodeLimits(node_name="")
 
 
 def test_an_attachment_says_which_volume_is_on_which_node() -> None:
@@ -168,7 +170,7 @@ def test_an_attachment_says_which_volume_is_on_which_node() -> None:
         "nodeName": "n1",
         "source": {"persistentVolumeName": "pv"},
     }
-    assert decode_attachment({"spec": spec}) == Attachment(
-        node="n1", driver=EBS_DRIVER, volume="pv"
+    assert decode_attachment({"spec": spec}) == VolumeAttachment(
+        node_name="n1", driver=EBS_DRIVER, volume="pv"
     )
     assert decode_attachment({"spec": {**spec, "source": {"inlineVolumeSpec": {}}}}).volume == ""

@@ -5,17 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 from shared.manifests.volumes.claims import decode_claim
-from shared.manifests.volumes.node_demands import Volumes
+from shared.manifests.volumes.node_demands import VolumeLookup
 from shared.manifests.volumes.storage_objects import decode_storage_class, decode_volume
 from shared.model.kubernetes.pods import Pod
 from tests import builders as make
 
 
-def facts(*raws: dict[str, Any], complete: bool = True) -> Volumes:
+def facts(*raws: dict[str, Any], complete: bool = True) -> VolumeLookup:
     def of(kind: str) -> Iterable[dict[str, Any]]:
         return (raw for raw in raws if raw["kind"] == kind)
 
-    return Volumes(
+    return VolumeLookup(
         map(decode_claim, of("PersistentVolumeClaim")),
         map(decode_volume, of("PersistentVolume")),
         map(decode_storage_class, of("StorageClass")),

@@ -4,13 +4,13 @@ import pytest
 
 from shared.model.ec2.fleet_errors import (
     ErrorKind,
-    described,
-    is_known,
+    describe_error,
+    is_known_code,
     is_shared_shortage,
-    is_young_template,
+    is_template_not_yet_visible,
     kind_among,
     kind_of,
-    kind_of_ending,
+    kind_of_state_reason,
     remedy_of,
 )
 from shared.model.ec2.launches import FleetError
@@ -67,8 +67,8 @@ def test_unfulfillable_capacity_beside_a_refusal_means_the_refusal(
 
 
 def test_a_missing_launch_template_may_be_young() -> None:
-    assert is_young_template(error("InvalidLaunchTemplateName.NotFoundException"))
-    assert not is_young_template(error("InvalidParameterValue"))
+    assert is_template_not_yet_visible(error("InvalidLaunchTemplateName.NotFoundException"))
+    assert not is_template_not_yet_visible(error("InvalidParameterValue"))
 
 
 @pytest.mark.parametrize(
@@ -85,20 +85,22 @@ def test_a_missing_launch_template_may_be_young() -> None:
     ],
 )
 def test_why_a_machine_died_is_of_one_kind(reason: str, kind: ErrorKind | None) -> None:
-    assert kind_of_ending(reason) == kind
+    assert kind_of_state_reason(reason) == kind
 
 
 def test_a_code_that_the_table_does_not_name_is_unknown() -> None:
-    assert is_known("VcpuLimitExceeded")
-    assert is_known("InvalidAMIID.NotFound")
-    assert not is_known("NeverHeardOf")
+    assert is_known_code("VcpuLimitExceeded")
+    assert is_known_code("InvalidAMIID.NotFound")
+    assert not is_known_code("NeverHeardOf")
     assert "not known" in remedy_of("NeverHeardOf")
 
 
 def test_a_refusal_says_code_text_and_what_to_do() -> None:
     died = error("Client.InternalError", "Client.InternalError: Client error on launch")
-    assert described(died).startswith("Client.InternalError: Client error on launch; mostly an")
-    assert described(error("Blocked")) == "Blocked; the account is blocked: ask AWS Support"
+    assert describe_error(died).startswith(
+        "Client.InternalError: Client error on launch; mostly an"
+    )
+    assert describe_error(error("Blocked")) == "Blocked; the account is blocked: ask AWS Support"
 
 
 TAG = "the tag karpenter.sh/discovery with the cluster's name"
@@ -119,5 +121,5 @@ def test_what_a_launch_may_not_use_is_named_with_the_tag_to_add(resource: str, r
         f"resource: arn:aws:ec2:us-east-1:{resource} because no identity-based policy allows the "
         "ec2:RunInstances action. Encoded authorization failure message: abc"
     )
-    told = described(error("UnauthorizedOperation", text))
+    told = describe_error(error("UnauthorizedOperation", text))
     assert told.partition("; ")[2].startswith(remedy)

@@ -3,7 +3,13 @@
 import pytest
 
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.ec2.quotas import Quota, QuotaReached, beyond, quota_of, reached
+from shared.model.ec2.quotas import (
+    Quota,
+    QuotaReached,
+    offerings_beyond_quotas,
+    quota_of,
+    reached_quotas,
+)
 from tests.builders import CATALOG, ZONES, instance_type, offering
 
 SPOT = CapacityType.SPOT
@@ -40,18 +46,18 @@ def test_a_type_counts_towards_the_quota_of_its_class(
 
 def test_a_quota_has_no_room_for_what_was_refused_and_for_what_is_larger() -> None:
     refused = [offering("m5.2xlarge"), offering("m5.xlarge")]
-    marks = reached(refused, CATALOG)
+    marks = reached_quotas(refused, CATALOG)
     assert marks == (QuotaReached(quota=STANDARD, vcpus=4),)
-    out = beyond(marks, [*CATALOG, instance_type("g5.2xlarge", cpu=8000)])
+    out = offerings_beyond_quotas(marks, [*CATALOG, instance_type("g5.2xlarge", cpu=8000)])
     assert out == {offering(name, zone) for name in ("m5.xlarge", "m5.2xlarge") for zone in ZONES}
 
 
 def test_a_type_that_is_not_known_leaves_no_room_at_all() -> None:
-    marks = reached([offering("m9.large")], CATALOG)
-    assert {offering_key.instance_type for offering_key in beyond(marks, CATALOG)} == {
-        other_instance_type.name for other_instance_type in CATALOG
-    }
+    marks = reached_quotas([offering("m9.large")], CATALOG)
+    assert {
+        offering_key.instance_type for offering_key in offerings_beyond_quotas(marks, CATALOG)
+    } == {other_instance_type.name for other_instance_type in CATALOG}
 
 
 def test_without_a_mark_there_is_room_for_everything() -> None:
-    assert beyond((), CATALOG) == frozenset()
+    assert offerings_beyond_quotas((), CATALOG) == frozenset()

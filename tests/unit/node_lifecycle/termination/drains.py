@@ -4,13 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.pods import ControllerRef
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOW, instance, node, provisioner
 from tests.unit.worlds import World
 
-DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
+DAEMON = ControllerRef(kind="DaemonSet", name="d", uid="d")
 HELD = {keys.DO_NOT_EVICT: "true"}
 
 

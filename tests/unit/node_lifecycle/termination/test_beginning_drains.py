@@ -6,13 +6,13 @@ from typing import Any
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.node_deletion import remove_node
 from shared.node_lifecycle.node_timer import MAX_STEPS
 from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeChange, TimerKind
 from shared.sweep.node_by_node import NodeByNode
 from shared.sweep.timer_recovery import start_missing_timers
-from shared.timers.heartbeats import note_timer, running_timers
+from shared.timers.heartbeats import last_heartbeats, save_heartbeat
 from tests.builders import NOT_READY, NOW, node, pod, provisioner
 from tests.unit.node_lifecycle.termination.drains import going, step
 from tests.unit.worlds import NAME, SECOND, World, instead
@@ -68,7 +68,7 @@ def test_a_drain_that_waits_long_is_not_taken_for_one_that_hangs() -> None:
 def test_of_many_drains_at_once_each_may_have_to_wait() -> None:
     world = going()
     for number in range(49):
-        note_timer(world.ledger, NAME, f"uid-{number}", TimerKind.TERMINATION, NOW)
+        save_heartbeat(world.ledger, NAME, f"uid-{number}", TimerKind.TERMINATION, NOW)
     world.advance(119 * SECOND)
     assert Termination(world.ports, None).begin("n1") == "timer runs"
     world.advance(SECOND)
@@ -92,16 +92,16 @@ def test_long_drain_continues_in_another_execution() -> None:
     first, second = world.outbox.timers_of(TimerKind.TERMINATION)
     assert second.payload["steps"] == 0
     assert second.payload["since"] == first.payload["since"]
-    assert (world.node.uid, "termination") in running_timers(world.ledger, NAME)
+    assert (world.node.uid, "termination") in last_heartbeats(world.ledger, NAME)
 
 
 def test_removing_deletes_with_a_reason_and_starts_the_drain() -> None:
     world = World(node())
-    assert remove(world.ports, world.node, "emptiness")
+    assert remove_node(world.ports, world.node, "emptiness")
     assert world.node.annotations[keys.REMOVAL_REASON] == "emptiness"
     assert len(world.outbox.timers) == 1
     world = World(node(finalizers=()))
-    assert remove(world.ports, world.node, "emptiness")
+    assert remove_node(world.ports, world.node, "emptiness")
     assert world.cluster.nodes() == ()
     assert world.outbox.timers == []
 
@@ -148,7 +148,7 @@ def test_a_sweep_that_takes_its_time_starts_no_second_drain() -> None:
 
     def slow(other_node: Node, change: NodeChange) -> Node:
         world.advance(2 * SECOND)
-        note_timer(world.ledger, NAME, "uid-z", TimerKind.TERMINATION, world.clock.now())
+        save_heartbeat(world.ledger, NAME, "uid-z", TimerKind.TERMINATION, world.clock.now())
         return original(other_node, change)
 
     instead(world.cluster, "change_node", slow)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shared.model.errors import AutoscalerError, ThrottledError, UnavailableError
-from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.node_lifecycle.expiration_timer import Expiration
 from shared.node_lifecycle.registration import Registration
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind

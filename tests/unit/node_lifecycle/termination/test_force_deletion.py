@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from shared.model.labels import OUT_OF_SERVICE_TAINT
-from shared.node_lifecycle.force_deletion import delete_orphaned_pods, free_node
+from shared.node_lifecycle.pod_eviction import delete_orphaned_pods, force_delete_pods
 from tests.builders import node, pod
 from tests.unit.node_lifecycle.termination.drains import DAEMON, going, step
 from tests.unit.worlds import MINUTE, World, instead
@@ -23,13 +23,13 @@ def world_of() -> World:
 
 def test_pods_of_workloads_are_deleted_and_those_of_daemonsets_stay_with_their_node() -> None:
     world = world_of()
-    assert not free_node(world.ports, world.node)
+    assert not force_delete_pods(world.ports, world.node)
     assert sorted(world.cluster.pods) == ["default/agent", "default/elsewhere"]
     assert world.node.unschedulable
     assert world.node.taints == ()
     calls = [call.method for call in world.cluster.calls]
     assert calls.index("change_node") < calls.index("force_delete_pod")
-    assert not free_node(world.ports, world.node)
+    assert not force_delete_pods(world.ports, world.node)
     assert len(world.cluster.kube_events) == 1
 
 
@@ -37,7 +37,7 @@ def test_a_node_with_volumes_is_out_of_service_and_stays() -> None:
     world = world_of()
     world.cluster.attachments["n1"] = ("csi-1",)
     for _ in range(2):
-        assert free_node(world.ports, world.node)
+        assert force_delete_pods(world.ports, world.node)
     (taint,) = world.node.taints
     assert (taint.key, taint.value, taint.effect) == (
         OUT_OF_SERVICE_TAINT,
@@ -49,7 +49,7 @@ def test_a_node_with_volumes_is_out_of_service_and_stays() -> None:
 def test_a_pod_that_a_finalizer_holds_is_waited_for() -> None:
     world = world_of()
     world.cluster.finalized.add("default/a")
-    assert free_node(world.ports, world.node)
+    assert force_delete_pods(world.ports, world.node)
     assert "default/a" in world.cluster.pods
 
 

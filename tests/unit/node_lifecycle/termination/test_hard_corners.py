@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.brakes.ceilings import affordable
-from shared.launching.lease import HeldLease
+from shared.launching.held_lease import HeldLease
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
@@ -18,7 +18,7 @@ from shared.node_lifecycle.interruption import Interruption
 from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeManifest, TimerKind
 from shared.snapshot.launch_body import LaunchBody
-from shared.timers.heartbeats import note_timer, running_timers
+from shared.timers.heartbeats import last_heartbeats, save_heartbeat
 from tests.builders import option, planned, pod, provisioner, slot, snapshot
 from tests.unit.launching.launches import apart, intents, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
@@ -37,7 +37,7 @@ def test_a_body_that_is_not_the_one_of_its_intent_ends_the_launch() -> None:
     (intent,) = world.ledger.open_intents(NAME)
     key = (NAME, intent.plan_id, intent.group)
     world.ledger.intents[key] = replace(intent, body_hash="another")
-    world.advance(world.policy.invocation + 20 * SECOND)
+    world.advance(world.policy.invocation_timeout + 20 * SECOND)
     world.provision()
     assert intent not in world.ledger.open_intents(NAME)
 
@@ -87,11 +87,11 @@ def test_a_launch_interrupted_before_the_name_is_written_starts_its_timers_again
 
 def test_a_stale_row_of_a_timer_is_removed() -> None:
     world = World()
-    note_timer(world.ledger, NAME, "uid-gone", "emptiness", world.clock.now())
+    save_heartbeat(world.ledger, NAME, "uid-gone", "emptiness", world.clock.now())
     assert world.sweep().stale_timers == 0
     world.advance(6 * MINUTE)
     assert world.sweep().stale_timers == 1
-    assert running_timers(world.ledger, NAME) == {}
+    assert last_heartbeats(world.ledger, NAME) == {}
 
 
 @pytest.mark.parametrize(("state", "known"), [("terminated", False), ("shutting-down", True)])
@@ -173,11 +173,11 @@ def test_the_lease_is_kept_by_a_write_only_when_half_of_it_is_over() -> None:
     world = World()
     lease = world.ledger.acquire(NAME, "me", world.clock.now())
     assert isinstance(lease, Lease)
-    held = HeldLease(world.ledger, world.clock, lease, world.policy.lease)
-    held.keep()
+    held = HeldLease(world.ledger, world.clock, lease, world.policy.lease_span)
+    held.renew_if_due()
     assert world.ledger.written("renew") == []
     world.advance(timedelta(seconds=26))
-    assert held.keep().expires_at > lease.expires_at
+    assert held.renew_if_due().expires_at > lease.expires_at
     assert world.ledger.written("renew") == [NAME]
 
 

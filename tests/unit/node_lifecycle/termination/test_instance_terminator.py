@@ -7,8 +7,8 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import PermanentError, ThrottledError, UnauthorizedError
-from shared.model.memo import Memo
-from shared.node_lifecycle.instance_terminator import ANSWERS, Ending
+from shared.model.note import Note
+from shared.node_lifecycle.instance_terminator import INSTANCE_STATUSES, InstanceTerminator
 from tests.builders import TAGS, instance, node
 from tests.unit.worlds import NAME, SECOND, Crash, Failures, World, instead
 
@@ -20,7 +20,7 @@ def world_of(count: int, **changes: Any) -> World:
 
 
 def look(world: World, number: int = 0, *, end: bool = True) -> str | None:
-    seen, _ = Ending(world.ports).look(f"i-{number}", end=end)
+    seen, _ = InstanceTerminator(world.ports).describe(f"i-{number}", terminate=end)
     return None if seen is None else seen.state
 
 
@@ -51,8 +51,8 @@ def test_a_thousand_are_ended_with_few_calls() -> None:
         number = min(waiting, key=lambda entry: (waiting[entry], entry))
         world.advance(timedelta(seconds=max(waiting[number] - time, 0)))
         time = max(time, waiting[number])
-        seen, wait = Ending(world.ports).look(f"i-{number}", end=True)
-        if seen is not None and seen.has_ended:
+        seen, wait = InstanceTerminator(world.ports).describe(f"i-{number}", terminate=True)
+        if seen is not None and seen.is_terminated:
             del waiting[number]
             latest = time
         else:
@@ -88,8 +88,8 @@ def test_timer_that_finds_the_turn_taken_waits_a_little() -> None:
     world = world_of(1)
     ports = Failures(at=4, after=False).ports(world.ports)
     with pytest.raises(Crash):
-        Ending(ports).look("i-0", end=True)
-    assert Ending(world.ports).look("i-0", end=True) == (None, 2 * SECOND)
+        InstanceTerminator(ports).describe("i-0", terminate=True)
+    assert InstanceTerminator(world.ports).describe("i-0", terminate=True) == (None, 2 * SECOND)
     world.advance(10 * SECOND)
     assert look(world) == "shutting-down"
 
@@ -99,7 +99,9 @@ def test_timer_that_finds_the_turn_taken_waits_a_little() -> None:
 def test_a_crash_anywhere_costs_seconds(at: int, *, after: bool) -> None:
     world = world_of(1)
     with pytest.raises(Crash):
-        Ending(Failures(at=at, after=after).ports(world.ports)).look("i-0", end=True)
+        InstanceTerminator(Failures(at=at, after=after).ports(world.ports)).describe(
+            "i-0", terminate=True
+        )
     world.advance(10 * SECOND)
     assert look(world) in ("shutting-down", "terminated")
     assert world.alive == []
@@ -107,15 +109,15 @@ def test_a_crash_anywhere_costs_seconds(at: int, *, after: bool) -> None:
 
 def test_two_that_want_the_turn_at_once_do_not_both_get_it() -> None:
     world = world_of(2)
-    original = world.ledger.memos
+    original = world.ledger.notes
 
     def memos(cluster: str, prefix: str) -> Any:
-        instead(world.ledger, "memos", original)
-        stale = Ending(world.ports)
-        assert stale.look("i-1", end=True) == (None, 2 * SECOND)
+        instead(world.ledger, "notes", original)
+        stale = InstanceTerminator(world.ports)
+        assert stale.describe("i-1", terminate=True) == (None, 2 * SECOND)
         return original(cluster, prefix)
 
-    instead(world.ledger, "memos", memos)
+    instead(world.ledger, "notes", memos)
     assert look(world, 0) == "shutting-down"
     assert calls(world) == (1, 1)
     assert world.alive == []
@@ -123,7 +125,7 @@ def test_two_that_want_the_turn_at_once_do_not_both_get_it() -> None:
 
 def test_the_turn_may_be_lost_between_reading_and_taking_it() -> None:
     world = world_of(1)
-    world.ledger.change_memo = lambda *_: False  # type: ignore[method-assign]
+    world.ledger.change_note = lambda *_: False  # type: ignore[method-assign]
     assert look(world) is None
     assert calls(world) == (0, 0)
 
@@ -132,7 +134,7 @@ def test_a_throttle_keeps_what_was_seen_and_makes_all_wait() -> None:
     world = world_of(1)
     world.cloud.fail_next("terminate", ThrottledError("slow", delay=7 * SECOND))
     assert look(world) == "running"
-    assert Ending(world.ports).look("i-0", end=True) == (None, 7 * SECOND)
+    assert InstanceTerminator(world.ports).describe("i-0", terminate=True) == (None, 7 * SECOND)
     world.advance(7 * SECOND)
     assert look(world) == "shutting-down"
     assert calls(world) == (1, 2)
@@ -160,7 +162,7 @@ def test_a_machine_that_ec2_refuses_to_end_does_not_keep_the_others_alive(
     world = world_of(40)
     refusing(world, {"i-7"}, error)
     for number in range(40):
-        world.ledger.put_memo(NAME, _going(number), world.clock.now())
+        world.ledger.put_note(NAME, _going(number), world.clock.now())
     assert look(world, 0) == "shutting-down"
     assert [instance.instance_id for instance in world.alive] == ["i-7"]
     with pytest.raises(PermanentError, match=f"i-7: {error}"):
@@ -176,11 +178,11 @@ def test_when_all_are_refused_only_some_are_tried(error: Exception) -> None:
     world = world_of(100)
     refusing(world, {f"i-{n}" for n in range(100)}, error)
     for number in range(100):
-        world.ledger.put_memo(NAME, _going(number), world.clock.now())
+        world.ledger.put_note(NAME, _going(number), world.clock.now())
     look(world, 0)
     refused = [
         entry
-        for entry in world.ledger.memo(NAME, ANSWERS).value["seen"].values()
+        for entry in world.ledger.note(NAME, INSTANCE_STATUSES).value["seen"].values()
         if "refused" in entry
     ]
     assert 10 <= len(refused) < 20
@@ -191,7 +193,7 @@ def test_a_machine_that_may_not_be_ended_fails_no_drain_but_its_own() -> None:
     world = world_of(2)
     refusing(world, {"i-1"}, DENIED)
     look(world, 0)
-    world.ledger.put_memo(NAME, _going(1), world.clock.now())
+    world.ledger.put_note(NAME, _going(1), world.clock.now())
     world.advance(60 * SECOND)
     assert look(world, 0) == "terminated"
     with pytest.raises(PermanentError, match="i-1: UnauthorizedOperation"):
@@ -208,7 +210,7 @@ def test_one_that_is_not_known_or_not_ours_is_not_ended() -> None:
 @pytest.mark.parametrize(("name", "ended"), [("n1", True), ("n2", False), ("i-0", True)])
 def test_a_machine_is_ended_for_its_own_node_alone(*, name: str, ended: bool) -> None:
     world = world_of(1, private_dns_name="n1")
-    seen, _ = Ending(world.ports).look("i-0", end=True, node=node(name))
+    seen, _ = InstanceTerminator(world.ports).describe("i-0", terminate=True, node=node(name))
     assert seen is not None
     assert (seen.ours, world.alive == []) == (ended, ended)
 
@@ -216,11 +218,11 @@ def test_a_machine_is_ended_for_its_own_node_alone(*, name: str, ended: bool) ->
 def test_what_is_forgotten_is_no_longer_asked_for() -> None:
     world = world_of(2)
     look(world, 0, end=False)
-    Ending(world.ports).forget("i-0")
+    InstanceTerminator(world.ports).forget("i-0")
     world.advance(timedelta(minutes=1))
     look(world, 1, end=False)
     assert world.cloud.called("instances")[-1] == ("i-1",)
 
 
-def _going(number: int) -> Memo:
-    return Memo(name=f"going#i-{number}", value={"end": True})
+def _going(number: int) -> Note:
+    return Note(name=f"going#i-{number}", value={"end": True})

@@ -99,4 +99,4 @@ def test_pods_that_are_evicted_meanwhile_are_counted_once() -> None:
     world.cluster.add(*pods(2, prefix="successor"))
     world.provision(look=True)
     assert len(world.alive) == 1
-    assert world.outbox.looks == [NAME]
+    assert world.outbox.evaluations == [NAME]

@@ -46,7 +46,7 @@ def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
     assert not is_voluntary(world.node)
     spot = offering(capacity_type=CapacityType.SPOT)
     assert world.ledger.unavailable_offerings(world.clock.now()) == {spot}
-    assert world.outbox.looks == [NAME]
+    assert world.outbox.evaluations == [NAME]
     assert world.outbox.plans_at_once == [(NAME, True, False)]
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
     assert [kube_event.reason for kube_event in world.cluster.kube_events] == ["Interrupted"]
@@ -144,7 +144,7 @@ def test_a_machine_that_is_stopped_before_it_is_a_node_is_terminated(state: str)
     world.cloud.add(instance("i-slot1", state=state))
     interrupt(world, NoticeKind.STATE_CHANGE, state, "i-slot1")
     (seen,) = world.cloud.instances(["i-slot1"])
-    assert seen.is_ending
+    assert seen.is_terminating
 
 
 def test_machines_that_are_not_ours_are_left_alone() -> None:
@@ -217,11 +217,11 @@ def test_a_recommendation_marks_the_node_and_asks_for_a_look() -> None:
     assert interrupt(world, NoticeKind.REBALANCE_RECOMMENDATION) == "recorded"
     assert world.node.annotations[keys.REBALANCE_RECOMMENDED] == NOW.isoformat()
     assert world.node.deletion_at is None
-    assert world.outbox.looks == [NAME]
+    assert world.outbox.evaluations == [NAME]
     assert world.outbox.plans_at_once == []
     assert world.ledger.unavailable_offerings(NOW) == {offering(capacity_type=CapacityType.SPOT)}
     assert interrupt(world, NoticeKind.REBALANCE_RECOMMENDATION) == "recorded"
-    assert world.outbox.looks == [NAME]
+    assert world.outbox.evaluations == [NAME]
 
 
 def test_a_recommendation_is_written_at_the_second_try() -> None:
@@ -244,10 +244,10 @@ def test_of_many_notices_the_nodes_are_listed_once_and_provision_is_called_once(
         notice = Notice(kind=NoticeKind.SPOT_INTERRUPTION, instance_ids=(f"i-n{number}",))
         Interruption(world.ports, index).run(notice, f"i-n{number}")
     assert world.cluster.reads.count("nodes") == 1
-    assert len(world.outbox.looks) == 9
+    assert len(world.outbox.evaluations) == 9
     assert world.outbox.plans_at_once == [(NAME, True, False)]
     world.advance(2 * SECOND)
-    index.look(world.ports)
+    index.wake_provision(world.ports)
     assert world.outbox.plans_at_once == [(NAME, True, False)] * 2
 
 
@@ -264,4 +264,4 @@ def test_that_provision_cannot_be_called_at_once_is_no_failure() -> None:
     world = running()
     instead(world.outbox, "invoke_provision", failing(UnavailableError("not now")))
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
-    assert world.outbox.looks == [NAME]
+    assert world.outbox.evaluations == [NAME]

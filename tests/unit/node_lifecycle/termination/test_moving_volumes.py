@@ -1,17 +1,17 @@
 """Pods that were to move: what their volumes ask of other nodes, and what nodes get back."""
 
-from shared.disruption.simulation import simulate
+from shared.disruption.simulate import simulate
 from shared.model.kubernetes.volumes import (
     EBS_DRIVER,
     RESOLVED,
-    AttachLimits,
-    Attachment,
+    CsiNodeLimits,
+    VolumeAttachment,
     attachable,
 )
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.provisioning.disruption import with_claims
-from shared.scheduling.existing_nodes import rooms
+from shared.provisioning.disruption_loop import with_claims
+from shared.scheduling.existing_nodes import existing_nodes
 from shared.snapshot.gather import gather
 from shared.snapshot.volumes import with_volumes
 from tests.builders import node
@@ -41,7 +41,7 @@ def with_two_nodes(made: World) -> World:
 def test_pods_that_share_a_volume_move_to_a_node_with_room_for_both() -> None:
     sharing = [claiming(name, "data", node_name="n1") for name in ("a", "b")]
     there = with_two_nodes(world(*sharing, raws=bound_claims("data")))
-    snapshot = with_claims(there.ports, gather(there.ports, "plan", whole=True).snapshot)
+    snapshot = with_claims(there.ports, gather(there.ports, "plan", read_all=True).snapshot)
     plan = simulate(snapshot, ["n1"], PackingSettings())
     assert plan is not None
     assert not plan.nodes
@@ -54,11 +54,14 @@ def test_what_pods_have_attached_is_taken_off_their_node_once() -> None:
     mover = claiming("mover", "m", node_name="n1")
     there = with_two_nodes(world(mover, *small, raws=bound_claims(*names, "m")))
     there.cluster.store(
-        AttachLimits(node="n2", counts={EBS_DRIVER: 25}),
-        *(Attachment(node="n2", driver=EBS_DRIVER, volume=f"pv-{name}") for name in names),
+        CsiNodeLimits(node_name="n2", counts={EBS_DRIVER: 25}),
+        *(
+            VolumeAttachment(node_name="n2", driver=EBS_DRIVER, volume=f"pv-{name}")
+            for name in names
+        ),
     )
-    snapshot = with_claims(there.ports, gather(there.ports, "plan", whole=True).snapshot)
-    assert {room.name: room.available[EBS] for room in rooms(snapshot)}["n2"] == 25 - 14
+    snapshot = with_claims(there.ports, gather(there.ports, "plan", read_all=True).snapshot)
+    assert {room.name: room.available[EBS] for room in existing_nodes(snapshot)}["n2"] == 25 - 14
     plan = simulate(snapshot, ["n1"], PackingSettings())
     assert plan is not None
     assert not plan.nodes

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.evaluation_due import wants_look
+from shared.disruption.evaluation_due import needs_evaluation
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.errors import NotFoundError
@@ -49,7 +49,7 @@ def announce(there: World, ahead: timedelta | None, *, over: bool = False) -> st
         kind=NoticeKind.SCHEDULED_CHANGE,
         instance_ids=("i-n1",),
         change=ScheduledChange(code=CODE, starts_at=at),
-        over=frozenset({"i-n1"} if over else ()),
+        ended=frozenset({"i-n1"} if over else ()),
     )
     return Interruption(there.ports).run(notice, "i-n1").action
 
@@ -65,11 +65,11 @@ def test_a_change_that_is_days_ahead_is_met_by_a_replacement_first(make: Any) ->
         "at the latest"
     )
     assert there.node.deletion_at is None
-    assert NAME in there.outbox.looks
+    assert NAME in there.outbox.evaluations
     # In its own time sweep asks for it, too.
-    there.outbox.looks.clear()
+    there.outbox.evaluations.clear()
     there.sweep()
-    assert NAME in there.outbox.looks
+    assert NAME in there.outbox.evaluations
     assert there.provision(look=True).nodes_disrupted == 1
     (said,) = there.messages("Disrupted")
     assert said.startswith(f"maintenance: {CODE} is scheduled for 2026-01-20 01:00 UTC; 1 node")
@@ -97,10 +97,10 @@ def test_a_node_that_was_not_replaced_in_time_is_drained_an_hour_before() -> Non
     assert there.node.deletion_at is None
     assert len(there.messages("DisruptionBlocked")) == 1
     there.advance(timedelta(seconds=1))
-    there.outbox.looks.clear()
+    there.outbox.evaluations.clear()
     there.sweep()
     assert there.node.annotations[keys.REMOVAL_REASON] == "scheduled-change"
-    assert there.outbox.looks == [NAME]
+    assert there.outbox.evaluations == [NAME]
     (text,) = there.messages("Interrupted")
     assert CODE in text
 
@@ -169,7 +169,7 @@ def test_a_node_pool_records_a_recommendation_unless_it_asks_for_more(
     there = pooled("dovetail.dev/rebalance", says) if says else pooled()
     text = recommend(there)
     assert text.endswith("replaced first if it pays") is acts
-    assert (NAME in there.outbox.looks) is acts
+    assert (NAME in there.outbox.evaluations) is acts
     if not acts:
         is_said = "off" if says else "not on"
         assert text.endswith(f"dovetail.dev/rebalance of nodepool default is {is_said}")
@@ -193,7 +193,7 @@ def test_only_what_its_owner_acts_on_asks_for_a_look() -> None:
         marked = node_of("a", annotations={key: f"{NOW.isoformat()} {CODE}"})
 
         def wanted(owner: Provisioner, marked: Any = marked) -> bool:
-            return wants_look([marked], {"default": owner}, NOW)
+            return needs_evaluation([marked], {"default": owner}, NOW)
 
         assert wanted(provisioner())
         assert not wanted(provisioner(triggers={trigger: False}))

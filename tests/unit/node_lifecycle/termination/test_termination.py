@@ -14,8 +14,8 @@ from shared.model.errors import (
     UnauthorizedError,
 )
 from shared.model.kubernetes.taints import Toleration
-from shared.node_lifecycle.node_deletion import is_voluntary, remove
-from shared.timers.heartbeats import running_timers
+from shared.node_lifecycle.node_deletion import is_voluntary, remove_node
+from shared.timers.heartbeats import last_heartbeats
 from tests.builders import NOW, node, pod, slot
 from tests.unit.node_lifecycle.termination.drains import DAEMON, HELD, going, step
 from tests.unit.worlds import NAME, SECOND, instead
@@ -51,9 +51,9 @@ def test_a_node_is_cordoned_drained_and_its_machine_ended() -> None:
     assert world.alive == []
     assert world.cluster.nodes() == ()
     assert world.ledger.slots(NAME) == (other,)
-    assert world.ledger.memos(NAME, "going#") == ()
+    assert world.ledger.notes(NAME, "going#") == ()
     assert world.ledger.cluster_of("i-n1") is None
-    assert running_timers(world.ledger, NAME) == {}
+    assert last_heartbeats(world.ledger, NAME) == {}
 
 
 def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
@@ -371,14 +371,14 @@ def test_of_two_reasons_there_is_one_termination_with_the_earliest_deadline() ->
     state = step(world)
     assert state["blocked"] == 1
     for seconds in (90, 120):
-        assert remove(
+        assert remove_node(
             world.ports, world.node, "spot-interruption", world.clock.now() + seconds * SECOND
         )
     assert len(world.outbox.timers) == 1
     assert world.node.annotations[keys.REMOVAL_REASON] == "spot-interruption"
     due = world.node.annotations[keys.DRAIN_DEADLINE]
     assert due == (NOW + 90 * SECOND).isoformat(timespec="seconds")
-    assert remove(world.ports, world.node, "expiration")
+    assert remove_node(world.ports, world.node, "expiration")
     assert world.node.annotations[keys.REMOVAL_REASON] == "spot-interruption"
     step(world, state)
     assert world.cluster.called("evict") == ["default/a"]

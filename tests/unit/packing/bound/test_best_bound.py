@@ -9,8 +9,8 @@ import pytest
 
 from shared.packing import best_bound
 from shared.packing.best_bound import least_cost
-from shared.packing.bound import free_capacity, listed_loads, per_kind, whole_loads
-from shared.packing.bound.simplex import best_mix
+from shared.packing.bound import free_capacity, listed_loads, per_bin_type, whole_loads
+from shared.packing.bound.simplex import solve_by_simplex
 from shared.packing.problem import PackingProblem
 from tests.unit.packing.packing_cases import SHAPES, amounts, good, pod, problem, shape
 
@@ -56,7 +56,7 @@ def test_too_many_rooms_to_look_at_one_by_one_count_by_their_amounts(
     assert 0.9 * cost < roughly <= closely <= cost
 
 
-@pytest.mark.parametrize("module", [per_kind, whole_loads])
+@pytest.mark.parametrize("module", [per_bin_type, whole_loads])
 def test_of_many_resources_the_scarce_ones_are_priced(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,10 +69,10 @@ def test_of_many_resources_the_scarce_ones_are_priced(
         most: Sequence[float] = (),
     ) -> tuple[list[tuple[int, float]], list[float]]:
         rows.append(len(room))
-        return best_mix(values, columns, room, most)
+        return solve_by_simplex(values, columns, room, most)
 
-    monkeypatch.setattr(module, "best_mix", counted)
-    if module is per_kind:
+    monkeypatch.setattr(module, "solve_by_simplex", counted)
+    if module is per_bin_type:
         monkeypatch.setattr(best_bound, "_MOST_CLASSES", 0)
     monkeypatch.setattr(listed_loads, "_MOST_LOADS", 0)
     ports: dict[str, Any] = {f"port_{number}": 1 for number in range(60)}

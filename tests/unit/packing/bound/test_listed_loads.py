@@ -5,19 +5,19 @@ from itertools import product
 
 import pytest
 
+from shared.packing.bin_types import BinType
 from shared.packing.bound import listed_loads
 from shared.packing.bound.listed_loads import ListedLoads
-from shared.packing.bound.whole_loads import Machine
-from shared.packing.machine_kinds import MachineKind
+from shared.packing.bound.whole_loads import Knapsack
 
 Asked = list[tuple[int, int, int]]
 
 
-def machine(pods: Asked, number: int = 0, price: int = 1_000) -> Machine:
+def machine(pods: Asked, number: int = 0, price: int = 1_000) -> Knapsack:
     """Return a machine of 100 cores and 400 GiB for classes of (how many, cores, GiB)."""
-    kind = MachineKind("default", (100, 400, 20), 1, (0,), price, price)
+    kind = BinType("default", (100, 400, 20), 1, (0,), price, price)
     needs = [(k, many, [(0, cpu), (1, gib), (2, 1)]) for k, (many, cpu, gib) in enumerate(pods)]
-    return Machine(number, kind, needs)
+    return Knapsack(number, kind, needs)
 
 
 def drawn(seed: int) -> Asked:
@@ -55,9 +55,9 @@ def test_the_loads_are_all_those_beside_which_no_pod_fits(seed: int) -> None:
 def test_a_load_is_at_the_price_of_the_cheapest_machine_that_holds_it() -> None:
     machines = [machine(drawn(1), 0, 900), machine(drawn(1), 1, 800)]
     listed = ListedLoads(machines, 1_000_000)
-    assert listed.machines == {0, 1}
+    assert listed.listed == {0, 1}
     assert set(listed.prices) == {800}
-    assert set(listed.kinds) == {1}
+    assert set(listed.bin_types) == {1}
 
 
 @pytest.mark.parametrize("limit", ["_MOST_LOADS", "_MOST_PODS", "_MOST_LOOKS"])
@@ -67,16 +67,16 @@ def test_a_machine_with_too_many_loads_is_left_out(
     monkeypatch.setattr(listed_loads, limit, 1)
     few = machine([(1, 60, 9)], 1, 2_000)
     listed = ListedLoads([machine(drawn(1)), few], 1_000_000)
-    assert listed.machines == {1}
+    assert listed.listed == {1}
     assert listed.loads == [(0,)]
 
 
 @pytest.mark.parametrize(("limit", "most"), [("_MOST_FAILED", 0), ("_MOST_IN_ALL", -1)])
 def test_the_search_for_loads_ends(limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listed_loads, limit, most)
-    assert ListedLoads([machine(drawn(1))], 1_000_000).machines == set()
+    assert ListedLoads([machine(drawn(1))], 1_000_000).listed == set()
     monkeypatch.undo()
-    assert ListedLoads([machine(drawn(1))], 0).machines == set()
+    assert ListedLoads([machine(drawn(1))], 0).listed == set()
     listed = ListedLoads([machine(drawn(1))], 1_000_000)
     assert listed.steps > 0
-    assert listed.steps_of_looking > 0
+    assert listed.steps_of_best > 0

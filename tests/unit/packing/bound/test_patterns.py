@@ -8,15 +8,15 @@ import pytest
 
 from shared.packing import best_bound
 from shared.packing.best_bound import least_cost
+from shared.packing.bin_types import BinType, find_bin_types
 from shared.packing.bound import listed_loads, patterns
-from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacity
+from shared.packing.bound.free_capacity import NO_FREE_CAPACITY, FreeCapacity
 from shared.packing.bound.least_cost import LeastCost
 from shared.packing.bound.patterns import pattern_bound
 from shared.packing.bound.resource_prices import find_prices
-from shared.packing.bound.simplex import best_mix
-from shared.packing.bound.whole_loads import Machine
+from shared.packing.bound.simplex import solve_by_simplex
+from shared.packing.bound.whole_loads import Knapsack
 from shared.packing.demand import read_demand
-from shared.packing.machine_kinds import MachineKind, find_kinds
 from shared.packing.problem import PackingProblem
 from shared.packing.usable_capacity import amounts_of
 from tests.unit.packing.packing_cases import GIB, PLAIN, SHAPES, good, pod, problem, shape
@@ -35,21 +35,21 @@ def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def bound(
-    asked: PackingProblem, rooms: tuple[FreeCapacity, ...] = NO_ROOM, steps: int = STEPS
+    asked: PackingProblem, rooms: tuple[FreeCapacity, ...] = NO_FREE_CAPACITY, steps: int = STEPS
 ) -> LeastCost:
     demand = read_demand(asked)
-    amounts = amounts_of(asked.shapes, demand)
-    kinds = find_kinds(asked, demand, range(len(asked.shapes)), amounts, PLAIN)
+    amounts = amounts_of(asked.node_types, demand)
+    kinds = find_bin_types(asked, demand, range(len(asked.node_types)), amounts, PLAIN)
     counts = [pod_class.count for pod_class in asked.classes]
     mix = find_prices(demand, counts, kinds, [kind.price for kind in kinds]).mix
     return pattern_bound(demand, counts, kinds, mix, rooms, steps)
 
 
-def machine(*pods: tuple[int, int, int], cores: int = 100, gib: int = 400) -> Machine:
+def machine(*pods: tuple[int, int, int], cores: int = 100, gib: int = 400) -> Knapsack:
     """Return a machine for classes of (how many, cores, GiB)."""
-    kind = MachineKind("default", (cores, gib, 20), 1, (0,), 1_000, 1_000)
+    kind = BinType("default", (cores, gib, 20), 1, (0,), 1_000, 1_000)
     needs = [(k, many, [(0, cpu), (1, gib), (2, 1)]) for k, (many, cpu, gib) in enumerate(pods)]
-    return Machine(0, kind, needs)
+    return Knapsack(0, kind, needs)
 
 
 @pytest.mark.usefixtures("by")
@@ -133,11 +133,11 @@ def test_the_best_load_is_that_of_an_exhaustive_search() -> None:
             if sum(n * cpu for n, (_, cpu, _) in zip(load, pods, strict=True)) <= 100
             and sum(n * gib for n, (_, _, gib) in zip(load, pods, strict=True)) <= 400
         ]
-        assert found.ended
-        assert found.most_worth == max(worths)
+        assert found.is_complete
+        assert found.value_bound == max(worths)
         assert sum(n * values[k] for k, n in found.contents.items()) == max(worths)
         # Stopped at once, it says no less; asked for more than there is, it finds nothing.
-        assert one.best_load(values, 0, 0).most_worth >= max(worths)
+        assert one.best_load(values, 0, 0).value_bound >= max(worths)
         assert one.best_load(values, max(worths), STEPS).contents == {}
 
 
@@ -150,25 +150,28 @@ def test_once_a_load_is_found_the_search_for_a_better_one_may_be_short() -> None
     quick, whole = one.best_load(values, 0, STEPS, 0), one.best_load(values, 0, STEPS)
     assert quick.contents
     assert quick.steps < whole.steps
-    assert quick.most_worth >= whole.most_worth
+    assert quick.value_bound >= whole.value_bound
 
 
 def test_pods_that_all_fit_have_no_price_but_their_own() -> None:
     one = machine((1, 10, 10), (2, 20, 20))
     one.reprice([5.0, 7.0])
     assert one.weights() == []
-    assert one.worth_in_parts([5.0, 7.0]) == 19.0
+    assert one.fractional_value([5.0, 7.0]) == 19.0
     assert one.best_load([5, 7], 0, STEPS).contents == {0: 1, 1: 2}
 
 
 def test_of_a_column_no_more_is_used_than_there_is() -> None:
-    mix, duals = best_mix([3.0, 2.0], [[1.0], [1.0]], [1.0], [0.5, 2.0])
+    mix, duals = solve_by_simplex([3.0, 2.0], [[1.0], [1.0]], [1.0], [0.5, 2.0])
     assert mix == [(0, 0.5), (1, 0.5)]
     assert duals == [2.0]
-    assert best_mix([3.0, 2.0], [[0.2], [0.2]], [1.0], [1.0, 1.0]) == ([(0, 1.0), (1, 1.0)], [0.0])
+    assert solve_by_simplex([3.0, 2.0], [[0.2], [0.2]], [1.0], [1.0, 1.0]) == (
+        [(0, 1.0), (1, 1.0)],
+        [0.0],
+    )
     # What takes nothing has no end, and is left alone.
-    assert best_mix([1.0], [[0.0]], [1.0]) == ([], [0.0])
-    assert best_mix([1.0], [[0.0]], [1.0], [inf]) == ([], [0.0])
+    assert solve_by_simplex([1.0], [[0.0]], [1.0]) == ([], [0.0])
+    assert solve_by_simplex([1.0], [[0.0]], [1.0], [inf]) == ([], [0.0])
 
 
 def test_fillings_within_amounts_are_worth_what_their_prices_say() -> None:
@@ -178,7 +181,7 @@ def test_fillings_within_amounts_are_worth_what_their_prices_say() -> None:
         values = [rng.uniform(0.1, 1.0) * sum(column) for column in columns]
         most = [float(rng.randint(1, 3)) for _ in columns]
         left = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-        mix, duals = best_mix(
+        mix, duals = solve_by_simplex(
             [*values, 0.0, 0.0, 0.0], [*columns, *left], [1.0] * 3, [*most, 9.0, 9.0, 9.0]
         )
         mix = [(j, part) for j, part in mix if j < len(most)]

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from shared.packing.bound.free_capacity import FreeCapacity
-from shared.packing.bound.per_kind import tighter_bound
-from shared.packing.bound.rounding_cuts import with_whole_nodes
+from shared.packing.bound.per_bin_type import bound_per_bin_type
+from shared.packing.bound.rounding_cuts import with_rounding_cuts
 from tests.unit.packing.packing_cases import SHAPES, good, pod, problem, shape
 from tests.unit.packing.search.test_aggregate import ground_of
 
@@ -29,33 +29,35 @@ def test_pods_of_which_no_two_fit_one_node_are_counted_one_by_one() -> None:
     asked = problem([pod(900, 1, 5, nvidia_com__gpu=5), pod(300, 1, 9)], shapes=(LARGE,))
     priced, counts = ground_of(asked)
     fits = {0: 1, 1: 1}
-    demand, more, kinds, fits = with_whole_nodes(
-        priced.demand, counts, priced.kinds, fits, [(0, 3.2)]
+    demand, more, kinds, fits = with_rounding_cuts(
+        priced.demand, counts, priced.bin_types, fits, [(0, 3.2)]
     )
     assert more[-1] == 5
     assert demand.names[-1] == "nodes/0"
-    assert [kind.room[-1] for kind in kinds] == [1]
+    assert [kind.allocatable[-1] for kind in kinds] == [1]
     assert fits[2] == 1
 
 
 def test_nothing_is_imagined_where_the_programme_buys_enough() -> None:
     priced, counts = ground_of(problem([pod(900, 1, 5)], shapes=SHAPES[:2]))
     plenty = [(0, 9.0), (1, 9.0)]
-    _, whole, *_ = with_whole_nodes(priced.demand, counts, priced.kinds, {0: 3}, plenty)
+    _, whole, *_ = with_rounding_cuts(priced.demand, counts, priced.bin_types, {0: 3}, plenty)
     assert whole == counts
     # Classes that fit nothing are on the bins.
-    _, nowhere, *_ = with_whole_nodes(priced.demand, counts, priced.kinds, {0: 0}, plenty)
+    _, nowhere, *_ = with_rounding_cuts(priced.demand, counts, priced.bin_types, {0: 0}, plenty)
     assert nowhere == counts
 
 
 def test_room_on_bins_makes_whole_nodes_uncertain() -> None:
     asked = problem([pod(900, 1, 5, nvidia_com__gpu=5)], shapes=(LARGE,))
     priced, counts = ground_of(asked)
-    mix = priced.worth.mix
+    mix = priced.dual_prices.mix
     prices = priced.prices
-    alone = tighter_bound(priced.demand, counts, priced.kinds, prices, mix=mix)
+    alone = bound_per_bin_type(priced.demand, counts, priced.bin_types, prices, mix=mix)
     rooms = (FreeCapacity(amounts=(0, 0, 0, 8), classes=(0,), part=(0,)),)
-    beside = tighter_bound(priced.demand, counts, priced.kinds, prices, mix=mix, rooms=rooms)
+    beside = bound_per_bin_type(
+        priced.demand, counts, priced.bin_types, prices, mix=mix, free_capacities=rooms
+    )
     assert alone >= 5 * 97_999_999
     assert beside < alone
 

@@ -6,7 +6,7 @@ import pytest
 
 from shared.model.resources import Resources
 from shared.packing.packer import pack
-from shared.packing.problem import PackingProblem, PodClass
+from shared.packing.problem import ItemClass, PackingProblem
 from tests.unit.packing.packing_cases import GIB, PLAIN, amounts, good, pod, problem, shape
 
 # A core and 4 GiB in the mean: machines of 4 GiB per core hold as much of it as they can.
@@ -17,13 +17,13 @@ EVEN = [shape(f"even{n}", 44_000 * n + 20_000, cores=n, gib=4 * n) for n in (1, 
 SHAPES = (*LEAN, *EVEN)
 
 
-def asked(*classes: PodClass, **changes: object) -> PackingProblem:
+def asked(*classes: ItemClass, **changes: object) -> PackingProblem:
     made = problem(list(classes), shapes=SHAPES)
     return replace(made, running=RUNNING, **changes)  # type: ignore[arg-type]
 
 
 def bought(question: PackingProblem) -> list[str]:
-    return [SHAPES[node.shape].instance_type for node in good(question).nodes]
+    return [SHAPES[node.node_type].instance_type for node in good(question).nodes]
 
 
 def test_a_pod_beside_many_gets_a_node_with_room_for_others_like_those_that_run() -> None:

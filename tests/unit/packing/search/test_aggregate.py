@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from shared.packing.bin_types import find_bin_types, undominated
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.demand import read_demand
-from shared.packing.machine_kinds import find_kinds, front
 from shared.packing.packer import pack
-from shared.packing.priced_problem import Planned, PricedProblem, make_ground
-from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
-from shared.packing.search.aggregate import coarsen
-from shared.packing.search.disaggregate import seat
-from shared.packing.symmetry import alike_signatures, pooled_room, pooled_slots
+from shared.packing.pooling import alike_signatures, pooled_amounts, pooled_pseudo_resources
+from shared.packing.priced_problem import Pattern, PricedProblem, price_problem
+from shared.packing.problem import ItemClass, NodeType, PackingProblem, PackingSettings
+from shared.packing.search.aggregate import aggregate
+from shared.packing.search.disaggregate import disaggregate
 from shared.packing.usable_capacity import amounts_of
 from tests.unit.packing.packing_cases import PLAIN, good, pod, problem, shape
 
@@ -23,7 +23,7 @@ SIZES = ((100, 0.2), (250, 0.5), (400, 2.0), (900, 1.0), (1300, 3.5))
 
 def zoned(
     slots: int = 6, dearer: int = 0, zones: tuple[str, ...] = ZONES
-) -> tuple[tuple[Shape, ...], tuple[int, ...]]:
+) -> tuple[tuple[NodeType, ...], tuple[int, ...]]:
     """Return small machines in each zone, and the mask of each zone and of all."""
     room: dict[str, Any] = {f"slot__{n}": 1 for n in range(slots)}
     shapes = tuple(
@@ -51,7 +51,7 @@ def zoned(
 def topology(pods: int = 6, **changes: Any) -> PackingProblem:
     """Return pods spread over zones, kept apart on hosts, or free, of a few sizes."""
     shapes, masks = zoned()
-    classes: list[PodClass] = []
+    classes: list[ItemClass] = []
     compatible: list[int] = []
     for number, (cpu, gib) in enumerate(SIZES):
         for zone in range(3):
@@ -70,25 +70,25 @@ def topology(pods: int = 6, **changes: Any) -> PackingProblem:
 
 def ground_of(asked: PackingProblem) -> tuple[PricedProblem, list[int]]:
     demand = read_demand(asked)
-    kinds = front(
-        find_kinds(
+    kinds = undominated(
+        find_bin_types(
             asked,
             demand,
-            range(len(asked.shapes)),
-            amounts_of(asked.shapes, demand),
+            range(len(asked.node_types)),
+            amounts_of(asked.node_types, demand),
             asked.settings,
         ),
         {},
     )
     counts = [pod_class.count for pod_class in asked.classes]
-    prices = [kind.planning_price for kind in kinds]
-    return make_ground(demand, kinds, find_prices(demand, counts, kinds, prices), prices), counts
+    prices = [kind.comparison_price for kind in kinds]
+    return price_problem(demand, kinds, find_prices(demand, counts, kinds, prices), prices), counts
 
 
 def test_pods_in_zones_and_slots_are_packed_close_to_the_bound_without_them() -> None:
     asked = topology(pods=30)
     made = good(asked)
-    every = (1 << len(asked.shapes)) - 1
+    every = (1 << len(asked.node_types)) - 1
     free = replace(asked, compatible=(every,) * len(asked.classes))
     assert made.unplaced == ()
     assert "seated" in made.candidate
@@ -107,8 +107,8 @@ def test_default_settings_and_limits_hold_for_seated_pods() -> None:
     assert plain.unplaced == ()
     asked = topology(pods=12, settings=PackingSettings())
     assert good(asked).unplaced == ()
-    shapes = tuple(replace(other_shape, provisioner="default") for other_shape in asked.shapes)
-    tight = replace(asked, shapes=shapes, limits={"default": shapes[0].capacity.times(12)})
+    shapes = tuple(replace(other_shape, provisioner="default") for other_shape in asked.node_types)
+    tight = replace(asked, node_types=shapes, limits={"default": shapes[0].capacity.times(12)})
     assert good(tight).unplaced
 
 
@@ -117,7 +117,7 @@ def test_zones_with_equal_machines_are_alike_and_more_expensive_ones_are_not() -
         shapes, masks = zoned(slots=0, dearer=dearer)
         asked = problem([pod(500, 1, 9)] * 4, shapes=shapes, compatible=masks)
         priced, _ = ground_of(asked)
-        found = alike_signatures((0, 1, 2, 3), priced.kinds, priced.prices, exactly=exactly)
+        found = alike_signatures((0, 1, 2, 3), priced.bin_types, priced.prices, exactly=exactly)
         assert len(set(found.values())) == alike
 
 
@@ -126,7 +126,7 @@ def test_zones_where_machines_cost_much_more_are_planned_apart() -> None:
     classes = [pod(cpu, gib, 40) for cpu, gib in SIZES for _ in range(3)]
     asked = problem(classes, shapes=shapes, compatible=tuple(masks[n % 3] for n in range(15)))
     priced, counts = ground_of(asked)
-    assert coarsen(priced, counts, {}) is None
+    assert aggregate(priced, counts, {}) is None
     assert good(asked).unplaced == ()
 
 
@@ -140,18 +140,18 @@ def test_slots_of_equal_use_are_pooled_and_loose_ones_are_counted_nowhere() -> N
     ]
     asked = problem(classes, shapes=shapes, compatible=(masks[3],) * 4)
     priced, counts = ground_of(asked)
-    home = pooled_slots(priced.demand, counts, priced.kinds)
+    home = pooled_pseudo_resources(priced.demand, counts, priced.bin_types)
     assert home == (0, 1, 2, 3, 3, -1, -1)
-    assert pooled_room((9, 9, 9, 1, 2, 4, 8), home) == (9, 9, 9, 3, 0, 0, 0)
+    assert pooled_amounts((9, 9, 9, 1, 2, 4, 8), home) == (9, 9, 9, 3, 0, 0, 0)
     one = problem(classes[:1], shapes=shapes, compatible=masks[3:])
     priced, counts = ground_of(one)
-    assert pooled_slots(priced.demand, counts, priced.kinds) == (0, 1, 2, 3)
+    assert pooled_pseudo_resources(priced.demand, counts, priced.bin_types) == (0, 1, 2, 3)
 
 
 def test_a_coarse_class_aggregates_all_its_members() -> None:
     asked = topology()
     priced, counts = ground_of(asked)
-    aggregated = coarsen(priced, counts, {})
+    aggregated = aggregate(priced, counts, {})
     assert aggregated is not None
     assert sum(aggregated.counts) == sum(counts)
     assert sorted(k for some in aggregated.members for k in some) == list(range(len(counts)))
@@ -163,13 +163,16 @@ def test_seats_no_pod_may_take_stay_empty_and_nodes_mostly_empty_are_not_bought(
     classes = [pod(100, 0.2, 3, slot__0=1), pod(900, 2, 3), pod(900, 2, 1)]
     asked = problem(classes, shapes=shapes, compatible=(masks[3], masks[3], masks[1]))
     priced, counts = ground_of(asked)
-    aggregated = coarsen(priced, counts, {})
+    aggregated = aggregate(priced, counts, {})
     assert aggregated is not None
     apart = next(k for k, some in enumerate(aggregated.members) if some == (0,))
-    kind = max(range(len(aggregated.priced.kinds)), key=lambda t: aggregated.priced.kinds[t].room)
+    kind = max(
+        range(len(aggregated.priced.bin_types)),
+        key=lambda t: aggregated.priced.bin_types[t].allocatable,
+    )
     # Many that keep apart on one node, as no honest plan has them.
-    plan = [Planned(kind=kind, contents=((apart, 16),), copies=2)]
-    nodes, left = seat(priced, aggregated, plan, counts)
+    plan = [Pattern(bin_type=kind, contents=((apart, 16),), copies=2)]
+    nodes, left = disaggregate(priced, aggregated, plan, counts)
     assert nodes == []
     assert left == counts
 
@@ -205,21 +208,21 @@ def test_many_signatures_keep_their_groups_from_one_programme_to_the_next() -> N
     asked = problem(classes, shapes=shapes, compatible=masks)
     priced, counts = ground_of(asked)
     half = [count // 2 if k % 3 else 0 for k, count in enumerate(counts)]
-    again = find_prices(priced.demand, half, priced.kinds, priced.prices, priced.worth)
-    cold = find_prices(priced.demand, half, priced.kinds, priced.prices)
+    again = find_prices(priced.demand, half, priced.bin_types, priced.prices, priced.dual_prices)
+    cold = find_prices(priced.demand, half, priced.bin_types, priced.prices)
     assert again.values != ()
     for worth in (again, cold):
         bought = sum(priced.prices[kind] * many for kind, many in worth.mix)
-        value = sum(n * worth.of_class(priced.demand, k) for k, n in enumerate(half))
+        value = sum(n * worth.value_of_class(priced.demand, k) for k, n in enumerate(half))
         assert abs(bought - value) <= bought * 1e-6
     assert good(asked).unplaced == ()
 
 
 def test_a_programme_may_begin_with_columns_that_are_of_no_use() -> None:
     priced, counts = ground_of(problem([pod(900, 1, 5), pod(300, 2, 9)]))
-    first = priced.worth
+    first = priced.dual_prices
     gone = replace(first, basis=(*first.basis, (0, (((0, 9), 5.0),))))
-    again = find_prices(priced.demand, counts, priced.kinds, priced.prices, gone)
+    again = find_prices(priced.demand, counts, priced.bin_types, priced.prices, gone)
     assert again.values[0] == pytest.approx(first.values[0])
 
 
@@ -228,7 +231,7 @@ def test_classes_that_stay_apart_are_not_counted_as_one() -> None:
     classes = [pod(100 + 10 * n, 0.3 + 0.01 * n, 20) for n in range(20)]
     asked = problem(classes, shapes=shapes, compatible=tuple(masks[n % 4] for n in range(20)))
     priced, counts = ground_of(asked)
-    assert coarsen(priced, counts, {}) is None
+    assert aggregate(priced, counts, {}) is None
 
 
 def test_slots_beside_other_resources_are_pooled_alone() -> None:
@@ -237,4 +240,4 @@ def test_slots_beside_other_resources_are_pooled_alone() -> None:
     classes = [pod(100, 0.2, 9, nvidia_com__gpu=1, slot__0=1), pod(100, 0.2, 8, slot__1=1)]
     priced, counts = ground_of(problem(classes, shapes=shapes))
     assert priced.demand.names[3:] == ("nvidia.com/gpu", "slot/0", "slot/1")
-    assert pooled_slots(priced.demand, counts, priced.kinds) == (0, 1, 2, 3, 4, 4)
+    assert pooled_pseudo_resources(priced.demand, counts, priced.bin_types) == (0, 1, 2, 3, 4, 4)

@@ -10,7 +10,7 @@ from shared.packing.packer import pack
 from shared.packing.problem import Packing, PackingProblem
 from shared.packing.search import column_generation, node_load
 from shared.packing.search.budget import SearchBudget
-from shared.packing.search.column_generation import plan_by_patterns
+from shared.packing.search.column_generation import generate_columns
 from shared.packing.search.node_load import best_load
 from tests.unit.packing.packing_cases import PLAIN, SHAPES, good, pod, problem, shape
 from tests.unit.packing.search.test_aggregate import ground_of
@@ -43,11 +43,11 @@ def test_pods_coarse_for_their_nodes_are_packed_from_patterns() -> None:
 def test_patterns_take_no_pod_twice_and_leave_few() -> None:
     asked = problem(COARSE, shapes=SMALL)
     priced, counts = ground_of(asked)
-    plan, left = plan_by_patterns(priced, counts, SearchBudget())
+    plan, left = generate_columns(priced, counts, SearchBudget())
     taken = [0] * len(counts)
     for entry in plan:
         needs, _ = priced.needs(entry.contents)
-        room = priced.kinds[entry.kind].room
+        room = priced.bin_types[entry.bin_type].allocatable
         assert all(a <= b for a, b in zip(needs, room, strict=True))
         for k, n in entry.contents:
             taken[k] += n * entry.copies
@@ -67,12 +67,12 @@ def test_few_pods_with_machines_of_their_own_are_packed_before_the_programme(
     priced, counts = ground_of(asked)
     few = (len(COARSE), len(COARSE) + 1)
     monkeypatch.setattr(column_generation, "_MANY_CLASSES", 10)
-    plan, left = plan_by_patterns(priced, counts, SearchBudget())
+    plan, left = generate_columns(priced, counts, SearchBudget())
     assert [left[k] for k in few] == [0, 0]
     first = plan[0]
     assert any(k in few for k, _ in first.contents)
     assert all(
-        priced.kinds[entry.kind].signatures >> priced.demand.signature[k] & 1
+        priced.bin_types[entry.bin_type].signatures >> priced.demand.signature[k] & 1
         for entry in plan
         for k, _ in entry.contents
     )
@@ -82,21 +82,21 @@ def test_several_rounds_use_what_earlier_ones_found(monkeypatch: pytest.MonkeyPa
     priced, counts = ground_of(problem(COARSE, shapes=SMALL))
     monkeypatch.setattr(column_generation, "_REST", 0.0)
     monkeypatch.setattr(column_generation, "_LARGE_PART", 2.0)  # whole parts only
-    plan, left = plan_by_patterns(priced, counts, SearchBudget())
+    plan, left = generate_columns(priced, counts, SearchBudget())
     monkeypatch.setattr(column_generation, "_PIVOTS_PER_CLASS", 0)
     monkeypatch.setattr(column_generation, "_ROUNDS", 1)
-    other, rest = plan_by_patterns(priced, counts, SearchBudget())
+    other, rest = generate_columns(priced, counts, SearchBudget())
     assert sum(left) < sum(counts) // 10
     assert sum(left) <= sum(rest)
     for nodes, some in ((plan, left), (other, rest)):
-        assert priced.cost(nodes) >= priced.worth_of(counts) - priced.worth_of(some) - 1
+        assert priced.cost(nodes) >= priced.value_of(counts) - priced.value_of(some) - 1
 
 
 def test_surplus_that_no_pattern_makes_room_for_is_left_alone() -> None:
     priced, _ = ground_of(problem(COARSE[:1], shapes=SMALL))
     basis = PatternBasis([[1.0]], [2.0], [(0, {0: 1})], [-5.0], {0: 0})
-    basis.drop_surplus(min(priced.prices))
-    assert basis.values == [-5.0]
+    basis.add_slack_columns(min(priced.prices))
+    assert basis.dual_prices == [-5.0]
 
 
 def test_a_basis_that_cannot_take_a_pattern_stays_as_it_is() -> None:
@@ -114,12 +114,12 @@ def test_a_load_exchanges_pods_for_better_ones(monkeypatch: pytest.MonkeyPatch) 
     priced, counts = ground_of(asked)
     values = [55_000.0, 36_000.0]
     found = best_load(priced, 0, counts, values)
-    assert found.taken == {0: 1, 1: 1}
-    assert found.worth == 91_000.0
-    assert best_load(priced, 0, counts, values, 0).taken == {0: 1, 1: 1}
-    assert best_load(priced, 0, counts, [0.0, 0.0]).taken == {}
+    assert found.contents == {0: 1, 1: 1}
+    assert found.value == 91_000.0
+    assert best_load(priced, 0, counts, values, 0).contents == {0: 1, 1: 1}
+    assert best_load(priced, 0, counts, [0.0, 0.0]).contents == {}
     monkeypatch.setattr(node_load, "_MOST_EXCHANGES", 0)
-    assert best_load(priced, 0, counts, values).taken == {1: 2}
+    assert best_load(priced, 0, counts, values).contents == {1: 2}
 
 
 def test_a_time_limit_cuts_the_search_short_and_says_so() -> None:

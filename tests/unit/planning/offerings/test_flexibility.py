@@ -12,7 +12,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.planning.provisioner_checks import launch_problem
+from shared.planning.provisioner_problems import launch_problem
 from tests import builders as make
 from tests.builders import GIB, instance_type, needs, pod, pods, provisioner, snapshot
 from tests.unit.planning.asking import DB, QUICK, A, B, C, in_zone, why

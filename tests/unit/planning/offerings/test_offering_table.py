@@ -7,7 +7,7 @@ import pytest
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.provisioner import Provisioner
 from shared.planning.offerings import offering_table as tables
-from shared.planning.offerings.offering_table import OfferingTable, Seller, offering_table
+from shared.planning.offerings.offering_table import OfferingTable, ProvisionerPicks, offering_table
 from tests import builders as make
 
 MACHINES = (make.instance_type("m5.large"), make.instance_type("m5.xlarge"))
@@ -15,7 +15,7 @@ OUT = OfferingKey(instance_type="m5.large", zone="us-east-1a", capacity_type=Cap
 
 
 def table_of(provisioner: Provisioner, **changes: object) -> OfferingTable:
-    seller = Seller(provisioner=provisioner, site=make.site(), picks=({},))
+    seller = ProvisionerPicks(provisioner=provisioner, site=make.site(), picks=({},))
     asked = {"instance_types": MACHINES, "daemonsets": (), "unavailable": frozenset(), **changes}
     return offering_table((seller,), **asked)  # type: ignore[arg-type]
 

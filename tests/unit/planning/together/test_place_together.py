@@ -51,11 +51,11 @@ def test_pods_wait_that_would_keep_more_others_from_their_place() -> None:
     assert set(why(plan)) == {"other"}
 
 
-@pytest.mark.parametrize("limit", ["_VECTORS", "_SPOTS", "_DOMAINS", "_ASSIGNMENTS", "_TRIES"])
+@pytest.mark.parametrize("limit", ["_VECTORS", "_TARGETS", "_DOMAINS", "_ASSIGNMENTS", "_TRIES"])
 def test_larger_batches_are_placed_one_step_after_the_other(
     limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = -1 if limit == "_SPOTS" else 0 if limit != "_TRIES" else 1
+    most = -1 if limit == "_TARGETS" else 0 if limit != "_TRIES" else 1
     monkeypatch.setattr(place_together, limit, most)
     monkeypatch.setattr(place_together, "_order", lambda *_: None)
     plan = decide(snapshot(*of("a", 2, cpu=100), *of("b", 2, cpu=900, affinity=near("a"))), QUICK)

@@ -12,9 +12,9 @@ from shared.scheduling.topology.selector import Selection
 
 def spread(counts: dict[str, int], max_skew: int = 1, **more: object) -> Spread:
     selection = Selection(parts=((None, LabelSelector()),))
-    counter = DomainCounter("zone", selection, None, living=False)
+    counter = DomainCounter("zone", selection, None, ignores_terminating=False)
     counter.counts = dict(counts)
-    fields = {"own": 1, "min_domains": 1, "reach": frozenset(counts), **more}
+    fields = {"self_match": 1, "min_domains": 1, "reachable": frozenset(counts), **more}
     return Spread(counter=counter, max_skew=max_skew, **fields)  # type: ignore[arg-type]
 
 
@@ -37,13 +37,13 @@ def fewest(counts: dict[str, int], max_skew: int, pods: int) -> dict[str, int]:
 def test_so_many_pods_go_to_each_domain_at_least(before: tuple[int, ...], max_skew: int) -> None:
     counts = dict(zip("abc", before, strict=True))
     for pods in range(9):
-        assert spread(counts, max_skew).forced(pods) == fewest(counts, max_skew, pods)
+        assert spread(counts, max_skew).least_by_domain(pods) == fewest(counts, max_skew, pods)
 
 
 def test_what_is_not_known_forces_nothing() -> None:
-    assert spread({"a": 0, "b": 0}, own=0).forced(4) == {}
-    assert spread({"a": 0, "b": 0}, reach=None).forced(4) == {}
+    assert spread({"a": 0, "b": 0}, self_match=0).least_by_domain(4) == {}
+    assert spread({"a": 0, "b": 0}, reachable=None).least_by_domain(4) == {}
     expected = spread({"a": 0, "b": 0})
-    expected.counter.ghosts["a"] = 1
-    assert expected.forced(4) == {}
-    assert spread({}).forced(4) == {}
+    expected.counter.uncertain["a"] = 1
+    assert expected.least_by_domain(4) == {}
+    assert spread({}).least_by_domain(4) == {}

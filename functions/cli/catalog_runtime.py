@@ -1,0 +1,61 @@
+"""Makes the catalogue of a Region for `dovetail catalog` and `dovetail report`."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from functions.cli.deployed_settings import catalog_settings
+from shared.aws.ec2.catalog_source import CatalogSource
+from shared.aws.session import Session
+from shared.catalog.building import format_catalog
+from shared.catalog.instance_setup import InstanceSetup
+from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
+from shared.runtime.catalog import instance_setup
+from shared.runtime.system import SystemClock, region
+from shared.settings import RefreshCatalogSettings
+
+_TIMEOUT: Final = timedelta(seconds=60)
+_PRICING_REGION: Final[str] = RefreshCatalogSettings.model_fields["pricing_region"].default
+_DEFAULT: Final = InstanceSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeCatalog:
+    """A catalogue, and whose settings of machines it has.
+
+    Attributes:
+        text: As the bucket would hold it.
+        region: Of its types and prices.
+        deployed: Whether machines are set up as the control plane of the Region says; otherwise by
+            the defaults.
+    """
+
+    text: str
+    region: str
+    deployed: bool
+
+
+def make_catalog(name: str) -> MadeCatalog:
+    """Return the catalogue of a Region as the bucket would hold it; nothing is written.
+
+    Machines are set up as the control plane of the Region says, if there is one whose function the
+    caller may read.
+
+    Args:
+        name: Of the Region; empty for that of the profile.
+
+    Raises:
+        AutoscalerError: If AWS cannot be asked, or no instance type has a price.
+        SettingsError: If a variable of the function is wrong.
+    """
+    session = Session(region=name or region(), api_timeout=_TIMEOUT)
+    deployed = catalog_settings(session)
+    source = CatalogSource(
+        session,
+        bucket="",
+        pricing_region=deployed.pricing_region if deployed else _PRICING_REGION,
+        clock=SystemClock(),
+        setup=instance_setup(deployed) if deployed else _DEFAULT,
+    )
+    text = format_catalog(source.document())
+    return MadeCatalog(text=text, region=session.region, deployed=deployed is not None)

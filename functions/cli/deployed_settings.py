@@ -1,0 +1,55 @@
+"""The settings that the functions of the deployed control plane have, for a user's own process."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from functions.cli.function_variables import function_variables
+from shared.aws.session import Session
+from shared.model.errors import NotFoundError, UnauthorizedError
+from shared.runtime.system import environment, region
+from shared.settings import PREFIX, FunctionSettings, RefreshCatalogSettings
+
+_SETTINGS_SOURCE: Final = "dovetail-sweep"
+_CATALOG_SOURCE: Final = "dovetail-refresh-catalog"
+
+
+def function_settings(variables: Mapping[str, str] | None = None) -> FunctionSettings:
+    """Return the settings that the environment (by default the process's own) describes.
+
+    An environment without any of Dovetail's variables is filled with those of a deployed function,
+    so that users need not copy them.
+
+    Raises:
+        SettingsError: If a variable is missing or wrong.
+        NotFoundError: If there is no control plane in the Region.
+    """
+    found = environment() if variables is None else variables
+    if not any(f"{PREFIX}{name.upper()}" in found for name in FunctionSettings.model_fields):
+        found = _deployed()
+    return FunctionSettings.from_environment(found)
+
+
+def _deployed() -> Mapping[str, str]:
+    try:
+        return function_variables(Session(region=region()), _SETTINGS_SOURCE)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"no function {_SETTINGS_SOURCE} in {region()}: "
+            "set AWS_REGION to where the control plane is, "
+            "or deploy it"
+        ) from error
+
+
+def catalog_settings(session: Session) -> RefreshCatalogSettings | None:
+    """Return the settings of the catalogue in the session's Region.
+
+    None where there is no control plane, or the caller may not read its function.
+
+    Raises:
+        SettingsError: If a variable of the function is wrong.
+    """
+    try:
+        variables = function_variables(session, _CATALOG_SOURCE)
+    except (NotFoundError, UnauthorizedError):
+        return None
+    return RefreshCatalogSettings.from_environment(variables)

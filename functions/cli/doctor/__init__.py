@@ -1,0 +1,1 @@
+"""Findings about clusters and deployments, with the command that fixes each."""

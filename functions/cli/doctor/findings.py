@@ -1,0 +1,24 @@
+"""A finding of `dovetail doctor`; the modules beside this one create them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Finding:
+    """Something that is wrong or could be safer.
+
+    Attributes:
+        kind: Short name of the kind of problem.
+        subject: What it is about.
+        text: One line for people.
+        command: What to run; empty when nothing has to be done by hand.
+        repairable: Whether `--repair` fixes it.
+        advice: Whether nothing is wrong, but something could be safer.
+    """
+
+    kind: str
+    subject: str
+    text: str
+    command: str = ""
+    repairable: bool = False
+    advice: bool = False

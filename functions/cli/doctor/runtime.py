@@ -1,0 +1,42 @@
+"""The runtime of `dovetail doctor` and `dovetail why`, with their user's permissions."""
+
+from collections.abc import Mapping
+
+from functions.cli.deployed_settings import function_settings
+from functions.cli.doctor.doctor import Doctor
+from functions.cli.doctor.why import Why
+from shared.runtime.provisioning_wiring import ProvisioningWiring
+from shared.runtime.wiring import ActingRole
+from shared.settings import FunctionSettings
+
+
+class DoctorRuntime:
+    """The services of all attached clusters, for people."""
+
+    def __init__(self, settings: FunctionSettings) -> None:
+        self._wiring = ProvisioningWiring(settings, ActingRole.OWN)
+
+    def clusters(self) -> tuple[str, ...]:
+        """Return the names of all attached clusters, sorted."""
+        return self._wiring.registry.names()
+
+    def service(self, cluster: str) -> Doctor:
+        """Return the service of one cluster."""
+        return Doctor(self._wiring.ports(cluster))
+
+    def why(self, cluster: str) -> Why:
+        """Return the service that explains pods and nodes of one cluster."""
+        return Why(self._wiring.ports(cluster), drift=self._wiring.registry.one(cluster).drift)
+
+
+def doctor_runtime(variables: Mapping[str, str] | None = None) -> DoctorRuntime:
+    """Return the runtime that the environment (by default the process's own) describes.
+
+    An environment without any of Dovetail's variables is filled with those of a deployed function,
+    so that users need not copy them.
+
+    Raises:
+        SettingsError: If a variable is missing or wrong.
+        NotFoundError: If there is no control plane in the Region.
+    """
+    return DoctorRuntime(function_settings(variables))

@@ -1,0 +1,241 @@
+"""Plans and differences as text."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
+
+from functions.cli.plan.plan_difference import compare
+from functions.cli.plan.plan_document import plan_document
+from functions.cli.plan.plan_run import PlanRun
+from shared.catalog.summary import summarize
+from shared.model.ec2.launches import PlannedNode, PodRef
+from shared.model.plan import KeptPreferences, Plan
+from shared.packing.problem import PackingSettings
+from shared.planning.explanation import counted, dollars, gap
+
+# Packing alone seldom leaves a wider gap.
+_WIDE_GAP_PERCENT: Final = 10
+_TYPES_SHOWN: Final = 3
+_PODS_SHOWN: Final = 5
+_MOVES_SHOWN: Final = 20
+_HEADINGS: Final = (
+    *("NODES", "TYPE", "ZONE", "CAPACITY", "$/H EACH", "PODS", "CPU", "MEMORY", "OTHER"),
+    *("PROVISIONER", "OPTIONS"),
+)
+_RIGHT: Final = frozenset({0, 4, 5, 6, 7})
+
+
+def plan_text(plan_run: PlanRun, output: str, explanation_lines: Sequence[str]) -> str:
+    """Return the plan as a table, JSON or YAML.
+
+    Args:
+        explanation_lines: Lines of an explanation, for the table.
+    """
+    if output == "table":
+        return printable_text(
+            [*explanation_lines, *([""] if explanation_lines else []), *_table(plan_run)]
+        )
+    document = plan_document(plan_run.plan, plan_run.elapsed_ms)
+    if output == "json":
+        import json  # noqa: PLC0415 -- loaded anyway
+
+        return json.dumps(document, indent=2) + "\n"
+    import yaml  # noqa: PLC0415 -- 20 ms that JSON and tables do not need
+
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(document, Dumper=dumper, sort_keys=False, default_flow_style=False))
+
+
+def printable_text(lines: Iterable[str]) -> str:
+    """Return the lines as text for a terminal: names come from files and may hold anything."""
+    return "".join(f"{''.join(c if c.isprintable() else '?' for c in line)}\n" for line in lines)
+
+
+def settings_lines(plan_run: PlanRun) -> list[str]:
+    """Return what each setting that is not the default costs; no line if all are defaults.
+
+    Of several, each is compared with the plan without this one, and all with the defaults.
+    """
+    comparison = "by default" if len(plan_run.without_each_setting) == 1 else "without it"
+    lines = [
+        _setting_line(f"set {named}", plan_run.plan, plan, comparison)
+        for named, plan in plan_run.without_each_setting
+    ]
+    if plan_run.by_default is not None and len(lines) > 1:
+        every = _setting_line("all settings", plan_run.plan, plan_run.by_default, "by default")
+        lines.append(every)
+    if plan_run.without_headroom is not None and (
+        headroom := headroom_line(plan_run.settings, plan_run.plan, plan_run.without_headroom)
+    ):
+        lines.append(headroom)
+    return lines
+
+
+def headroom_line(settings: PackingSettings, plan: Plan, without_headroom: Plan) -> str:
+    """Return what a plan would cost without headroom for later pods, empty if not less."""
+    if (
+        without_headroom.cost_micros_per_hour >= plan.cost_micros_per_hour
+        or without_headroom.unschedulable
+    ):
+        return ""
+    counts = f"room left over counts {settings.leftover_value_percent} % (leftover_value_percent)"
+    if not settings.leftover_value_percent:
+        counts = f"nodes may be larger than needed (growth_percent {settings.growth_percent})"
+    price = dollars(without_headroom.cost_micros_per_hour)
+    return f"{counts}, for the pods to come: without it {price}/h"
+
+
+def _setting_line(named: str, plan: Plan, without: Plan, comparison: str) -> str:
+    before = without.cost_micros_per_hour
+    extra = plan.cost_micros_per_hour - before
+    percent = f" ({100 * extra / before:+.2f} %)" if before else ""
+    nodes = counted(len(without.nodes), "node")
+    lost = len(plan.unschedulable) - len(without.unschedulable)
+    lost_text = f", {lost:+d} pods without a place" if lost else ""
+    compared = f"against {dollars(before)}/h and {nodes} {comparison}"
+    return f"{named}: {_signed(extra)}/h{percent} {compared}{lost_text}"
+
+
+def replay_text(recorded: Plan, plan: Plan, *, identical: bool) -> str:
+    """Return whether a replayed decision is identical, and if not, what differs."""
+    if identical:
+        return printable_text([f"byte-identical: {_totals(plan)}"])
+    return f"not identical\n{difference_text(recorded, plan, ())}"
+
+
+def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
+    """Return how a second plan differs in $, nodes and pods.
+
+    Args:
+        changed: Settings of the second that differ, each `key=value`.
+    """
+    found = compare(before, after)
+    extra = found.cost_micros_per_hour
+    percent = f" ({100 * extra / found.cost_before:+.2f} %)" if found.cost_before else ""
+    costs = f"{dollars(found.cost_before)}/h -> {dollars(found.cost_after)}/h"
+    lines = [
+        *(f"set {value}" for value in changed),
+        f"cost: {costs}, {_signed(extra)}/h{percent}",
+        f"nodes: {found.nodes_before} -> {found.nodes_after}",
+        *(f"  {count:+d} {' '.join(kind)}" for kind, count in found.nodes),
+        f"pods: {len(found.pods)} elsewhere",
+    ]
+    moves = Counter((first, second) for _, first, second in found.pods)
+    ordered = sorted(moves.items(), key=lambda move: (-move[1], move[0]))
+    lines += [
+        f"  {count} from {first} to {then}" for (first, then), count in ordered[:_MOVES_SHOWN]
+    ]
+    if len(ordered) > _MOVES_SHOWN:
+        lines.append(f"  and {len(ordered) - _MOVES_SHOWN} more kinds of moves")
+    return printable_text(lines)
+
+
+def _table(plan_run: PlanRun) -> list[str]:
+    plan = plan_run.plan
+    lines = [_totals(plan), *settings_lines(plan_run)]
+    if plan.gap_percent > _WIDE_GAP_PERCENT:
+        lines.append(
+            "the lower bound ignores limits, weights, preferences and some rules between pods"
+        )
+    if plan.remark:
+        lines.append(plan.remark)
+    if plan.preferences.stated:
+        lines.append(preferences_line(plan.preferences))
+    if plan.nodes:
+        lines += ["", *aligned([_HEADINGS, *_rows(plan.nodes)], _RIGHT)]
+    if plan.placements:
+        lines += ["", "on nodes that are there:"]
+        lines += [f"  {placement.node}: {_named(placement.pods)}" for placement in plan.placements]
+    if plan.unschedulable:
+        lines += ["", f"{counted(len(plan.unschedulable), 'pod')} without a place:"]
+        lines += _refusals(plan)
+    took = f"decided in {plan_run.elapsed_ms:.1f} ms"
+    return [*lines, "", f"{took}; prices: {summarize(plan_run.catalog)}"]
+
+
+def preferences_line(found: KeptPreferences) -> str:
+    """Return how many preferences of pods a plan keeps, and what keeping the others would cost."""
+    rest = found.rest_micros_per_hour
+    more = f"; keeping as many as possible costs {dollars(rest)}/h more" if rest else ""
+    return f"{found.kept:,} of {found.stated:,} preferences of pods are kept{more}"
+
+
+def _totals(plan: Plan) -> str:
+    new = sum(len(node.pods) for node in plan.nodes)
+    placed = sum(len(placement.pods) for placement in plan.placements)
+    if not (new or placed or plan.unschedulable):
+        return "no pod waits for capacity: nothing to buy"
+    there = f", {counted(placed, 'pod')} on nodes that are there" if placed else ""
+    bound = plan.lower_bound_micros_per_hour
+    proved = f", lower bound {dollars(bound)}/h" if bound or not plan.nodes else ""
+    return (
+        f"{counted(len(plan.nodes), 'new node')} for {counted(new, 'pod')}{there}: "
+        f"{dollars(plan.cost_micros_per_hour)}/h{proved}, {gap(plan)}"
+    )
+
+
+def _rows(nodes: Iterable[PlannedNode]) -> list[tuple[str, ...]]:
+    """Return one row for each group of equal nodes, sorted by Provisioner, offering and price."""
+    rows = Counter(_row(node) for node in nodes)
+    ordered = sorted(rows.items(), key=lambda row: (row[0][8], row[0][:4], -row[1], row[0]))
+    return [(str(count), *row) for row, count in ordered]
+
+
+def _row(node: PlannedNode) -> tuple[str, ...]:
+    first = node.options[0]
+    used = node.requests + node.daemon_requests
+    allocatable = first.allocatable
+    other = [f"{name} {used[name]}/{amount}" for name, amount in allocatable.items if "/" in name]
+    types = list(dict.fromkeys(option.offering.instance_type for option in node.options))
+    shown = ", ".join(types[1 : 1 + _TYPES_SHOWN])
+    more = f", {len(types) - 1 - _TYPES_SHOWN} more" if len(types) > 1 + _TYPES_SHOWN else ""
+    options = f"{len(node.options)}" + (f": also {shown}{more}" if shown else "")
+    return (
+        first.offering.instance_type,
+        first.offering.zone,
+        first.offering.capacity_type.value,
+        f"{node.price_micros_per_hour / 1_000_000:.4f}",
+        str(len(node.pods)),
+        _percent(used["cpu"], allocatable["cpu"]),
+        _percent(used["memory"], allocatable["memory"]),
+        " ".join(other) or "-",
+        node.provisioner,
+        options,
+    )
+
+
+def _percent(used: int, allocatable: int) -> str:
+    return f"{100 * used / allocatable:.0f} %" if allocatable else "-"
+
+
+def aligned(rows: Sequence[Sequence[str]], right_aligned: Collection[int]) -> list[str]:
+    """Return rows of cells as lines; columns of these numbers are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if number in right_aligned else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _refusals(plan: Plan) -> list[str]:
+    by_reason: dict[tuple[str, ...], list[PodRef]] = {}
+    for pod_left in plan.unschedulable:
+        by_reason.setdefault(pod_left.reasons, []).append(pod_left.pod)
+    lines = []
+    for reasons, pods in by_reason.items():
+        lines.append(f"  {_named(pods)}")
+        lines += [f"    {reason}" for reason in reasons]
+    return lines
+
+
+def _named(pods: Sequence[PodRef]) -> str:
+    shown = ", ".join(pod.key for pod in pods[:_PODS_SHOWN])
+    return shown + (f" and {len(pods) - _PODS_SHOWN} more" if len(pods) > _PODS_SHOWN else "")
+
+
+def _signed(micros: int) -> str:
+    return f"{'-' if micros < 0 else '+'}{dollars(abs(micros))}"

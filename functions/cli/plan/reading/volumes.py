@@ -1,0 +1,68 @@
+"""Volumes in a snapshot made of manifests alone: undescribed volumes fit every node."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from functions.cli.plan.reading.documents import Document
+from shared.manifests.raw_json import Raw
+from shared.manifests.volumes.attachment_limits import (
+    AttachmentLimits,
+    limited_drivers,
+    split_pods,
+    volumes_held_by,
+    with_attachable,
+)
+from shared.manifests.volumes.claims import decode_claim
+from shared.manifests.volumes.node_demands import VolumeLookup
+from shared.manifests.volumes.pod_demands import with_volume_demands
+from shared.manifests.volumes.storage_objects import (
+    decode_csi_node,
+    decode_storage_class,
+    decode_volume,
+)
+from shared.model.snapshot import ClusterSnapshot
+
+_Decoded = TypeVar("_Decoded")
+
+
+def read_volumes(documents: Sequence[Document]) -> VolumeLookup:
+    """Return what the documents say of claims, volumes and storage classes."""
+    return VolumeLookup(
+        _decoded(documents, "PersistentVolumeClaim", decode_claim),
+        _decoded(documents, "PersistentVolume", decode_volume),
+        _decoded(documents, "StorageClass", decode_storage_class),
+        complete=False,
+    )
+
+
+def with_volumes(
+    snapshot: ClusterSnapshot, volumes: VolumeLookup, documents: Sequence[Document]
+) -> ClusterSnapshot:
+    """Return the snapshot with the claims of waiting pods resolved.
+
+    Args:
+        snapshot: With its pending pods as they were read.
+        volumes: Resolves their claims.
+        documents: The CSINodes among them give the attachment limits.
+    """
+    drivers = volumes.drivers(snapshot.pending)
+    limits = _decoded(documents, "CSINode", decode_csi_node)
+    limited = limited_drivers(drivers, limits)
+    staying, leaving = split_pods(snapshot.bound, snapshot.nodes)
+    pending, marked = with_volume_demands(
+        volumes, snapshot.pending, staying, limited, leaving=leaving
+    )
+    instead = {pod.uid: pod for pod in marked}
+    bound = tuple(instead.get(pod.uid, pod) for pod in snapshot.bound)
+    resolved = replace(snapshot, pending=pending, bound=bound)
+    if not limited:
+        return resolved
+    held = volumes_held_by(snapshot.bound, volumes)
+    return with_attachable(resolved, AttachmentLimits.of(limited, limits, held, snapshot))
+
+
+def _decoded(
+    documents: Sequence[Document], kind: str, decode: Callable[[Raw], _Decoded]
+) -> tuple[_Decoded, ...]:
+    return tuple(decode(document.with_namespace) for document in documents if document.kind == kind)

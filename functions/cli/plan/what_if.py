@@ -1,0 +1,194 @@
+"""Replays decisions under another policy: what it would launch, and which pods would wait."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from functions.cli.plan.recorded_decision import RecordedDecision
+from shared.model import labels as keys
+from shared.model.plan import Plan
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+from shared.scheduling.provisioner_offerings import never_with_image
+
+_SECONDS_AN_HOUR: Final = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTotals:
+    """The totals of one plan.
+
+    Attributes:
+        waiting: Unschedulable pods.
+    """
+
+    cost_micros_per_hour: int
+    nodes: int
+    placed: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfResult:
+    """One decision, as recorded and under the other policy.
+
+    Attributes:
+        standing: The number of nodes of each earlier plan in the snapshot.
+    """
+
+    plan_id: str
+    cluster: str
+    taken_at: datetime
+    recorded: PlanTotals
+    other: PlanTotals
+    standing: Counter[str]
+
+    @property
+    def extra_micros_per_hour(self) -> int:
+        """How much more the other policy's plan costs, negative for less."""
+        return self.other.cost_micros_per_hour - self.recorded.cost_micros_per_hour
+
+
+def what_if(
+    decisions: Iterable[RecordedDecision],
+    change: Callable[[PackingSettings], PackingSettings],
+    with_changes: Callable[[ClusterSnapshot], ClusterSnapshot],
+) -> tuple[WhatIfResult, ...]:
+    """Return each decision beside the other policy's, sorted by cluster and time.
+
+    Each is decided on the recorded snapshot, which has the nodes that were really launched. Pods
+    that the other policy placed earlier than the recorded policy are left out.
+
+    Args:
+        decisions: The decisions, the oldest of each cluster first. Only one is in memory at a time.
+        change: Returns the other policy's settings, given those of a decision.
+        with_changes: Returns a recorded snapshot with other changes, such as its Provisioners.
+    """
+    found = []
+    served: dict[tuple[str, str], datetime] = {}
+    for decision in decisions:
+        snapshot = _without_served(with_changes(decision.snapshot), served)
+        other = decide(snapshot, change(decision.settings))
+        placed = _placed(decision.plan)
+        for uid in _placed(other) - placed:
+            served.setdefault((snapshot.cluster, uid), snapshot.taken_at)
+        for uid in placed:
+            served.pop((snapshot.cluster, uid), None)
+        found.append(
+            WhatIfResult(
+                plan_id=decision.plan_id,
+                cluster=snapshot.cluster,
+                taken_at=snapshot.taken_at,
+                recorded=_totals(decision.plan),
+                other=_totals(other),
+                standing=Counter(
+                    node.annotations[keys.SLOT].partition("/")[0]
+                    for node in snapshot.nodes
+                    if keys.SLOT in node.annotations
+                ),
+            )
+        )
+    return tuple(sorted(found, key=lambda entry: (entry.cluster, entry.taken_at, entry.plan_id)))
+
+
+def _without_served(
+    snapshot: ClusterSnapshot, served: Mapping[tuple[str, str], datetime]
+) -> ClusterSnapshot:
+    """Return the snapshot without the pods that were placed before it was taken.
+
+    Args:
+        served: When each pod was placed, by cluster and UID.
+    """
+    at = snapshot.taken_at
+    return replace(
+        snapshot,
+        pending=tuple(
+            pod for pod in snapshot.pending if served.get((snapshot.cluster, pod.uid), at) >= at
+        ),
+    )
+
+
+def _placed(plan: Plan) -> set[str]:
+    """Return the UIDs of the pods that a plan places."""
+    launched = [pod for node in plan.nodes for pod in node.pods]
+    return {pod.uid for pod in (*launched, *(pod for to in plan.placements for pod in to.pods))}
+
+
+def with_provisioners(
+    snapshot: ClusterSnapshot, provisioners: Sequence[Provisioner]
+) -> ClusterSnapshot:
+    """Return the snapshot with other Provisioners; a new one has subnets in all known zones.
+
+    Args:
+        provisioners: The Provisioners to replace, by name, or to add.
+    """
+    given = {found.name: found for found in provisioners}
+    zones = tuple(sorted({zone for site in snapshot.sites for zone in site.zones}))
+    kept = [found for found in snapshot.provisioners if found.name not in given]
+    node_settings = {found.name: (found.template, found.kubelet) for found in snapshot.provisioners}
+    sites = {site.provisioner: site for site in snapshot.sites}
+    for owner in given.values():
+        if node_settings.get(owner.name) == (owner.template, owner.kubelet):
+            continue
+        # Its images and observed allocatable are known only for the recorded settings.
+        site = sites.get(owner.name, ProvisionerSite(provisioner=owner.name, zones=zones))
+        without_image = never_with_image(owner.template, snapshot.instance_types)
+        sites[owner.name] = replace(site, without_image=without_image, observed={})
+    return replace(
+        snapshot,
+        provisioners=tuple(sorted((*kept, *provisioners), key=lambda found: found.name)),
+        sites=tuple(sites.values()),
+    )
+
+
+def paid_micros(steps: Sequence[WhatIfResult]) -> tuple[int, int]:
+    """Return the cost of the nodes while they ran: as recorded, and under the other policy.
+
+    In micro-dollars. The snapshots of later decisions show how long the nodes of a plan ran. The
+    other policy's nodes are assumed to run as long, or until the last decision of the cluster if
+    the recorded policy launched none. Nodes of that last decision cost nothing.
+
+    Args:
+        steps: The results, sorted by cluster and time.
+    """
+    recorded = other = 0
+    for number, step in enumerate(steps):
+        seconds = _node_seconds(step, steps[number:])
+        nodes = max(1, step.recorded.nodes)
+        hours = _SECONDS_AN_HOUR * nodes
+        recorded += step.recorded.cost_micros_per_hour * seconds // hours
+        other += step.other.cost_micros_per_hour * seconds // hours
+    return recorded, other
+
+
+def _node_seconds(step: WhatIfResult, later: Sequence[WhatIfResult]) -> int:
+    """Return for how many seconds the nodes of a plan ran, in total.
+
+    A plan without nodes counts as one node that ran until the last decision.
+    """
+    nodes = step.recorded.nodes
+    standing = max(1, nodes)
+    since = step.taken_at
+    seconds = 0
+    for following in later:
+        if following.cluster != step.cluster:
+            break
+        seconds += standing * int((following.taken_at - since).total_seconds())
+        since = following.taken_at
+        if nodes and following is not step:
+            standing = min(nodes, following.standing[step.plan_id])
+    return seconds
+
+
+def _totals(plan: Plan) -> PlanTotals:
+    return PlanTotals(
+        cost_micros_per_hour=plan.cost_micros_per_hour,
+        nodes=len(plan.nodes),
+        placed=sum(len(node.pods) for node in plan.nodes)
+        + sum(len(placement.pods) for placement in plan.placements),
+        waiting=len(plan.unschedulable),
+    )

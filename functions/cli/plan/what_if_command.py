@@ -1,0 +1,236 @@
+"""`dovetail what-if`: recorded decisions under other settings or other Provisioners."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from functions.cli.run_command import refuse
+
+if TYPE_CHECKING:
+    from functions.cli.plan.recorded_decision import RecordedDecision
+    from functions.cli.plan.what_if import WhatIfResult
+    from shared.model.provisioner import Provisioner
+    from shared.model.snapshot import ClusterSnapshot
+
+ANSWERED: Final = 0
+_LARGEST: Final = 5
+_SUFFIXES: Final = (".json", ".json.gz")
+_TEXT: Final = """\
+Decides recorded decisions again under other settings or with other Provisioners, and says what
+would have been bought, what it would have cost while the nodes ran, and which pods would have
+waited. Needs no cluster and no AWS once the decisions are here:
+
+  aws s3 sync s3://BUCKET . --exclude "*" --include "*/prod/2026-11-23/*"
+  dovetail what-if decisions --set max_node_vcpus=16
+  dovetail what-if decisions --provisioner new.yaml
+
+Each decision is replayed on what was there when it was made, with the nodes really bought before.
+"""
+_CODES: Final = """exit codes:
+  0  answered
+  2  bad input: one line says what and where
+"""
+
+
+def mount_what_if(subparsers: Any) -> None:
+    """Add the command; its parsed namespace has a `run` that returns the exit code."""
+    parser = subparsers.add_parser(
+        "what-if",
+        help="replay the decisions of a day under another policy",
+        description=_TEXT,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "decisions", nargs="+", metavar="DECISIONS", help="files of decisions, or folders of them"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="a setting, see dovetail plan --help; may be repeated",
+    )
+    parser.add_argument(
+        "--provisioner",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Provisioners or NodePools instead of those of the same name; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
+    from functions.cli.plan.packing_settings import InvalidSettingError  # noqa: PLC0415
+    from shared.model.errors import InvalidManifestError  # noqa: PLC0415
+
+    try:
+        return _answer(arguments)
+    except (InputError, InvalidManifestError, InvalidSettingError) as error:
+        return refuse("what-if", error)
+
+
+def _answer(arguments: argparse.Namespace) -> int:
+    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
+    from functions.cli.plan.packing_settings import overridden_policy_notes, with_settings  # noqa: PLC0415
+    from functions.cli.plan.plan_text import printable_text  # noqa: PLC0415
+    from functions.cli.plan.what_if import what_if, with_provisioners  # noqa: PLC0415
+    from shared.brakes.ceilings import under_recorded_ceilings  # noqa: PLC0415
+    from shared.packing.problem import PackingSettings  # noqa: PLC0415
+
+    # Invalid settings are refused before anything is decided.
+    requested, by_default = with_settings(PackingSettings(), arguments.settings), PackingSettings()
+    provisioners = _provisioners(arguments.provisioner)
+    notes: list[str] = []
+
+    def with_chosen_provisioners(snapshot: "ClusterSnapshot") -> "ClusterSnapshot":
+        if provisioners:
+            snapshot = under_recorded_ceilings(with_provisioners(snapshot, provisioners), snapshot)
+        found = overridden_policy_notes(requested, by_default, snapshot.provisioners)
+        notes.extend(note for note in found if note not in notes)
+        return snapshot
+
+    steps = what_if(
+        _decisions(arguments.decisions, notes),
+        lambda settings: with_settings(settings, arguments.settings),
+        with_chosen_provisioners,
+    )
+    sys.stderr.write(printable_text(f"note: {note}" for note in notes))
+    if not steps:
+        raise InputError(f"{arguments.decisions[0]}: holds no decision; see the notes")
+    sys.stdout.write(_as_json(steps) if arguments.json else _as_text(steps))
+    return ANSWERED
+
+
+def _provisioners(names: Sequence[str]) -> "tuple[Provisioner, ...]":
+    from functions.cli.plan.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.reading.provisioners import as_current, read_provisioners  # noqa: PLC0415
+
+    notes: list[str] = []
+    documents = [as_current(found, notes) for found in read_all(names, notes)]
+    found = read_provisioners(documents, read_catalog(None), notes)
+    if names and not found:
+        raise InputError(f"{', '.join(names)}: holds no Provisioner and no NodePool")
+    return found
+
+
+def _decisions(names: Sequence[str], notes: list[str]) -> "Iterator[RecordedDecision]":
+    """Yield the decisions of files and folders, one at a time and each file once.
+
+    In a folder, files that are not decisions are left out with a note; a file given by name must be
+    one.
+    """
+    from functions.cli.plan.decisions import recorded_decision  # noqa: PLC0415
+    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
+    from shared.model.errors import InvalidManifestError  # noqa: PLC0415
+
+    seen = set()
+    for name in names:
+        folder = Path(name) if name else None
+        of_folder = folder is not None and folder.is_dir()
+        files = [name]
+        if folder is not None and of_folder:
+            files = [str(path) for path in sorted(folder.rglob("*")) if _is_decision(path)]
+            if not files:
+                raise InputError(f"{name}: holds no .json and no .json.gz file")
+        for file in files:
+            resolved_path = Path(file).resolve()
+            if resolved_path in seen:
+                continue
+            seen.add(resolved_path)
+            try:
+                yield recorded_decision(file)
+            except (InputError, InvalidManifestError) as error:
+                problem = str(error)
+                if isinstance(error, InvalidManifestError):
+                    problem = f"{file}: {error.field}: {error.remedy}"
+                if not of_folder:
+                    raise InputError(problem) from error
+                notes.append(f"{problem}; left out")
+
+
+def _is_decision(path: Path) -> bool:
+    # A base is at bases/CLUSTER/DAY/PLAN.json.gz, beside the decisions that name it.
+    return path.name.endswith(_SUFFIXES) and path.parts[-4:-3] != ("bases",) and path.is_file()
+
+
+def _as_text(steps: "Sequence[WhatIfResult]") -> str:
+    from functions.cli.plan.plan_text import aligned, printable_text  # noqa: PLC0415
+    from functions.cli.plan.what_if import paid_micros  # noqa: PLC0415
+    from shared.planning.explanation import counted, dollars  # noqa: PLC0415
+
+    paid = paid_micros(steps)
+    bought = _sums(steps, "cost_micros_per_hour")
+    rows: list[tuple[str, ...]] = [
+        ("", "RECORDED", "WHAT IF", ""),
+        ("bought", *(f"{dollars(micros)}/h" for micros in bought), _change(*bought)),
+        ("paid while they ran", *map(dollars, paid), _change(*paid)),
+        *(
+            (title, *(f"{count:,}" for count in counts), f"{counts[1] - counts[0]:+,}")
+            for title, counts in (
+                ("nodes", _sums(steps, "nodes")),
+                ("pods placed", _sums(steps, "placed")),
+                ("pods that waited", _sums(steps, "waiting")),
+            )
+        ),
+    ]
+    clusters = ", ".join(sorted({step.cluster for step in steps}))
+    times = [step.taken_at for step in steps]
+    span = f"{min(times):%Y-%m-%d %H:%M} to {max(times):%Y-%m-%d %H:%M} UTC"
+    changed = [step for step in steps if step.recorded != step.other]
+    largest = sorted(changed, key=lambda step: (-abs(step.extra_micros_per_hour), step.plan_id))
+    lines = [
+        f"{counted(len(steps), 'decision')} of {clusters}, {span}",
+        *aligned(rows, right_aligned=frozenset({1, 2, 3})),
+        f"{counted(len(changed), 'decision')} would have been another",
+    ]
+    for step in largest[:_LARGEST]:
+        sign = "-" if step.extra_micros_per_hour < 0 else "+"
+        # A decision that `dovetail plan` saved has no id.
+        name = f"{step.taken_at:%H:%M:%S} {step.plan_id}".rstrip()
+        lines.append(
+            f"  {name}: {sign}"
+            f"{dollars(abs(step.extra_micros_per_hour))}/h, nodes {step.recorded.nodes} -> "
+            f"{step.other.nodes}, pods that wait {step.recorded.waiting} -> {step.other.waiting}"
+        )
+    return printable_text(lines)
+
+
+def _as_json(steps: "Sequence[WhatIfResult]") -> str:
+    import dataclasses  # noqa: PLC0415 -- only here
+
+    from functions.cli.plan.what_if import paid_micros  # noqa: PLC0415
+
+    recorded, other = paid_micros(steps)
+    document = {
+        "version": 1,
+        "paid_micros": {"recorded": recorded, "other": other},
+        "decisions": [
+            {
+                "plan_id": step.plan_id,
+                "cluster": step.cluster,
+                "taken_at": step.taken_at.isoformat(),
+                "recorded": dataclasses.asdict(step.recorded),
+                "other": dataclasses.asdict(step.other),
+            }
+            for step in steps
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _sums(steps: "Sequence[WhatIfResult]", field: str) -> tuple[int, int]:
+    recorded = sum(getattr(step.recorded, field) for step in steps)
+    return recorded, sum(getattr(step.other, field) for step in steps)
+
+
+def _change(before: int, after: int) -> str:
+    return f"{100 * (after - before) / before:+.1f} %" if before else "-"

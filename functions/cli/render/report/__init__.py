@@ -1,1 +1,0 @@
-"""The page of `dovetail report`: one file, nothing fetched."""

@@ -1,0 +1,1 @@
+"""`dovetail report`: what running pods cost, and what they could cost."""

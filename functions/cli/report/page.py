@@ -1,0 +1,350 @@
+"""The page of the report as a whole."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from functions.cli.report import price_text
+from functions.cli.report.cost_report import Alternative, CostReport
+from functions.cli.report.price_text import (
+    hourly_price_text,
+    monthly_price_text,
+    percent_text,
+)
+from functions.cli.report.repacking import Outcome
+from functions.cli.report.shares import DAEMONSETS, UNUSED, shares_by_namespace
+from functions.cli.report.style import STYLE
+from functions.cli.report.tables_and_bars import (
+    TableCell,
+    fill_cell,
+    node_tiles,
+    number,
+    price_bar,
+    table,
+)
+from shared.catalog.summary import CatalogSummary
+from shared.model.resources import CPU, MEMORY
+from shared.planning.explanation import counted
+from shared.savings.inventory import LINUX, FilledNode, by_pool, cost
+from shared.savings.pools import Pool, PoolKind
+
+_HELD_SHOWN: Final = 20
+_METHOD: Final = """\
+Every plan is made by Dovetail's planner, which also plans launches: it keeps requests, node \
+selectors, affinity, spreads, taints, volumes' zones and host ports, and reserves what DaemonSets \
+take on each node. It reads requests, not usage.
+The lower bound is proved for each plan: no choice of nodes under the same rules costs less.
+A pool is what its NodePool or Provisioner declares. A node group declares nothing in the cluster: \
+it is taken to launch the types, zones and capacity types that its nodes have.
+A namespace pays for a pod's share of its node's price: the mean of its shares of cpu, memory and \
+devices. What no pod requests is a row of its own.
+Prices are list prices: no Savings Plans, Reserved Instances or credits, no volumes, traffic, EKS \
+or EKS Auto Mode fees. A month has 730 hours."""
+_FOOTER: Final = (
+    "<footer>Made by dovetail report. Nothing was installed in the cluster, and nothing was "
+    "written to it.</footer>"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What the page is about.
+
+    Attributes:
+        cluster: Its name, empty when not known.
+        read_at: When it was read, in words.
+        prices: Where prices come from.
+        notes: What was left out or assumed, one line each.
+    """
+
+    cluster: str
+    read_at: str
+    prices: CatalogSummary
+    notes: Sequence[str]
+
+
+def page(report: CostReport, subject: Subject) -> str:
+    """Return the whole page as HTML. The same report gives the same page."""
+    title = f"What {subject.cluster or 'this cluster'} costs, and what it could cost"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="soft">{escape(subject.read_at)}. Prices: {escape(str(subject.prices))}.</p>',
+        _verdict(report),
+        _alternatives(report),
+        _pools(report),
+        _namespaces(report),
+        _fleets(report),
+        _left_out(report, subject.notes),
+        "<h2>How these figures are made</h2>",
+        _listed(_METHOD.splitlines()),
+        _FOOTER,
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _verdict(report: CostReport) -> str:
+    if not report.running.nodes:
+        return f'<div class="verdict">{_fact("–", price_text.NO_PRICE)}</div>'
+    now = report.running.cost_micros_per_hour
+    facts = [
+        _fact(
+            f"{hourly_price_text(now)}/h",
+            f"is what {counted(len(report.running.nodes), 'node')} cost, "
+            f"{monthly_price_text(now)} a month",
+        )
+    ]
+    best = report.cheapest
+    if best is None:
+        facts.append(_fact("0 %", "could be saved without more spot: the cluster is packed well"))
+    else:
+        outcome = report.alternatives[best]
+        saved = now - outcome.cost_micros_per_hour
+        how = price_text.TITLES[best].lower()
+        facts.append(
+            _fact(
+                f"{hourly_price_text(outcome.cost_micros_per_hour)}/h",
+                f"would do: {how}, {percent_text(saved, now)} less, "
+                f"{monthly_price_text(saved)} a month",
+                good=True,
+            )
+        )
+    unused = shares_by_namespace(report.running.nodes).get(UNUSED, 0)
+    facts.append(
+        _fact(
+            percent_text(unused, now),
+            f"of it pays for room that no pod requests: {monthly_price_text(unused)} a month",
+        )
+    )
+    return f'<div class="verdict">{"".join(facts)}</div>'
+
+
+def _fact(figure: str, text: str, *, good: bool = False) -> str:
+    kind = "fact good" if good else "fact"
+    return f'<div class="{kind}"><b>{escape(figure)}</b>{escape(text)}</div>'
+
+
+def _alternatives(report: CostReport) -> str:
+    rows = [
+        (price_text.TITLES[alternative], price_text.DESCRIPTIONS[alternative], outcome)
+        for alternative, outcome in report.alternatives.items()
+    ]
+    variants = [(name, "", outcome) for name, outcome in report.variants]
+    now = report.running
+    longest = max(
+        outcome.cost_micros_per_hour
+        for outcome in (now, *report.alternatives.values(), *(each for _, each in report.variants))
+    )
+    headings = ("", "", ">$/h", ">lower bound", ">nodes", ">saves", ">a month")
+    first = _alternative_row("As it runs", "", now, now, longest)
+    shown = table(
+        "The same pods, under other rules. The mark on a bar is the proved lower bound.",
+        headings,
+        [
+            first,
+            *(
+                _alternative_row(title, description, each, now, longest)
+                for title, description, each in rows
+            ),
+        ],
+    )
+    settings = table(
+        "All c, m and r types, under other settings.",
+        headings,
+        [
+            _alternative_row(title, description, each, now, longest)
+            for title, description, each in variants
+        ],
+    )
+    return f"<h2>What it could cost</h2>{shown}{settings}"
+
+
+def _alternative_row(
+    title: str, description: str, outcome: Outcome, now: Outcome, longest: int
+) -> Sequence[TableCell]:
+    price, bound = outcome.cost_micros_per_hour, outcome.lower_bound_micros_per_hour
+    saved = now.cost_micros_per_hour - price
+    changes = f" {counted(outcome.changes, 'change')}." if outcome.changes else ""
+    return (
+        TableCell(text=title, below=description + changes),
+        price_bar(price, longest, bound, now=outcome is now),
+        number(hourly_price_text(price)),
+        number("–" if bound is None else hourly_price_text(bound)),
+        number(f"{len(outcome.nodes):,}"),
+        number(
+            "" if outcome is now else percent_text(saved, now.cost_micros_per_hour), saves=saved
+        ),
+        number("" if outcome is now else monthly_price_text(saved), saves=saved),
+    )
+
+
+def _pools(report: CostReport) -> str:
+    then = by_pool(report.alternatives[Alternative.REPACKED].nodes) if report.alternatives else {}
+    other = (
+        by_pool(report.alternatives[Alternative.OTHER_TYPES].nodes) if report.alternatives else {}
+    )
+    now = by_pool(report.running.nodes)
+    rows = [
+        _pool_row(pool, nodes, then.get(pool, ()), other.get(pool, ()), report)
+        for pool, nodes in sorted(now.items(), key=lambda entry: (-cost(entry[1]), entry[0]))
+    ]
+    last = (
+        TableCell(text="All pools"),
+        TableCell(),
+        fill_cell(report.running.nodes, CPU),
+        fill_cell(report.running.nodes, MEMORY),
+        number(hourly_price_text(report.running.cost_micros_per_hour)),
+        *_after(report.running.nodes, [node for nodes in then.values() for node in nodes]),
+        *_after(report.running.nodes, [node for nodes in other.values() for node in nodes])[:1],
+    )
+    shown = table(
+        "What pods request of each pool, and each pool launched anew.",
+        ("pool", "nodes", "cpu", "memory", ">$/h", ">repacked", ">saves", ">all types"),
+        rows,
+        last,
+    )
+    return f"<h2>Pool by pool</h2>{shown}"
+
+
+def _pool_row(
+    pool: Pool,
+    nodes: Sequence[FilledNode],
+    then: Sequence[FilledNode],
+    other: Sequence[FilledNode],
+    report: CostReport,
+) -> Sequence[TableCell]:
+    shown = pool.kind in (PoolKind.NODE_POOL, PoolKind.PROVISIONER) and pool not in report.declared
+    return (
+        TableCell(
+            text=pool.name or str(pool),
+            below=(str(pool.kind) if pool.name else "")
+            + ("; what it may launch is taken from its nodes" if shown else ""),
+        ),
+        TableCell(text=price_text.types_of(nodes), below=price_text.capacity_of(nodes)),
+        fill_cell(nodes, CPU),
+        fill_cell(nodes, MEMORY),
+        number(hourly_price_text(cost(nodes))),
+        *_after(nodes, then),
+        *_after(nodes, other)[:1],
+    )
+
+
+def _after(nodes: Sequence[FilledNode], then: Sequence[FilledNode]) -> tuple[TableCell, TableCell]:
+    saved = cost(nodes) - cost(then)
+    price = TableCell(
+        text=hourly_price_text(cost(then)), below=f"{counted(len(then), 'node')}", kind="n"
+    )
+    return price, number(percent_text(saved, cost(nodes)), saves=saved)
+
+
+def _namespaces(report: CostReport) -> str:
+    now = shares_by_namespace(report.running.nodes)
+    then = (
+        shares_by_namespace(report.alternatives[Alternative.REPACKED].nodes)
+        if report.alternatives
+        else {}
+    )
+    longest = max(now.values(), default=0)
+    ordered = sorted(
+        now.items(), key=lambda entry: (entry[0] in (DAEMONSETS, UNUSED), -entry[1], entry[0])
+    )
+    pods: dict[str, int] = {}
+    for node in report.running.nodes:
+        for pod in node.pods:
+            pods[pod.namespace] = pods.get(pod.namespace, 0) + 1
+    rows = [
+        (
+            TableCell(text=name),
+            number(f"{pods[name]:,}" if name in pods else ""),
+            price_bar(micros, longest, None, now=name in (DAEMONSETS, UNUSED)),
+            number(hourly_price_text(micros)),
+            number(monthly_price_text(micros)),
+            number(hourly_price_text(then.get(name, 0))),
+        )
+        for name, micros in ordered
+    ]
+    shown = table(
+        "What the requests of each namespace cost, as it runs and repacked.",
+        ("namespace", ">pods", "", ">$/h", ">a month", ">repacked"),
+        rows,
+        (
+            TableCell(text="All nodes"),
+            number(f"{sum(pods.values()):,}"),
+            TableCell(),
+            number(hourly_price_text(sum(now.values()))),
+            number(monthly_price_text(sum(now.values()))),
+            number(hourly_price_text(sum(then.values()))),
+        ),
+    )
+    return f"<h2>Namespace by namespace</h2>{shown}"
+
+
+def _fleets(report: CostReport) -> str:
+    key = (
+        '<p class="soft">How much of each node pods request:'
+        '<span class="key" style="background:var(--cpu)"></span>cpu'
+        '<span class="key" style="background:var(--memory)"></span>memory</p>'
+    )
+    now = report.running.nodes
+    drawn = node_tiles(f"As it runs: {_in_short(report.running)}.", now)
+    best = report.cheapest
+    if best is not None:
+        outcome = report.alternatives[best]
+        drawn += node_tiles(f"{price_text.TITLES[best]}: {_in_short(outcome)}.", outcome.nodes)
+    return f"<h2>The nodes</h2>{key}{drawn}"
+
+
+def _in_short(outcome: Outcome) -> str:
+    price = hourly_price_text(outcome.cost_micros_per_hour)
+    return f"{counted(len(outcome.nodes), 'node')}, {price}/h"
+
+
+def _left_out(report: CostReport, notes: Sequence[str]) -> str:
+    lines = []
+    fargate = [node for node in report.excluded if node.pool.kind == PoolKind.FARGATE]
+    others = [node for node in report.excluded if node.pool.kind != PoolKind.FARGATE]
+    foreign = [node for node in others if node.os != LINUX]
+    others = [node for node in others if node.os == LINUX]
+    if fargate:
+        pods = sum(len(node.pods) for node in fargate)
+        lines.append(
+            f"Fargate runs {counted(pods, 'pod')}, each on a node of its own. It is paid by pod, "
+            "and is in none of the figures."
+        )
+    if foreign:
+        systems = ", ".join(sorted({node.os for node in foreign}))
+        pods = sum(len(node.pods) for node in foreign)
+        lines.append(
+            f"Prices are known of Linux alone: {counted(len(foreign), 'node')} of {systems} and "
+            f"{counted(pods, 'pod')} are in none of the figures."
+        )
+    if others:
+        types = price_text.types_of(others)
+        pods = sum(len(node.pods) for node in others)
+        lines.append(
+            f"The catalogue has no price for {types}: {counted(len(others), 'node')} and "
+            f"{counted(pods, 'pod')} are in none of the figures."
+        )
+    if report.waiting:
+        lines.append(
+            f"{counted(report.waiting, 'pod')} without a node are in none of the figures."
+            if report.waiting > 1
+            else "1 pod without a node is in none of the figures."
+        )
+    held = report.alternatives[Alternative.REPACKED].held if report.alternatives else ()
+    lines += [
+        f"{name} keeps its node in every repacking: {why}." for name, why in held[:_HELD_SHOWN]
+    ]
+    if len(held) > _HELD_SHOWN:
+        lines.append(f"So do {len(held) - _HELD_SHOWN:,} more pods.")
+    lines += notes
+    return f"<h2>What the figures leave out</h2>{_listed(lines)}" if lines else ""
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"

@@ -1,0 +1,79 @@
+"""Amounts and names as the page writes them."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from functions.cli.report.cost_report import Alternative
+from shared.model.resources import Resources
+from shared.planning.explanation import counted
+from shared.savings.inventory import FilledNode
+
+HOURS_A_MONTH: Final = 730
+_MICROS: Final = 1_000_000
+_TYPES_SHOWN: Final = 3
+TITLES: Final = {
+    Alternative.CONSOLIDATED: "Consolidated",
+    Alternative.REPACKED: "Repacked",
+    Alternative.OTHER_TYPES: "Repacked, all c, m and r types",
+    Alternative.SPOT: "Repacked, spot allowed",
+}
+NO_PRICE: Final = (
+    "no node has a known price: --live-prices asks AWS, --catalog FILE reads a catalogue"
+)
+DESCRIPTIONS: Final = {
+    Alternative.CONSOLIDATED: (
+        "Nodes removed or replaced until nothing saves 5 % and $0.01/h, only by moves that "
+        "PodDisruptionBudgets and annotations allow now. Pods stay in their pools."
+    ),
+    Alternative.REPACKED: (
+        "Each pool launched anew for the pods that run on it, of whatever it may launch."
+    ),
+    Alternative.OTHER_TYPES: (
+        "The same, where general pools may launch any c, m and r type since the third generation, "
+        "of the same architecture and capacity types."
+    ),
+    Alternative.SPOT: (
+        "The same, with spot instances beside on-demand ones. EC2 interrupts them with two "
+        "minutes' notice, and their prices change."
+    ),
+}
+
+
+def hourly_price_text(micros: int) -> str:
+    """Return a price, such as $1,234.57."""
+    amount = abs(micros) / _MICROS
+    return f"{'−' if micros < 0 else ''}${amount:,.{2 if amount >= 100 else 4}f}"
+
+
+def monthly_price_text(micros: int) -> str:
+    """Return what a price per hour amounts to in 730 hours, in whole dollars."""
+    whole = round(abs(micros) * HOURS_A_MONTH / _MICROS)
+    return f"{'−' if micros < 0 else ''}${whole:,}"
+
+
+def percent_text(part: int, whole: int) -> str:
+    """Return a share, such as 12 %; a dash where there is no whole."""
+    return f"{100 * part / whole:.0f} %".replace("-", "−") if whole else "–"
+
+
+def resource_percent(nodes: Iterable[FilledNode], name: str) -> int:
+    """Return how much of the nodes' allocatable resource pods request, in percent."""
+    listed = list(nodes)
+    allocatable = Resources.total(node.allocatable for node in listed)[name]
+    used = Resources.total(node.used for node in listed)[name]
+    return round(100 * used / allocatable) if allocatable else 0
+
+
+def types_of(nodes: Iterable[FilledNode]) -> str:
+    """Return the types of the nodes, those with the most nodes first."""
+    counts = Counter(node.instance_type or "unknown" for node in nodes)
+    ordered = sorted(counts.items(), key=lambda found: (-found[1], found[0]))
+    shown = [f"{count} × {name}" for name, count in ordered[:_TYPES_SHOWN]]
+    more = len(ordered) - _TYPES_SHOWN
+    return ", ".join(shown) + (f" and {counted(more, 'more type')}" if more > 0 else "")
+
+
+def capacity_of(nodes: Iterable[FilledNode]) -> str:
+    """Return the capacity types of the nodes, such as on-demand or on-demand, spot."""
+    return ", ".join(sorted({node.capacity_type.value for node in nodes})) or "–"

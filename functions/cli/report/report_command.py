@@ -1,0 +1,179 @@
+"""`dovetail report`: what a running cluster costs and could cost, as one HTML file."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from functions.cli.parser import unwritable
+from functions.cli.run_command import refuse
+
+if TYPE_CHECKING:
+    from functions.cli.catalog_runtime import MadeCatalog
+    from functions.cli.plan.reading.documents import Document
+    from shared.catalog.catalog import Catalog
+    from shared.manifests.raw_json import Raw
+
+WRITTEN: Final = 0
+_WRITE_TO: Final = "dovetail-report.html"
+_TEXT: Final = """\
+Reads a running cluster, or a dump of it, and writes what it costs and what the same pods could cost
+as one HTML file: consolidated, repacked, on other types, on spot, by pool and by namespace, with
+proved lower bounds. Works beside Karpenter, Cluster Autoscaler, managed node groups and EKS Auto
+Mode; installs nothing and writes nothing in the cluster.
+
+  dovetail report                                  the cluster of your kubeconfig
+  dovetail report --live-prices                    with today's prices of its Region
+  kubectl get nodes,pods,ds,pdb,pvc,pv,sc,csinodes,priorityclasses,nodepools,ec2nodeclasses \\
+      --all-namespaces -o json > dump.json
+  dovetail report -f dump.json                     a dump, without a cluster
+
+Reads with your kubeconfig (get and list), and with --live-prices as `dovetail catalog` does.
+"""
+_EMBEDDED: Final = (
+    "The prices are those that ship with Dovetail, and the spot prices among them are made up: "
+    "--live-prices asks AWS for today's"
+)
+_CODES: Final = """exit codes:
+  0  the report is written
+  2  bad input, or the cluster or AWS cannot be read: one line says what
+"""
+
+
+def mount_report(
+    subparsers: Any,
+    read: "Callable[[str, list[str]], Iterable[Raw]] | None" = None,
+    make: "Callable[[str], MadeCatalog] | None" = None,
+) -> None:
+    """Add the command; its parsed namespace has a `run` that returns the exit code.
+
+    Args:
+        read: Returns the objects of the cluster that a kubeconfig names, and adds to notes; None
+            for the real one.
+        make: Returns the catalogue of a Region; None for AWS's.
+    """
+    parser = subparsers.add_parser(
+        "report",
+        help="write what a running cluster costs and could cost, as one HTML file",
+        description=_TEXT,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        *("-f", "--filename"),
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a dump instead of the cluster: file, folder, or - for standard input",
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", default="", help="($KUBECONFIG)")
+    prices = parser.add_mutually_exclusive_group()
+    prices.add_argument(
+        "--catalog",
+        metavar="FILE",
+        help="prices, as `dovetail catalog` writes them (the embedded ones, of us-east-1)",
+    )
+    prices.add_argument(
+        "--live-prices", action="store_true", help="ask AWS for the prices, with your credentials"
+    )
+    parser.add_argument("--name", metavar="CLUSTER", default="", help="what the report calls it")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="compare this setting, too: see dovetail plan --help; may be repeated",
+    )
+    parser.add_argument("--output", metavar="FILE", default=_WRITE_TO, help=f"({_WRITE_TO})")
+    parser.set_defaults(run=lambda arguments: _run(arguments, read, make))
+
+
+def _run(
+    arguments: argparse.Namespace,
+    read: "Callable[[str, list[str]], Iterable[Raw]] | None",
+    make_catalog_of: "Callable[[str], MadeCatalog] | None",
+) -> int:
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
+    from functions.cli.plan.packing_settings import InvalidSettingError  # noqa: PLC0415
+    from shared.model.errors import AutoscalerError, InvalidManifestError  # noqa: PLC0415
+
+    try:
+        return _write(arguments, read, make_catalog_of)
+    except (AutoscalerError, InputError, InvalidManifestError, InvalidSettingError) as error:
+        return refuse("report", error)
+
+
+def _write(
+    arguments: argparse.Namespace,
+    read: "Callable[[str, list[str]], Iterable[Raw]] | None",
+    make: "Callable[[str], MadeCatalog] | None",
+) -> int:
+    from functions.cli.plan.inputs import InputError, write_bytes  # noqa: PLC0415
+    from functions.cli.plan.packing_settings import overridden_policy_notes  # noqa: PLC0415
+    from functions.cli.report.cost_report import REPACK_SETTINGS, cost_report  # noqa: PLC0415
+    from functions.cli.report.page import Subject, page  # noqa: PLC0415
+    from functions.cli.report.running_cluster import read_running_cluster, region_of  # noqa: PLC0415
+    from functions.cli.report.summary import summary_lines  # noqa: PLC0415
+    from functions.cli.report.variants import variants  # noqa: PLC0415
+    from shared.catalog.summary import summarize  # noqa: PLC0415
+
+    if why := unwritable("--output", arguments.output):
+        raise InputError(why)
+    notes: list[str] = []
+    if arguments.catalog is None and not arguments.live_prices:
+        notes.append(_EMBEDDED)
+    documents, read_at = _documents(arguments, read, notes)
+    catalog = _catalog(arguments, region_of(documents), make)
+    running = read_running_cluster(documents, catalog)
+    compared = variants(arguments.settings)
+    notes += overridden_policy_notes(
+        compared[-1][1], REPACK_SETTINGS, running.snapshot.provisioners
+    )
+    report = cost_report(running.snapshot, running.budgets, compared)
+    subject = Subject(
+        cluster=arguments.name or running.name,
+        read_at=read_at,
+        prices=summarize(catalog),
+        notes=(*notes, *running.notes),
+    )
+    sys.stdout.write("".join(f"{line}\n" for line in summary_lines(report)))
+    sys.stdout.flush()
+    write_bytes(arguments.output, page(report, subject).encode())
+    sys.stdout.write(f"written to {arguments.output}\n")
+    return WRITTEN
+
+
+def _documents(
+    arguments: argparse.Namespace,
+    read: "Callable[[str, list[str]], Iterable[Raw]] | None",
+    notes: list[str],
+) -> "tuple[list[Document], str]":
+    """Return the documents, and when or from what they were read, in words."""
+    from functions.cli.plan.inputs import read_all  # noqa: PLC0415
+    from functions.cli.plan.reading.documents import Document  # noqa: PLC0415
+    from functions.cli.report.cluster_dump import dump_cluster  # noqa: PLC0415
+    from shared.runtime.system import SystemClock  # noqa: PLC0415
+
+    if arguments.filename:
+        named = ", ".join(Path(name).name for name in arguments.filename)
+        return read_all(arguments.filename, notes), f"Read from {named}"
+    found = [
+        Document(where="cluster", raw=raw)
+        for raw in (read or dump_cluster)(arguments.kubeconfig, notes)
+    ]
+    return found, f"Read at {SystemClock().now():%Y-%m-%d %H:%M} UTC"
+
+
+def _catalog(
+    arguments: argparse.Namespace, region: str, make: "Callable[[str], MadeCatalog] | None"
+) -> "Catalog":
+    from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
+    from shared.catalog.catalog import load_catalog  # noqa: PLC0415
+
+    if arguments.live_prices:
+        return load_catalog((make or make_catalog)(region).text)
+    return read_catalog(arguments.catalog)

@@ -1,0 +1,197 @@
+"""What runs in a cluster, from the documents of a dump or of its API server."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from functions.cli.plan.reading.documents import Document
+from functions.cli.plan.reading.provisioners import OWNERS, as_current, read_provisioners
+from functions.cli.plan.reading.snapshot import read_snapshot
+from functions.cli.plan.reading.volumes import read_volumes, with_volumes
+from functions.cli.plan.reading.workloads import WORKLOADS
+from shared.catalog.catalog import Catalog
+from shared.disruption.simulate import with_claims_of
+from shared.manifests.disruption_budgets import decode_budget
+from shared.manifests.raw_json import mapping, text
+from shared.manifests.volumes.node_demands import VolumeLookup
+from shared.model import labels as keys
+from shared.model.dialect import V1, V1ALPHA5
+from shared.model.errors import InvalidManifestError
+from shared.model.kubernetes.daemon_sets import DaemonSet
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.pods import Pod
+from shared.model.snapshot import ClusterSnapshot
+
+_TEMPLATES: Final = frozenset({V1ALPHA5.template_kind, V1.template_kind})
+_READ: Final = frozenset(
+    {
+        "CSINode",
+        "DaemonSet",
+        "LimitRange",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "Pod",
+        "PriorityClass",
+        "RuntimeClass",
+        "StorageClass",
+        *OWNERS,
+        *_TEMPLATES,
+    }
+)
+_BUDGET: Final = "PodDisruptionBudget"
+_CLUSTER_NAME: Final = "alpha.eksctl.io/cluster-name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningCluster:
+    """A cluster that runs.
+
+    Attributes:
+        name: As its nodes give it, else empty.
+        snapshot: Includes what the volume claims of running pods require of nodes.
+        notes: One line each: what was left out or assumed.
+    """
+
+    name: str
+    snapshot: ClusterSnapshot
+    budgets: tuple[PodDisruptionBudget, ...]
+    notes: tuple[str, ...]
+
+
+def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> RunningCluster:
+    """Return the cluster that the documents describe; Provisioners that cannot be used are noted.
+
+    Workloads are left out: their pods are among the documents.
+
+    Raises:
+        InvalidManifestError: If a pod, node or volume is malformed, there is no node, or the nodes
+            are in another Region than the catalogue.
+    """
+    notes: list[str] = []
+    usable = _usable(documents, catalog, notes)
+    known = [found for found in usable if found.kind in _READ]
+    snapshot = read_snapshot(known, catalog).snapshot
+    if not snapshot.nodes:
+        remedy = "expected Nodes among the objects: kubectl get nodes,pods --all-namespaces -o json"
+        raise InvalidManifestError(field="kind", value=None, remedy=remedy)
+    _refuse_another_region(snapshot, catalog)
+    snapshot = _with_daemonsets(snapshot, notes)
+    volumes = read_volumes(usable)
+    notes += _unknown_claims(snapshot, volumes)
+    running = {pod.uid for pod in snapshot.bound if pod.counts_for_emptiness}
+    budgets = [decode_budget(found.with_namespace) for found in usable if found.kind == _BUDGET]
+    return RunningCluster(
+        name=next(
+            (name for node in snapshot.nodes if (name := node.labels.get(_CLUSTER_NAME))), ""
+        ),
+        snapshot=with_claims_of(
+            replace(snapshot, taken_at=_latest(snapshot)),
+            running,
+            lambda asking: with_volumes(asking, volumes, usable),
+        ),
+        budgets=tuple(sorted(budgets, key=lambda budget: (budget.namespace, budget.name))),
+        notes=tuple(notes),
+    )
+
+
+def _usable(
+    documents: Iterable[Document], catalog: Catalog, notes: list[str]
+) -> tuple[Document, ...]:
+    """Return the documents without workloads, and without Provisioners that cannot be used."""
+    current = [as_current(found, notes) for found in documents if found.kind not in WORKLOADS]
+    templates = [
+        found for found in current if found.kind in _TEMPLATES and _reads([found], catalog, notes)
+    ]
+    owners: dict[str, Document] = {}
+    for found in current:
+        if found.kind in OWNERS and _reads([found, *templates], catalog, notes):
+            first = owners.setdefault(found.name, found)
+            if first.kind != found.kind:
+                notes.append(
+                    f"{found.kind} {found.name}: a {first.kind} has this name, too; what this one "
+                    "may launch is taken from its nodes"
+                )
+    others = [found for found in current if found.kind not in (*OWNERS, *_TEMPLATES)]
+    return (*others, *templates, *owners.values())
+
+
+def _reads(documents: Sequence[Document], catalog: Catalog, notes: list[str]) -> bool:
+    """Return whether the first document can be used together with the others; else add a note."""
+    try:
+        read_provisioners(documents, catalog, [])
+    except InvalidManifestError as error:
+        kind = documents[0].kind
+        notes.append(f"{kind} {documents[0].name} is left out: {error.field}: {error.remedy}")
+        return False
+    return True
+
+
+def region_of(documents: Iterable[Document]) -> str:
+    """Return the Region that the first node names, empty when none does."""
+    named = (
+        text(mapping(mapping(found.raw.get("metadata")).get("labels")).get(keys.REGION))
+        for found in documents
+        if found.kind == "Node"
+    )
+    return next(filter(None, named), "")
+
+
+def _refuse_another_region(snapshot: ClusterSnapshot, catalog: Catalog) -> None:
+    regions = {node.labels[keys.REGION] for node in snapshot.nodes if keys.REGION in node.labels}
+    if regions and catalog.region not in regions:
+        found = ", ".join(sorted(regions))
+        remedy = (
+            f"the prices are those of {catalog.region}; make the catalogue of the Region with "
+            f"`dovetail catalog --region {min(regions)} --output FILE` and name it with --catalog, "
+            "or ask AWS with --live-prices"
+        )
+        raise InvalidManifestError(field=f"label {keys.REGION}", value=found, remedy=remedy)
+
+
+def _with_daemonsets(snapshot: ClusterSnapshot, notes: list[str]) -> ClusterSnapshot:
+    """Return the snapshot with the DaemonSets that are only known by their pods."""
+    known = {(found.namespace, found.name) for found in snapshot.daemonsets}
+    shown: dict[tuple[str, str], Pod] = {}
+    for pod in snapshot.bound:
+        if pod.owner is not None and pod.is_daemon and (pod.namespace, pod.owner.name) not in known:
+            shown.setdefault((pod.namespace, pod.owner.name), pod)
+    if not shown:
+        return snapshot
+    names = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(shown))
+    notes.append(f"DaemonSets that only their pods show, taken to run on every node: {names}")
+    more = [
+        DaemonSet(
+            namespace=namespace,
+            name=name,
+            labels=pod.labels,
+            # The DaemonSet controller names the node in each pod's affinity.
+            scheduling=replace(pod.scheduling, required_terms=(), refusals=()),
+        )
+        for (namespace, name), pod in shown.items()
+    ]
+    every = (*snapshot.daemonsets, *more)
+    return replace(
+        snapshot,
+        daemonsets=tuple(sorted(every, key=lambda found: (found.namespace, found.name))),
+    )
+
+
+def _unknown_claims(snapshot: ClusterSnapshot, volumes: VolumeLookup) -> list[str]:
+    unknown = {
+        f"{pod.namespace}/{name}"
+        for pod in snapshot.bound
+        for name in volumes.demands_of(pod).unknown
+    }
+    if not unknown:
+        return []
+    more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+    return [f"PersistentVolumeClaim {min(unknown)}{more} not given: taken to fit any zone"]
+
+
+def _latest(snapshot: ClusterSnapshot) -> datetime:
+    """Return the latest time in the snapshot, including its own."""
+    made = [node.created_at for node in snapshot.nodes] + [pod.created_at for pod in snapshot.bound]
+    return max((snapshot.taken_at, *filter(None, made)))

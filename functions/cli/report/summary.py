@@ -1,0 +1,29 @@
+"""The report in a few lines, for a terminal."""
+
+from functions.cli.report.cost_report import CostReport
+from functions.cli.report.price_text import (
+    NO_PRICE,
+    TITLES,
+    hourly_price_text,
+    monthly_price_text,
+    percent_text,
+)
+from shared.planning.explanation import counted
+
+
+def summary_lines(report: CostReport) -> tuple[str, ...]:
+    """Return what the cluster costs, and what each alternative would cost."""
+    if not report.running.nodes:
+        return (NO_PRICE,)
+    now = report.running.cost_micros_per_hour
+    nodes = counted(len(report.running.nodes), "node")
+    lines = [f"as it runs: {hourly_price_text(now)}/h, {monthly_price_text(now)} a month, {nodes}"]
+    for alternative, outcome in report.alternatives.items():
+        price, bound = outcome.cost_micros_per_hour, outcome.lower_bound_micros_per_hour
+        proved = "" if bound is None else f", lower bound {hourly_price_text(bound)}/h"
+        lines.append(
+            f"{TITLES[alternative].lower()}: {hourly_price_text(price)}/h, "
+            f"{counted(len(outcome.nodes), 'node')}, "
+            f"saves {percent_text(now - price, now)}{proved}"
+        )
+    return tuple(lines)

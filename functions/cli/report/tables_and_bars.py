@@ -1,0 +1,131 @@
+"""Parts of the page: tables, bars, and the nodes as tiles."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from functions.cli.report.price_text import hourly_price_text, resource_percent
+from shared.model.resources import CPU, MEMORY
+from shared.planning.explanation import counted
+from shared.savings.inventory import FilledNode
+
+_TILES: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCell:
+    """One cell of a table.
+
+    Attributes:
+        text: Plain text, escaped here; not shown if there is `html`.
+        below: A line in small print.
+        kind: CSS classes: `n` for a number, with `good` or `bad`; `f` for how full something is.
+    """
+
+    text: str = ""
+    below: str = ""
+    html: str = ""
+    kind: str = ""
+
+
+def number(text: str, *, saves: int = 0) -> TableCell:
+    """Return a cell with a number; green if it saves something, red if it costs more."""
+    css_class = " good" if saves > 0 else " bad" if saves < 0 else ""
+    return TableCell(text=text, kind=f"n{css_class}")
+
+
+def table(
+    caption: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[TableCell]],
+    last: Sequence[TableCell] = (),
+) -> str:
+    """Return a table; the first cell of each row names it.
+
+    Args:
+        headings: Those that begin with `>` are aligned to the right.
+        last: The row of sums.
+    """
+    head = "".join(map(_heading, headings))
+    body = "".join(_row(row) for row in rows)
+    foot = f"<tfoot>{_row(last)}</tfoot>" if last else ""
+    return (
+        f'<div class="scroll"><table><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table></div>"
+    )
+
+
+def _heading(text: str) -> str:
+    kind = ' class="n"' if text.startswith(">") else ""
+    return f'<th scope="col"{kind}>{escape(text.removeprefix(">"))}</th>'
+
+
+def _row(cells: Sequence[TableCell]) -> str:
+    first, *others = cells
+    return f'<tr><th scope="row">{_inside(first)}</th>{"".join(map(_cell, others))}</tr>'
+
+
+def _cell(cell: TableCell) -> str:
+    kind = f' class="{cell.kind}"' if cell.kind else ""
+    return f"<td{kind}>{_inside(cell)}</td>"
+
+
+def _inside(cell: TableCell) -> str:
+    below = f"<small>{escape(cell.below)}</small>" if cell.below else ""
+    return (cell.html or escape(cell.text)) + below
+
+
+def price_bar(micros: int, longest: int, bound: int | None, *, now: bool) -> TableCell:
+    """Return a bar for a price, with a mark at its lower bound."""
+    mark = "" if bound is None else f'<u style="left:{_part(bound, longest)}%"></u>'
+    kind = ' class="now"' if now else ""
+    return TableCell(
+        html=f'<span class="bar"><i{kind} style="width:{_part(micros, longest)}%"></i>{mark}</span>'
+    )
+
+
+def fill_cell(nodes: Iterable[FilledNode], name: str) -> TableCell:
+    """Return how full the nodes are of a resource, as a bar and a number."""
+    share = resource_percent(nodes, name)
+    return TableCell(html=f"{_fill_bar(share, name)}{share} %", kind="f")
+
+
+def node_tiles(title: str, nodes: Sequence[FilledNode]) -> str:
+    """Return the nodes as tiles, each with how full it is."""
+    tiles = "".join(map(_tile, nodes[:_TILES]))
+    more = len(nodes) - _TILES
+    left = f" {more:,} more are not drawn." if more > 0 else ""
+    return (
+        f'<figure><div class="fleet">{tiles}</div>'
+        f"<figcaption>{escape(title + left)}</figcaption></figure>"
+    )
+
+
+def _tile(node: FilledNode) -> str:
+    cpu, memory = resource_percent([node], CPU), resource_percent([node], MEMORY)
+    price = (
+        "no price"
+        if node.price_micros_per_hour is None
+        else hourly_price_text(node.price_micros_per_hour)
+    )
+    spaces = ", ".join(sorted({pod.namespace for pod in node.pods}))
+    about = (
+        f"{node.name or 'planned'}: {node.pool}, {node.zone}, {node.capacity_type.value}, "
+        f"{price}/h; cpu {cpu} %, memory {memory} % requested; {counted(len(node.pods), 'pod')}"
+        + (f" of {spaces}" if spaces else "")
+    )
+    return (
+        f'<div class="node" title="{escape(about, quote=True)}"><b>{escape(node.instance_type)}</b>'
+        f"<br>{escape(price)} · {counted(len(node.pods), 'pod')}"
+        f"{_fill_bar(cpu, CPU)}{_fill_bar(memory, MEMORY)}</div>"
+    )
+
+
+def _fill_bar(share: int, name: str) -> str:
+    kind = "fill memory" if name == MEMORY else "fill"
+    return f'<span class="{kind}"><i style="width:{min(share, 100)}%"></i></span>'
+
+
+def _part(micros: int, longest: int) -> str:
+    return f"{100 * micros / longest:.2f}" if longest else "0"

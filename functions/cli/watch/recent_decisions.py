@@ -1,0 +1,180 @@
+"""What Dovetail has recorded about a cluster: launches and decisions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from functions.cli.plan.decision_documents import base_of, whole_document
+from functions.cli.watch.board import Records
+from functions.cli.watch.decision import read_decision
+from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
+from shared.model.errors import InvalidManifestError, PermanentError
+from shared.model.resources import Resources
+from shared.snapshot.launch_body import LaunchBody
+
+MOST_DECISIONS: Final = 20
+# How far back the first list goes, and how long after its own day a decision may be written.
+_FIRST_SPAN: Final = timedelta(days=1)
+_LATE: Final = timedelta(minutes=5)
+# What the list of decisions shows of each; the rest is sent when one is opened.
+_SUMMARY: Final = (
+    *("id", "at", "cause", "cost", "bound", "gap_percent", "bound_is_close", "pods", "remove"),
+    *("nodes", "placed", "unplaced"),
+)
+
+
+class RecordsReader(Protocol):
+    """Reads what was written about one cluster (`cluster_watch.ClusterRecords`)."""
+
+    cluster: str
+    bucket: str
+
+    def slots(self) -> tuple[Slot, ...]:
+        """Return the launched nodes of the ledger."""
+        ...
+
+    def open_intents(self) -> tuple[LaunchIntent, ...]:
+        """Return the unfinished launches."""
+        ...
+
+    def decisions(self, day: str, after: str) -> tuple[str, ...]:
+        """Return the keys of a day's decisions that sort after a key, oldest first."""
+        ...
+
+    def document(self, key: str) -> bytes:
+        """Return a document."""
+        ...
+
+
+class RecentDecisions:
+    """The last decisions, read once each, and the launches under way.
+
+    Args:
+        reader: Reads them.
+        worker: Runs what takes long: proofs and comparisons.
+    """
+
+    def __init__(self, reader: RecordsReader, worker: Executor) -> None:
+        self._reader = reader
+        self._worker = worker
+        # Replaced, never changed: other threads read it.
+        self._read: Mapping[str, dict[str, Any]] = {}
+        self._unreadable: set[str] = set()
+        self._keys: tuple[str, ...] = ()
+        self._listed_at: datetime | None = None
+        self._last_base = ("", b"")
+
+    def read(self, now: datetime) -> Records:
+        """Read what is new; return the records.
+
+        Raises:
+            AutoscalerError: If AWS cannot be reached.
+        """
+        slots = self._reader.slots()
+        launching = dict(_launching(self._reader, slots))
+        for key in self._newest_keys(now):
+            if key not in self._read and key not in self._unreadable:
+                self._open(key)
+        last = sorted(self._read, key=_by_plan)[-MOST_DECISIONS:]
+        self._read = {key: self._read[key] for key in last}
+        newest = self.newest_first()
+        refused = newest[0]["refused"] if newest else {}
+        return Records(slots=slots, launching=launching, refused=refused)
+
+    def _newest_keys(self, now: datetime) -> tuple[str, ...]:
+        """Return the keys of the last decisions, oldest first.
+
+        S3 charges for each list of up to 1,000 keys, so only what may be new is listed: after the
+        oldest of the last ones, as a decision may be written after a later one.
+        """
+        began = now - _FIRST_SPAN if self._listed_at is None else self._listed_at - _LATE
+        days = sorted({f"{day:%Y-%m-%d}" for day in (max(began, now - _FIRST_SPAN), now)})
+        after = self._keys[0] if len(self._keys) == MOST_DECISIONS else ""
+        found = {key for day in days for key in self._reader.decisions(day, after)}
+        self._keys = tuple(sorted(found.union(self._keys))[-MOST_DECISIONS:])
+        self._listed_at = now
+        return self._keys
+
+    def newest_first(self) -> list[dict[str, Any]]:
+        """Return the decisions that were read, in full, newest first."""
+        read = self._read
+        return [read[key] for key in sorted(read, key=_by_plan, reverse=True)]
+
+    def document(self, plan_id: str) -> bytes | None:
+        """Return a decision as it was recorded, with its base; None if not one of the last."""
+        found = next((key for key, read in self._read.items() if read["id"] == plan_id), None)
+        return None if found is None else whole_document(self._reader.document(found), self._base)
+
+    def _base(self, key: str) -> bytes:
+        """Return a base, cached because many decisions in a row share it."""
+        if self._last_base[0] != key:
+            self._last_base = key, self._reader.document(key)
+        return self._last_base[1]
+
+    def _open(self, key: str) -> None:
+        try:
+            content = self._reader.document(key)
+            named = base_of(content)
+            base = self._base(named) if named else b""
+            read = self._worker.submit(read_decision, key, content, base).result()
+        except (InvalidManifestError, PermanentError):
+            # Not readable, or deleted in between: what can be read is shown.
+            self._unreadable.add(key)
+            return
+        self._read = {**self._read, key: {**read, "bucket": self._reader.bucket}}
+
+
+def summary(decision: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the list of decisions shows of one."""
+    found = {name: decision[name] for name in _SUMMARY}
+    found["nodes"] = [
+        [row["count"], row["options"][0][0], row["options"][0][2]] for row in decision["nodes"]
+    ]
+    found["placed"] = sum(row["count"] for row in decision["placed"])
+    found["unplaced"] = sum(row["count"] for row in decision["unplaced"])
+    return found
+
+
+def without_repeats(decisions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the decisions, newest first, without those that repeat the one before.
+
+    While a pod fits nothing, the same is decided each minute.
+    """
+    nothing: Mapping[str, Any] = {}
+    return [
+        decision
+        for decision, before in zip(decisions, (*decisions[1:], nothing), strict=bool(decisions))
+        if any(decision[what] for what in ("nodes", "placed", "remove"))
+        or decision["refused"] != before.get("refused")
+    ]
+
+
+def _by_plan(key: str) -> str:
+    """Return the plan's id, which sorts by time."""
+    return key.rpartition("/")[2]
+
+
+def _launching(reader: RecordsReader, slots: Iterable[Slot]) -> Iterable[tuple[str, PlannedNode]]:
+    """Yield the nodes of unfinished launches that have no instance yet, by name of their slot."""
+    filled = {slot.name for slot in slots}
+    for intent in reader.open_intents():
+        try:
+            attempt = LaunchBody.from_bytes(reader.document(intent.body_key)).attempt
+        except PermanentError:
+            continue
+        for slot in attempt.slots:
+            name = f"{attempt.plan_id}/{attempt.group}/{slot.number}"
+            if name not in filled:
+                yield (
+                    name,
+                    PlannedNode(
+                        provisioner=attempt.provisioner,
+                        labels=attempt.labels,
+                        options=attempt.options,
+                        fallback=attempt.fallback,
+                        pods=slot.pods,
+                        requests=Resources(),
+                        daemon_requests=slot.daemon_requests,
+                    ),
+                )

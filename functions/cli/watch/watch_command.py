@@ -1,0 +1,300 @@
+"""`dovetail watch` and `dovetail top`: one cluster, seen live; both only read."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from functions.cli.run_command import refuse
+
+if TYPE_CHECKING:
+    from functions.cli.watch.live import LiveCluster
+
+ENDED: Final = 0
+_WATCH_TEXT: Final = """\
+Serves a page on this machine that shows a cluster live: its nodes and what fills them, which are
+coming and what they wait for, which are going and why, pods that wait and why, dollars per hour
+with their proved lower bound, and the last decisions. Reads the cluster with a kubeconfig file and,
+where your credentials allow it, Dovetail's ledger and decisions; writes nothing.
+
+  dovetail watch
+  dovetail watch --kubeconfig ~/.kube/prod --cluster prod --port 7373
+  dovetail watch --recording demo.jsonl
+"""
+_TOP_TEXT: Final = """\
+Shows the same as `dovetail watch` in this terminal; once, where the output is no terminal.
+With --lines a line is printed for each decision and each removal instead, until Ctrl-C: what was
+bought or removed, dollars per hour, the gap to the proved lower bound, and why.
+
+  dovetail top
+  dovetail top --lines --kubeconfig ~/.kube/prod --cluster prod
+"""
+_CODES: Final = """exit codes:
+  0  ended by Ctrl-C, or shown once
+  2  bad input, or the cluster cannot be reached: one line says what
+"""
+# For `dovetail top | grep m5.large`: wide enough for every name.
+_PIPED_COLUMNS: Final = 200
+_SYNC_SECONDS: Final = 30.0
+_BOUND_SECONDS: Final = 15.0
+_REFRESH_SECONDS: Final = 0.25
+# Nodes whose removal begins within this time are reported together.
+_LINES_SECONDS: Final = 1.0
+
+
+def mount_watch_commands(subparsers: Any) -> None:
+    """Add the commands; each parsed namespace has a `run` that returns the exit code."""
+    watch = subparsers.add_parser(
+        "watch",
+        help="serve a page that shows a cluster live",
+        description=_WATCH_TEXT,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _cluster_options(watch)
+    watch.add_argument("--port", type=_port, default=0, metavar="N", help="on 127.0.0.1 (any free)")
+    watch.add_argument("--record", metavar="FILE", help="write what is shown to this file, too")
+    watch.add_argument("--recording", metavar="FILE", help="play such a file instead of a cluster")
+    watch.add_argument(
+        "--speed", type=_speed, default=1.0, metavar="N", help="play it N times faster (1)"
+    )
+    watch.add_argument(
+        "--address-file", metavar="FILE", help="write the address to this file, for you alone"
+    )
+    watch.set_defaults(run=_watch)
+    top = subparsers.add_parser(
+        "top",
+        help="show a cluster live in this terminal",
+        description=_TOP_TEXT,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _cluster_options(top)
+    top.add_argument(
+        "--lines", action="store_true", help="a line for each decision, in place of the picture"
+    )
+    top.set_defaults(run=_top)
+
+
+def _cluster_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="its current context is read (KUBECONFIG, ~/.kube)"
+    )
+    parser.add_argument("--cluster", metavar="NAME", help="needed where several are attached")
+    parser.add_argument(
+        "--catalog",
+        metavar="FILE",
+        help="prices where AWS cannot be asked, as `dovetail catalog` writes them (us-east-1)",
+    )
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) < 65_536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text}: give a port from 0 to 65535")
+
+
+def _speed(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if 0 < value <= 1000:
+        return value
+    raise argparse.ArgumentTypeError(f"{text}: give a number above 0, at most 1000")
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    if arguments.recording and arguments.record:
+        return refuse("watch", "--record: a recording is played; give one of the two options")
+    return _run_command("watch", arguments, _serve)
+
+
+def _top(arguments: argparse.Namespace) -> int:
+    return _run_command("top", arguments, _show)
+
+
+def _run_command(command: str, arguments: argparse.Namespace, command_body: Any) -> int:
+    """Run a command; return its exit code. An error is reported in one line."""
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
+    from shared.model.errors import AutoscalerError  # noqa: PLC0415
+
+    try:
+        command_body(arguments)
+    except (AutoscalerError, InputError) as error:
+        return refuse(command, error)
+    except OSError as error:
+        sys.stdout.flush()  # raises again where it is the standard output that fails
+        return refuse(command, error)
+    except KeyboardInterrupt:
+        return ENDED
+    return ENDED
+
+
+# --- the page
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    import asyncio  # noqa: PLC0415
+
+    with _Sources(arguments) as sources:
+        asyncio.run(_run(arguments, sources))
+
+
+async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
+    import asyncio  # noqa: PLC0415
+    from contextlib import AsyncExitStack  # noqa: PLC0415
+
+    from functions.cli.private_file import write_private_file  # noqa: PLC0415
+    from functions.cli.watch import page_files  # noqa: PLC0415
+    from functions.cli.watch.broadcast import Broadcast, broadcasting  # noqa: PLC0415
+    from functions.cli.watch.recording import Recording, read_recording  # noqa: PLC0415
+    from functions.cli.watch.server import PageServer, Source  # noqa: PLC0415
+
+    async with AsyncExitStack() as stack:
+        source: Source
+        if arguments.recording:
+            source = Recording(read_recording(arguments.recording), arguments.speed)
+        else:
+            live = sources.live()
+            source = Broadcast(live, sources.recorder(live))
+            await stack.enter_async_context(broadcasting(source))
+        if not page_files.is_built():
+            sys.stderr.write("dovetail watch: building the page, once (half a minute) ...\n")
+            page_files.build()
+        server = PageServer(source, page_files.BUILT, arguments.port)
+        address = await server.start()
+        stack.push_async_callback(server.stop)
+        if arguments.address_file:
+            write_private_file(Path(arguments.address_file), f"{address}\n")
+        sys.stdout.write(f"The page: {address}\nCtrl-C ends it.\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+class _Sources:
+    """What the commands read from; stops what it started."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        from contextlib import ExitStack  # noqa: PLC0415
+
+        self._arguments = arguments
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def live(self, *, proves: bool = True) -> "LiveCluster":
+        """Return the cluster, watched from now on, with or without its lower bound."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+        from functions.cli.kubeconfig import kubeconfig_of  # noqa: PLC0415
+        from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
+        from functions.cli.watch.cluster_watch import (  # noqa: PLC0415
+            ClusterWatch,
+            cluster_records,
+            refuse_unknown_cluster,
+        )
+        from functions.cli.watch.live import LiveCluster  # noqa: PLC0415
+        from functions.cli.watch.worker import proving_worker  # noqa: PLC0415
+
+        arguments = self._arguments
+        path = kubeconfig_of(arguments.kubeconfig)
+        name = arguments.cluster or ""
+        cluster = ClusterWatch(path)
+        # A failure to reach the cluster is reported once, and ends the command.
+        cluster.require_access()
+        if name:
+            refuse_unknown_cluster(name)
+        live = LiveCluster(
+            cluster,
+            name or "cluster",
+            lambda: cluster_records(name),
+            read_catalog(arguments.catalog).instance_types,
+            self._stack.enter_context(proving_worker() if proves else ThreadPoolExecutor(1)),
+        )
+        live.start(proves=proves)
+        self._stack.callback(live.stop)
+        return live
+
+    def recorder(self, live: "LiveCluster") -> Any:
+        """Return a function that records each message, None if nothing is recorded."""
+        if not self._arguments.record:
+            return None
+        import time  # noqa: PLC0415
+
+        from functions.cli.watch.recording import Recorder  # noqa: PLC0415
+
+        file = Path(self._arguments.record).open("w", encoding="utf-8")  # noqa: SIM115 -- see below
+        self._stack.enter_context(file)
+        began = time.monotonic()
+        return Recorder(file, lambda: time.monotonic() - began, live.decision).record
+
+
+# --- the terminal
+
+
+def _show(arguments: argparse.Namespace) -> None:
+    import shutil  # noqa: PLC0415
+    import time  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live as Screen  # noqa: PLC0415
+
+    from functions.cli.watch.top import recent_warnings, top_view  # noqa: PLC0415
+    from shared.model.errors import UnavailableError  # noqa: PLC0415
+
+    console = Console()
+    if not console.is_terminal:
+        # The width in COLUMNS, if it is set.
+        console.width = shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
+    with _Sources(arguments) as sources:
+        live = sources.live(proves=not arguments.lines)
+        if arguments.lines:
+            _print_lines(live)
+        if not console.is_terminal:
+            ends = time.monotonic() + _SYNC_SECONDS
+            while not live.is_synced and time.monotonic() < ends:
+                time.sleep(_REFRESH_SECONDS)
+            if not live.is_synced:
+                raise UnavailableError(
+                    f"nodes and pods were not read within {_SYNC_SECONDS:.0f} seconds: "
+                    "is the way to the API server slow? dovetail top in a terminal waits longer"
+                )
+            ends = time.monotonic() + _BOUND_SECONDS
+            while not live.is_complete and time.monotonic() < ends:
+                time.sleep(_REFRESH_SECONDS)
+            live.next_change()
+            console.print(top_view(live.whole(), 10_000, console.width))
+            return
+        with (
+            recent_warnings() as warnings,
+            Screen(console=console, screen=True, auto_refresh=False) as screen,
+        ):
+            while True:
+                live.next_change()
+                whole = live.whole()
+                whole["notes"] = [*whole["notes"], *warnings()]
+                screen.update(top_view(whole, console.height, console.width), refresh=True)
+                time.sleep(_REFRESH_SECONDS)
+
+
+def _print_lines(live: "LiveCluster") -> None:
+    """Print the last decisions, then a line for each decision and removal as it comes."""
+    import time  # noqa: PLC0415
+
+    from functions.cli.watch.lines import DecisionLines  # noqa: PLC0415
+    from functions.cli.watch.live import utc_now  # noqa: PLC0415
+    from functions.cli.watch.top import plain_text  # noqa: PLC0415
+
+    lines = DecisionLines()
+    while True:
+        live.next_change()
+        for line in lines.new_lines(live.whole(), utc_now()):
+            sys.stdout.write(f"{plain_text(line)}\n")
+        sys.stdout.flush()
+        time.sleep(_LINES_SECONDS)

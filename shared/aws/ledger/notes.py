@@ -1,0 +1,61 @@
+"""Notes: small documents through which a cluster's services share state."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from shared.aws.ledger import rows
+from shared.aws.ledger.table import ALWAYS, ConditionExpression, LedgerTable, absent
+from shared.model.note import Note
+
+
+class Notes:
+    """The part of the ledger that has notes, each as one JSON text."""
+
+    _table: LedgerTable
+
+    def note(self, cluster: str, name: str) -> Note:
+        """Return the note of a name; an empty note of version 0 when there is none."""
+        row = self._table.get(_key(cluster, name))
+        return Note(name=name) if row is None else _note(row)
+
+    def notes(self, cluster: str, prefix: str) -> tuple[Note, ...]:
+        """Return the notes whose name has the prefix, sorted by name."""
+        key = _key(cluster, prefix)
+        found = self._table.read(key.pk, key.sk, _note)
+        return tuple(sorted(found, key=lambda entry: entry.name))
+
+    def change_note(self, cluster: str, note: Note, until: datetime) -> bool:
+        """Write a note that expires at `until`, if it was not changed since it was read.
+
+        Returns:
+            False if it was changed since it was read.
+        """
+        unchanged = absent(self._table.now())
+        if note.version:
+            unchanged = ConditionExpression(
+                text="#version = :version", names=("version",), values={"version": note.version}
+            )
+        return self._table.write(_key(cluster, note.name), _fields(note, until), unchanged).done
+
+    def put_note(self, cluster: str, note: Note, until: datetime) -> None:
+        """Write a note that expires at `until`, unconditionally."""
+        self._table.write(_key(cluster, note.name), _fields(note, until), ALWAYS)
+
+    def drop_note(self, cluster: str, name: str) -> None:
+        """Remove a note if it exists."""
+        self._table.remove(_key(cluster, name))
+
+
+def _key(cluster: str, name: str) -> rows.Key:
+    return rows.cluster_key(cluster, f"{rows.NOTE}{name}")
+
+
+def _fields(note: Note, until: datetime) -> dict[str, Any]:
+    text = json.dumps(note.value, sort_keys=True, separators=(",", ":"))
+    return {"name": note.name, "value": text, "expires_at": rows.seconds(until)}
+
+
+def _note(row: Mapping[str, Any]) -> Note:
+    return Note(name=row["name"], value=json.loads(row["value"]), version=row["version"])

@@ -1,1 +1,0 @@
-"""Findings about clusters and deployments, with the command that mends each."""

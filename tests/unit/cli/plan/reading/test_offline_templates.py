@@ -1,0 +1,49 @@
+"""AWSNodeTemplates among the files of an offline plan."""
+
+from typing import Any
+
+import pytest
+
+from functions.cli.plan.reading.documents import Document, InvalidDocumentError
+from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
+from shared.catalog.catalog import Catalog
+from tests import builders as make
+from tests.unit.cli.running import PROVISIONER
+from tests.unit.manifests.documents import template
+
+CATALOG = Catalog(
+    region="us-east-1", source="a test", date="2026-01-01", instance_types=(make.instance_type(),)
+)
+PLAIN: dict[str, Any] = dict(PROVISIONER)
+NAMING = {**PLAIN, "spec": {**PLAIN["spec"], "providerRef": {"name": "nodes"}}}
+
+
+def read(*raws: dict[str, Any]) -> OfflineSnapshot:
+    documents = [Document(where=f"a: document {n}", raw=raw) for n, raw in enumerate(raws, 1)]
+    return read_snapshot(documents, CATALOG)
+
+
+def test_provisioner_is_planned_with_its_template_in_any_order() -> None:
+    found = read(NAMING, template(amiFamily="Bottlerocket"))
+    assert found.snapshot.provisioners[0].template.ami_family == "Bottlerocket"
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("raws", "words"),
+    [
+        ((NAMING,), r"a: document 1: spec.providerRef.name: nodes: there is no AWSNodeTemplate"),
+        (
+            (PLAIN, template(userData="echo")),
+            r"a: document 2: AWSNodeTemplate nodes.spec.userData, line 1: echo: write a NodeC",
+        ),
+        (
+            ({**PLAIN, "spec": {**PLAIN["spec"], "provider": {"userData": "echo"}}},),
+            r"a: document 1: spec.provider.userData, line 1: echo: write a NodeC",
+        ),
+        ((template(), template(amiFamily="AL2")), "another AWSNodeTemplate of that name"),
+    ],
+)
+def test_a_wrong_or_missing_template_is_named(raws: Any, words: str) -> None:
+    with pytest.raises(InvalidDocumentError, match=words):
+        read(*raws)
