@@ -9,8 +9,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.provision.runtime import ProvisionRuntime, load_runtime
 from shared.messages.message import MessageKind, decode
 from shared.model.errors import AutoscalerError, PermanentError, RetryableError
+from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord, wake_of, wakes
 from shared.provisioning.provision import Provisioning
-from shared.provisioning.wake_batch import ClusterWake, InvalidRecord, wake_of, wakes
 from shared.runtime.garbage_collection import collects_garbage_afterwards
 from shared.runtime.logs_and_metrics import dead_letters_invalid_events, logger, metrics
 from shared.runtime.reports import report_provision

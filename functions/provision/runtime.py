@@ -15,8 +15,8 @@ from shared.messages.message import Message
 from shared.model.errors import AutoscalerError
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.packing.problem import PackingSettings
+from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord
 from shared.provisioning.provision import Provisioning
-from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.runtime.dead_letters import send_dead_letters
 from shared.runtime.logs_and_metrics import count, logger
 from shared.runtime.provisioning_wiring import ProvisioningWiring

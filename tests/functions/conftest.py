@@ -11,8 +11,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from shared.messages.message import Message
 from shared.model.errors import NotAttachedError, UnavailableError
 from shared.ports import ClusterPorts
+from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord
 from shared.provisioning.provision import Provisioning
-from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.runtime.logs_and_metrics import metrics
 from tests.unit.worlds import World
 

@@ -17,7 +17,7 @@ from shared.messages.message import Message, MessageKind, make_message
 from shared.model.brakes import Brakes
 from shared.model.errors import NotAttachedError
 from shared.ports import ClusterPorts
-from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
+from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord
 from shared.runtime import wiring as wiring_module
 from shared.runtime.wiring import ActingRole
 from shared.settings import FunctionSettings, ProvisionSettings, SweepSettings

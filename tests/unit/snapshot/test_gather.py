@@ -19,7 +19,7 @@ from shared.model.plan import Plan
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate
 from shared.planning.decide import decide
 from shared.ports import MachineImage, Subnet
-from shared.provisioning.wake_batch import ClusterWake, wakes
+from shared.provisioning.cluster_wakes import ClusterWake, wakes
 from shared.snapshot.gather import _BEYOND, gather
 from tests import builders as make
 from tests.builders import NOW, node, pod, provisioner, snapshot
