@@ -27,7 +27,8 @@ _MESSAGES: Final = frozenset({"bus", "queue", "timer", "forwarder"})
 class _Ends:
     """Watches one cluster of a world: since when nodes are empty, and when they are gone.
 
-    Nodes that a user or their own machine has tampered with are left out.
+    Nodes that a user or their own machine has tampered with are left out. So is the time in which
+    another node of the owner is not Ready: for five minutes that one uses up the budget.
     """
 
     world: World
@@ -44,6 +45,11 @@ class _Ends:
             for provisioner_value in api.provisioner_values.values()
         }
         used = {pod.node_name for pod in api.pods.values() if pod.counts_for_emptiness}
+        not_ready = {
+            node.provisioner
+            for node in api.node_values.values()
+            if node.was_initialized and node.ready is not True
+        }
         for name, node in api.node_values.items():
             ttl = ttl_of.get(node.provisioner)
             if node.deletion_at is not None:
@@ -54,7 +60,8 @@ class _Ends:
                 continue
             # For pods that are promised to it, or still on the nodes it replaces.
             is_reserved = node.instance_id in promised or keys.REPLACES in node.annotations
-            if not node.is_initialized or name in used or is_reserved:
+            is_blocked = is_reserved or node.provisioner in not_ready
+            if not node.is_initialized or name in used or is_blocked:
                 self.since.pop(name, None)
             else:
                 self.since.setdefault(name, time + int(ttl.total_seconds() * _SECOND))
