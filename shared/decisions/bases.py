@@ -7,17 +7,15 @@ two processes never write the same base.
 """
 
 import dataclasses
-import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from msgspec.json import Encoder
-
 from shared.decisions.changes import Changes, changes
 from shared.decisions.record import compressed, decision_key, encoded, record, to_plain
+from shared.model.codec import to_json
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -37,7 +35,6 @@ _FEW: Final = 64
 # memory.
 _SLICE: Final = 1000
 _LEVEL: Final = 6
-_ENCODER: Final = Encoder(order="deterministic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,16 +167,7 @@ def _pieces(values: Mapping[str, Sequence[Any]]) -> Iterator[bytes]:
     for name, members in values.items():
         yield f',"{name}":['.encode()
         for start in range(0, len(members), _SLICE):
-            piece = _text(members[start : start + _SLICE])[1:-1]
+            piece = to_json(members[start : start + _SLICE])[1:-1]
             yield b"," + piece if start else piece
         yield b"]"
     yield b"}"
-
-
-def _text(members: Sequence[Any]) -> bytes:
-    """Return values as a JSON list, ten times as fast as with `to_plain` and `json`."""
-    try:
-        return _ENCODER.encode(members)
-    except (ValueError, OverflowError):
-        # Half of a surrogate pair, or an amount beyond 64 bits.
-        return json.dumps(to_plain(tuple(members)), separators=(",", ":")).encode()

@@ -10,8 +10,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from msgspec import ValidationError, convert
 
-from shared.model.provisioner import WITH_ZEROS
-from shared.model.resources import Resources
+from shared.model.resources import WITH_ZEROS, Resources
 
 _Value = TypeVar("_Value")
 _Read = Callable[[Any], Any]

@@ -16,7 +16,7 @@ from shared.model.kubernetes.taints import Taint
 from shared.model.node_budgets import NodeBudget
 from shared.model.policy import KarpenterBehavior, PreferencePolicy, Trigger
 from shared.model.requirements import Requirements
-from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources
+from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, WITH_ZEROS, Resources
 
 API_VERSION: Final = V1ALPHA5.owner_version
 KIND: Final = V1ALPHA5.owner_kind.value
@@ -86,8 +86,6 @@ RESERVABLE: Final[Mapping[str, frozenset[str]]] = {
 }
 # Marks a field that decision records hold as a hash only.
 HASHED: Final = {"hashed": True}
-# Marks resources where a zero means that there may be none; an absent resource has no limit.
-WITH_ZEROS: Final = {"with_zeros": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,8 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 
 # The resources of every node; anything else is a device, a volume slot or a huge page.
 PLAIN: Final = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
+# Marks a field whose zeros mean that there may be none; an absent resource has no limit.
+WITH_ZEROS: Final = {"with_zeros": True}
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _READABLE: Final = 6  # letters, as in 1536Mi

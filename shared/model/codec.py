@@ -1,0 +1,123 @@
+"""Converts values of the model to plain JSON and back, for everything that Dovetail stores.
+
+Dataclasses become objects, tuples lists, sets sorted lists, enumerations their values, times
+RFC 3339 texts and durations ISO 8601 texts.
+Source of the forms: https://jcristharif.com/msgspec/supported-types.html (2026-11-29).
+"""
+
+import json
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from itertools import repeat
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from shared.model.resources import WITH_ZEROS, Resources
+
+T = TypeVar("T")
+
+# Where msgspec found the error: "Expected `int`, got `str` - at `$.pods[0].labels[...]`".
+_PLACE: Final = re.compile(r" - at (?:`key` in )?`\$(.*)`$", re.DOTALL)
+_PART: Final = re.compile(r"[^.\[\]]+")
+
+
+class DecodingError(ValueError):
+    """Plain JSON that has not the form of a value; `str()` is one line that names the path."""
+
+    def __init__(self, problem: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{'.'.join(path)}: {problem}" if path else problem)
+        self.problem = problem
+        self.path = path
+
+    def inside(self, part: str) -> "DecodingError":
+        """Return the same error with `part` prepended to its path."""
+        return DecodingError(self.problem, (part, *self.path))
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value as plain JSON."""
+    return msgspec.to_builtins(value, order="deterministic", enc_hook=_other)
+
+
+def from_plain(kind: type[T], plain: object, *, exact: bool = False) -> T:
+    """Return the value of a type that plain JSON represents; missing fields take their defaults.
+
+    Args:
+        exact: Whether unknown fields, which are otherwise left out, and resources in another form
+            than the model's are errors.
+
+    Raises:
+        DecodingError: If it has another form.
+    """
+    try:
+        value = msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        problem = str(error)
+        place = _PLACE.search(problem)
+        path = tuple(_PART.findall(place[1])) if place else ()
+        raise DecodingError(_PLACE.sub("", problem), path) from error
+    if exact:
+        _check(value, plain)
+    return value
+
+
+def _other(value: Any) -> Any:
+    """Return a value that msgspec does not know as one that it does."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise NotImplementedError(f"no plain form is known for {type(value)!r}")
+
+
+def _check(value: Any, plain: Any, *, zeros: bool = False) -> None:
+    if isinstance(value, Resources):
+        normal = tuple(sorted(dict(value.items).items()))
+        if value.items != normal or not (zeros or all(amount for _, amount in normal)):
+            also = "" if zeros else ", and no amount of 0"
+            raise DecodingError(f"must have each resource once, sorted by name{also}")
+    for name, member, entry, with_zeros in _members(value, plain):
+        if isinstance(entry, (dict, list)):
+            try:
+                _check(member, entry, zeros=with_zeros)
+            except DecodingError as error:
+                raise error.inside(name) from error
+
+
+def _members(value: Any, plain: Any) -> Iterator[tuple[str, Any, Any, bool]]:
+    """Yield the name, value and plain form of each member, and whether its zeros are kept."""
+    if isinstance(plain, list):
+        # The members of a set are in another order, but have the same fields.
+        values = value if isinstance(value, tuple) else repeat(next(iter(value), None))
+        for number, (member, entry) in enumerate(zip(values, plain, strict=False)):
+            yield str(number), member, entry, False
+        return
+    known = _fields(type(value))
+    for name, entry in plain.items():
+        if known is None:
+            yield name, value[name], entry, False
+        elif name in known:
+            yield name, getattr(value, name), entry, known[name]
+        else:
+            raise DecodingError(f"{type(value).__name__} has no field {name!r}")
+
+
+@cache
+def _fields(kind: Hashable) -> dict[str, bool] | None:
+    """Return the fields of a dataclass, each with whether its zeros are kept; else None."""
+    if not is_dataclass(kind):
+        return None
+    return {field.name: field.metadata == WITH_ZEROS for field in fields(kind)}
+
+
+_ENCODER: Final = msgspec.json.Encoder(order="sorted", enc_hook=_other)
+
+
+def to_json(value: Any) -> bytes:
+    """Return a value as canonical JSON: equal values have equal bytes."""
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which has no UTF-8.
+        return json.dumps(to_plain(value), sort_keys=True, separators=(",", ":")).encode()
