@@ -93,14 +93,15 @@ def _members(value: Any, plain: Any) -> Iterator[tuple[str, Any, Any, bool]]:
         for number, (member, entry) in enumerate(zip(values, plain, strict=False)):
             yield str(number), member, entry, False
         return
-    known = _fields(type(value))
+    kind: Any = type(value)
+    known = _fields(kind)
     for name, entry in plain.items():
         if known is None:
             yield name, value[name], entry, False
         elif name in known:
             yield name, getattr(value, name), entry, known[name]
         else:
-            raise DecodingError(f"{type(value).__name__} has no field {name!r}")
+            raise DecodingError(f"{kind.__name__} has no field {name!r}")
 
 
 @cache

@@ -1,14 +1,15 @@
 """Rows that all clusters of account and Region share: reached quotas, and request tokens."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.aws.ledger import rows
 from shared.aws.ledger.backoff import TokenBucket
 from shared.aws.ledger.offerings import UnavailableOfferings
-from shared.model.ec2.instance_types import CapacityType
-from shared.model.ec2.quotas import Quota, QuotaReached
+from shared.model.codec import from_plain, to_plain
+from shared.model.ec2.quotas import QuotaReached
 
 _TRIES: Final = 20
 
@@ -37,12 +38,8 @@ class AccountLedger(UnavailableOfferings):
             vcpus = mark.vcpus
             if row is not None and row["until"] > rows.millis(now):
                 vcpus = min(vcpus, before.vcpus)
-            fields = {
-                "capacity_type": mark.quota.capacity_type.value,
-                "family": mark.quota.family,
-                "vcpus": vcpus,
-            }
-            self._mark(rows.quota_key(self._region, mark.quota), row, fields, now, certain=True)
+            fewest = to_plain(replace(mark, vcpus=vcpus))
+            self._mark(rows.quota_key(self._region, mark.quota), row, fewest, now, certain=True)
 
     def take_token(self, api: str, now: datetime) -> timedelta:
         """Take the next request token of an API for account and Region.
@@ -79,5 +76,4 @@ class AccountLedger(UnavailableOfferings):
 
 def _quota(row: Mapping[str, Any]) -> tuple[QuotaReached, Mapping[str, Any]]:
     int(row["until"]), int(row["strikes"])
-    quota = Quota(capacity_type=CapacityType(row["capacity_type"]), family=row["family"])
-    return QuotaReached(quota=quota, vcpus=int(row["vcpus"])), row
+    return from_plain(QuotaReached, row), row

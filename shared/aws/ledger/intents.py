@@ -52,7 +52,7 @@ class Intents(Leases):
     def _write(
         self, lease: Lease, intent: LaunchIntent, condition: ConditionExpression, now: datetime
     ) -> Lease:
-        row = {**rows.intent_row(intent), "expires_at": rows.seconds(now + rows.KEEP_INTENT)}
+        row = {**rows.fields_of(intent), "expires_at": rows.seconds(now + rows.KEEP_INTENT)}
         update = self._table.update(rows.intent_key(intent), row, condition)
         return self._fenced(lease, intent, {"Update": update}, now)
 

@@ -129,7 +129,7 @@ class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
         return size, tuple({"Update": update} for update in updates)
 
     def _outdate_slots(self, lease: Lease) -> Lease:
-        sizes = {slot.name: len(str(rows.slot_row(slot))) for slot in self.slots(lease.cluster)}
+        sizes = {slot.name: len(str(rows.fields_of(slot))) for slot in self.slots(lease.cluster)}
         for names in _parts(sizes):
             part = list(names)
             while part:

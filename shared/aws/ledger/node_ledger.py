@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from shared.aws.ledger import rows
@@ -9,6 +10,7 @@ from shared.aws.ledger.notes import Notes
 from shared.aws.ledger.offerings import UnavailableOfferings
 from shared.aws.ledger.table import ConditionExpression, LedgerTable, ignore_notice
 from shared.aws.session import Session
+from shared.model.codec import from_plain
 from shared.model.ec2.launches import LaunchIntent, Slot
 from shared.ports import Clock
 
@@ -39,7 +41,7 @@ class DynamoNodeLedger(Notes, UnavailableOfferings):
     def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
         """Return the intents of a cluster, sorted by plan and group."""
         pk = rows.cluster_key(cluster, rows.INTENT).pk
-        found = self._table.read(pk, rows.INTENT, rows.intent_of)
+        found = self._table.read(pk, rows.INTENT, partial(from_plain, LaunchIntent))
         return tuple(sorted(found, key=lambda entry: (entry.plan_id, entry.group)))
 
     def abandoned(self, cluster: str, now: datetime) -> bool:
@@ -71,7 +73,7 @@ class DynamoNodeLedger(Notes, UnavailableOfferings):
     def slots(self, cluster: str) -> tuple[Slot, ...]:
         """Return all slots of a cluster, sorted by name."""
         pk = rows.cluster_key(cluster, rows.SLOT).pk
-        found = self._table.read(pk, rows.SLOT, rows.slot_of)
+        found = self._table.read(pk, rows.SLOT, partial(from_plain, Slot))
         return tuple(sorted(found, key=lambda entry: entry.name))
 
     def slot_with(self, cluster: str, instance_id: str) -> Slot | None:
@@ -81,7 +83,7 @@ class DynamoNodeLedger(Notes, UnavailableOfferings):
         row = self._table.get(key) if paired is not None else None
         if row is None or row.get("instance_id") != instance_id:
             return None
-        return self._table.restored(key, row, rows.slot_of)
+        return self._table.restored(key, row, partial(from_plain, Slot))
 
     def cluster_of(self, instance_id: str) -> str | None:
         """Return the cluster of an instance, None if Dovetail did not launch it."""
@@ -90,7 +92,7 @@ class DynamoNodeLedger(Notes, UnavailableOfferings):
 
     def _slot(self, slot: Slot) -> dict[str, Any]:
         kept = self._table.now() + rows.KEEP_SLOT
-        return {**rows.slot_row(slot), "expires_at": rows.seconds(kept)}
+        return {**rows.fields_of(slot), "expires_at": rows.seconds(kept)}
 
 
 def _as_read(slot: Slot) -> ConditionExpression:

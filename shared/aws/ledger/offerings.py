@@ -10,6 +10,7 @@ from typing import Any
 from shared.aws.ledger import rows
 from shared.aws.ledger.backoff import Backoff, next_backoff
 from shared.aws.ledger.table import ConditionExpression, LedgerTable, absent
+from shared.model.codec import from_plain, to_plain
 from shared.model.ec2.instance_types import OfferingKey
 
 
@@ -51,7 +52,7 @@ class UnavailableOfferings:
         for offering in sorted(set(offerings)):
             row = known.get(offering)
             key = rows.offering_key(self._region, offering, cluster)
-            self._mark(key, row, rows.offering_row(offering), now, certain=certain)
+            self._mark(key, row, to_plain(offering), now, certain=certain)
 
     def _mark(
         self,
@@ -90,4 +91,4 @@ class UnavailableOfferings:
 
 def _refusal(row: Mapping[str, Any]) -> tuple[OfferingKey, Mapping[str, Any]]:
     int(row["until"]), int(row["strikes"])
-    return rows.offering_of(row), row
+    return from_plain(OfferingKey, row), row

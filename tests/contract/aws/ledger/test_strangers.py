@@ -78,8 +78,8 @@ def test_row_without_a_time_or_with_an_unknown_type_is_reported(
 def test_a_row_of_a_newer_schema_is_refused_with_what_to_do(
     aws: Session, table: str, dynamo: DynamoLedger
 ) -> None:
-    put(aws, table, "cluster#test", "slot#p#0#0", expires_at=LATER, schema=2)
-    with pytest.raises(PermanentError, match=r"schema 2, this version reads up to 1: deploy"):
+    put(aws, table, "cluster#test", "slot#p#0#0", expires_at=LATER, schema=3)
+    with pytest.raises(PermanentError, match=r"schema 3, this version reads up to 2: deploy"):
         dynamo.slots("test")
 
 
