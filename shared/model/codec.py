@@ -1,7 +1,7 @@
 """Converts values of the model to plain JSON and back, for everything that Dovetail stores.
 
-Dataclasses become objects, tuples lists, sets sorted lists, enumerations their values, times
-RFC 3339 texts and durations ISO 8601 texts.
+Dataclasses become objects, tuples stay tuples (lists in JSON), sets become sorted lists,
+enumerations their values, times RFC 3339 texts and durations ISO 8601 texts.
 Source of the forms: https://jcristharif.com/msgspec/supported-types.html (2026-11-29).
 """
 
@@ -78,7 +78,7 @@ def _check(value: Any, plain: Any, *, zeros: bool = False) -> None:
             also = "" if zeros else ", and no amount of 0"
             raise DecodingError(f"must have each resource once, sorted by name{also}")
     for name, member, entry, with_zeros in _members(value, plain):
-        if isinstance(entry, (dict, list)):
+        if isinstance(entry, (dict, list, tuple)):
             try:
                 _check(member, entry, zeros=with_zeros)
             except DecodingError as error:
@@ -87,7 +87,7 @@ def _check(value: Any, plain: Any, *, zeros: bool = False) -> None:
 
 def _members(value: Any, plain: Any) -> Iterator[tuple[str, Any, Any, bool]]:
     """Yield the name, value and plain form of each member, and whether its zeros are kept."""
-    if isinstance(plain, list):
+    if isinstance(plain, (list, tuple)):
         # The members of a set are in another order, but have the same fields.
         values = value if isinstance(value, tuple) else repeat(next(iter(value), None))
         for number, (member, entry) in enumerate(zip(values, plain, strict=False)):

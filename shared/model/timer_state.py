@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from shared.model.codec import DecodingError, from_plain, to_plain
 from shared.model.errors import InvalidMessageError
 
 # An execution lives at most a year. A longer wait is shortened; sweep starts a timer again that
@@ -108,25 +109,8 @@ class TimerState:
 
     def encode(self) -> dict[str, Any]:
         """Return the state as the state machine passes it on."""
-        known = {name: getattr(self, name) for name in _KNOWN}
-        if self.remove is not None:
-            known["remove"] = [list(pair) for pair in self.remove]
-        given = {name: value for name, value in known.items() if value is not None}
+        given = {name: value for name, value in to_plain(self).items() if value is not None}
         return {"version": 1, **given}
-
-
-_TYPES: Final = {
-    "steps": int,
-    "blocked": int,
-    "tried": int,
-    "released_micros_per_hour": int,
-    "new_nodes": int,
-    "registration_seconds": int,
-    "wait_seconds": int,
-    "drained": bool,
-    "image_stopped": bool,
-}
-_KNOWN: Final = tuple(entry.name for entry in fields(TimerState))
 
 
 def decode_state(raw: Mapping[str, Any]) -> TimerState:
@@ -135,10 +119,10 @@ def decode_state(raw: Mapping[str, Any]) -> TimerState:
     Raises:
         InvalidMessageError: If cluster, node or uid is absent, or a field has another type.
     """
-    known = {name: _read(raw, name) for name in _KNOWN if raw.get(name) is not None}
-    for name in ("cluster", "node", "uid"):
-        text_of(raw, name)
-    return TimerState(**known)
+    try:
+        return from_plain(TimerState, raw)
+    except DecodingError as error:
+        raise InvalidMessageError(str(error)) from error
 
 
 def text_of(raw: Mapping[str, Any], name: str) -> str:
@@ -156,20 +140,3 @@ def text_of(raw: Mapping[str, Any], name: str) -> str:
 def whole_seconds(span: timedelta) -> int:
     """Return a span in whole seconds, rounded up, between 0 and 300 days."""
     return math.ceil(max(min(span, LONGEST_WAIT).total_seconds(), 0))
-
-
-def _read(raw: Mapping[str, Any], name: str) -> Any:
-    value = raw[name]
-    if name == "remove":
-        return _pairs(value)
-    kind = _TYPES.get(name, str)
-    if type(value) is not kind:
-        raise InvalidMessageError(f"{name}: {value!r}: expected {kind.__name__}")
-    return value
-
-
-def _pairs(listed: Any) -> tuple[tuple[str, str], ...]:
-    try:
-        return tuple((str(name), str(uid)) for name, uid in listed)
-    except (TypeError, ValueError) as error:
-        raise InvalidMessageError(f"remove: {listed!r}: expected pairs of name and uid") from error

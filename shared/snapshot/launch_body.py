@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import LaunchOption, PodRef, SlotOwner, slot_owner_of
+from shared.model.codec import from_plain, to_json
+from shared.model.ec2.instance_types import OfferingKey
+from shared.model.ec2.launches import LaunchOption, PodRef, SlotOwner
 from shared.model.errors import PermanentError
 from shared.model.resources import Resources
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,32 +87,14 @@ class LaunchBody:
 
     def to_bytes(self) -> bytes:
         """Return the canonical JSON of the body."""
-        attempt = self.attempt
-        document = {
-            "version": _VERSION,
-            "cluster": attempt.cluster,
-            "plan": attempt.plan_id,
-            "group": attempt.group,
-            "attempt": attempt.number,
-            "provisioner": attempt.provisioner,
-            "labels": dict(attempt.labels),
-            "slots": [
-                {
-                    "number": slot.number,
-                    "pods": [[p.namespace, p.name, p.uid] for p in slot.pods],
-                    "daemon_requests": dict(slot.daemon_requests.items),
-                }
-                for slot in attempt.slots
-            ],
-            "options": [_option_out(option) for option in attempt.options],
-            "later": [_option_out(launch_option) for launch_option in attempt.fallback],
-            "replaces": attempt.replaces,
-            "stamp": dict(attempt.stamp),
-            "owner": attempt.owner.encode(),
-            "templates": self.templates,
-            "request": self.request,
-        }
-        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+        return to_json(
+            {
+                "version": _VERSION,
+                "attempt": self.attempt,
+                "templates": self.templates,
+                "request": self.request,
+            }
+        )
 
     @classmethod
     def from_bytes(cls, text: bytes) -> "LaunchBody":
@@ -125,59 +108,10 @@ class LaunchBody:
             version = document["version"]
             if version != _VERSION:
                 raise PermanentError(f"launch body of version {version}: this reads {_VERSION}")
-            return cls._from_document(document)
+            return from_plain(cls, document)
         except (ValueError, LookupError, TypeError) as error:
             raise PermanentError(f"launch body cannot be read: {error!r}") from error
-
-    @classmethod
-    def _from_document(cls, document: Mapping[str, Any]) -> "LaunchBody":
-        attempt = LaunchAttempt(
-            cluster=document["cluster"],
-            plan_id=document["plan"],
-            group=document["group"],
-            number=document["attempt"],
-            provisioner=document["provisioner"],
-            labels=document["labels"],
-            slots=tuple(
-                PromisedSlot(
-                    number=slot["number"],
-                    pods=tuple(PodRef(namespace=p[0], name=p[1], uid=p[2]) for p in slot["pods"]),
-                    daemon_requests=Resources.from_mapping(slot["daemon_requests"]),
-                )
-                for slot in document["slots"]
-            ),
-            options=tuple(_option_in(option) for option in document["options"]),
-            fallback=tuple(_option_in(entry) for entry in document["later"]),
-            replaces=document["replaces"],
-            stamp=document["stamp"],
-            owner=slot_owner_of(document["owner"]),
-        )
-        return cls(attempt=attempt, templates=document["templates"], request=document["request"])
 
     def sha256(self) -> str:
         """Return the SHA-256 of the body in hexadecimal."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
-
-
-def _option_out(option: LaunchOption) -> dict[str, Any]:
-    return {
-        "type": option.offering.instance_type,
-        "zone": option.offering.zone,
-        "capacity_type": option.offering.capacity_type.value,
-        "price_micros_per_hour": option.price_micros_per_hour,
-        "capacity": dict(option.capacity.items),
-        "allocatable": dict(option.allocatable.items),
-    }
-
-
-def _option_in(row: Mapping[str, Any]) -> LaunchOption:
-    return LaunchOption(
-        offering=OfferingKey(
-            instance_type=row["type"],
-            zone=row["zone"],
-            capacity_type=CapacityType(row["capacity_type"]),
-        ),
-        price_micros_per_hour=row["price_micros_per_hour"],
-        capacity=Resources.from_mapping(row["capacity"]),
-        allocatable=Resources.from_mapping(row["allocatable"]),
-    )

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import OfferingKey
-from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
 
 
@@ -131,30 +130,6 @@ class SlotOwner:
     uid: str
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
-
-    def encode(self) -> dict[str, Any]:
-        """Return the owner as a plain map."""
-        return {
-            "kind": self.kind.value,
-            "uid": self.uid,
-            "taints": [[t.key, t.value, t.effect.value] for t in self.taints],
-            "startup_taints": [[t.key, t.value, t.effect.value] for t in self.startup_taints],
-        }
-
-
-def slot_owner_of(row: Mapping[str, Any]) -> SlotOwner:
-    """Return the owner that `encode` returned as a map."""
-    return SlotOwner(
-        kind=OwnerKind(row["kind"]),
-        uid=row["uid"],
-        taints=tuple(map(_taint, row["taints"])),
-        startup_taints=tuple(map(_taint, row["startup_taints"])),
-    )
-
-
-def _taint(written: Iterable[str]) -> Taint:
-    key, value, effect = written
-    return Taint(key=key, value=value, effect=Effect(effect))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

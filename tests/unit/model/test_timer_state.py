@@ -1,5 +1,6 @@
 """The state of a timer is what its execution keeps between two steps."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,7 +31,7 @@ def test_a_state_is_the_same_after_encoding_and_decoding() -> None:
         "wait_seconds": 0,
         "since": "2026-01-01T00:00:00+00:00",
         "steps": 0,
-        "remove": [["n1", "u1"], ["n2", "u2"]],
+        "remove": (("n1", "u1"), ("n2", "u2")),
         "new_nodes": 1,
         "drained": True,
     }
@@ -48,17 +49,14 @@ def test_a_field_that_is_not_known_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ({"uid": None}, "uid: None"),
-        ({"cluster": 1}, "cluster: 1"),
-        ({"since": 1}, "since: 1"),
-        ({"steps": "many"}, "steps: 'many': expected int"),
-        ({"drained": 1}, "drained: 1: expected bool"),
-        ({"remove": "n1"}, "remove: 'n1': expected pairs"),
-        ({"remove": 1}, "remove: 1: expected pairs"),
+        ({"uid": None}, "uid: Expected `str`, got `null`"),
+        ({"steps": "many"}, "steps: Expected `int | null`, got `str`"),
+        ({"drained": 1}, "drained: Expected `bool | null`, got `int`"),
+        ({"remove": [["n1"]]}, "remove.0: Expected `array` of length 2, got 1"),
     ],
 )
 def test_a_wrong_field_is_named(wrong: dict[str, Any], text: str) -> None:
-    with pytest.raises(InvalidMessageError, match=text):
+    with pytest.raises(InvalidMessageError, match=re.escape(text)):
         decode_state({**LEAST, **wrong})
 
 

@@ -253,7 +253,7 @@ def test_a_timer_of_a_node_that_is_gone_or_going_ends() -> None:
 
 
 def test_a_state_without_its_fields_is_refused() -> None:
-    with pytest.raises(InvalidMessageError, match="node: None: expected a text"):
+    with pytest.raises(InvalidMessageError, match="missing required field `node`"):
         step(empty_world(), {"cluster": NAME})
 
 
