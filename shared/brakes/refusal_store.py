@@ -2,12 +2,11 @@
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.decisions.record import to_plain
+from shared.model.codec import to_json
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import FleetError
 from shared.model.ec2.refusals import KEPT, Refusals
@@ -148,7 +147,7 @@ class RefusalStore:
 def provisioner_fingerprint(ports: ClusterPorts, provisioner: Provisioner) -> str:
     """Return a fingerprint of a Provisioner and of what the attachment adds to its launches."""
     own = dataclasses.replace(provisioner, resource_version="", generation=0, warnings=())
-    return _fingerprint([to_plain(own), ports.profile_of(provisioner.template)])
+    return _fingerprint([own, ports.profile_of(provisioner.template)])
 
 
 def site_fingerprint(site: Site) -> str:
@@ -158,9 +157,8 @@ def site_fingerprint(site: Site) -> str:
     )
 
 
-def _fingerprint(plain: object) -> str:
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
+def _fingerprint(value: object) -> str:
+    return hashlib.sha256(to_json(value)).hexdigest()[:_LENGTH]
 
 
 def _plain(record: Refusals) -> dict[str, Any]:

@@ -14,8 +14,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.decisions.changes import Changes, changes
-from shared.decisions.record import compressed, decision_key, encoded, record, to_plain
-from shared.model.codec import to_json
+from shared.decisions.record import (
+    SINCE_BASE,
+    compressed,
+    decision_key,
+    encoded,
+    record,
+    recorded_snapshot,
+)
+from shared.model.codec import to_json, to_plain
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -131,13 +138,14 @@ class DecisionWriter:
             base = _write_base(decisions, plan_id, snapshot)
             self._bases[snapshot.cluster] = base
             changed = base.changes(snapshot) or {}
+        rest = dataclasses.replace(snapshot, bound=(), nodes=(), instance_types=())
         seen = {
-            **to_plain(dataclasses.replace(snapshot, bound=(), nodes=(), instance_types=())),
+            **to_plain(recorded_snapshot(rest)),
             **{name: _plain(found) for name, found in changed.items()},
         }
         key = decision_key(plan_id, snapshot)
         packing = settings or PackingSettings()
-        text = encoded(2, plan_id, seen, plan, packing, why, base=base.key)
+        text = encoded(SINCE_BASE, plan_id, seen, plan, packing, why, base=base.key)
         decisions.put(key, compressed(text))
         return key
 
@@ -163,7 +171,7 @@ def _write_base(decisions: Decisions, plan_id: str, snapshot: ClusterSnapshot) -
 
 def _pieces(values: Mapping[str, Sequence[Any]]) -> Iterator[bytes]:
     """Yield the text of a base in pieces."""
-    yield b'{"version":2'
+    yield f'{{"version":{SINCE_BASE}'.encode()
     for name, members in values.items():
         yield f',"{name}":['.encode()
         for start in range(0, len(members), _SLICE):

@@ -3,26 +3,18 @@
 import dataclasses
 import gzip
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any, Final
 
-from shared.model.ec2.instance_types import InstanceType
-from shared.model.kubernetes.pods import Scheduling
-from shared.model.plan import UNRECORDED, Plan
-from shared.model.provisioner import HASHED
+from shared.model.codec import to_json, to_plain
+from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.ports import Decisions
 
-_PLAIN: Final = frozenset({str, int, bool, float, type(None)})
-# Values that many objects and decisions share: the instance types of the catalog, and the
-# scheduling of a workload's pods. Converting them each time would take longer than a small
-# decision.
-_SHARED: Final = frozenset({InstanceType, Scheduling})
-_MOST_SHARED: Final = 8192
+# The versions of documents: with the whole snapshot, and with the changes since a base.
+WHOLE: Final = 3
+SINCE_BASE: Final = 4
 # The gzip level: higher levels take longer and save hardly anything.
 _LEVEL: Final = 6
 
@@ -63,13 +55,13 @@ def decision_document(
     The model contains neither environment variables nor commands of pods, so the document cannot
     either. User data is replaced by a hash.
     """
-    return encoded(1, plan_id, to_plain(snapshot), plan, settings, why)
+    return encoded(WHOLE, plan_id, recorded_snapshot(snapshot), plan, settings, why)
 
 
 def encoded(
     version: int,
     plan_id: str,
-    snapshot: Mapping[str, Any],
+    snapshot: ClusterSnapshot | Mapping[str, Any],
     plan: Plan,
     settings: PackingSettings,
     why: Mapping[str, Any] | None,
@@ -79,19 +71,19 @@ def encoded(
 
     Args:
         version: The version of the snapshot's format.
-        snapshot: The snapshot as plain JSON.
+        snapshot: The snapshot as it is recorded.
         more: Further fields.
     """
     document = {
         "version": version,
         "plan_id": plan_id,
         "snapshot": snapshot,
-        "settings": to_plain(settings),
-        "plan": to_plain(plan),
+        "settings": settings,
+        "plan": recorded_plan(plan),
         **({"change": dict(why)} if why else {}),
         **more,
     }
-    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+    return to_json(document)
 
 
 def compressed(document: bytes) -> bytes:
@@ -99,68 +91,27 @@ def compressed(document: bytes) -> bytes:
     return gzip.compress(document, compresslevel=_LEVEL, mtime=0)
 
 
-def to_plain(value: Any) -> Any:
-    """Convert a frozen value to plain JSON: dataclasses to objects, sets sorted, times to text.
-
-    Fields marked `HASHED` become their SHA-256 and length, those marked `UNRECORDED` are left out.
-    Callers must not change the result: parts of it are cached.
-    """
-    kind: Any = type(value)
-    return value if kind in _PLAIN else _writer(kind)(value)
-
-
-@lru_cache(maxsize=256)
-def _writer(kind: Any) -> Callable[[Any], Any]:
-    """Return the function that converts values of a type."""
-    if kind in _SHARED:
-        return _shared
-    if dataclasses.is_dataclass(kind):
-        return _fields
-    found = (writer for kinds, writer in _WRITERS if issubclass(kind, kinds))
-    return next(found, lambda value: value)
-
-
-def _mapped(value: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(key): to_plain(entry) for key, entry in value.items()}
-
-
-def _sorted(value: Iterable[Any]) -> list[Any]:
-    return sorted((to_plain(entry) for entry in value), key=json.dumps)
-
-
-def _listed(value: Iterable[Any]) -> list[Any]:
-    return [to_plain(entry) for entry in value]
-
-
-_WRITERS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
-    (Mapping, _mapped),
-    ((frozenset, set), _sorted),
-    ((tuple, list), _listed),
-    (datetime, datetime.isoformat),
-    (timedelta, timedelta.total_seconds),
-)
-
-
-@lru_cache(maxsize=_MOST_SHARED)
-def _shared(value: Any) -> dict[str, Any]:
-    return _fields(value)
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    kind: Any = type(value)
-    return {name: plain(getattr(value, name)) for name, plain in _readers(kind)}
-
-
-@lru_cache(maxsize=256)
-def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    """Return the field names of a dataclass, each with the function that converts its value."""
-    return tuple(
-        (field.name, _hashed if field.metadata == HASHED else to_plain)
-        for field in dataclasses.fields(kind)
-        if field.metadata != UNRECORDED
+def recorded_snapshot(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return a snapshot as it is recorded: SHA-256 and length in place of user data."""
+    owners = tuple(
+        dataclasses.replace(
+            owner,
+            template=dataclasses.replace(
+                owner.template, user_data=hashed_user_data(owner.template.user_data)
+            ),
+        )
+        for owner in snapshot.provisioners
     )
+    return dataclasses.replace(snapshot, provisioners=owners)
 
 
-def _hashed(text: str) -> str:
+def hashed_user_data(text: str) -> str:
+    """Return what decisions record of user data, into which users write secrets."""
     content = text.encode()
     return f"sha256:{hashlib.sha256(content).hexdigest()}, {len(content)} bytes" if text else ""
+
+
+def recorded_plan(plan: Plan) -> dict[str, Any]:
+    """Return a plan as it is recorded: whether its bound is close can be proved again."""
+    plain: dict[str, Any] = to_plain(plan)
+    return {name: value for name, value in plain.items() if name != "bound_is_close"}

@@ -1,12 +1,8 @@
 """A plan: nodes to launch, placements on nodes, and unschedulable pods."""
 
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
 from shared.model.ec2.launches import PlannedNode, PodRef
-
-# Marks a field that decision records leave out: it can be proved again from what they hold.
-UNRECORDED: Final = {"recorded": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +78,7 @@ class Plan:
     order: tuple[PodRef, ...] = ()
     cost_micros_per_hour: int = 0
     lower_bound_micros_per_hour: int = 0
-    bound_is_close: bool = field(default=False, metadata=UNRECORDED)
+    bound_is_close: bool = False
     remark: str = ""
     preferences: KeptPreferences = KeptPreferences()
     wider: tuple[str, ...] = ()

@@ -84,8 +84,6 @@ AMI_FAMILY_WITHOUT_IMAGE: Final = "Custom"
 RESERVABLE: Final[Mapping[str, frozenset[str]]] = {
     "Bottlerocket": frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 }
-# Marks a field that decision records hold as a hash only.
-HASHED: Final = {"hashed": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +114,7 @@ class NodeTemplate:
     role: str = ""
     ami_family: str = AMI_FAMILIES[0]
     ami_selector: Selector = ()
-    user_data: str = field(default="", metadata=HASHED)
+    user_data: str = ""
     launch_template: str = ""
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     metadata_options: MetadataOptions = MetadataOptions()

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from shared.decisions.bases import COLLECTIONS, without_version
 from shared.decisions.changes import applied
-from shared.decisions.record import compressed
-from shared.decisions.restore import RestoreError
+from shared.decisions.record import SINCE_BASE, WHOLE, compressed
+from shared.model.codec import DecodingError
 from shared.model.errors import InvalidManifestError, NotFoundError
 from shared.model.surrogates import SURROGATE_REMEDY as ENCODABLE
 from shared.model.surrogates import escapes_surrogate, first_surrogate
@@ -95,7 +95,7 @@ def read_document(content: bytes, bases: Bases) -> dict[str, Any]:
         raise InvalidManifestError(field="snapshot", value=None, remedy=f"is missing; {REMEDY}")
     joined = {name: _joined(name, base, snapshot.get(name)) for name in COLLECTIONS}
     del document["base"]
-    return {**document, "version": 1, "snapshot": {**snapshot, **joined}}
+    return {**document, "version": WHOLE, "snapshot": {**snapshot, **joined}}
 
 
 def _joined(name: str, base: dict[str, Any], changes: Any) -> list[Any]:
@@ -105,14 +105,14 @@ def _joined(name: str, base: dict[str, Any], changes: Any) -> list[Any]:
     plain = [without_version(value) if isinstance(value, dict) else value for value in members]
     try:
         return applied(plain, changes)
-    except RestoreError as error:
+    except DecodingError as error:
         path = ".".join(("snapshot", name, *error.path))
         remedy = f"{error.problem}; {REMEDY}"
         raise InvalidManifestError(field=path, value=None, remedy=remedy) from error
 
 
 def _base_of(document: dict[str, Any]) -> str:
-    if document["version"] == 1:
+    if document["version"] == WHOLE:
         return ""
     key = document.get("base")
     if not isinstance(key, str) or not _KEY.fullmatch(key):
@@ -138,8 +138,9 @@ def _parsed(content: bytes) -> dict[str, Any]:
     half = first_surrogate(document) if escapes_surrogate(text) else None
     if half is not None:
         raise InvalidManifestError(field=half[0], value=half[1], remedy=ENCODABLE)
-    if not isinstance(document, dict) or document.get("version") not in (1, 2):
-        raise InvalidManifestError(field="version", value=None, remedy=f"must be 1 or 2; {REMEDY}")
+    if not isinstance(document, dict) or document.get("version") not in (WHOLE, SINCE_BASE):
+        remedy = f"must be {WHOLE} or {SINCE_BASE}; {REMEDY}"
+        raise InvalidManifestError(field="version", value=None, remedy=remedy)
     return document
 
 

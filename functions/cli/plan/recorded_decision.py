@@ -1,15 +1,14 @@
 """Replays a recorded decision."""
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from functions.cli.plan.decision_documents import REMEDY, Bases, no_bases, read_document
-from shared.decisions.record import to_plain
-from shared.decisions.restore import RestoreError, restore
+from shared.decisions.record import recorded_plan
 from shared.manifests.raw_json import mapping
+from shared.model.codec import DecodingError, from_plain, to_json
 from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import InvalidManifestError
 from shared.model.plan import Plan
@@ -42,7 +41,7 @@ class RecordedDecision:
         """Return whether a plan equals the recorded one in each byte but its lower bound."""
         bound = self.plan.lower_bound_micros_per_hour
         same = dataclasses.replace(plan, lower_bound_micros_per_hour=bound)
-        return _canonical(to_plain(same)) == self.canonical_plan
+        return to_json(recorded_plan(same)) == self.canonical_plan
 
 
 def load_decision(content: bytes, bases: Bases = no_bases) -> RecordedDecision:
@@ -59,16 +58,16 @@ def load_decision(content: bytes, bases: Bases = no_bases) -> RecordedDecision:
     plain_plan = document.get("plan")
     try:
         decision = RecordedDecision(
-            plan_id=restore(str, document.get("plan_id", "")),
+            plan_id=from_plain(str, document.get("plan_id", "")),
             snapshot=_part(ClusterSnapshot, document, "snapshot"),
             settings=_part(PackingSettings, document, "settings", {}),
             plan=_part(Plan, document, "plan"),
-            canonical_plan=_canonical(plain_plan),
+            canonical_plan=to_json(plain_plan),
             change=mapping(document.get("change")),
         )
         _refuse_without_options(decision.snapshot.launching, "snapshot", "launching")
         _refuse_without_options(decision.plan.nodes, "plan", "nodes")
-    except RestoreError as error:
+    except DecodingError as error:
         path = ".".join(error.path) or "plan_id"
         remedy = f"{error.problem}; {REMEDY}"
         raise InvalidManifestError(field=path, value=None, remedy=remedy) from error
@@ -79,15 +78,11 @@ def _refuse_without_options(nodes: Sequence[PlannedNode], *path: str) -> None:
     for number, node in enumerate(nodes):
         if not node.options:
             problem = "must have an offering that it can be launched as"
-            raise RestoreError(problem, (*path, str(number), "options"))
+            raise DecodingError(problem, (*path, str(number), "options"))
 
 
 def _part(kind: type[Any], document: dict[str, Any], name: str, default: object = None) -> Any:
     try:
-        return restore(kind, document.get(name, default))
-    except RestoreError as error:
+        return from_plain(kind, document.get(name, default), exact=True)
+    except DecodingError as error:
         raise error.inside(name) from error
-
-
-def _canonical(plain: Any) -> bytes:
-    return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()

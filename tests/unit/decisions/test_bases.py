@@ -220,8 +220,8 @@ def test_damaged_changes_name_what_is_wrong(part: str, told: str) -> None:
     ("base", "told"),
     [
         (b"\x1f\x8b torn", "base: document: must be a decision"),
-        (b'{"version":2,"bound":{}}', "base.bound: must be a list"),
-        (b'{"version":3}', "base: version: must be 1 or 2"),
+        (b'{"version":4,"bound":{}}', "base.bound: must be a list"),
+        (b'{"version":5}', "base: version: must be 3 or 4"),
     ],
 )
 def test_a_damaged_base_is_refused(base: bytes, told: str) -> None:

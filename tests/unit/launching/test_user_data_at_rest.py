@@ -7,13 +7,15 @@ import gzip
 import re
 
 from functions.cli.plan.recorded_decision import load_decision
-from shared.decisions.record import decision_document, to_plain
+from shared.decisions.bases import DecisionWriter
+from shared.decisions.record import decision_document, recorded_snapshot
 from shared.manifests.api.selector_map import selector_of
 from shared.model.plan import Plan
 from shared.model.provisioner import NodeTemplate
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from tests.builders import pods, provisioner, snapshot
+from tests.fakes.decisions import FakeDecisions
 from tests.unit.worlds import World
 
 SECRET = b"REGISTRY_TOKEN=not-for-readers"
@@ -52,7 +54,9 @@ def test_only_bodies_of_launches_hold_user_data_and_none_of_the_decisions() -> N
 
 def test_decision_keeps_the_hash_of_user_data_which_shows_changes() -> None:
     plain = [
-        to_plain(provisioner(template=asking(text)))["template"]["user_data"]
+        recorded_snapshot(snapshot(provisioners=(provisioner(template=asking(text)),)))
+        .provisioners[0]
+        .template.user_data
         for text in ("", SCRIPT, SCRIPT, f"{SCRIPT}#")
     ]
     assert plain[0] == ""
@@ -68,3 +72,12 @@ def test_a_decision_with_user_data_is_replayed_to_the_same_plan() -> None:
     assert not holds_the_secret(document)
     assert decision.is_identical(decision.replay(PackingSettings()))
     assert decision.plan != Plan()
+
+
+def test_decisions_since_a_base_hold_no_user_data_either() -> None:
+    decisions = FakeDecisions()
+    seen = dataclasses.replace(snapshot(*pods(3)), provisioners=(provisioner(template=asking()),))
+    DecisionWriter(small=0).write(decisions, "p", seen, decide(seen))
+
+    assert len(decisions.documents) == 2
+    assert not any(map(holds_the_secret, decisions.documents.values()))

@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from shared.decisions.record import to_plain
-from shared.decisions.restore import restore
 from shared.manifests.pod_bounds import MAX_RULES
 from shared.manifests.pods import decode_pod
 from shared.model import labels as keys
+from shared.model.codec import from_plain, to_plain
 from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Pod
 from shared.model.plan import Plan
 from shared.model.resources import Resources
@@ -133,7 +132,7 @@ def test_what_is_widened_keeps_away_more_and_is_named() -> None:
 
 def test_the_same_terms_are_widened_in_what_was_written_down() -> None:
     many = tuple(owner(f"b{n}", *(away(f"x{m}") for m in range(20))) for n in range(20))
-    copies = tuple(restore(Pod, json.loads(json.dumps(to_plain(pod)))) for pod in many)
+    copies = tuple(from_plain(Pod, json.loads(json.dumps(to_plain(pod)))) for pod in many)
     shared = many[0].scheduling
     for budget in (2_000, 20_000, 200_000):
         same = tuple(replace(pod, scheduling=shared) for pod in many)

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared.decisions.record import to_plain
-from shared.decisions.restore import restore
 from shared.model import labels as keys
+from shared.model.codec import from_plain, to_plain
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.resources import Resources
@@ -133,7 +132,7 @@ def test_the_same_budget_gives_the_same_plan_from_what_was_written_down() -> Non
     assert 0 < len(later(plan)) < 40
     assert decide(world, budget_steps=20_000) == plan
     # As read from a decision, no two pods share an object.
-    copies = [restore(Pod, to_plain(other_pod)) for other_pod in world.pending]
+    copies = [from_plain(Pod, to_plain(other_pod)) for other_pod in world.pending]
     assert decide(replace(world, pending=tuple(copies)), budget_steps=20_000) == plan
 
 
