@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.model.codec import to_json
+from shared.model.codec import from_plain, to_json, to_plain
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import FleetError
 from shared.model.ec2.refusals import KEPT, Refusals
@@ -162,40 +162,22 @@ def _fingerprint(value: object) -> str:
 
 
 def _plain(record: Refusals) -> dict[str, Any]:
-    error = record.error
+    """Return refusals as plain JSON; offerings as one text each, since a note has 400 KB."""
+    options = to_plain(list(record.options.values()))
     return {
-        "shape": record.shape,
-        "site": record.site,
-        "code": error.code if error is not None else "",
-        "message": error.message if error is not None else "",
-        "since": record.since.isoformat() if record.since is not None else "",
-        "strikes": record.strikes,
-        "stopped": record.stopped,
-        "until": record.until.isoformat() if record.until is not None else "",
-        "suspects": [_name(suspect) for suspect in sorted(record.suspects)],
-        "options": {
-            _name(option): record.options[option].isoformat() for option in sorted(record.options)
-        },
+        **to_plain(dataclasses.replace(record, suspects=frozenset(), options={})),
+        "suspects": sorted(map(_name, record.suspects)),
+        "options": dict(zip(map(_name, record.options), options, strict=True)),
     }
 
 
 def _record(note: Note) -> Refusals:
     value = note.value
-    error = FleetError(code=value["code"], message=value["message"]) if value["code"] else None
-    return Refusals(
-        provisioner=note.name.removeprefix(_OF_PROVISIONER),
-        shape=value["shape"],
-        site=value["site"],
-        error=error,
-        since=datetime.fromisoformat(value["since"]) if value["since"] else None,
-        strikes=value["strikes"],
-        stopped=value["stopped"],
-        until=datetime.fromisoformat(value["until"]) if value["until"] else None,
-        suspects=frozenset(_offering(suspect) for suspect in value["suspects"]),
-        options={
-            _offering(entry): datetime.fromisoformat(until)
-            for entry, until in value["options"].items()
-        },
+    moments = from_plain(dict[str, datetime], value["options"])
+    return dataclasses.replace(
+        from_plain(Refusals, {**value, "suspects": (), "options": {}}),
+        suspects=frozenset(map(_offering, value["suspects"])),
+        options={_offering(name): until for name, until in moments.items()},
     )
 
 

@@ -11,11 +11,12 @@ no result.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
+from shared.model.codec import from_plain, to_plain
 from shared.model.kubernetes.nodes import Node
 from shared.model.note import Note
 from shared.model.policy import KarpenterBehavior
@@ -211,7 +212,7 @@ class ImageCanary:
         return self._ports.ledger.note(self._ports.cluster.name, f"{IMAGE_NOTES}{provisioner}")
 
     def _write(self, note: Note, histories: Mapping[str, ImageHistory]) -> bool:
-        value = {kind: _row(image) for kind, image in sorted(histories.items())}
+        value = to_plain(histories)
         if value == note.value:
             return True
         until = self._ports.clock.now() + _KEEP
@@ -227,23 +228,4 @@ def _outcome(newest: str, history: ImageHistory, now: datetime) -> str:
 
 
 def _histories(note: Note) -> dict[str, ImageHistory]:
-    return {
-        kind: ImageHistory(
-            good=row["good"],
-            trial=row["trial"],
-            trial_at=datetime.fromisoformat(row["trial_at"]),
-            bad=row["bad"],
-            bad_at=datetime.fromisoformat(row["bad_at"]),
-        )
-        for kind, row in note.value.items()
-    }
-
-
-def _row(history: ImageHistory) -> dict[str, Any]:
-    return {
-        "good": history.good,
-        "trial": history.trial,
-        "trial_at": history.trial_at.isoformat(timespec="seconds"),
-        "bad": history.bad,
-        "bad_at": history.bad_at.isoformat(timespec="seconds"),
-    }
+    return from_plain(dict[str, ImageHistory], note.value)

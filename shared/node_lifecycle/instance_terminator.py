@@ -10,11 +10,12 @@ one repeats the calls; terminating twice is harmless.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from shared.events.group_events import InstanceSummary, record_terminated
 from shared.events.node_events import cause_of, price_of
 from shared.model import labels as keys
+from shared.model.codec import from_plain, to_plain
 from shared.model.ec2.launches import Instance
 from shared.model.errors import PermanentError, ThrottledError
 from shared.model.kubernetes.nodes import Node
@@ -109,7 +110,7 @@ class InstanceTerminator:
         ledger, now = self._ports.ledger, self._ports.clock.now()
         statuses = ledger.note(self._name, INSTANCE_STATUSES)
         row = statuses.value.get("seen", {}).get(instance_id)
-        status = _status(row) if row is not None else None
+        status = from_plain(InstanceStatus, row) if row is not None else None
         fresh = status is not None and not _is_old(status, now)
         if status is not None and status.refused and fresh:
             self.forget(instance_id)
@@ -118,7 +119,7 @@ class InstanceTerminator:
             status.is_terminated or (fresh and (status.is_terminating or not terminate))
         ):
             return status, _SHORTEST_PAUSE
-        about = {} if node is None else {"node": _event_facts(node)}
+        about = {} if node is None else {"node": to_plain(_instance_summary(node))}
         wanted = Note(name=f"{INSTANCE_REQUESTS}{instance_id}", value={"end": terminate, **about})
         ledger.put_note(self._name, wanted, now + _KEEP)
         free_at = _free_at(statuses)
@@ -172,14 +173,14 @@ class InstanceTerminator:
             pause = max(pause, error.delay or _SHORTEST_PAUSE)
         value = {
             "free_at": (now + pause).isoformat(),
-            "seen": {item: _row(status) for item, status in sorted({**recent, **found}.items())},
+            "seen": to_plain({**recent, **found}),
         }
         answered = replace(lock, value=value, version=lock.version + 1)
         ledger.change_note(self._name, answered, now + _KEEP)
         record_terminated(
             self._ports,
             [
-                _instance_summary(requests[instance_id]["node"])
+                from_plain(InstanceSummary, requests[instance_id]["node"])
                 for instance_id in to_terminate
                 if found[instance_id].is_terminating and "node" in requests[instance_id]
             ],
@@ -223,26 +224,14 @@ class InstanceTerminator:
         return terminated
 
 
-def _event_facts(node: Node) -> dict[str, Any]:
-    """Return what the Event on a Provisioner tells of a node whose instance is terminated."""
-    return {
-        "name": node.name,
-        "provisioner": node.provisioner,
-        "instance_type": node.labels.get(keys.INSTANCE_TYPE, ""),
-        "capacity_type": node.labels.get(keys.CAPACITY_TYPE, ""),
-        "price_micros_per_hour": price_of(node),
-        "cause": cause_of(node),
-    }
-
-
-def _instance_summary(row: Mapping[str, Any]) -> InstanceSummary:
+def _instance_summary(node: Node) -> InstanceSummary:
     return InstanceSummary(
-        name=row["name"],
-        provisioner=row["provisioner"],
-        instance_type=row["instance_type"],
-        capacity_type=row["capacity_type"],
-        price_micros_per_hour=row["price_micros_per_hour"],
-        cause=row["cause"],
+        name=node.name,
+        provisioner=node.provisioner,
+        instance_type=node.labels.get(keys.INSTANCE_TYPE, ""),
+        capacity_type=node.labels.get(keys.CAPACITY_TYPE, ""),
+        price_micros_per_hour=price_of(node),
+        cause=cause_of(node),
     )
 
 
@@ -270,22 +259,4 @@ def _free_at(statuses: Note) -> datetime:
 
 
 def _all_statuses(statuses: Note) -> dict[str, InstanceStatus]:
-    return {entry: _status(row) for entry, row in statuses.value.get("seen", {}).items()}
-
-
-def _status(row: Mapping[str, Any]) -> InstanceStatus:
-    return InstanceStatus(
-        state=row["state"],
-        ours=row["ours"],
-        at=datetime.fromisoformat(row["at"]),
-        refused=row.get("refused", ""),
-    )
-
-
-def _row(status: InstanceStatus) -> dict[str, Any]:
-    row = {
-        "state": status.state,
-        "ours": status.ours,
-        "at": status.at.isoformat(timespec="seconds"),
-    }
-    return {**row, "refused": status.refused} if status.refused else row
+    return from_plain(dict[str, InstanceStatus], statuses.value.get("seen", {}))

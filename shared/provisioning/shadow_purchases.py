@@ -1,13 +1,13 @@
 """Shadow mode: reports each purchase of Karpenter beside what Dovetail would have launched."""
 
-import dataclasses
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from shared.disruption.simulate import with_claims_of
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
+from shared.model.codec import from_plain, to_plain
 from shared.model.dialect import OwnerKind
 from shared.model.digest import digest
 from shared.model.kubernetes.nodes import Node
@@ -68,8 +68,7 @@ class ShadowPurchases:
             recorded |= {node.uid for node in found.bought}
             tally = tally.plus(found)
             self._recorder.record_each(*_events(snapshot, found))
-        value = {**dataclasses.asdict(tally), "since": tally.since.isoformat()}
-        value["told"] = sorted(map(digest, recorded))
+        value = {**to_plain(tally), "told": sorted(map(digest, recorded))}
         kept = Note(name=_NOTE, value=value)
         self._ports.ledger.put_note(snapshot.cluster, kept, snapshot.taken_at + _KEEP)
         return tuple(found.text for found in compared)
@@ -102,8 +101,7 @@ def tally_of(ledger: NodeLedger, cluster: str) -> Tally | None:
 
 
 def _read(note: Note) -> Tally:
-    sums: dict[str, Any] = {name: n for name, n in note.value.items() if name != "told"}
-    return Tally(**{**sums, "since": datetime.fromisoformat(sums["since"])})
+    return from_plain(Tally, note.value)
 
 
 def _recorded(note: Note, nodes: tuple[Node, ...]) -> frozenset[str]:
