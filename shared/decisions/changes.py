@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from shared.model.codec import DecodingError
+from shared.model.codec import CodecError
 
 # How many values are compared at a time; one by one if they differ.
 _RUN: Final = 64
@@ -76,21 +76,21 @@ def applied(base: Sequence[Any], plain: Any) -> list[Any]:
         plain: The changes, `{"removed": [index, ...], "added": [[index, value], ...]}`.
 
     Raises:
-        DecodingError: If these are not changes of this sequence.
+        CodecError: If these are not changes of this sequence.
     """
     if not isinstance(plain, Mapping) or plain.keys() != {"removed", "added"}:
-        raise DecodingError("must be what was removed and added")
+        raise CodecError("must be what was removed and added")
     kept = _without(base, plain["removed"])
     found: list[Any] = []
     used = 0
     if not isinstance(plain["added"], list):
-        raise DecodingError("must be a list", ("added",))
+        raise CodecError("must be a list", ("added",))
     for number, entry in enumerate(plain["added"]):
         if not (isinstance(entry, list) and len(entry) == 2 and type(entry[0]) is int):
-            raise DecodingError("must be a place and a value", ("added", str(number)))
+            raise CodecError("must be a place and a value", ("added", str(number)))
         ahead = entry[0] - len(found)
         if not 0 <= ahead <= len(kept) - used:
-            raise DecodingError("is at a place that is not there", ("added", str(number)))
+            raise CodecError("is at a place that is not there", ("added", str(number)))
         found += kept[used : used + ahead]
         used += ahead
         found.append(entry[1])
@@ -99,12 +99,12 @@ def applied(base: Sequence[Any], plain: Any) -> list[Any]:
 
 def _without(base: Sequence[Any], places: Any) -> list[Any]:
     if not isinstance(places, list) or not all(type(place) is int for place in places):
-        raise DecodingError("must be a list of places", ("removed",))
+        raise CodecError("must be a list of places", ("removed",))
     kept: list[Any] = []
     start = 0
     for place in places:
         if not start <= place < len(base):
-            raise DecodingError(f"names place {place}, which is not there", ("removed",))
+            raise CodecError(f"names place {place}, which is not there", ("removed",))
         kept += base[start:place]
         start = place + 1
     return kept + list(base[start:])

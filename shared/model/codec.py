@@ -24,7 +24,7 @@ _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$(.*)`$", re.DOTALL)
 _PART: Final = re.compile(r"[^.\[\]]+")
 
 
-class DecodingError(ValueError):
+class CodecError(ValueError):
     """Plain JSON that has not the form of a value; `str()` is one line that names the path."""
 
     def __init__(self, problem: str, path: tuple[str, ...] = ()) -> None:
@@ -32,9 +32,9 @@ class DecodingError(ValueError):
         self.problem = problem
         self.path = path
 
-    def inside(self, part: str) -> "DecodingError":
+    def inside(self, part: str) -> "CodecError":
         """Return the same error with `part` prepended to its path."""
-        return DecodingError(self.problem, (part, *self.path))
+        return CodecError(self.problem, (part, *self.path))
 
 
 def to_plain(value: Any) -> Any:
@@ -50,7 +50,7 @@ def from_plain(kind: type[T], plain: object, *, exact: bool = False) -> T:
             than the model's are errors.
 
     Raises:
-        DecodingError: If it has another form.
+        CodecError: If it has another form.
     """
     try:
         value = msgspec.convert(plain, kind)
@@ -58,7 +58,7 @@ def from_plain(kind: type[T], plain: object, *, exact: bool = False) -> T:
         problem = str(error)
         place = _PLACE.search(problem)
         path = tuple(_PART.findall(place[1])) if place else ()
-        raise DecodingError(_PLACE.sub("", problem), path) from error
+        raise CodecError(_PLACE.sub("", problem), path) from error
     if exact:
         _check(value, plain)
     return value
@@ -76,12 +76,12 @@ def _check(value: Any, plain: Any, *, zeros: bool = False) -> None:
         normal = tuple(sorted(dict(value.items).items()))
         if value.items != normal or not (zeros or all(amount for _, amount in normal)):
             also = "" if zeros else ", and no amount of 0"
-            raise DecodingError(f"must have each resource once, sorted by name{also}")
+            raise CodecError(f"must have each resource once, sorted by name{also}")
     for name, member, entry, with_zeros in _members(value, plain):
         if isinstance(entry, (dict, list, tuple)):
             try:
                 _check(member, entry, zeros=with_zeros)
-            except DecodingError as error:
+            except CodecError as error:
                 raise error.inside(name) from error
 
 
@@ -101,7 +101,7 @@ def _members(value: Any, plain: Any) -> Iterator[tuple[str, Any, Any, bool]]:
         elif name in known:
             yield name, getattr(value, name), entry, known[name]
         else:
-            raise DecodingError(f"{kind.__name__} has no field {name!r}")
+            raise CodecError(f"{kind.__name__} has no field {name!r}")
 
 
 @cache

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.model.codec import DecodingError, from_plain, to_plain
+from shared.model.codec import CodecError, from_plain, to_plain
 from shared.model.errors import InvalidMessageError
 
 # An execution lives at most a year. A longer wait is shortened; sweep starts a timer again that
@@ -121,7 +121,7 @@ def decode_state(raw: Mapping[str, Any]) -> TimerState:
     """
     try:
         return from_plain(TimerState, raw)
-    except DecodingError as error:
+    except CodecError as error:
         raise InvalidMessageError(str(error)) from error
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from shared.decisions.bases import COLLECTIONS, without_version
 from shared.decisions.changes import applied
 from shared.decisions.record import SINCE_BASE, WHOLE, compressed
-from shared.model.codec import DecodingError
+from shared.model.codec import CodecError
 from shared.model.errors import InvalidManifestError, NotFoundError
 from shared.model.surrogates import SURROGATE_REMEDY as ENCODABLE
 from shared.model.surrogates import escapes_surrogate, first_surrogate
@@ -105,7 +105,7 @@ def _joined(name: str, base: dict[str, Any], changes: Any) -> list[Any]:
     plain = [without_version(value) if isinstance(value, dict) else value for value in members]
     try:
         return applied(plain, changes)
-    except DecodingError as error:
+    except CodecError as error:
         path = ".".join(("snapshot", name, *error.path))
         remedy = f"{error.problem}; {REMEDY}"
         raise InvalidManifestError(field=path, value=None, remedy=remedy) from error

@@ -8,7 +8,7 @@ from typing import Any
 from functions.cli.plan.decision_documents import REMEDY, Bases, no_bases, read_document
 from shared.decisions.record import recorded_plan
 from shared.manifests.raw_json import mapping
-from shared.model.codec import DecodingError, from_plain, to_json
+from shared.model.codec import CodecError, from_plain, to_json
 from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import InvalidManifestError
 from shared.model.plan import Plan
@@ -67,7 +67,7 @@ def load_decision(content: bytes, bases: Bases = no_bases) -> RecordedDecision:
         )
         _refuse_without_options(decision.snapshot.launching, "snapshot", "launching")
         _refuse_without_options(decision.plan.nodes, "plan", "nodes")
-    except DecodingError as error:
+    except CodecError as error:
         path = ".".join(error.path) or "plan_id"
         remedy = f"{error.problem}; {REMEDY}"
         raise InvalidManifestError(field=path, value=None, remedy=remedy) from error
@@ -78,11 +78,11 @@ def _refuse_without_options(nodes: Sequence[PlannedNode], *path: str) -> None:
     for number, node in enumerate(nodes):
         if not node.options:
             problem = "must have an offering that it can be launched as"
-            raise DecodingError(problem, (*path, str(number), "options"))
+            raise CodecError(problem, (*path, str(number), "options"))
 
 
 def _part(kind: type[Any], document: dict[str, Any], name: str, default: object = None) -> Any:
     try:
         return from_plain(kind, document.get(name, default), exact=True)
-    except DecodingError as error:
+    except CodecError as error:
         raise error.inside(name) from error

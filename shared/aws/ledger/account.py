@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.aws.ledger import rows
+from shared.aws.ledger import row_keys
 from shared.aws.ledger.backoff import TokenBucket
 from shared.aws.ledger.offerings import UnavailableOfferings
 from shared.model.codec import from_plain, to_plain
@@ -23,7 +23,7 @@ class AccountLedger(UnavailableOfferings):
     def quotas_reached(self, now: datetime) -> tuple[QuotaReached, ...]:
         """Return the quotas of the account that EC2 recently reported as reached, sorted."""
         found = self._quotas()
-        return tuple(sorted(mark for mark, row in found if row["until"] > rows.millis(now)))
+        return tuple(sorted(mark for mark, row in found if row["until"] > row_keys.millis(now)))
 
     def mark_quotas(self, marks: Sequence[QuotaReached], now: datetime) -> None:
         """Mark quotas as reached, longer with each repeat.
@@ -36,10 +36,10 @@ class AccountLedger(UnavailableOfferings):
         for mark in sorted(marks):
             before, row = known.get(mark.quota, (mark, None))
             vcpus = mark.vcpus
-            if row is not None and row["until"] > rows.millis(now):
+            if row is not None and row["until"] > row_keys.millis(now):
                 vcpus = min(vcpus, before.vcpus)
             fewest = to_plain(replace(mark, vcpus=vcpus))
-            self._mark(rows.quota_key(self._region, mark.quota), row, fewest, now, certain=True)
+            self._mark(row_keys.quota_key(self._region, mark.quota), row, fewest, now, certain=True)
 
     def take_token(self, api: str, now: datetime) -> timedelta:
         """Take the next request token of an API for account and Region.
@@ -48,21 +48,21 @@ class AccountLedger(UnavailableOfferings):
             How long to wait until it may be used, zero for at once. The token already belongs to
             the caller: a later launch waits longer.
         """
-        key = rows.account_key(self._region, f"{rows.BUCKET}{api}")
+        key = row_keys.account_key(self._region, f"{row_keys.BUCKET}{api}")
         bucket = TokenBucket.full(self._burst, now)
         for _ in range(_TRIES):
             row = self._table.get(key)
             kept = TokenBucket.full(self._burst, now)
             if row is not None:
                 kept = TokenBucket(
-                    tokens_milli=row.get("tokens_milli", 0), at=rows.moment(row.get("at", 0))
+                    tokens_milli=row.get("tokens_milli", 0), at=row_keys.moment(row.get("at", 0))
                 )
             refilled = kept.refilled(self._burst, self._per_second, now)
             bucket = refilled.taken(self._per_second)
             fields = {
                 "tokens_milli": bucket.tokens_milli,
-                "at": rows.millis(bucket.at),
-                "expires_at": rows.seconds(now + rows.KEEP_BUCKET),
+                "at": row_keys.millis(bucket.at),
+                "expires_at": row_keys.seconds(now + row_keys.KEEP_BUCKET),
             }
             if self._table.write(key, fields, self._unchanged(row)).done:
                 break
@@ -70,8 +70,8 @@ class AccountLedger(UnavailableOfferings):
         return bucket.wait(self._per_second)
 
     def _quotas(self) -> list[tuple[QuotaReached, Mapping[str, Any]]]:
-        pk = rows.account_key(self._region, rows.QUOTA).pk
-        return self._table.read(pk, rows.QUOTA, _quota)
+        pk = row_keys.account_key(self._region, row_keys.QUOTA).pk
+        return self._table.read(pk, row_keys.QUOTA, _quota)
 
 
 def _quota(row: Mapping[str, Any]) -> tuple[QuotaReached, Mapping[str, Any]]:

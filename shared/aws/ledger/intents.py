@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from shared.aws.ledger import rows
+from shared.aws.ledger import row_keys
 from shared.aws.ledger.lease import Leases
 from shared.aws.ledger.table import ConditionExpression, absent
 from shared.model.ec2.launches import LaunchIntent, Lease
@@ -46,14 +46,17 @@ class Intents(Leases):
         """
         here = _up_to(intent)
         gone_or_here = dataclasses.replace(here, text=f"(attribute_not_exists(pk) OR {here.text})")
-        removal = self._table.delete(rows.intent_key(intent), gone_or_here)
+        removal = self._table.delete(row_keys.intent_key(intent), gone_or_here)
         return self._fenced(lease, intent, {"Delete": removal}, now)
 
     def _write(
         self, lease: Lease, intent: LaunchIntent, condition: ConditionExpression, now: datetime
     ) -> Lease:
-        row = {**rows.fields_of(intent), "expires_at": rows.seconds(now + rows.KEEP_INTENT)}
-        update = self._table.update(rows.intent_key(intent), row, condition)
+        row = {
+            **row_keys.fields_of(intent),
+            "expires_at": row_keys.seconds(now + row_keys.KEEP_INTENT),
+        }
+        update = self._table.update(row_keys.intent_key(intent), row, condition)
         return self._fenced(lease, intent, {"Update": update}, now)
 
     def _fenced(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.aws.ledger import rows
+from shared.aws.ledger import row_keys
 from shared.aws.ledger.table import ConditionExpression, LedgerTable
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError, PermanentError
@@ -37,19 +37,19 @@ class Leases:
             ThrottledError: If the table throttled the growth of versions for long.
             PermanentError: If Dovetail did not write the row with its key.
         """
-        key = rows.cluster_key(cluster, rows.LEASE)
+        key = row_keys.cluster_key(cluster, row_keys.LEASE)
         until = now + self._lease_span
         fields = {
             "holder": holder,
-            "until": rows.millis(until),
+            "until": row_keys.millis(until),
             "dirty": False,
             "free": False,
-            "expires_at": rows.seconds(now + rows.KEEP_LEASE),
+            "expires_at": row_keys.seconds(now + row_keys.KEEP_LEASE),
         }
         takeable = ConditionExpression(
             text=_FREE_OR_EXPIRED,
             names=("free", "until"),
-            values={"yes": True, "now": rows.millis(now)},
+            values={"yes": True, "now": row_keys.millis(now)},
         )
         for _ in range(_TRIES):
             taken = self._table.write(key, fields, takeable, count="token")
@@ -73,9 +73,9 @@ class Leases:
         held = ConditionExpression(
             text="#token = :token AND #free = :no AND #until >= :now",
             names=("token", "free", "until"),
-            values={"token": token, "no": False, "now": rows.millis(now)},
+            values={"token": token, "no": False, "now": row_keys.millis(now)},
         )
-        key = rows.cluster_key(cluster, rows.LEASE)
+        key = row_keys.cluster_key(cluster, row_keys.LEASE)
         return self._table.write(key, {"dirty": True}, held).done
 
     def renew(self, lease: Lease, now: datetime) -> Lease:
@@ -87,7 +87,7 @@ class Leases:
             ConflictError: If the lease has another holder or was released.
         """
         until = now + self._lease_span
-        key = rows.cluster_key(lease.cluster, rows.LEASE)
+        key = row_keys.cluster_key(lease.cluster, row_keys.LEASE)
         written = self._table.write(key, _pushed(now, until), self._ours(lease))
         if not written.done or written.row is None:
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
@@ -106,7 +106,7 @@ class Leases:
             False when it was dirty: the mark is cleared and the lease kept; the caller plans once
             more. True also when the lease was lost in the meantime.
         """
-        key = rows.cluster_key(lease.cluster, rows.LEASE)
+        key = row_keys.cluster_key(lease.cluster, row_keys.LEASE)
         ours = self._ours(lease)
         clean = ConditionExpression(
             text=f"{ours.text} AND #dirty = :clean",
@@ -142,7 +142,7 @@ class Leases:
 
     def _fence(self, lease: Lease) -> dict[str, Any]:
         """Return the item of a transaction that refuses writes of a stale holder."""
-        key = rows.cluster_key(lease.cluster, rows.LEASE)
+        key = row_keys.cluster_key(lease.cluster, row_keys.LEASE)
         return {"ConditionCheck": self._table.check(key, self._ours(lease))}
 
     def _with_fence(
@@ -158,7 +158,7 @@ class Leases:
             ConflictError: If the lease has another holder or was released.
         """
         until = now + self._lease_span
-        key = rows.cluster_key(lease.cluster, rows.LEASE)
+        key = row_keys.cluster_key(lease.cluster, row_keys.LEASE)
         renewal = self._table.update(key, _pushed(now, until), self._ours(lease))
         held, *fitting = self._table.transact([{"Update": renewal}, *writes])
         if not held:
@@ -168,7 +168,10 @@ class Leases:
 
 
 def _pushed(now: datetime, until: datetime) -> dict[str, int]:
-    return {"until": rows.millis(until), "expires_at": rows.seconds(now + rows.KEEP_LEASE)}
+    return {
+        "until": row_keys.millis(until),
+        "expires_at": row_keys.seconds(now + row_keys.KEEP_LEASE),
+    }
 
 
 def _is_ours(lease: Lease, row: Mapping[str, Any] | None) -> bool:

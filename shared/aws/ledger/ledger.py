@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.aws.ledger import rows
+from shared.aws.ledger import row_keys
 from shared.aws.ledger.account import AccountLedger
 from shared.aws.ledger.dynamodb_values import to_attribute
 from shared.aws.ledger.intents import Intents
@@ -119,17 +119,19 @@ class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
         owner = {
             "cluster": slot.cluster,
             "slot": slot.name,
-            "expires_at": rows.seconds(now + rows.KEEP_INSTANCE),
+            "expires_at": row_keys.seconds(now + row_keys.KEEP_INSTANCE),
         }
         updates = (
-            self._table.update(rows.slot_key(slot), self._slot(slot), unpaired),
-            self._table.update(rows.instance_key(slot.instance_id), owner, unpaired),
+            self._table.update(row_keys.slot_key(slot), self._slot(slot), unpaired),
+            self._table.update(row_keys.instance_key(slot.instance_id), owner, unpaired),
         )
         size = sum(len(str(update["ExpressionAttributeValues"])) for update in updates)
         return size, tuple({"Update": update} for update in updates)
 
     def _outdate_slots(self, lease: Lease) -> Lease:
-        sizes = {slot.name: len(str(rows.fields_of(slot))) for slot in self.slots(lease.cluster)}
+        sizes = {
+            slot.name: len(str(row_keys.fields_of(slot))) for slot in self.slots(lease.cluster)
+        }
         for names in _parts(sizes):
             part = list(names)
             while part:
@@ -140,7 +142,7 @@ class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
 
     def _outdate(self, lease: Lease, names: Sequence[str]) -> tuple[Lease, tuple[bool, ...]]:
         """Increase versions of slots, all or none; return the lease, and which slots exist."""
-        keys = [rows.named_slot_key(lease.cluster, name) for name in names]
+        keys = [row_keys.named_slot_key(lease.cluster, name) for name in names]
         growths = [{"Update": {**self._table.check(key, _HERE), **_GROWTH}} for key in keys]
         for _ in range(_PAUSES):
             try:
@@ -161,7 +163,7 @@ class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
         if lease is None:
             super().drop_slot(slot)
             return
-        delete = {"Delete": self._table.delete(rows.slot_key(slot), same_pair(slot))}
+        delete = {"Delete": self._table.delete(row_keys.slot_key(slot), same_pair(slot))}
         if not self._table.transact([self._fence(lease), delete])[0]:
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
 
@@ -170,7 +172,7 @@ class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
 
         The slot itself may be gone.
         """
-        row = self._table.get(rows.instance_key(instance_id))
+        row = self._table.get(row_keys.instance_key(instance_id))
         return str(row["slot"]) if row is not None and "slot" in row else None
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from shared.aws.ledger import rows
+from shared.aws.ledger import row_keys
 from shared.aws.ledger.notes import Notes
 from shared.aws.ledger.offerings import UnavailableOfferings
 from shared.aws.ledger.table import ConditionExpression, LedgerTable, ignore_notice
@@ -40,16 +40,16 @@ class DynamoNodeLedger(Notes, UnavailableOfferings):
 
     def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
         """Return the intents of a cluster, sorted by plan and group."""
-        pk = rows.cluster_key(cluster, rows.INTENT).pk
-        found = self._table.read(pk, rows.INTENT, partial(from_plain, LaunchIntent))
+        pk = row_keys.cluster_key(cluster, row_keys.INTENT).pk
+        found = self._table.read(pk, row_keys.INTENT, partial(from_plain, LaunchIntent))
         return tuple(sorted(found, key=lambda entry: (entry.plan_id, entry.group)))
 
     def abandoned(self, cluster: str, now: datetime) -> bool:
         """Return whether the lease has expired without having been released."""
-        row = self._table.get(rows.cluster_key(cluster, rows.LEASE))
+        row = self._table.get(row_keys.cluster_key(cluster, row_keys.LEASE))
         if row is None or "token" not in row:
             return False
-        return not row["free"] and row["until"] < rows.millis(now)
+        return not row["free"] and row["until"] < row_keys.millis(now)
 
     def change_slot(self, slot: Slot) -> bool:
         """Replace a slot's row if it still has that instance and was not changed since it was read.
@@ -60,26 +60,26 @@ class DynamoNodeLedger(Notes, UnavailableOfferings):
         Returns:
             False when the row is gone (it is not created again) or was changed since it was read.
         """
-        return self._table.write(rows.slot_key(slot), self._slot(slot), _as_read(slot)).done
+        return self._table.write(row_keys.slot_key(slot), self._slot(slot), _as_read(slot)).done
 
     def drop_slot(self, slot: Slot) -> None:
         """Remove a slot; its instance's row stays until the instance is gone."""
-        self._table.remove(rows.slot_key(slot), same_pair(slot))
+        self._table.remove(row_keys.slot_key(slot), same_pair(slot))
 
     def drop_instance(self, instance_id: str) -> None:
         """Remove the row of a terminated instance."""
-        self._table.remove(rows.instance_key(instance_id))
+        self._table.remove(row_keys.instance_key(instance_id))
 
     def slots(self, cluster: str) -> tuple[Slot, ...]:
         """Return all slots of a cluster, sorted by name."""
-        pk = rows.cluster_key(cluster, rows.SLOT).pk
-        found = self._table.read(pk, rows.SLOT, partial(from_plain, Slot))
+        pk = row_keys.cluster_key(cluster, row_keys.SLOT).pk
+        found = self._table.read(pk, row_keys.SLOT, partial(from_plain, Slot))
         return tuple(sorted(found, key=lambda entry: entry.name))
 
     def slot_with(self, cluster: str, instance_id: str) -> Slot | None:
         """Return the slot that an instance fills, None when there is none; reads two rows."""
-        paired = self._table.get(rows.instance_key(instance_id))
-        key = rows.named_slot_key(cluster, str((paired or {}).get("slot", "")))
+        paired = self._table.get(row_keys.instance_key(instance_id))
+        key = row_keys.named_slot_key(cluster, str((paired or {}).get("slot", "")))
         row = self._table.get(key) if paired is not None else None
         if row is None or row.get("instance_id") != instance_id:
             return None
@@ -87,12 +87,12 @@ class DynamoNodeLedger(Notes, UnavailableOfferings):
 
     def cluster_of(self, instance_id: str) -> str | None:
         """Return the cluster of an instance, None if Dovetail did not launch it."""
-        row = self._table.get(rows.instance_key(instance_id))
+        row = self._table.get(row_keys.instance_key(instance_id))
         return str(row["cluster"]) if row is not None and "cluster" in row else None
 
     def _slot(self, slot: Slot) -> dict[str, Any]:
-        kept = self._table.now() + rows.KEEP_SLOT
-        return {**rows.fields_of(slot), "expires_at": rows.seconds(kept)}
+        kept = self._table.now() + row_keys.KEEP_SLOT
+        return {**row_keys.fields_of(slot), "expires_at": row_keys.seconds(kept)}
 
 
 def _as_read(slot: Slot) -> ConditionExpression:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from shared.aws.ledger import rows
+from shared.aws.ledger import row_keys
 from shared.aws.ledger.table import ALWAYS, ConditionExpression, LedgerTable, absent
 from shared.model.note import Note
 
@@ -48,13 +48,13 @@ class Notes:
         self._table.remove(_key(cluster, name))
 
 
-def _key(cluster: str, name: str) -> rows.Key:
-    return rows.cluster_key(cluster, f"{rows.NOTE}{name}")
+def _key(cluster: str, name: str) -> row_keys.Key:
+    return row_keys.cluster_key(cluster, f"{row_keys.NOTE}{name}")
 
 
 def _fields(note: Note, until: datetime) -> dict[str, Any]:
     text = json.dumps(note.value, sort_keys=True, separators=(",", ":"))
-    return {"name": note.name, "value": text, "expires_at": rows.seconds(until)}
+    return {"name": note.name, "value": text, "expires_at": row_keys.seconds(until)}
 
 
 def _note(row: Mapping[str, Any]) -> Note:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from shared.aws.ledger import rows
+from shared.aws.ledger import row_keys
 from shared.aws.ledger.backoff import Backoff, next_backoff
 from shared.aws.ledger.table import ConditionExpression, LedgerTable, absent
 from shared.model.codec import from_plain, to_plain
@@ -29,7 +29,7 @@ class UnavailableOfferings:
         found = self._offerings("")
         if cluster:
             found += self._offerings(cluster)
-        return frozenset(offering for offering, row in found if row["until"] > rows.millis(now))
+        return frozenset(offering for offering, row in found if row["until"] > row_keys.millis(now))
 
     def mark_unavailable(
         self,
@@ -51,12 +51,12 @@ class UnavailableOfferings:
         known = dict(self._offerings(cluster))
         for offering in sorted(set(offerings)):
             row = known.get(offering)
-            key = rows.offering_key(self._region, offering, cluster)
+            key = row_keys.offering_key(self._region, offering, cluster)
             self._mark(key, row, to_plain(offering), now, certain=certain)
 
     def _mark(
         self,
-        key: rows.Key,
+        key: row_keys.Key,
         row: Mapping[str, Any] | None,
         named: Mapping[str, Any],
         now: datetime,
@@ -65,20 +65,20 @@ class UnavailableOfferings:
     ) -> None:
         before = None
         if row is not None:
-            before = Backoff(strikes=row["strikes"], until=rows.moment(row["until"]))
+            before = Backoff(strikes=row["strikes"], until=row_keys.moment(row["until"]))
         after = next_backoff(before, now, certain=certain)
         fields = {
             **named,
             "strikes": after.strikes,
-            "until": rows.millis(after.until),
-            "expires_at": rows.seconds(after.resets_at),
+            "until": row_keys.millis(after.until),
+            "expires_at": row_keys.seconds(after.resets_at),
         }
         # Another writer that was faster has written the same refusal.
         self._table.write(key, fields, self._unchanged(row))
 
     def _offerings(self, cluster: str) -> list[tuple[OfferingKey, Mapping[str, Any]]]:
-        pk = rows.shared_key(self._region, cluster, rows.OFFERING).pk
-        return self._table.read(pk, rows.OFFERING, _refusal)
+        pk = row_keys.shared_key(self._region, cluster, row_keys.OFFERING).pk
+        return self._table.read(pk, row_keys.OFFERING, _refusal)
 
     def _unchanged(self, row: Mapping[str, Any] | None) -> ConditionExpression:
         """Return the condition that a row is as it was read; None: that it is still absent."""

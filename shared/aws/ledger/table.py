@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from shared.aws.errors import cancellation_reasons, error_code, translated
 from shared.aws.ledger.dynamodb_values import from_item, to_attribute, to_item
-from shared.aws.ledger.rows import SCHEMA, Key, seconds
+from shared.aws.ledger.row_keys import SCHEMA, Key, seconds
 from shared.aws.session import Session
 from shared.model.errors import PermanentError
 from shared.ports import Clock

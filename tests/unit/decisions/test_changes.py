@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.decisions.changes import applied, changes
-from shared.model.codec import DecodingError
+from shared.model.codec import CodecError
 
 _ANY = st.lists(st.integers(min_value=0, max_value=400), max_size=300)
 
@@ -64,5 +64,5 @@ def test_what_stayed_is_replaced_by_the_newer_object() -> None:
     ],
 )
 def test_what_are_no_changes_is_refused(written: object, told: str) -> None:
-    with pytest.raises(DecodingError, match=told):
+    with pytest.raises(CodecError, match=told):
         applied(["a", "b"], written)
