@@ -176,3 +176,24 @@ def test_limits_come_back_with_zeros_which_allow_nothing() -> None:
             {"name": "a", "limits": {"items": [["pods", 0], ["cpu", 1]]}},
             exact=True,
         )
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "message"),
+    [
+        (
+            Offering,
+            {"zone": "a", "capacity_type": "spot", "price_micros_per_hour": -1},
+            "price_micros_per_hour must be above zero",
+        ),
+        (PackingSettings, {"max_options": 61}, "max_options must be a whole number from 1 to 60"),
+        (
+            PackingSettings,
+            {"type_weights": {"m5.large": 0}},
+            "type_weights must be percentages of at least 1",
+        ),
+    ],
+)
+def test_what_a_value_itself_refuses_is_told(kind: type, plain: object, message: str) -> None:
+    with pytest.raises(CodecError, match=message):
+        from_plain(kind, plain)
