@@ -127,7 +127,7 @@ class Interruption:
         """Return the report, None if the Node was created meanwhile, or may have been."""
         node = self._index.find(self._ports, instance_id)
         if node is None or not node.is_ours:
-            action = self._without_node(notice, instance_id)
+            action = self._without_node(notice, instance_id, node)
             if action is None:
                 return None
             return InterruptReport(
@@ -253,8 +253,11 @@ class Interruption:
         owners, _ = self._ports.cluster.provisioners()
         return next((owner for owner in owners if owner.owns(node)), None)
 
-    def _without_node(self, notice: Notice, instance_id: str) -> str | None:
+    def _without_node(self, notice: Notice, instance_id: str, node: Node | None) -> str | None:
         """Act on an instance that ends before it is a node: its pods are planned again.
+
+        Args:
+            node: The Node of the instance if it is not Dovetail's.
 
         Returns:
             None if its Node was created meanwhile, or may have been.
@@ -268,8 +271,10 @@ class Interruption:
             # An instance with a slot is dropped with the slot, which is found by the instance's
             # row.
             self._ports.ledger.drop_instance(instance_id)
-        if notice.state in _STOPPED:
-            # It will never join, and its volumes cost money.
+        has_joined = node is not None and keys.TERMINATION_FINALIZER in node.finalizers
+        if notice.state in _STOPPED and not has_joined:
+            # It will never join, and its volumes cost money. A Node with the finalizer has only
+            # lost its other marks: sweep puts them back and removes the Node.
             self._ports.cloud.terminate([instance_id])
         if slot is None:
             return "ignored"

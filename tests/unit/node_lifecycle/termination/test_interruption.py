@@ -147,6 +147,14 @@ def test_a_machine_that_is_stopped_before_it_is_a_node_is_terminated(state: str)
     assert seen.is_terminating
 
 
+def test_a_stopped_instance_whose_node_lost_its_owner_label_is_left_to_sweep() -> None:
+    world = running(labels={})
+    world.cloud.add(instance(state="stopped"))
+    assert interrupt(world, NoticeKind.STATE_CHANGE, "stopped") == "ignored"
+    (seen,) = world.cloud.instances(["i-n1"])
+    assert not seen.is_terminating
+
+
 def test_machines_that_are_not_ours_are_left_alone() -> None:
     world = running(finalizers=())
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "ignored"
