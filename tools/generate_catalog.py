@@ -1,6 +1,6 @@
 """Writes the catalogue that ships with Dovetail, from packages that carry such facts.
 
-    python tools/generate_catalog.py            # writes shared/catalog/embedded/us-east-1.json
+    python tools/generate_catalog.py            # writes embedded/us-east-1.json
     python tools/generate_catalog.py --check    # exits 1 if the file is not what would be written
 
 Instance types and zonal offerings come from moto's bundled answers of EC2, on-demand prices from
@@ -24,15 +24,15 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from shared.catalog.building import build_catalog, format_catalog  # noqa: E402
-from shared.catalog.catalog import EMBEDDED_REGION, load_catalog  # noqa: E402
-from shared.catalog.price_book import repaired_prices  # noqa: E402
-from shared.catalog.summary import summarize  # noqa: E402
+from shared.instance_types.building import build_catalog, format_catalog  # noqa: E402
+from shared.instance_types.catalog import EMBEDDED_REGION, load_catalog  # noqa: E402
+from shared.instance_types.price_book import repaired_prices  # noqa: E402
+from shared.instance_types.summary import summarize  # noqa: E402
 
 PRICE_TABLE: Final = "ec2_linux"
 # One of the two columns with the most rows above zero; most types cost the same in us-east-1.
 PRICE_REGION: Final = "us-west-2"
-TARGET: Final = ROOT / "shared" / "catalog" / "embedded" / f"{EMBEDDED_REGION}.json"
+TARGET: Final = ROOT / "shared" / "instance_types" / "embedded" / f"{EMBEDDED_REGION}.json"
 
 # Synthetic spot prices in thousandths: of the on-demand price by type, of that by zone.
 _SPOT_SHARE: Final = (280, 620)

@@ -2,9 +2,9 @@
 
 import functools
 
-from shared.messages.message import Message
+from shared.model.messages.message import Message
 from shared.model.policy import BindingPolicy, LaunchPolicy
-from shared.node_lifecycle.node_binding import Binding
+from shared.nodes.join.node_binding import Binding
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import BindSettings

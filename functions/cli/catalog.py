@@ -54,8 +54,8 @@ def _run(arguments: argparse.Namespace, make: "Callable[[str], MadeCatalog] | No
     # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
     from functions.cli.plan.inputs import InputError, write_bytes  # noqa: PLC0415
-    from shared.catalog.catalog import load_catalog  # noqa: PLC0415
-    from shared.catalog.summary import summarize  # noqa: PLC0415
+    from shared.instance_types.catalog import load_catalog  # noqa: PLC0415
+    from shared.instance_types.summary import summarize  # noqa: PLC0415
     from shared.model.errors import AutoscalerError  # noqa: PLC0415
     from shared.settings import SettingsError  # noqa: PLC0415
 

@@ -7,9 +7,9 @@ from typing import Final
 from functions.cli.deployed_settings import catalog_settings
 from shared.aws.ec2.catalog_source import CatalogSource
 from shared.aws.session import Session
-from shared.catalog.building import format_catalog
-from shared.catalog.instance_setup import InstanceSetup
-from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
+from shared.instance_types.building import format_catalog
+from shared.instance_types.instance_setup import InstanceSetup
+from shared.instance_types.overhead import VM_MEMORY_OVERHEAD_PERCENT
 from shared.runtime.catalog import instance_setup
 from shared.runtime.system import SystemClock, region
 from shared.settings import RefreshCatalogSettings

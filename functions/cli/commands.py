@@ -31,7 +31,7 @@ from functions.cli.watch.watch_command import mount_watch_commands
 if TYPE_CHECKING:
     from functions.cli.plan.plan_run import PlanRun
     from functions.cli.plan.reading.snapshot import OfflineSnapshot
-    from shared.catalog.catalog import Catalog
+    from shared.instance_types.catalog import Catalog
     from shared.model.kubernetes.pods import Pod
 
 PLACED: Final = 0
@@ -310,13 +310,13 @@ def _write_files(arguments: argparse.Namespace, plan_run: "PlanRun") -> None:
 
     if arguments.svg is not None:
         from functions.cli.plan.svg_plan import draw_plan  # noqa: PLC0415
-        from shared.catalog.summary import summarize  # noqa: PLC0415
+        from shared.instance_types.summary import summarize  # noqa: PLC0415
 
         summary = summarize(plan_run.catalog)
         caption = f"Prices: {summary.region}, {summary.date}."
         write_bytes(arguments.svg, draw_plan(plan_run.snapshot, plan_run.plan, caption).encode())
     if arguments.save is not None:
-        from shared.decisions.record import compressed, decision_document  # noqa: PLC0415
+        from shared.provisioning.decisions.record import compressed, decision_document  # noqa: PLC0415
 
         document = decision_document("", plan_run.snapshot, plan_run.plan, plan_run.settings)
         write_bytes(arguments.save, compressed(document))

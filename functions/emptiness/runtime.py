@@ -2,8 +2,8 @@
 
 import functools
 
-from shared.messages.message import Message
-from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.model.messages.message import Message
+from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TimerSettings

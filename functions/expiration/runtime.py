@@ -2,7 +2,7 @@
 
 import functools
 
-from shared.node_lifecycle.expiration_timer import Expiration
+from shared.nodes.leave.expiration_timer import Expiration
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TimerSettings

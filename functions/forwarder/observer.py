@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from functions.forwarder.reminders import FIRST_AGAIN, Reminder, Reminders, ttl_of
 from functions.forwarder.views import NodeView, PodView, ProvisionerView, View
-from shared.messages.message import MessageKind
+from shared.model.messages.message import MessageKind
 
 REPEAT_AFTER: Final = timedelta(seconds=60)
 HEARTBEAT_EVERY: Final = timedelta(minutes=5)

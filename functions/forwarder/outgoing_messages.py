@@ -17,7 +17,8 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from functions.forwarder.observer import Announcement, Ref
-from shared.messages.message import (
+from shared.model.errors import AutoscalerError, RetryableError
+from shared.model.messages.message import (
     MAX_OBJECTS,
     Message,
     MessageKind,
@@ -25,7 +26,6 @@ from shared.messages.message import (
     encode,
     make_message,
 )
-from shared.model.errors import AutoscalerError, RetryableError
 
 COALESCE: Final = timedelta(milliseconds=100)
 LEADING_AFTER: Final = timedelta(seconds=20)

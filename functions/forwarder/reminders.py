@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.messages.message import MessageKind
+from shared.model.messages.message import MessageKind
 
 FIRST_AGAIN: Final = timedelta(seconds=5)
 LONGEST_AGAIN: Final = timedelta(seconds=60)

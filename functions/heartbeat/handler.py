@@ -5,7 +5,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.heartbeat.runtime import load_runtime
-from shared.messages.message import decode
+from shared.model.messages.message import decode
 from shared.runtime.logs_and_metrics import (
     dead_letters_invalid_events,
     emit_metrics,

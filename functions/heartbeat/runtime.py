@@ -4,11 +4,11 @@ import functools
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.messages.message import Message
+from shared.model.messages.message import Message
+from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import FunctionSettings
-from shared.timers.heartbeats import save_forwarder_heartbeat
 
 # The bus drops a message that it could not deliver for an hour.
 _OLDEST: Final = timedelta(hours=1)

@@ -5,7 +5,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.interrupt.runtime import load_runtime
-from shared.messages.notices import decode_notice
+from shared.model.messages.notices import decode_notice
 from shared.runtime.garbage_collection import collects_garbage_afterwards
 from shared.runtime.logs_and_metrics import (
     dead_letters_invalid_events,

@@ -2,7 +2,7 @@
 
 import functools
 
-from shared.node_lifecycle.interruption import Interruption, NodeIndex
+from shared.nodes.leave.interruption import Interruption, NodeIndex
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TimerSettings

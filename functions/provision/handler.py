@@ -7,8 +7,8 @@ from typing import Any, Final
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.provision.runtime import ProvisionRuntime, load_runtime
-from shared.messages.message import MessageKind, decode
 from shared.model.errors import AutoscalerError, PermanentError, RetryableError
+from shared.model.messages.message import MessageKind, decode
 from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord, wake_of, wakes
 from shared.provisioning.provision import Provisioning
 from shared.runtime.garbage_collection import collects_garbage_afterwards

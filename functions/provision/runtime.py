@@ -9,13 +9,13 @@ from typing import Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.decisions.bases import DecisionWriter
 from shared.disruption.settings import DisruptionSettings
-from shared.messages.message import Message
 from shared.model.errors import AutoscalerError
+from shared.model.messages.message import Message
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.packing.problem import PackingSettings
 from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord
+from shared.provisioning.decisions.bases import DecisionWriter
 from shared.provisioning.provision import Provisioning
 from shared.runtime.dead_letters import send_dead_letters
 from shared.runtime.logs_and_metrics import count, logger

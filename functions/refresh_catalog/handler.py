@@ -9,8 +9,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.refresh_catalog.runtime import RefreshCatalogRuntime, load_runtime
-from shared.messages.message import SCHEDULE
 from shared.model.errors import AutoscalerError
+from shared.model.messages.message import SCHEDULE
 from shared.runtime.logs_and_metrics import count, logger, metrics
 
 

@@ -4,8 +4,8 @@ import functools
 from datetime import timedelta
 from typing import Final
 
-from shared.catalog.catalog import load_catalog
-from shared.catalog.summary import CatalogSummary, summarize
+from shared.instance_types.catalog import load_catalog
+from shared.instance_types.summary import CatalogSummary, summarize
 from shared.runtime.catalog import catalog_written_at, make_linked_roles, regional_source
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole, Wiring

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.registration.runtime import load_runtime
 from shared.model.timer_state import text_of
-from shared.node_lifecycle.registration import NEVER_JOINED
+from shared.nodes.join.registration import NEVER_JOINED
 from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
 
 

@@ -2,7 +2,7 @@
 
 import functools
 
-from shared.node_lifecycle.registration import Registration
+from shared.nodes.join.registration import Registration
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TimerSettings

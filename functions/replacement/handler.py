@@ -6,8 +6,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.replacement.runtime import load_runtime
 from shared.model.timer_state import DONE, text_of
-from shared.node_lifecycle.node_timer import CONTINUED
-from shared.node_lifecycle.replacement import REPLACED_ALL
+from shared.nodes.leave.replacement import REPLACED_ALL
+from shared.nodes.timers.node_timer import CONTINUED
 from shared.runtime.garbage_collection import collects_garbage_afterwards
 from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
 

@@ -2,7 +2,7 @@
 
 import functools
 
-from shared.node_lifecycle.replacement import Replacement
+from shared.nodes.leave.replacement import Replacement
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TimerSettings

@@ -5,8 +5,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.sweep.runtime import SweepRuntime, load_runtime
-from shared.messages.message import SCHEDULE, decode
 from shared.model.errors import AutoscalerError, NotAttachedError, NotInstalledError
+from shared.model.messages.message import SCHEDULE, decode
 from shared.runtime.garbage_collection import collects_garbage_afterwards
 from shared.runtime.logs_and_metrics import (
     count,

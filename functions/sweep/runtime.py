@@ -4,11 +4,11 @@ import functools
 from dataclasses import replace
 from datetime import timedelta
 
+from shared.provisioning.sweep.sweep import Sweep, SweepPolicy
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole
 from shared.settings import SweepSettings
-from shared.sweep.sweep import Sweep, SweepPolicy
 
 
 class SweepRuntime:

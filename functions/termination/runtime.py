@@ -3,8 +3,8 @@
 import functools
 from datetime import timedelta
 
-from shared.messages.message import Message
-from shared.node_lifecycle.termination import Termination
+from shared.model.messages.message import Message
+from shared.nodes.leave.termination import Termination
 from shared.runtime.system import environment
 from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import TerminationSettings

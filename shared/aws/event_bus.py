@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from shared.aws.errors import translated
-from shared.messages.message import Message, encode
+from shared.model.messages.message import Message, encode
 
 
 class EventsApi(Protocol):

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from shared.aws.errors import error_code, translated
 from shared.aws.session import Session
-from shared.messages.message import (
+from shared.model.messages.message import (
     MAX_OBJECTS,
     Message,
     MessageKind,

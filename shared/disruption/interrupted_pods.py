@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from shared.disruption.simulate import as_pending
-from shared.messages.notices import NoticeKind
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.messages.notices import NoticeKind
 from shared.model.snapshot import ClusterSnapshot
 
 # AWS's reasons, as annotated on a node that is drained for them.

@@ -8,7 +8,7 @@ from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
-from shared.scheduling.min_values import offers_enough, price_of_enough
+from shared.planning.rules.min_values import offers_enough, price_of_enough
 
 
 def within_price(

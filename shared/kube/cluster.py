@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from shared.ami_families import refuse_wrong_user_data, with_user_data_settings
+from shared.instance_types.ami_families import refuse_wrong_user_data, with_user_data_settings
 from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.conditions import (
     CONDITION_STATUS,

@@ -1,1 +1,1 @@
-"""Frozen domain values that all other packages use. Standard library only."""
+"""Frozen domain values that all other packages use."""

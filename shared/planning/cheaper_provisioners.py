@@ -13,7 +13,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.explanation import dollars
-from shared.scheduling.provisioner_offerings import usable_in_order
+from shared.planning.rules.provisioner_offerings import usable_in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from shared.planning.offerings.pending_group import WeighedPreference
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.preferences.weighing import WeighedPlan, weigh
 from shared.planning.reasons import Explainer
+from shared.planning.rules.topology.constraints import obstacles
 from shared.planning.setting_aside import (
     BUDGET_STEPS,
     NO_PICK,
@@ -25,7 +26,6 @@ from shared.planning.setting_aside import (
 from shared.planning.solve import solve
 from shared.planning.state import PlanState
 from shared.planning.work import OverBudgetError, Work
-from shared.scheduling.topology.constraints import obstacles
 
 # Each time pods are set aside the budget is halved, but never below a quarter of the first one.
 _LEAST_PART: Final = 4

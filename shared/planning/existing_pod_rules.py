@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Scheduling
+from shared.planning.rules.pod_classes import PodClass
+from shared.planning.rules.topology.counts import TopologyCounts
 from shared.planning.work import COMPILE, WIDE
-from shared.scheduling.pod_classes import PodClass
-from shared.scheduling.topology.counts import TopologyCounts
 
 # By namespace, then topology key: the term that replaces those of all its pods on nodes.
 WiderTerms = Mapping[str, Mapping[str, AffinityTerm]]

@@ -12,16 +12,16 @@ from shared.model.resources import Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.offerings.picks import label_choices
 from shared.planning.reasons import Explainer
-from shared.planning.setting_aside import ref_of
-from shared.scheduling.existing_nodes import ExistingNode, existing_nodes
-from shared.scheduling.labels_and_taints import accepted_terms, labels_accepted, taint_refusal
-from shared.scheduling.pod_classes import PodClass
-from shared.scheduling.provisioner_offerings import (
+from shared.planning.rules.existing_nodes import ExistingNode, existing_nodes
+from shared.planning.rules.labels_and_taints import accepted_terms, labels_accepted, taint_refusal
+from shared.planning.rules.pod_classes import PodClass
+from shared.planning.rules.provisioner_offerings import (
     ProvisionerOffering,
     place_labels,
     provisioner_offerings,
     usable_in_order,
 )
+from shared.planning.setting_aside import ref_of
 
 _MICROS: Final = 1_000_000
 _SHOWN: Final = 3  # nodes named in a line before the rest is only counted

@@ -19,10 +19,8 @@ from shared.planning.offerings.pending_group import (
 )
 from shared.planning.offerings.picks import Picks
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.state import PlanState, provisioners_at_limit
-from shared.planning.work import Work, estimates
-from shared.scheduling.daemon_overhead import daemon_keys
-from shared.scheduling.existing_nodes import (
+from shared.planning.rules.daemon_overhead import daemon_keys
+from shared.planning.rules.existing_nodes import (
     CountedNode,
     ExistingNode,
     counted_nodes,
@@ -30,18 +28,20 @@ from shared.scheduling.existing_nodes import (
     existing_nodes,
     nominated,
 )
-from shared.scheduling.labels_and_taints import accepted_terms
-from shared.scheduling.limits import remaining_limits
-from shared.scheduling.pod_classes import PodClass, group_by_class, selected_keys
-from shared.scheduling.provisioner_offerings import PLACE_KEYS, usable_in_order
-from shared.scheduling.topology.counts import Place, Profile, TopologyCounts, add, add_uncertain
-from shared.scheduling.topology.daemonset_pods import (
+from shared.planning.rules.labels_and_taints import accepted_terms
+from shared.planning.rules.limits import remaining_limits
+from shared.planning.rules.pod_classes import PodClass, group_by_class, selected_keys
+from shared.planning.rules.provisioner_offerings import PLACE_KEYS, usable_in_order
+from shared.planning.rules.topology.counts import Place, Profile, TopologyCounts, add, add_uncertain
+from shared.planning.rules.topology.daemonset_pods import (
     CountedDaemonSets,
     counted_daemonsets,
     daemonset_pods,
 )
-from shared.scheduling.topology.rules import TopologyRules
-from shared.scheduling.topology.selector import namespace_labels
+from shared.planning.rules.topology.rules import TopologyRules
+from shared.planning.rules.topology.selector import namespace_labels
+from shared.planning.state import PlanState, provisioners_at_limit
+from shared.planning.work import Work, estimates
 
 
 def pods_to_place(snapshot: ClusterSnapshot) -> list[Pod]:

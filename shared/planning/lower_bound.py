@@ -24,11 +24,11 @@ from shared.planning.offerings.host_limits import (
 )
 from shared.planning.offerings.offering_table import bit_mask
 from shared.planning.offerings.pending_group import PendingGroup, domain_requirements
+from shared.planning.rules.node_constraints import NodeConstraints
+from shared.planning.rules.topology.counts import DomainCounter
 from shared.planning.setting_aside import SET_ASIDE
 from shared.planning.state import PlanState
 from shared.planning.work import Work
-from shared.scheduling.node_constraints import NodeConstraints
-from shared.scheduling.topology.counts import DomainCounter
 
 
 def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:

@@ -4,7 +4,7 @@ import dataclasses
 from datetime import timedelta
 
 from shared.model.snapshot import ClusterSnapshot
-from shared.scheduling.existing_nodes import nominated
+from shared.planning.rules.existing_nodes import nominated
 
 
 def without_overdue(snapshot: ClusterSnapshot, longest_wait: timedelta) -> ClusterSnapshot:

@@ -19,8 +19,8 @@ from shared.planning.offerings.host_limits import (
 )
 from shared.planning.offerings.offering_table import Options, bit_mask
 from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.rules.node_constraints import NodeConstraints
 from shared.planning.state import PlanState
-from shared.scheduling.node_constraints import NodeConstraints
 
 # With more classes than this, rules over hosts that are easily kept get no host limit: the topology
 # constraints check them when a pod is placed.

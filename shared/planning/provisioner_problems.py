@@ -10,8 +10,8 @@ from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ProvisionerSite
 from shared.planning.nearest_label import nearest_label, nearest_value
-from shared.scheduling.min_values import describe_missing, missing_values
-from shared.scheduling.provisioner_offerings import (
+from shared.planning.rules.min_values import describe_missing, missing_values
+from shared.planning.rules.provisioner_offerings import (
     PLACE_KEYS,
     ProvisionerOffering,
     place_labels,

@@ -23,12 +23,12 @@ from shared.planning.provisioner_problems import (
     launch_problem,
     requirement_warnings,
 )
-from shared.scheduling.daemon_overhead import DaemonOverhead
-from shared.scheduling.labels_and_taints import accepted_terms, ports_conflict, taint_refusal
-from shared.scheduling.limits import remaining_limits
-from shared.scheduling.node_constraints import NodeConstraints, could_buy, node_constraints_of
-from shared.scheduling.pod_classes import PodClass
-from shared.scheduling.provisioner_offerings import (
+from shared.planning.rules.daemon_overhead import DaemonOverhead
+from shared.planning.rules.labels_and_taints import accepted_terms, ports_conflict, taint_refusal
+from shared.planning.rules.limits import remaining_limits
+from shared.planning.rules.node_constraints import NodeConstraints, could_buy, node_constraints_of
+from shared.planning.rules.pod_classes import PodClass
+from shared.planning.rules.provisioner_offerings import (
     ProvisionerOffering,
     as_configured,
     free_requirements,

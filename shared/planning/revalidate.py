@@ -11,9 +11,9 @@ from shared.model.ec2.launches import PodRef
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.place import place
+from shared.planning.rules.topology.constraints import accepts
+from shared.planning.rules.topology.counts import add
 from shared.planning.state import PlanState
-from shared.scheduling.topology.constraints import accepts
-from shared.scheduling.topology.counts import add
 
 _TRIES: Final = 3
 

@@ -19,10 +19,10 @@ from shared.planning.placement.flexible import keep_flexible
 from shared.planning.placement.place import fill, leave_out_special, place, shrink
 from shared.planning.placement.place_packed import place_packed
 from shared.planning.revalidate import revalidate
+from shared.planning.rules.topology.counts import DomainCounter
 from shared.planning.state import PlanState
 from shared.planning.together.bundles import bundled
 from shared.planning.together.place_together import place_together
-from shared.scheduling.topology.counts import DomainCounter
 
 _MAX_LIMIT_ROUNDS: Final = 8
 # Packing: steps per node type, and the least pods per node, since nodes are filled one by one. Cpu,

@@ -15,9 +15,9 @@ from shared.planning.offerings.offering_table import (
 )
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode, TargetOptions, target_options
+from shared.planning.rules.topology.counts import Profile, TopologyCounts, add
+from shared.planning.rules.topology.daemonset_pods import CountedDaemonSets, daemonset_pods
 from shared.planning.work import Work
-from shared.scheduling.topology.counts import Profile, TopologyCounts, add
-from shared.scheduling.topology.daemonset_pods import CountedDaemonSets, daemonset_pods
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

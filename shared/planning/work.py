@@ -13,7 +13,7 @@ from shared.model.kubernetes.pods import (
     SpreadPolicy,
     TopologySpread,
 )
-from shared.scheduling.pod_classes import PodClass
+from shared.planning.rules.pod_classes import PodClass
 
 _Rule = AffinityTerm | TopologySpread
 # Steps per term, per merge of two terms, per rule and class, per compiled rule, and per preference

@@ -16,7 +16,7 @@ class NodeLedger(Protocol):
 
     A row of a newer schema is refused with a PermanentError; rows Dovetail did not write are
     logged and skipped. What services share that needs no row type of its own is a note:
-    shared.timers.heartbeats, shared.brakes.trials and shared.events.recorded write some.
+    heartbeats of timers, trials and recorded Events are some.
     """
 
     def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:

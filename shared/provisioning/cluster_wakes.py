@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.messages.message import Message, MessageKind, decode_text
 from shared.model.errors import InvalidMessageError
+from shared.model.messages.message import Message, MessageKind, decode_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

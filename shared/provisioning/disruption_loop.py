@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.brakes.ceilings import affordable, under_ceilings, with_kubelet_resources
-from shared.decisions.bases import DecisionWriter
 from shared.disruption.drift import long_unsold, new_stamp, reports_drift, unsold_since
 from shared.disruption.evaluation import (
     DisruptionCommand,
@@ -35,11 +33,6 @@ from shared.disruption.simulate import (
     with_drained,
     without_nodes,
 )
-from shared.events.node_events import MOST_PODS, event_on
-from shared.events.provisioner_conditions import ProvisionerConditions
-from shared.events.recorder import EventRecorder
-from shared.launching.current_images import current_images
-from shared.launching.shallow_spot_pools import skipped_spot_pools
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
@@ -47,17 +40,24 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.note import Note
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
-from shared.node_lifecycle.node_editor import change_node
-from shared.node_lifecycle.replacement import REPLACED, start_replacement
+from shared.nodes.brakes.ceilings import affordable, under_ceilings, with_kubelet_resources
+from shared.nodes.events.node_events import MOST_PODS, event_on
+from shared.nodes.events.provisioner_conditions import ProvisionerConditions
+from shared.nodes.events.recorder import EventRecorder
+from shared.nodes.launch.current_images import current_images
+from shared.nodes.launch.refusals.shallow_spot_pools import skipped_spot_pools
+from shared.nodes.leave.replacement import REPLACED, start_replacement
+from shared.nodes.node_editor import change_node
+from shared.nodes.timers.heartbeats import last_heartbeats, nodes_being_replaced
+from shared.nodes.timers.removal_permits import permitted, read_permits, take_permits
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, KubernetesEvent, NodeChange, Severity
+from shared.provisioning.decisions.bases import DecisionWriter
 from shared.provisioning.evaluation_budget import EvaluationBudget
 from shared.provisioning.node_observations import NodeObservations, update_observations
 from shared.provisioning.session import ProvisioningSession
 from shared.snapshot.gather import Gathered
 from shared.snapshot.volumes import with_volumes
-from shared.timers.heartbeats import last_heartbeats, nodes_being_replaced
-from shared.timers.removal_permits import permitted, read_permits, take_permits
 
 # The input for which consolidation last found nothing, and for how long it is not tried again.
 _FRUITLESS_EVALUATION: Final = "fruitless-look"

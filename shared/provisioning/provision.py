@@ -6,24 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.brakes.ceilings import affordable, ceiling_uses, under_ceilings, with_kubelet_resources
-from shared.brakes.hold import NO_CATALOGUE, SHADOW, held_back, hold_of, rivals_of
-from shared.brakes.runaway import (
-    clear_failures,
-    newly_failed,
-    runaways,
-    save_failure,
-    served_subjects,
-    unusable_trials,
-)
-from shared.brakes.trials import recent_trials
-from shared.decisions.bases import DecisionWriter
 from shared.disruption.interrupted_pods import as_drained, with_interrupted
 from shared.disruption.settings import DisruptionSettings
-from shared.events.plan_events import PlanEvents
-from shared.events.provisioner_conditions import ProvisionerConditions
-from shared.launching.held_lease import HeldLease
-from shared.launching.intents import LaunchOutcome
 from shared.model.brakes import Brakes
 from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import AutoscalerError
@@ -31,13 +15,34 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
-from shared.node_lifecycle.interrupted_slots import interrupted_nodes
-from shared.node_templates.status import resolve_templates, write_template_statuses
+from shared.nodes.brakes.ceilings import (
+    affordable,
+    ceiling_uses,
+    under_ceilings,
+    with_kubelet_resources,
+)
+from shared.nodes.brakes.hold import NO_CATALOGUE, SHADOW, held_back, hold_of, rivals_of
+from shared.nodes.brakes.runaway import (
+    clear_failures,
+    newly_failed,
+    runaways,
+    save_failure,
+    served_subjects,
+    unusable_trials,
+)
+from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.events.node_template_status import resolve_templates, write_template_statuses
+from shared.nodes.events.plan_events import PlanEvents
+from shared.nodes.events.provisioner_conditions import ProvisionerConditions
+from shared.nodes.launch.held_lease import HeldLease
+from shared.nodes.launch.intents import LaunchOutcome
+from shared.nodes.leave.interrupted_slots import interrupted_nodes
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
 from shared.planning.overdue_nodes import without_overdue
 from shared.ports import ClusterPorts
+from shared.provisioning.decisions.bases import DecisionWriter
 from shared.provisioning.disruption_loop import DisruptionLoop
 from shared.provisioning.report import ProvisionReport
 from shared.provisioning.session import ProvisioningSession

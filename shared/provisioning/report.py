@@ -3,8 +3,8 @@
 import dataclasses
 from dataclasses import dataclass
 
-from shared.events.plan_events import WIDER
 from shared.model.plan import Plan
+from shared.nodes.events.plan_events import WIDER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

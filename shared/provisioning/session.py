@@ -5,17 +5,17 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.brakes.hold import Hold
-from shared.events.node_events import MOST_PODS, nominated
-from shared.events.recorder import EventRecorder
-from shared.launching.held_lease import HeldLease
-from shared.launching.node_objects import NodeMaker
-from shared.launching.plan_launcher import PlanLauncher
 from shared.model.brakes import NO_BRAKES
 from shared.model.ec2.launches import Slot
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
+from shared.nodes.brakes.hold import Hold
+from shared.nodes.events.node_events import MOST_PODS, nominated
+from shared.nodes.events.recorder import EventRecorder
+from shared.nodes.join.node_objects import NodeMaker
+from shared.nodes.launch.held_lease import HeldLease
+from shared.nodes.launch.plan_launcher import PlanLauncher
 from shared.ports import ClusterPorts, KubernetesEvent
 from shared.snapshot.gather import Gathered
 

@@ -4,8 +4,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.simulate import with_claims_of
-from shared.events.node_events import event_on
-from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.codec import from_plain, to_plain
 from shared.model.dialect import OwnerKind
@@ -15,9 +13,11 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.note import Note
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
+from shared.nodes.events.node_events import event_on
+from shared.nodes.events.recorder import EventRecorder
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, KubernetesEvent, NodeLedger, Severity
-from shared.savings.purchases import (
+from shared.provisioning.savings.purchases import (
     PurchaseComparison,
     Tally,
     compare,

@@ -5,8 +5,8 @@ from datetime import datetime
 from shared.aws import linked_roles
 from shared.aws.ec2 import catalog
 from shared.aws.ec2.catalog_source import CatalogSource
-from shared.catalog.instance_setup import InstanceSetup
-from shared.catalog.pod_addresses import PodNetwork
+from shared.instance_types.instance_setup import InstanceSetup
+from shared.instance_types.pod_addresses import PodNetwork
 from shared.runtime.wiring import Wiring
 from shared.settings import RefreshCatalogSettings
 

@@ -3,8 +3,8 @@
 import dataclasses
 
 from shared.provisioning.report import ProvisionReport
+from shared.provisioning.sweep.sweep import SweepReport
 from shared.runtime.logs_and_metrics import emit_metrics, logger
-from shared.sweep.sweep import SweepReport
 
 
 def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> None:

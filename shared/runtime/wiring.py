@@ -20,9 +20,9 @@ from shared.aws.session import Session
 from shared.kube.api import KubeApi
 from shared.kube.connection import connect_endpoint
 from shared.kube.nodes import KubeNodes
-from shared.messages.message import Message
-from shared.messages.message_rate import MessageRate
 from shared.model.errors import AutoscalerError
+from shared.model.messages.message import Message
+from shared.model.messages.message_rate import MessageRate
 from shared.ports import ClusterEndpoint, NodePorts, TimerKind
 from shared.runtime.logs_and_metrics import count, logger, print_metrics
 from shared.runtime.system import SystemClock, function_name, region

@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Final, NamedTuple
 
-from shared.brakes.refusal_store import KnownRefusals, RefusalStore
 from shared.model.dialect import Dialect
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
@@ -20,14 +19,15 @@ from shared.model.kubernetes.pods import Pod, without_stale_nominations
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.planning.rules.provided_daemonsets import provided_daemonsets
 from shared.ports import ClusterPorts, NodeCluster, Site
 from shared.ports.cluster import EachPage, nothing
-from shared.scheduling.provided_daemonsets import provided_daemonsets
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.images import no_image, resolve_images
 from shared.snapshot.launch_body import LaunchBody
 from shared.snapshot.node_facts import cluster_instances, node_facts
 from shared.snapshot.observed_allocatable import ALLOCATABLE_NOTES, observed_allocatable
+from shared.snapshot.refusal_store import KnownRefusals, RefusalStore
 from shared.snapshot.standing_daemons import with_standing
 from shared.snapshot.volumes import with_volumes
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from shared.ami_families import ImageRequest, family_of
+from shared.instance_types.ami_families import ImageRequest, family_of
 from shared.model import labels as keys
 from shared.model.dialect import V1ALPHA5, Dialect
 from shared.model.ec2.instance_types import InstanceType

@@ -19,8 +19,8 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import RESOLVED
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.planning.rules.existing_nodes import nominated
 from shared.ports import Storage
-from shared.scheduling.existing_nodes import nominated
 
 
 def with_volumes(storage: Storage, snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -26,7 +26,7 @@ _RUNS: Final = 9
 _CORE: Final = ("-S", "-c")
 _READ: Final = """
 import sys
-from shared.catalog.catalog import load_catalog
+from shared.instance_types.catalog import load_catalog
 with open(sys.argv[1], encoding="utf-8") as file:
     types = load_catalog(file.read()).instance_types
 """

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from functions.cli.plan.reading.documents import Document, read_documents
 from functions.cli.plan.reading.provisioners import as_current
-from shared.ami_families import refuse_wrong_user_data
+from shared.instance_types.ami_families import refuse_wrong_user_data
 from shared.manifests.custom_resources.node_classes import read_node_class
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name, read_node_template

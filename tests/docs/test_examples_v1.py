@@ -9,7 +9,7 @@ import pytest
 
 from functions.cli.plan.reading.documents import Document, read_documents
 from functions.cli.plan.reading.snapshot import read_snapshot
-from shared.catalog.catalog import Catalog, embedded_catalog
+from shared.instance_types.catalog import Catalog, embedded_catalog
 from shared.model.dialect import V1ALPHA5
 from shared.planning.decide import decide
 from tests.docs.pages import ROOT

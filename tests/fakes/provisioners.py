@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared.ami_families import refuse_wrong_user_data, with_user_data_settings
+from shared.instance_types.ami_families import refuse_wrong_user_data, with_user_data_settings
 from shared.manifests.custom_resources.node_classes import read_node_classes
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.owners import decode_owners, own_node_pools

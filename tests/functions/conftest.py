@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.messages.message import Message
 from shared.model.errors import NotAttachedError, UnavailableError
+from shared.model.messages.message import Message
 from shared.ports import ClusterPorts
 from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord
 from shared.provisioning.provision import Provisioning

@@ -11,11 +11,11 @@ from functions.bind.handler import handler as bind
 from functions.emptiness.handler import handler as emptiness
 from functions.interrupt.handler import handler as interrupt
 from functions.termination.handler import handler as termination
-from shared.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model import labels as keys
 from shared.model.errors import NotAttachedError, UnauthorizedError, UnavailableError
-from shared.node_lifecycle.interruption import Interruption
-from shared.node_lifecycle.node_binding import BindReport
+from shared.model.messages.message import MessageKind, ObjectRef, encode, make_message
+from shared.nodes.join.node_binding import BindReport
+from shared.nodes.leave.interruption import Interruption
 from shared.runtime.logs_and_metrics import serve_each
 from tests.builders import NOW, node, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, Runtime

@@ -18,8 +18,7 @@ from functions.registration.handler import handler as registration
 from functions.replacement.handler import handler as replacement
 from functions.sweep.handler import handler as sweep
 from functions.termination.handler import handler as termination
-from shared.catalog.summary import CatalogSummary
-from shared.messages.message import MessageKind, ObjectRef, encode, make_message
+from shared.instance_types.summary import CatalogSummary
 from shared.model import labels as keys
 from shared.model.errors import (
     InvalidMessageError,
@@ -27,17 +26,18 @@ from shared.model.errors import (
     NotInstalledError,
     UnauthorizedError,
 )
+from shared.model.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
-from shared.node_lifecycle.emptiness_timer import Emptiness
-from shared.node_lifecycle.expiration_timer import Expiration
-from shared.node_lifecycle.interruption import Interruption
-from shared.node_lifecycle.node_binding import Binding
-from shared.node_lifecycle.registration import Registration
-from shared.node_lifecycle.replacement import Replacement, start_replacement
-from shared.node_lifecycle.termination import Termination
+from shared.nodes.join.node_binding import Binding
+from shared.nodes.join.registration import Registration
+from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.nodes.leave.expiration_timer import Expiration
+from shared.nodes.leave.interruption import Interruption
+from shared.nodes.leave.replacement import Replacement, start_replacement
+from shared.nodes.leave.termination import Termination
 from shared.ports import TimerKind
-from shared.sweep.sweep import Sweep, SweepPolicy
+from shared.provisioning.sweep.sweep import Sweep, SweepPolicy
 from tests.builders import NOT_READY, NOW, node, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, Runtime
 from tests.unit.worlds import MINUTE, World, failing, instead

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from functions.provision.handler import handler
-from shared.messages.message import MessageKind, encode, make_message
 from shared.model.errors import ThrottledError, UnauthorizedError
+from shared.model.messages.message import MessageKind, encode, make_message
 from shared.ports import TimerKind
 from tests.builders import NOW, node_of, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime

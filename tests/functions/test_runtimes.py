@@ -13,22 +13,22 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.heartbeat import runtime as heartbeat_runtime
 from functions.provision import runtime as provision_runtime
 from functions.sweep import runtime as sweep_runtime
-from shared.messages.message import Message, MessageKind, make_message
 from shared.model.brakes import Brakes
 from shared.model.errors import NotAttachedError
+from shared.model.messages.message import Message, MessageKind, make_message
+from shared.nodes.timers.heartbeats import last_forwarder_heartbeat
+from shared.nodes.timers.timers import start_registration
 from shared.ports import ClusterPorts
 from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord
 from shared.runtime import wiring as wiring_module
 from shared.runtime.wiring import ActingRole
 from shared.settings import FunctionSettings, ProvisionSettings, SweepSettings
-from shared.timers.heartbeats import last_forwarder_heartbeat
-from shared.timers.timers import start_registration
 from tests.builders import NOT_READY, NOW, OTHER_SHAPE, node, pod, provisioner
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
 from tests.fakes.outbox import FakeOutbox
 from tests.functions.conftest import Context
-from tests.unit.sweep.settled import machine
+from tests.unit.provisioning.sweep.settled import machine
 from tests.unit.worlds import World
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:x"

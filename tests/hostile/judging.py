@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from email.policy import compat32
 from typing import Any, Final
 
-from shared.ami_families import BootstrapOptions
+from shared.instance_types.ami_families import BootstrapOptions
 from shared.model.kubernetes.taints import Effect, Taint
 from tests.real.user_data import Boot, Instance, boot_of
 

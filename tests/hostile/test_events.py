@@ -20,13 +20,13 @@ from functions.provision.handler import handler as provision
 from functions.sweep.handler import handler as sweep
 from functions.termination.handler import handler as termination
 from shared.kube.cluster import KubeCluster
-from shared.messages.message import MessageKind, ObjectRef, encode, make_message
+from shared.model.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.policy import LaunchPolicy
-from shared.node_lifecycle.emptiness_timer import Emptiness
-from shared.node_lifecycle.interruption import Interruption
-from shared.node_lifecycle.node_binding import Binding
-from shared.node_lifecycle.termination import Termination
-from shared.sweep.sweep import Sweep, SweepPolicy
+from shared.nodes.join.node_binding import Binding
+from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.nodes.leave.interruption import Interruption
+from shared.nodes.leave.termination import Termination
+from shared.provisioning.sweep.sweep import Sweep, SweepPolicy
 from tests.builders import NOW, pod, provisioner
 from tests.functions.conftest import Context, ProvisionRuntime, Runtime
 from tests.hostile.corpus import BATCH_SIZE, batches, mutated, texts, try_batch, values

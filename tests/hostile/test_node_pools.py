@@ -4,12 +4,12 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from shared.ami_families import refuse_wrong_user_data
+from shared.instance_types.ami_families import refuse_wrong_user_data
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name
 from shared.manifests.problems import InvalidProvisionerError
 from shared.model import labels as keys
-from shared.scheduling.provisioner_offerings import node_labels
+from shared.planning.rules.provisioner_offerings import node_labels
 from tests.hostile.corpus import batches, mutated, try_batch
 from tests.hostile.test_provisioners import LONGEST_LINE
 from tests.unit.manifests.documents import node_class, node_pool, wants

@@ -21,9 +21,9 @@ from shared.manifests.pods import PodDecoder
 from shared.manifests.raw_json import Raw
 from shared.model import labels as keys
 from shared.model.policy import LaunchPolicy
-from shared.node_lifecycle.emptiness_timer import Emptiness
-from shared.node_lifecycle.node_binding import Binding
-from shared.node_lifecycle.termination import Termination
+from shared.nodes.join.node_binding import Binding
+from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.nodes.leave.termination import Termination
 from tests.hostile.corpus import BATCH_SIZE, batches, mutated, try_batch, values
 from tests.hostile.judging import FLAG, INSTANCE
 from tests.hostile.objects import DOCUMENTS, NAMESPACE, crowd, plain_pod

@@ -4,19 +4,19 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from shared.ami_families import FAMILIES, refuse_wrong_user_data
+from shared.instance_types.ami_families import FAMILIES, refuse_wrong_user_data
 from shared.manifests.custom_resources.provisioners import decode_provisioners
 from shared.model import labels as keys
 from shared.model.provisioner import InvalidProvisioner, Provisioner
-from shared.node_templates.taints import kubelet_taints
+from shared.nodes.launch.node_taints import kubelet_taints
 from shared.planning.offerings.picks import label_choices
-from shared.scheduling.provisioner_offerings import node_labels
+from shared.planning.rules.provisioner_offerings import node_labels
 from tests.hostile.corpus import batches, mutated, try_batch
 from tests.hostile.judging import judge
 from tests.infra.cluster.provisioner_documents import WHOLE, document
 from tests.infra.cluster.test_node_templates import WHOLE as TEMPLATE
 from tests.infra.cluster.test_node_templates import template
-from tests.unit.ami_families.joinings import joining
+from tests.unit.instance_types.ami_families.joinings import joining
 
 _BY_REFERENCE: Final = {key: value for key, value in WHOLE.items() if key != "provider"}
 PROVISIONERS: Final = (

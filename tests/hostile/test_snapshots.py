@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from shared.decisions.bases import DecisionWriter
-from shared.decisions.record import decision_document
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.provisioning.decisions.bases import DecisionWriter
+from shared.provisioning.decisions.record import decision_document
 from tests import builders as make
 from tests.fakes.decisions import FakeDecisions
 from tests.hostile.corpus import batches, mutated, try_batch

@@ -4,14 +4,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from shared.ami_families import FAMILIES, USER_DATA_LIMIT_BYTES
+from shared.instance_types.ami_families import FAMILIES, USER_DATA_LIMIT_BYTES
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import KubeletConfiguration
 from tests.hostile.corpus import batches, texts, try_batch
 from tests.hostile.judging import bash_words, judge, meant_words
 from tests.property.test_bootstrap_laws import TEXTS as CUSTOM
-from tests.unit.ami_families.joinings import joining
+from tests.unit.instance_types.ami_families.joinings import joining
 
 RIGHT_KEYS = (
     "team",

@@ -22,7 +22,7 @@ from typing import Any, Final
 import yaml
 
 from functions.cli.main import main as dovetail
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from shared.model.quantity import parse_amount, parse_cpu_millis
 from shared.model.resources import CPU, MEMORY, PODS
 from tests.node_groups.autoscaler import NodeGroup, PodKind, scale_up

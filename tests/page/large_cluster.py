@@ -19,7 +19,7 @@ from typing import Any, Final
 from functions.cli.watch.board import Board
 from functions.cli.watch.recording import Recorder
 from functions.cli.watch.view import OfferingPrices
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, Offering
 from shared.model.kubernetes.nodes import Node

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, Overhead
 from shared.model.resources import Resources

@@ -8,14 +8,14 @@ from typing import Any
 
 from functions.cli.plan.reading.documents import Document, read_documents
 from functions.cli.plan.reading.snapshot import read_snapshot
-from shared.catalog.catalog import EMBEDDED_REGION, Catalog
-from shared.launching.node_objects import region_of
+from shared.instance_types.catalog import EMBEDDED_REGION, Catalog
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign, named_class
 from shared.model import labels as keys
 from shared.model.dialect import V1
 from shared.model.errors import InvalidManifestError
 from shared.model.snapshot import ClusterSnapshot
-from shared.scheduling.provisioner_offerings import as_configured
+from shared.nodes.join.node_objects import region_of
+from shared.planning.rules.provisioner_offerings import as_configured
 from tests.corpus.judging import OTHER_CLASSES, judge
 from tests.peers.pool_pods import Asked, pods_for
 from tests.peers.problems import Raw, deployment, type_for_karpenter

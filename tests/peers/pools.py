@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from shared.model import labels as keys
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide

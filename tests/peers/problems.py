@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.snapshot import read_snapshot
-from shared.catalog.catalog import Catalog
+from shared.instance_types.catalog import Catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.resources import CPU, Resources

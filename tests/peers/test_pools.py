@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.catalog.catalog import Catalog, embedded_catalog
+from shared.instance_types.catalog import Catalog, embedded_catalog
 from shared.model import labels as keys
 from tests.peers.pool_clusters import Cluster, clusters
 from tests.peers.pool_pods import MOST_WORKLOADS, Asked, pods_for

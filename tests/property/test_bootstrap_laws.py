@@ -6,7 +6,7 @@ from email import message_from_string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.ami_families import FAMILIES, USER_DATA_LIMIT_BYTES, BootstrapOptions
+from shared.instance_types.ami_families import FAMILIES, USER_DATA_LIMIT_BYTES, BootstrapOptions
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.taints import Effect, Taint
 

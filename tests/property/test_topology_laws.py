@@ -14,7 +14,7 @@ from shared.model.policy import PreferencePolicy
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.scheduling.pod_classes import group_by_class
+from shared.planning.rules.pod_classes import group_by_class
 from tests import builders as make
 from tests.property.strategies import pending_pods, snapshots
 

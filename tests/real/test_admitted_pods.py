@@ -30,7 +30,7 @@ from shared.manifests.raw_json import controller_ref
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Pod, Scheduling
 from shared.model.requirements import Requirements
-from shared.scheduling.daemon_overhead import runs_on
+from shared.planning.rules.daemon_overhead import runs_on
 from tests.docs.pages import ROOT
 from tests.real.build import say
 from tests.real.cluster import Cluster

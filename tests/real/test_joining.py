@@ -13,7 +13,7 @@ import pytest
 from infra.local.demo.children import Children
 from infra.local.demo.machines import machines
 from infra.local.kube.certificates import ca_file, server_context
-from shared.ami_families import FAMILIES, BootstrapOptions, family_of
+from shared.instance_types.ami_families import FAMILIES, BootstrapOptions, family_of
 from shared.model.kubernetes.taints import Effect, Taint
 from tests.real.cluster import SERVICES, Cluster
 from tests.real.nodes import kubelet_command, machine_file

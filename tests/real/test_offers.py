@@ -14,20 +14,20 @@ from typing import Any, Final
 import pytest
 import tomli_w
 
-from shared.ami_families import FAMILIES, with_user_data_settings
-from shared.ami_families.kubelet_flags import settable_labels
-from shared.catalog.apply_settings import with_pod_limit
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.ami_families import FAMILIES, with_user_data_settings
+from shared.instance_types.ami_families.kubelet_flags import settable_labels
+from shared.instance_types.apply_settings import with_pod_limit
+from shared.instance_types.catalog import embedded_catalog
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
-from shared.node_templates.taints import kubelet_taints
-from shared.scheduling.provisioner_offerings import as_configured, node_labels
+from shared.nodes.launch.node_taints import kubelet_taints
+from shared.planning.rules.provisioner_offerings import as_configured, node_labels
 from tests.real.judges import kubelets_offer, nodeadm_boots
 from tests.real.test_user_data import JOININGS
 from tests.real.user_data import Boot, Instance, boot_of
-from tests.unit.ami_families.joinings import joining
+from tests.unit.instance_types.ami_families.joinings import joining
 from tests.unit.manifests.documents import CLASS_REF, node_class, node_pool
 
 PAIRS: Final = 200

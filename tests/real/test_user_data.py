@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from shared.ami_families import FAMILIES, BootstrapOptions
+from shared.instance_types.ami_families import FAMILIES, BootstrapOptions
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.problems import InvalidProvisionerError
 from shared.model.provisioner import KubeletConfiguration
@@ -22,7 +22,7 @@ from tests.real.judges import (
     kubelet_verdicts,
 )
 from tests.real.user_data import Boot, Instance, boot_of
-from tests.unit.ami_families.joinings import BATCH, BATCH_TOO, KUBELET, WAIT, joining
+from tests.unit.instance_types.ami_families.joinings import BATCH, BATCH_TOO, KUBELET, WAIT, joining
 from tests.unit.manifests.documents import provisioner
 
 MIME = sorted({"AL2", "AL2023", "Ubuntu"} & set(FAMILIES))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from functions.cli.main import make_parser
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from shared.model import labels as keys
 from shared.model.quantity import parse_quantity
 from tests.reports.reading import Row

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from tests.reports.judging import answer_to, differences
 from tests.reports.reading import Row, read_rows
 

@@ -15,12 +15,12 @@ from functions.replacement import handler as replacement
 from functions.sweep import handler as sweep
 from functions.termination import handler as termination
 from shared.kube.api import MERGE_PATCH
-from shared.messages.message import MessageKind, encode, make_message
+from shared.model.messages.message import MessageKind, encode, make_message
 from shared.model.timer_state import DONE
-from shared.node_lifecycle.replacement import REPLACED_ALL, Replacement
-from shared.node_lifecycle.termination import Termination
+from shared.nodes.leave.replacement import REPLACED_ALL, Replacement
+from shared.nodes.leave.termination import Termination
 from shared.ports import TimerKind
-from shared.sweep.sweep import Sweep, SweepPolicy
+from shared.provisioning.sweep.sweep import Sweep, SweepPolicy
 from tests.scale import manifests
 from tests.scale.apiserver import large_cluster
 from tests.scale.virtual import WAKE_WINDOW, Spent

@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Final
 
 from functions.cli.plan.recorded_decision import load_decision
-from shared.decisions.bases import DecisionWriter
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.provisioning.decisions.bases import DecisionWriter
 from shared.snapshot.gather import gather
 from tests.fakes.decisions import FakeDecisions
 from tests.scale.apiserver import large_cluster

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.model.timer_state import DONE
-from shared.node_lifecycle.emptiness_timer import Emptiness
-from shared.node_lifecycle.expiration_timer import Expiration
-from shared.node_lifecycle.node_timer import BaseTimer
-from shared.node_lifecycle.registration import Registration
-from shared.node_lifecycle.termination import Termination
+from shared.nodes.join.registration import Registration
+from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.nodes.leave.expiration_timer import Expiration
+from shared.nodes.leave.termination import Termination
+from shared.nodes.timers.node_timer import BaseTimer
 from shared.ports import TimerKind
 from tests.builders import pods, provisioner
 from tests.scale.table import CountedTable

@@ -17,23 +17,23 @@ from functions.bind import handler as bind
 from functions.provision import handler as provision
 from functions.sweep import handler as sweep
 from shared.aws.ledger.ledger import DynamoLedger
-from shared.decisions.bases import DecisionWriter
 from shared.kube.api import MERGE_PATCH
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
 from shared.kube.kept.stored import copy_stores
-from shared.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import Instance
+from shared.model.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.policy import LaunchPolicy
-from shared.node_lifecycle.node_binding import Binding
+from shared.nodes.join.node_binding import Binding
+from shared.nodes.timers.heartbeats import save_heartbeat
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, TimerKind
+from shared.provisioning.decisions.bases import DecisionWriter
 from shared.provisioning.provision import Provisioning
+from shared.provisioning.sweep.sweep import Sweep, SweepPolicy
 from shared.runtime.logs_and_metrics import logger
 from shared.runtime.threads import Threads
-from shared.sweep.sweep import Sweep, SweepPolicy
-from shared.timers.heartbeats import save_heartbeat
 from tests.fakes.catalog import FakeCatalog
 from tests.fakes.decisions import FakeDecisions
 from tests.scale import manifests

@@ -11,7 +11,7 @@ from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.scheduling.provisioner_offerings import as_configured
+from shared.planning.rules.provisioner_offerings import as_configured
 from tests.scheduler_oracle.clusters import keys
 from tests.scheduler_oracle.clusters.daemonsets import daemon_pod
 from tests.scheduler_oracle.clusters.seeded_random import Json

@@ -16,10 +16,10 @@ from infra.local.cluster_simulator.rules.topology import PodTopology
 from infra.local.cluster_simulator.rules.view import ClusterView, is_finished
 from infra.local.cluster_simulator.scheduler.node_usage import Room, Rooms, topology_class
 from infra.local.cluster_simulator.scheduler.scoring import score
-from shared.launching.node_objects import node_manifest
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import Instance, LaunchOption, PlannedNode, Slot
 from shared.model.provisioner import Provisioner
+from shared.nodes.join.node_objects import node_manifest
 from tests.scheduler_oracle.clusters import keys
 from tests.scheduler_oracle.clusters import nodes as machines
 from tests.scheduler_oracle.clusters.daemonsets import daemon_pod

@@ -15,13 +15,13 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Toleration, first_untolerated
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
-from shared.node_lifecycle.node_binding import Binding, BindReport
+from shared.nodes.join.node_binding import Binding, BindReport
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, NodeChange
 from shared.ports.cluster import KubernetesEvent
 from shared.provisioning.provision import Provisioning
 from shared.provisioning.report import ProvisionReport
-from shared.sweep.sweep import Sweep, SweepPolicy, SweepReport
+from shared.provisioning.sweep.sweep import Sweep, SweepPolicy, SweepReport
 from tests.builders import CATALOG, pod
 from tests.fakes.catalog import FakeCatalog
 from tests.fakes.clock import FakeClock

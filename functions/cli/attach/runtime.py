@@ -18,11 +18,11 @@ from shared.aws.session import Session
 from shared.kube.kubeconfig import connect_kubeconfig
 from shared.manifests.raw_json import Raw
 from shared.model.errors import NotAttachedError, NotFoundError, PermanentError
+from shared.nodes.timers.heartbeats import last_forwarder_heartbeat
 from shared.runtime.system import SystemClock, region
 from shared.runtime.wiring import ActingRole, Wiring
 from shared.settings import ClusterAttachment
 from shared.snapshot.deployment import DOLLARS, deploy_command
-from shared.timers.heartbeats import last_forwarder_heartbeat
 
 _TIMEOUT: Final = timedelta(seconds=20)
 _PORTS: Final = {"https": 443, "http": 80}

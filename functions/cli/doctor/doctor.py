@@ -8,19 +8,19 @@ from typing import Final
 from functions.cli.doctor.findings import Finding
 from functions.cli.doctor.late_nodes import held_workloads, late_nodes
 from functions.cli.doctor.ledger_rebuilding import rebuild_ledger
-from shared.brakes.hold import RIVAL, held_back, rivals_of
-from shared.brakes.refusal_store import RefusalStore
-from shared.brakes.trials import recent_trials
-from shared.launching.body_archive import body_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, Slot
 from shared.model.errors import ConflictError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
+from shared.nodes.brakes.hold import RIVAL, held_back, rivals_of
+from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.launch.body_archive import body_of
+from shared.nodes.timers.heartbeats import last_forwarder_heartbeat
 from shared.ports import ClusterPorts
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.node_facts import NodeFacts, cluster_instances, node_facts
-from shared.timers.heartbeats import last_forwarder_heartbeat
+from shared.snapshot.refusal_store import RefusalStore
 
 # The forwarder sends a heartbeat every five minutes; three misses are not chance.
 _SILENT: Final = timedelta(minutes=15)

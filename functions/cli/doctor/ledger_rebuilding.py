@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from shared.launching.slots import slot_of_instance
 from shared.model.ec2.launches import Instance, Lease, Slot
 from shared.model.kubernetes.nodes import Node
+from shared.nodes.launch.slots import slot_of_instance
 from shared.ports import ClusterPorts
 
 

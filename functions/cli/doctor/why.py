@@ -7,22 +7,11 @@ from typing import Final
 
 from functions.cli.plan.decision_documents import MissingBaseError
 from functions.cli.plan.recorded_decision import load_decision
-from shared.brakes.hold import hold_of, rivals_of
-from shared.brakes.runaway import MOST_TRIALS, runaways
-from shared.brakes.trials import recent_trials
 from shared.disruption.drift import drift_of
 from shared.disruption.emptiness import empty_since, stays_empty
 from shared.disruption.expiration import lifetime_of
 from shared.disruption.outdated import stays_outdated
 from shared.disruption.unhealthy_outcome import unhealthy_outcome
-from shared.events.node_events import (
-    CONSOLE,
-    cause_of,
-    counted,
-    node_instance_text,
-    slot_instance_text,
-)
-from shared.launching.current_images import current_images
 from shared.model import labels as keys
 from shared.model.dialect import BY_KIND
 from shared.model.ec2.launches import PodRef, Slot, slot_of
@@ -31,7 +20,18 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.scheduled_changes import scheduled_change
-from shared.node_lifecycle.node_waits import (
+from shared.nodes.brakes.hold import hold_of, rivals_of
+from shared.nodes.brakes.runaway import MOST_TRIALS, runaways
+from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.events.node_events import (
+    CONSOLE,
+    cause_of,
+    counted,
+    node_instance_text,
+    slot_instance_text,
+)
+from shared.nodes.launch.current_images import current_images
+from shared.nodes.node_waits import (
     JOIN,
     device_plugin_problem,
     missing_devices,

@@ -30,10 +30,10 @@ from functions.cli.migrate.node_claim_documents import (
 )
 from functions.cli.migrate.node_claims import NodeClaim
 from functions.cli.migrate.survey import MigrationSurvey, Surveyor
-from shared.launching.slots import slot_of_instance
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.errors import ConflictError, PermanentError
+from shared.nodes.launch.slots import slot_of_instance
 from shared.ports import ClusterPorts, NodeChange
 
 # The holder of the cluster's lease plans for some seconds; new tags also appear after seconds.

@@ -15,7 +15,6 @@ from functions.cli.migrate.karpenter import Karpenter
 from functions.cli.migrate.node_claim_documents import read_kept_claim
 from functions.cli.migrate.node_claims import NodeClaim
 from shared.disruption.drift import format_age
-from shared.launching.slots import price_of
 from shared.manifests.spans import read_span
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
@@ -24,9 +23,10 @@ from shared.model.ec2.launches import Instance, Slot
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
+from shared.nodes.launch.slots import price_of
 from shared.ports import ClusterPorts
+from shared.provisioning.savings.purchases import Tally
 from shared.provisioning.shadow_purchases import tally_of
-from shared.savings.purchases import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from shared.decisions.bases import COLLECTIONS, without_version
-from shared.decisions.changes import applied
-from shared.decisions.record import SINCE_BASE, WHOLE, compressed
 from shared.model.codec import CodecError
 from shared.model.errors import InvalidManifestError, NotFoundError
 from shared.model.surrogates import SURROGATE_REMEDY as ENCODABLE
 from shared.model.surrogates import escapes_surrogate, first_surrogate
+from shared.provisioning.decisions.bases import COLLECTIONS, without_version
+from shared.provisioning.decisions.changes import applied
+from shared.provisioning.decisions.record import SINCE_BASE, WHOLE, compressed
 
 # A snapshot of 100,000 pods is about 150 MiB of text.
 MAX_BYTES: Final = 256 * 2**20

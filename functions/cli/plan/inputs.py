@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from functions.cli.plan.reading.documents import Document, stream_documents
-from shared.catalog.catalog import Catalog, embedded_text, load_catalog
-from shared.catalog.instance_setup import InstanceSetup
-from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
+from shared.instance_types.catalog import Catalog, embedded_text, load_catalog
+from shared.instance_types.instance_setup import InstanceSetup
+from shared.instance_types.overhead import VM_MEMORY_OVERHEAD_PERCENT
 from shared.model.errors import InvalidManifestError
 
 if TYPE_CHECKING:

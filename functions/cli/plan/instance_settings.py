@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from functions.cli.plan.packing_settings import InvalidSettingError, described_settings, flag
-from shared.catalog.instance_setup import InstanceSetup
-from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
-from shared.catalog.pod_addresses import DEFAULT_NETWORK, PodNetwork
+from shared.instance_types.instance_setup import InstanceSetup
+from shared.instance_types.overhead import VM_MEMORY_OVERHEAD_PERCENT
+from shared.instance_types.pod_addresses import DEFAULT_NETWORK, PodNetwork
 
 _OF_MEMORY: Final = "vm_memory_overhead_percent"
 _OF_NETWORK: Final = frozenset(field.name for field in dataclasses.fields(PodNetwork))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from shared.catalog.pod_addresses import PodNetwork
+from shared.instance_types.pod_addresses import PodNetwork
 from shared.model import labels as keys
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shared.catalog.catalog import Catalog
+from shared.instance_types.catalog import Catalog
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings

@@ -7,7 +7,7 @@ from typing import Any, Final
 from functions.cli.plan.plan_difference import compare
 from functions.cli.plan.plan_document import plan_document
 from functions.cli.plan.plan_run import PlanRun
-from shared.catalog.summary import summarize
+from shared.instance_types.summary import summarize
 from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import KeptPreferences, Plan
 from shared.packing.problem import PackingSettings

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functions.cli.plan.decision_documents import REMEDY, Bases, no_bases, read_document
-from shared.decisions.record import recorded_plan
 from shared.manifests.raw_json import mapping
 from shared.model.codec import CodecError, from_plain, to_json
 from shared.model.ec2.launches import PlannedNode
@@ -15,6 +14,7 @@ from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.provisioning.decisions.record import recorded_plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.scheduling.provisioner_offerings import never_with_image
+from shared.planning.rules.provisioner_offerings import never_with_image
 
 _SECONDS_AN_HOUR: Final = 3600
 

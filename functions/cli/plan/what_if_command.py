@@ -83,7 +83,7 @@ def _answer(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.packing_settings import overridden_policy_notes, with_settings  # noqa: PLC0415
     from functions.cli.plan.plan_text import printable_text  # noqa: PLC0415
     from functions.cli.plan.what_if import what_if, with_provisioners  # noqa: PLC0415
-    from shared.brakes.ceilings import under_recorded_ceilings  # noqa: PLC0415
+    from shared.nodes.brakes.ceilings import under_recorded_ceilings  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
 
     # Invalid settings are refused before anything is decided.

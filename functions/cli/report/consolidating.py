@@ -18,9 +18,9 @@ from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.savings.inventory import CatalogPrices, cost, filled_node, inventory
-from shared.savings.pools import Pool, capacity_type_of
-from shared.scheduling.daemon_overhead import runs_on
+from shared.planning.rules.daemon_overhead import runs_on
+from shared.provisioning.savings.inventory import CatalogPrices, cost, filled_node, inventory
+from shared.provisioning.savings.pools import Pool, capacity_type_of
 
 # Finalizers of nodes that may change while their pool is consolidated.
 _OURS: Final = (keys.TERMINATION_FINALIZER,)

@@ -12,8 +12,8 @@ from functions.cli.report.repacking import Outcome, repacked
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.savings.inventory import FilledNode, inventory
-from shared.savings.pools import Pool, PoolKind
+from shared.provisioning.savings.inventory import FilledNode, inventory
+from shared.provisioning.savings.pools import Pool, PoolKind
 
 # No pods follow: no node should be larger than these pods need.
 REPACK_SETTINGS: Final = PackingSettings(growth_percent=0, small_batch_pods=0)

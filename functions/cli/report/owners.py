@@ -11,8 +11,14 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
-from shared.savings.pools import NODE_UNIQUE_LABELS, Pool, PoolKind, capacity_type_of, pool_of
-from shared.scheduling.provisioner_offerings import never_with_image
+from shared.planning.rules.provisioner_offerings import never_with_image
+from shared.provisioning.savings.pools import (
+    NODE_UNIQUE_LABELS,
+    Pool,
+    PoolKind,
+    capacity_type_of,
+    pool_of,
+)
 
 _OWNER_KINDS: Final = {
     PoolKind.NODE_POOL: OwnerKind.NODE_POOL,

@@ -23,11 +23,11 @@ from functions.cli.report.tables_and_bars import (
     price_bar,
     table,
 )
-from shared.catalog.summary import CatalogSummary
+from shared.instance_types.summary import CatalogSummary
 from shared.model.resources import CPU, MEMORY
 from shared.planning.explanation import counted
-from shared.savings.inventory import LINUX, FilledNode, by_pool, cost
-from shared.savings.pools import Pool, PoolKind
+from shared.provisioning.savings.inventory import LINUX, FilledNode, by_pool, cost
+from shared.provisioning.savings.pools import Pool, PoolKind
 
 _HELD_SHOWN: Final = 20
 _METHOD: Final = """\

@@ -7,7 +7,7 @@ from typing import Final
 from functions.cli.report.cost_report import Alternative
 from shared.model.resources import Resources
 from shared.planning.explanation import counted
-from shared.savings.inventory import FilledNode
+from shared.provisioning.savings.inventory import FilledNode
 
 HOURS_A_MONTH: Final = 730
 _MICROS: Final = 1_000_000

@@ -14,8 +14,8 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
-from shared.savings.inventory import CatalogPrices, FilledNode, cost, filled_node
-from shared.savings.pools import Pool
+from shared.provisioning.savings.inventory import CatalogPrices, FilledNode, cost, filled_node
+from shared.provisioning.savings.pools import Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

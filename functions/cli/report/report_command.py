@@ -12,7 +12,7 @@ from functions.cli.run_command import refuse
 if TYPE_CHECKING:
     from functions.cli.catalog_runtime import MadeCatalog
     from functions.cli.plan.reading.documents import Document
-    from shared.catalog.catalog import Catalog
+    from shared.instance_types.catalog import Catalog
     from shared.manifests.raw_json import Raw
 
 WRITTEN: Final = 0
@@ -118,7 +118,7 @@ def _write(
     from functions.cli.report.running_cluster import read_running_cluster, region_of  # noqa: PLC0415
     from functions.cli.report.summary import summary_lines  # noqa: PLC0415
     from functions.cli.report.variants import variants  # noqa: PLC0415
-    from shared.catalog.summary import summarize  # noqa: PLC0415
+    from shared.instance_types.summary import summarize  # noqa: PLC0415
 
     if why := unwritable("--output", arguments.output):
         raise InputError(why)
@@ -172,7 +172,7 @@ def _catalog(
 ) -> "Catalog":
     from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
-    from shared.catalog.catalog import load_catalog  # noqa: PLC0415
+    from shared.instance_types.catalog import load_catalog  # noqa: PLC0415
 
     if arguments.live_prices:
         return load_catalog((make or make_catalog)(region).text)

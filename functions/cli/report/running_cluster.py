@@ -10,8 +10,8 @@ from functions.cli.plan.reading.provisioners import OWNERS, as_current, read_pro
 from functions.cli.plan.reading.snapshot import read_snapshot
 from functions.cli.plan.reading.volumes import read_volumes, with_volumes
 from functions.cli.plan.reading.workloads import WORKLOADS
-from shared.catalog.catalog import Catalog
 from shared.disruption.simulate import with_claims_of
+from shared.instance_types.catalog import Catalog
 from shared.manifests.disruption_budgets import decode_budget
 from shared.manifests.raw_json import mapping, text
 from shared.manifests.volumes.node_demands import VolumeLookup

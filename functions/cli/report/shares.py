@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Final
 
 from shared.model.resources import CPU, MEMORY, PLAIN, Resources
-from shared.savings.inventory import FilledNode
+from shared.provisioning.savings.inventory import FilledNode
 
 DAEMONSETS: Final = "DaemonSets"
 UNUSED: Final = "requested by no pod"

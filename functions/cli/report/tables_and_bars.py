@@ -8,7 +8,7 @@ from typing import Final
 from functions.cli.report.price_text import hourly_price_text, resource_percent
 from shared.model.resources import CPU, MEMORY
 from shared.planning.explanation import counted
-from shared.savings.inventory import FilledNode
+from shared.provisioning.savings.inventory import FilledNode
 
 _TILES: Final = 400
 

@@ -22,7 +22,7 @@ from shared.planning.explanation import counted, dollars
 from shared.planning.initial_state import pods_to_place
 from shared.planning.lower_bound import with_bound
 from shared.planning.offerings.picks import label_choices
-from shared.scheduling.provisioner_offerings import provisioner_offerings, usable_in_order
+from shared.planning.rules.provisioner_offerings import provisioner_offerings, usable_in_order
 
 _NAMED: Final = 5
 

@@ -13,8 +13,8 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
-from shared.scheduling.provided_daemonsets import provided_daemonsets
-from shared.scheduling.provisioner_offerings import never_with_image
+from shared.planning.rules.provided_daemonsets import provided_daemonsets
+from shared.planning.rules.provisioner_offerings import never_with_image
 
 NO_OWNER: Final = "the cluster has no Provisioner or NodePool to plan with"
 NO_TYPES: Final = "no catalogue of instance types is known"

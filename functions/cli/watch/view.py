@@ -11,7 +11,6 @@ from typing import Final
 
 from functions.cli.plan.svg_node import DAEMONS
 from functions.cli.plan.svg_plan import workload_of
-from shared.events.node_events import cause_of, price_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import PlannedNode, Slot
@@ -19,7 +18,8 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, MEMORY, PODS
-from shared.node_lifecycle.node_waits import waiting_for
+from shared.nodes.events.node_events import cause_of, price_of
+from shared.nodes.node_waits import waiting_for
 
 LAUNCHING: Final = "launching"  # requested from EC2, no Node yet
 GOING: Final = "going"

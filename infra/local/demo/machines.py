@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from shared.catalog.catalog import embedded_text, load_catalog
-from shared.catalog.instance_setup import InstanceSetup
-from shared.catalog.overhead import VM_MEMORY_OVERHEAD_PERCENT
+from shared.instance_types.catalog import embedded_text, load_catalog
+from shared.instance_types.instance_setup import InstanceSetup
+from shared.instance_types.overhead import VM_MEMORY_OVERHEAD_PERCENT
 from shared.model.resources import Resources
 
 _PLAIN: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})

@@ -14,7 +14,7 @@ from infra.local.demo.cluster_client import Object
 from infra.local.demo.problem import Problem, last_words
 from infra.local.ec2.allocation import DEPTHS, pool_depth
 from infra.local.ec2.pools import SPOT
-from shared.catalog.catalog import embedded_catalog, embedded_text
+from shared.instance_types.catalog import embedded_catalog, embedded_text
 
 _TYPE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"

@@ -14,8 +14,8 @@ from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import Timeline
 from infra.local.demo.world import CLUSTER, World
 from infra.local.harm import read_harm, told
-from shared.catalog.catalog import embedded_catalog
-from shared.catalog.summary import summarize
+from shared.instance_types.catalog import embedded_catalog
+from shared.instance_types.summary import summarize
 
 _PROVISION = "dovetail-provision"
 _REPORTED = "provisioned"

@@ -8,9 +8,9 @@ from botocore.exceptions import ClientError
 
 from shared.aws.errors import error_code, translated
 from shared.aws.session import Session
-from shared.catalog.building import format_catalog
-from shared.catalog.catalog import Catalog, embedded_text, load_catalog
-from shared.catalog.document import CatalogDocument
+from shared.instance_types.building import format_catalog
+from shared.instance_types.catalog import Catalog, embedded_text, load_catalog
+from shared.instance_types.document import CatalogDocument
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import (
     InvalidManifestError,

@@ -12,9 +12,9 @@ from typing import Any, Final
 from shared.aws.ec2.catalog import write_catalog
 from shared.aws.errors import translated
 from shared.aws.session import Session
-from shared.catalog.building import build_catalog, format_catalog
-from shared.catalog.document import CatalogDocument
-from shared.catalog.instance_setup import DEFAULT_SETUP, InstanceSetup
+from shared.instance_types.building import build_catalog, format_catalog
+from shared.instance_types.document import CatalogDocument
+from shared.instance_types.instance_setup import DEFAULT_SETUP, InstanceSetup
 from shared.model.errors import PermanentError
 from shared.ports import Clock
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from shared.ami_families import family_of
+from shared.instance_types.ami_families import family_of
 from shared.manifests.volumes.node_demands import VolumeLookup
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from shared.model.resources import Resources
 from shared.planning.offerings.pending_group import PendingGroup
-from shared.scheduling.node_constraints import NodeConstraints
-from shared.scheduling.topology.constraints import Spread, TopologyConstraints
+from shared.planning.rules.node_constraints import NodeConstraints
+from shared.planning.rules.topology.constraints import Spread, TopologyConstraints
 
 # Groups, each with its number of pods in one part.
 Members = Sequence[tuple[PendingGroup, int]]

@@ -21,10 +21,10 @@ from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import Domain
 from shared.planning.offerings.pending_group import PendingGroup, domain_requirements
 from shared.planning.offerings.target_node import TargetNode
+from shared.planning.rules.binding import left_to_scheduler
+from shared.planning.rules.topology.constraints import TopologyConstraints, accepts
+from shared.planning.rules.topology.counts import DomainCounter, Place, Profile, add
 from shared.planning.work import Work
-from shared.scheduling.binding import left_to_scheduler
-from shared.scheduling.topology.constraints import TopologyConstraints, accepts
-from shared.scheduling.topology.counts import DomainCounter, Place, Profile, add
 
 # Domains considered for a group: as many as it has pods, within these bounds.
 _MOST_DOMAINS = 256

@@ -13,8 +13,8 @@ from shared.model import labels as keys
 from shared.model.resources import Resources
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
-from shared.scheduling.topology.constraints import Spread
-from shared.scheduling.topology.counts import DomainCounter
+from shared.planning.rules.topology.constraints import Spread
+from shared.planning.rules.topology.counts import DomainCounter
 
 # A pod with anti-affinity takes the whole amount of its host, a pod that it avoids takes one.
 _WHOLE: Final = 1_000_000

@@ -16,10 +16,10 @@ from shared.model.resources import Resources
 from shared.packing.problem import NodeType
 from shared.planning.offerings.offering_table import Domain, OfferingTable, Options
 from shared.planning.offerings.special_types import SpecialTypes
-from shared.scheduling.existing_nodes import ExistingNode
-from shared.scheduling.labels_and_taints import UNKNOWN_HOST, taints_tolerated
-from shared.scheduling.min_values import missing_values
-from shared.scheduling.node_constraints import NodeConstraints, ports_taken
+from shared.planning.rules.existing_nodes import ExistingNode
+from shared.planning.rules.labels_and_taints import UNKNOWN_HOST, taints_tolerated
+from shared.planning.rules.min_values import missing_values
+from shared.planning.rules.node_constraints import NodeConstraints, ports_taken
 
 _BURSTABLE: Final = "t"
 _NAMING: Final = (keys.INSTANCE_TYPE, keys.INSTANCE_FAMILY, keys.INSTANCE_CATEGORY)

@@ -19,14 +19,14 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, Resources
 from shared.model.snapshot import ProvisionerSite
 from shared.packing.problem import NodeType
-from shared.scheduling.labels_and_taints import Port
-from shared.scheduling.provisioner_offerings import (
+from shared.planning.rules.labels_and_taints import Port
+from shared.planning.rules.provisioner_offerings import (
     PLACE_KEYS,
     ProvisionerOffering,
     place_labels,
     provisioner_offerings,
 )
-from shared.scheduling.recent import RecentCache
+from shared.planning.rules.recent import RecentCache
 
 _Value = TypeVar("_Value", bound=Hashable)
 _BITS: Final = bytes.maketrans(b"01", b"\x00\x01")

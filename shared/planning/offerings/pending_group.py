@@ -10,10 +10,10 @@ from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.planning.offerings.offering_index import OfferingIndex
-from shared.scheduling.labels_and_taints import Port, accepted_terms
-from shared.scheduling.node_constraints import NodeConstraints
-from shared.scheduling.pod_classes import PodClass
-from shared.scheduling.preferences import (
+from shared.planning.rules.labels_and_taints import Port, accepted_terms
+from shared.planning.rules.node_constraints import NodeConstraints
+from shared.planning.rules.pod_classes import PodClass
+from shared.planning.rules.preferences import (
     KEEP_OFF,
     Preference,
     PreferenceKind,
@@ -21,9 +21,9 @@ from shared.scheduling.preferences import (
     stated_preferences,
     wanted_terms,
 )
-from shared.scheduling.topology.constraints import TopologyConstraints
-from shared.scheduling.topology.counts import DomainCounter
-from shared.scheduling.topology.rules import TopologyRules
+from shared.planning.rules.topology.constraints import TopologyConstraints
+from shared.planning.rules.topology.counts import DomainCounter
+from shared.planning.rules.topology.rules import TopologyRules
 
 # A preference, and the index of the pending group that states it.
 WeighedPreference = tuple[int, Preference]

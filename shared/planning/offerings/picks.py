@@ -5,7 +5,7 @@ from typing import Final
 
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
-from shared.scheduling.provisioner_offerings import free_requirements
+from shared.planning.rules.provisioner_offerings import free_requirements
 
 # Per Provisioner and plan; each pick repeats the full list of what it could launch.
 MOST_PICKS: Final = 32

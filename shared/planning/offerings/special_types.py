@@ -13,12 +13,12 @@ https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instance/f
 
 from typing import Final
 
-from shared.catalog.facts import ACCELERATORS
+from shared.instance_types.facts import ACCELERATORS
 from shared.model import labels as keys
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 from shared.planning.offerings.offering_table import OfferingTable
-from shared.scheduling.node_constraints import NodeConstraints
+from shared.planning.rules.node_constraints import NodeConstraints
 
 _METAL: Final = "metal"
 _NAMING: Final = (keys.INSTANCE_TYPE, keys.INSTANCE_SIZE)

@@ -11,10 +11,10 @@ from shared.model.resources import Resources
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.pending_group import PendingGroup
-from shared.scheduling.existing_nodes import ExistingNode
-from shared.scheduling.labels_and_taints import Port, ports_conflict
-from shared.scheduling.node_constraints import NodeConstraints
-from shared.scheduling.topology.counts import Place, Profile
+from shared.planning.rules.existing_nodes import ExistingNode
+from shared.planning.rules.labels_and_taints import Port, ports_conflict
+from shared.planning.rules.node_constraints import NodeConstraints
+from shared.planning.rules.topology.counts import Place, Profile
 
 _ENDLESS: Final = 1 << 60
 

@@ -7,7 +7,7 @@ from shared.model import labels as keys
 from shared.model.kubernetes.pods import Scheduling
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.nearest_label import nearest_label
-from shared.scheduling.provisioner_offerings import free_requirements, place_labels
+from shared.planning.rules.provisioner_offerings import free_requirements, place_labels
 
 _ELSEWHERE: Final = "run such pods on nodes that Dovetail does not launch"
 # What a resource is, and what to do, by the prefix of its name.

@@ -9,14 +9,14 @@ from shared.model.resources import CPU, Resources
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.state import PlanState, within_limits
-from shared.scheduling.min_values import (
+from shared.planning.rules.min_values import (
     MinValues,
     fewest_options,
     missing_values,
     values_of_one_launch,
 )
-from shared.scheduling.node_constraints import NodeConstraints
+from shared.planning.rules.node_constraints import NodeConstraints
+from shared.planning.state import PlanState, within_limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ The packer chooses options by price alone, and later steps remove some.
 
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.buying import buy_again
+from shared.planning.rules.min_values import missing_values, values_of_one_launch
+from shared.planning.rules.topology.counts import add
 from shared.planning.state import PlanState
-from shared.scheduling.min_values import missing_values, values_of_one_launch
-from shared.scheduling.topology.counts import add
 
 
 def keep_flexible(plan_state: PlanState) -> None:

@@ -12,9 +12,9 @@ from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.buying import Purchase, buy, buy_again
+from shared.planning.rules.topology.constraints import accepts
+from shared.planning.rules.topology.counts import Place, Profile, add
 from shared.planning.state import PlanState, within_limits
-from shared.scheduling.topology.constraints import accepts
-from shared.scheduling.topology.counts import Place, Profile, add
 
 # Most pods of one class for which a single new node is chosen at once.
 _MOST_AT_ONCE = 512

@@ -9,8 +9,8 @@ from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.packing_problem import PackedGroup
+from shared.planning.rules.topology.constraints import accepts
 from shared.planning.state import PlanState
-from shared.scheduling.topology.constraints import accepts
 
 
 class PackedPlaces:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
+from shared.planning.rules.preferences import Preference, PreferenceKind
+from shared.planning.rules.topology.counts import DomainCounter
 from shared.planning.state import PlanState
-from shared.scheduling.preferences import Preference, PreferenceKind
-from shared.scheduling.topology.counts import DomainCounter
 
 
 class KeptCounter:

@@ -16,9 +16,9 @@ from shared.packing.problem import PackingSettings
 from shared.planning.offerings.pending_group import WeighedPreference
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.preferences.kept import KeptCounter
+from shared.planning.rules.preferences import weight_of
 from shared.planning.state import PlanState
 from shared.planning.work import OverBudgetError, Work
-from shared.scheduling.preferences import weight_of
 
 # Each try is a plan of its own.
 _MOST_TRIES: Final = 4

@@ -10,9 +10,9 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
-from shared.scheduling.binding import left_to_scheduler
-from shared.scheduling.topology.constraints import Affinity, Spread, TopologyConstraints
-from shared.scheduling.topology.counts import DomainCounter
+from shared.planning.rules.binding import left_to_scheduler
+from shared.planning.rules.topology.constraints import Affinity, Spread, TopologyConstraints
+from shared.planning.rules.topology.counts import DomainCounter
 
 # Most combinations of final minimums of spreads over hosts that are tried.
 _MOST_MINIMUMS: Final = 24

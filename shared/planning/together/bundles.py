@@ -17,10 +17,10 @@ from shared.model.resources import Resources
 from shared.planning.offerings.bundle import Bundle, Members
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.rules.node_constraints import NodeConstraints
+from shared.planning.rules.topology.constraints import Affinity, accepts
+from shared.planning.rules.topology.counts import DomainCounter, Place, add
 from shared.planning.state import PlanState
-from shared.scheduling.node_constraints import NodeConstraints
-from shared.scheduling.topology.constraints import Affinity, accepts
-from shared.scheduling.topology.counts import DomainCounter, Place, add
 
 # Numbers of parts that are tried, and a price above all others.
 _NUMBERS: Final = 12

@@ -8,10 +8,10 @@ from shared.model.resources import Resources
 from shared.planning.offerings.offering_table import Domain
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.buying import Purchase, buy
+from shared.planning.rules.labels_and_taints import ports_conflict
+from shared.planning.rules.topology.counts import Place
 from shared.planning.state import PlanState
 from shared.planning.together.batch import Batch, Minimums
-from shared.scheduling.labels_and_taints import ports_conflict
-from shared.scheduling.topology.counts import Place
 
 # Name of a host that does not exist.
 _NEW: Final = "\x00"

@@ -15,11 +15,11 @@ from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.place import may_place
+from shared.planning.rules.topology.constraints import accepts
+from shared.planning.rules.topology.counts import Place, add
 from shared.planning.state import PlanState
 from shared.planning.together.batch import Batch, are_interdependent
 from shared.planning.together.costs import INFINITE, DomainCosts, NodePrices, domains_of, new_place
-from shared.scheduling.topology.constraints import accepts
-from shared.scheduling.topology.counts import Place, add
 
 # Most count vectors of a batch, nodes with room, and domains.
 _VECTORS: Final = 200

@@ -11,7 +11,7 @@ from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.resources import Resources
 from shared.packing.problem import NodeType
 
-TABLE = Path(__file__).parents[3] / "shared" / "catalog" / "embedded" / "us-east-1.json"
+TABLE = Path(__file__).parents[3] / "shared" / "instance_types" / "embedded" / "us-east-1.json"
 DAEMONS = Resources.of(cpu=280, memory=320 * 2**20, pods=4)
 
 _CATEGORY = "karpenter.k8s.aws/instance-category"

@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from shared.manifests import pod_bounds
 from shared.manifests.pods import PodDecoder
 from shared.model.ec2.instance_types import InstanceType

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.kubernetes.pods import Pod, PreferredNodes, Scheduling

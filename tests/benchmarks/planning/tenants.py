@@ -29,7 +29,7 @@ from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
-from shared.scheduling.provided_daemonsets import provided_daemonsets
+from shared.planning.rules.provided_daemonsets import provided_daemonsets
 from tests import builders as make
 from tests.benchmarks.planning import clusters
 from tests.benchmarks.planning.bounded import (

@@ -15,7 +15,7 @@ from functions.cli.function_variables import function_variables
 from functions.cli.watch.cluster_watch import refuse_unknown_cluster
 from infra.local.kube.certificates import ca_file, server_context
 from shared.aws.session import Session
-from shared.catalog.pod_addresses import PodNetwork
+from shared.instance_types.pod_addresses import PodNetwork
 from shared.model.errors import NotAttachedError, NotFoundError, PermanentError
 from shared.runtime.catalog import instance_setup
 from shared.runtime.provisioning_wiring import ProvisioningWiring

@@ -8,8 +8,8 @@ import pytest
 from shared.aws.dead_letters import DeadLetters
 from shared.aws.outbox import SqsOutbox
 from shared.aws.session import Session
-from shared.messages.message import MessageKind, decode, decode_text
 from shared.model.errors import InvalidMessageError, NotFoundError, ThrottledError
+from shared.model.messages.message import MessageKind, decode, decode_text
 from shared.ports import Outbox, TimerKind
 from tests.contract.aws.canned import canned
 from tests.fakes.clock import FakeClock

@@ -8,7 +8,7 @@ import pytest
 
 from shared.aws.event_bus import EventBusPublisher
 from shared.aws.session import Session
-from shared.messages.message import Message, MessageDetail, MessageKind
+from shared.model.messages.message import Message, MessageDetail, MessageKind
 from shared.runtime.forwarder import forwarder_parts
 from shared.runtime.system import new_trace
 

@@ -10,9 +10,9 @@ from functions.cli.attach.runtime import ConnectionOptions, InstallationRuntime
 from shared.kube.api import MERGE_PATCH, KubeApi
 from shared.kube.kubeconfig import connect_kubeconfig
 from shared.model.errors import NotAttachedError
+from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from shared.runtime.wiring import Wiring
 from shared.settings import ClusterAttachment
-from shared.timers.heartbeats import save_forwarder_heartbeat
 from tests.attachments import attachment
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger

@@ -11,7 +11,7 @@ from infra.aws.components.archive import Archive
 from infra.aws.components.ledger import LedgerStorage
 from infra.aws.components.queues import Queues
 from infra.aws.functions import FUNCTIONS
-from shared.decisions.bases import MAX_BASE_AGE
+from shared.provisioning.decisions.bases import MAX_BASE_AGE
 from shared.settings import PREFIX
 from tests.infra.templates import Resource, Template
 

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from infra.aws.names import FORWARDED
-from shared.messages import message
-from shared.messages.message import SOURCE_PREFIX, MessageKind
+from shared.model.messages import message
+from shared.model.messages.message import SOURCE_PREFIX, MessageKind
 from tests.infra.templates import Resource, Template
 
 NOTICES = {

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 import pytest
 
 from infra.aws.functions import FUNCTIONS
-from shared.messages.message import FORWARDED, SOURCE_PREFIX, MessageKind
-from shared.messages.message_rate import MessageRate
+from shared.model.messages.message import FORWARDED, SOURCE_PREFIX, MessageKind
+from shared.model.messages.message_rate import MessageRate
 from tests.builders import NOW
 from tests.infra.templates import Template
 

@@ -12,8 +12,8 @@ from infra.aws.components.queries import QUERIES
 from infra.aws.functions import FUNCTIONS
 from infra.aws.metrics import METRICS, DashboardGraph
 from shared.provisioning.report import ProvisionReport
+from shared.provisioning.sweep.sweep import SweepReport
 from shared.runtime.logs_and_metrics import CLUSTER_DIMENSION, NAMESPACE, UNITS
-from shared.sweep.sweep import SweepReport
 from tests.infra.templates import Template, walk
 from tools.made_part import replaced
 from tools.metrics_table import MARKS, PAGE, tables

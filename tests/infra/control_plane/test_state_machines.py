@@ -7,7 +7,7 @@ import pytest
 from infra.aws.components.timer_machine import DEFINITION
 from shared.kube.api import ExpiredError
 from shared.model import errors
-from shared.node_lifecycle.node_timer import MAX_STEPS
+from shared.nodes.timers.node_timer import MAX_STEPS
 from tests.infra.templates import Template, walk
 
 # States.HeartbeatTimeout and the like cannot happen here: no heartbeat is asked for.

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from shared.messages.message import MessageKind, encode, make_message
+from shared.model.messages.message import MessageKind, encode, make_message
 from tests.infra.judges.programs import HERE, jars, run
 from tests.infra.judges.verdicts import Verdict
 from tests.infra.templates import PSEUDO, Template

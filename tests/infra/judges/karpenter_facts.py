@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from shared.catalog.branch_interfaces import branch_interfaces_of
-from shared.catalog.catalog import embedded_text
-from shared.catalog.document import TypeRow
-from shared.catalog.pod_addresses import eni_limited_pods
+from shared.instance_types.branch_interfaces import branch_interfaces_of
+from shared.instance_types.catalog import embedded_text
+from shared.instance_types.document import TypeRow
+from shared.instance_types.pod_addresses import eni_limited_pods
 from shared.model import labels as keys
 from tests.infra.judges.verdicts import Verdict
 from tests.real.build import module_texts

@@ -35,7 +35,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "functions/forwarder/main.py": "",
             "functions/forwarder/Dockerfile": "",
             "shared/__init__.py": "",
-            "shared/catalog/embedded/us-east-1.json": "{}",
+            "shared/instance_types/embedded/us-east-1.json": "{}",
             "shared/notes.md": "",
             "tests/test_bind.py": "",
             "infra/app.py": "",
@@ -72,7 +72,7 @@ def test_the_code_asset_carries_what_lambda_runs_and_nothing_else(
         "functions/__init__.py",
         "functions/bind/handler.py",
         "shared/__init__.py",
-        "shared/catalog/embedded/us-east-1.json",
+        "shared/instance_types/embedded/us-east-1.json",
     ]
 
 

@@ -11,10 +11,10 @@ from moto import mock_aws
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from shared.model.kubernetes.pods import Pod
 from tests.builders import pod, provisioner
-from tests.unit.launching.launches import two_nodes
+from tests.unit.nodes.launch.launches import two_nodes
 from tests.unit.worlds import SECOND, World
 from tools.cost_model import assumed
 

@@ -6,11 +6,11 @@ from typing import Any
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.resources import Resources
-from shared.node_lifecycle.emptiness_timer import Emptiness
-from shared.node_lifecycle.expiration_timer import Expiration
-from shared.node_lifecycle.node_deletion import remove_node
-from shared.node_lifecycle.registration import Registration
-from shared.node_lifecycle.termination import Termination
+from shared.nodes.join.registration import Registration
+from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.nodes.leave.expiration_timer import Expiration
+from shared.nodes.leave.node_deletion import remove_node
+from shared.nodes.leave.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOT_READY, instance, node, pod, provisioner
 from tests.unit.worlds import NAME, World

@@ -8,7 +8,7 @@ from shared.model.resources import Resources
 from shared.ports import TimerKind
 from tests.builders import instance, intent, node, pod, provisioner, slot
 from tests.karpenter_cases.lifecycle.nodes import standing
-from tests.unit.launching.launches import apart
+from tests.unit.nodes.launch.launches import apart
 from tests.unit.worlds import MINUTE, NAME, World
 
 

@@ -33,7 +33,7 @@ from tests.unit.disruption.clusters import (
     looked,
     on,
 )
-from tests.unit.node_lifecycle.replacements import half_empty, joined, state_of, step
+from tests.unit.nodes.leave.replacements import half_empty, joined, state_of, step
 from tests.unit.worlds import MINUTE
 
 HELD = {keys.DO_NOT_EVICT: "true"}

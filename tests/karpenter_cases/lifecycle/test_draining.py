@@ -9,8 +9,8 @@ from functions.termination import handler as termination
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Toleration
-from shared.node_lifecycle.termination import Termination
-from shared.node_lifecycle.voluntary_removal import RemovalOutcome, remove_voluntarily
+from shared.nodes.leave.termination import Termination
+from shared.nodes.leave.voluntary_removal import RemovalOutcome, remove_voluntarily
 from shared.ports import TimerKind
 from tests.builders import NOW, instance, node, pod, slot
 from tests.karpenter_cases.lifecycle.nodes import drain, going, reasons, standing

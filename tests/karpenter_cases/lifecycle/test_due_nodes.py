@@ -11,7 +11,7 @@ from shared.disruption.drift import stamp_of
 from shared.disruption.evaluation import DisruptionCause
 from shared.disruption.expiration import time_to_expiration
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.expiration_timer import Expiration
+from shared.nodes.leave.expiration_timer import Expiration
 from tests.builders import NOW, OTHER_SHAPE, affinity, node_of, pod, provisioner
 from tests.unit.disruption.clusters import (
     AGED,
@@ -22,7 +22,7 @@ from tests.unit.disruption.clusters import (
     looked,
     on,
 )
-from tests.unit.node_lifecycle.replacements import expired, joined, state_of, step
+from tests.unit.nodes.leave.replacements import expired, joined, state_of, step
 from tests.unit.worlds import MINUTE, World
 
 OTHER = OTHER_SHAPE

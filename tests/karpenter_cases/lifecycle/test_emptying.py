@@ -8,9 +8,9 @@ import pytest
 from shared.disruption.consolidation import ConsolidationResult, DisruptionMethod
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import ControllerRef, Pod
-from shared.node_lifecycle.emptiness_timer import Emptiness
+from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.nodes.timers.heartbeats import last_heartbeats
 from shared.ports import TimerKind
-from shared.timers.heartbeats import last_heartbeats
 from tests.builders import NOT_READY, NOW, node, node_of, pod, provisioner, ref, slot
 from tests.karpenter_cases.lifecycle.nodes import age_step, changed, empty_step, standing
 from tests.unit.disruption.clusters import cluster, consolidated

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from shared.disruption.candidates import PLAIN_POD_COST, eviction_cost
-from shared.messages.notices import NoticeKind, decode_notice
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.errors import InvalidMessageError
-from shared.node_lifecycle.interruption import Interruption, NodeIndex
+from shared.model.messages.notices import NoticeKind, decode_notice
+from shared.nodes.leave.interruption import Interruption, NodeIndex
 from tests.builders import instance, node, offering, pod, provisioner
 from tests.unit.worlds import NAME, World
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared.launching.node_objects import node_manifest
 from shared.model import labels as keys
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.nodes import Node
@@ -11,6 +10,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources
+from shared.nodes.join.node_objects import node_manifest
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.builders import GIB, MIB, needs

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from shared.ami_families import refuse_wrong_user_data
+from shared.instance_types.ami_families import refuse_wrong_user_data
 from shared.manifests.custom_resources.node_classes import NodeClassContent, read_node_class
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name

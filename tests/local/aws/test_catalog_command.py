@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from functions.cli.main import main
-from shared.catalog.catalog import load_catalog
+from shared.instance_types.catalog import load_catalog
 from tests.local.aws.lab import Lab
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "big"

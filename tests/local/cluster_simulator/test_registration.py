@@ -16,7 +16,7 @@ from infra.local.cluster_simulator.machines import AssumedMachines, Machine, Siz
 from infra.local.cluster_simulator.simulation import Setup, SimulationThread
 from infra.local.cluster_simulator.world import Timing
 from infra.local.kube.server import EmbeddedKube
-from shared.ami_families import BootstrapOptions, family_of
+from shared.instance_types.ami_families import BootstrapOptions, family_of
 from shared.model.kubernetes.taints import Effect, Taint
 from tests.local.cluster_simulator.bench import (
     NODES,

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from shared.ami_families import FAMILIES
 from shared.aws.ec2.cloud import Ec2Cloud
-from shared.launching.launch_request import LaunchContext, launch_body
+from shared.instance_types.ami_families import FAMILIES
 from shared.manifests.api.selector_map import image_selector_of, selector_of
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import LaunchOption, SlotOwner
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.model.resources import Resources
+from shared.nodes.launch.launch_request import LaunchContext, launch_body
 from shared.snapshot.images import resolve_images
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 from tests.builders import CATALOG, offering

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 from shared.model.ec2.instance_types import InstanceType
 from tests.scheduler_oracle.clusters.seeded_random import Dice
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
-from shared.messages.message import Message, MessageKind, encode
 from shared.model.errors import InvalidMessageError
+from shared.model.messages.message import Message, MessageKind, encode
 from tests.simulation.schedule.faults import Action, CallFaults, Site
 from tests.simulation.schedule.kernel import Kernel
 from tests.simulation.schedule.seeded_random import between, draw

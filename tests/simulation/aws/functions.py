@@ -17,9 +17,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from infra.aws.functions import FUNCTIONS
-from shared.ami_families import al2023
-from shared.decisions import record
+from shared.instance_types.ami_families import al2023
 from shared.model.errors import AutoscalerError
+from shared.provisioning.decisions import record
 from shared.runtime import logs_and_metrics
 from shared.settings import FunctionSettings
 from tests.simulation.aws.delivery import LIMITS, Event

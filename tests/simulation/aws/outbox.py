@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from shared.messages.message import (
+from shared.model.messages.message import (
     MAX_OBJECTS,
     Message,
     MessageKind,

@@ -8,8 +8,8 @@ from datetime import timedelta
 from statistics import fmean
 from typing import Any, Final
 
-from shared.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.errors import UnavailableError
+from shared.model.messages.message import MessageKind, ObjectRef, encode, make_message
 from tests.builders import provisioner
 from tests.simulation.campaigns.hard_days import run
 from tests.simulation.cluster.apiserver import ApiServer

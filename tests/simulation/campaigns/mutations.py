@@ -12,33 +12,28 @@ from shared.kube.api import ExpiredError
 from shared.kube.kept import stored
 from shared.kube.kept.copy import KeptCopy
 from shared.kube.kept.state import KeptState
-from shared.launching import launch_request, launcher, node_objects, refusal_log, slots
-from shared.launching.held_lease import HeldLease
-from shared.launching.intents import IntentBook
-from shared.launching.plan_launcher import PlanLauncher
 from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind
 from shared.model.ec2.launches import FleetInstance, Instance, Lease, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
-from shared.node_lifecycle import (
-    instance_terminator,
-    interruption,
-    node_binding,
-    pod_eviction,
-    termination,
-)
-from shared.node_lifecycle.emptiness_timer import Emptiness
-from shared.node_templates import taints
+from shared.nodes.join import node_binding, node_objects
+from shared.nodes.launch import launch_request, launcher, node_taints, slots
+from shared.nodes.launch.held_lease import HeldLease
+from shared.nodes.launch.intents import IntentBook
+from shared.nodes.launch.plan_launcher import PlanLauncher
+from shared.nodes.launch.refusals import refusal_log
+from shared.nodes.leave import instance_terminator, interruption, pod_eviction, termination
+from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.ports import NodeManifest
 from shared.ports.cluster import EachPage
 from shared.provisioning import provision
+from shared.provisioning.sweep import sweep
+from shared.provisioning.sweep.sweep import Sweep
 from shared.snapshot import gather
 from shared.snapshot.launch_body import LaunchAttempt
 from shared.snapshot.node_facts import NodeFacts
-from shared.sweep import sweep
-from shared.sweep.sweep import Sweep
 from tests.fakes.ledger import FakeLedger
 from tests.simulation.campaigns.swapping import swapped
 from tests.simulation.schedule import recorder, running
@@ -123,7 +118,7 @@ def _no_fence() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _no_reservation() -> contextlib.AbstractContextManager[object, bool | None]:
     """Open intents reserve nothing of the limits, and of a group only its cheapest option."""
-    from shared.scheduling import limits
+    from shared.planning.rules import limits
 
     original = limits.used_capacity
 
@@ -213,7 +208,7 @@ def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _taint_in_user_data() -> contextlib.AbstractContextManager[object, bool | None]:
     """The kubelet is asked for the taint that it adds by itself."""
-    return swapped(launch_request, kubelet_taints=taints.node_taints)
+    return swapped(launch_request, kubelet_taints=node_taints.node_taints)
 
 
 def _no_first_status() -> contextlib.AbstractContextManager[object, bool | None]:

@@ -8,11 +8,11 @@ from functions.forwarder.observer import Collection, Observer
 from functions.forwarder.outgoing_messages import OutgoingMessages
 from functions.forwarder.views import NodeView, PodView, ProvisionerView, View
 from shared.disruption.emptiness import empty_since
-from shared.messages.message import Message
 from shared.model import labels as keys
 from shared.model.errors import UnavailableError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.messages.message import Message
 from shared.model.provisioner import Provisioner
 from tests.simulation.cluster.apiserver import ApiServer
 from tests.simulation.schedule.faults import Action, CallFaults, Site

@@ -5,18 +5,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.brakes.ceilings import OverCeiling, affordable, under_ceilings, with_kubelet_resources
-from shared.brakes.runaway import runaways
-from shared.brakes.trials import recent_trials
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
-from shared.node_lifecycle.replacement import REPLACED
+from shared.nodes.brakes.ceilings import (
+    OverCeiling,
+    affordable,
+    under_ceilings,
+    with_kubelet_resources,
+)
+from shared.nodes.brakes.runaway import runaways
+from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.leave.replacement import REPLACED
+from shared.nodes.timers.heartbeats import last_heartbeats
 from shared.planning.decide import decide
 from shared.ports import ClusterPorts
 from shared.snapshot.gather import gather
-from shared.timers.heartbeats import last_heartbeats
 from tests.simulation.cluster.apiserver import ApiServer
 from tests.simulation.schedule.world import World
 

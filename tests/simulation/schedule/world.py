@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from shared.messages.message import Message
-from shared.messages.message_rate import MessageRate
 from shared.model.brakes import Brakes
 from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
 from shared.model.errors import NotFoundError
+from shared.model.messages.message import Message
+from shared.model.messages.message_rate import MessageRate
 from shared.ports import ClusterPorts
 from tests.builders import ZONES
 from tests.fakes.catalog import FakeCatalog

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 
 CATALOG = embedded_catalog()
 REGION = "us-east-1"

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from functions.cli.commands import mount_commands
-from shared.catalog.catalog import embedded_text
+from shared.instance_types.catalog import embedded_text
 
 ROOT = Path(__file__).parents[3]
 PROVISIONER = {

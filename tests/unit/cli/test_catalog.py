@@ -7,7 +7,7 @@ import pytest
 
 from functions.cli import catalog
 from functions.cli.catalog_runtime import MadeCatalog
-from shared.catalog.catalog import embedded_text, load_catalog
+from shared.instance_types.catalog import embedded_text, load_catalog
 from shared.model.errors import UnauthorizedError
 
 EMBEDDED = MadeCatalog(text=embedded_text(), region="us-east-1", deployed=False)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.decisions.record import compressed, decision_document
 from shared.model.kubernetes.pods import Pod
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.provisioning.decisions.record import compressed, decision_document
 from tests import builders as make
 from tests.unit.cli.running import ROOT
 

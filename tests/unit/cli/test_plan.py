@@ -374,7 +374,7 @@ def test_a_catalogue_of_ones_own_is_used_and_fits_its_schema(
 
 
 def test_the_embedded_catalogue_fits_the_schema() -> None:
-    file = ROOT / "shared" / "catalog" / "embedded" / "us-east-1.json"
+    file = ROOT / "shared" / "instance_types" / "embedded" / "us-east-1.json"
     document = json.loads(file.read_text())
     document["types"] = document["types"][::20]
     validate("catalogue", document)

@@ -18,7 +18,7 @@ from functions.cli.catalog_runtime import MadeCatalog
 from functions.cli.plan.reading.documents import Document
 from functions.cli.report import report_command
 from functions.cli.report.running_cluster import read_running_cluster
-from shared.catalog.catalog import embedded_catalog, embedded_text
+from shared.instance_types.catalog import embedded_catalog, embedded_text
 from shared.model.errors import UnavailableError
 from tests.unit.cli.dumps import (
     DUMPS,

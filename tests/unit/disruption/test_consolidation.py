@@ -11,7 +11,7 @@ from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.scheduling.limits import used_capacity
+from shared.planning.rules.limits import used_capacity
 from tests.builders import (
     CATALOG,
     GIB,

@@ -12,8 +12,8 @@ from functions.forwarder import main as module
 from functions.forwarder.main import Forwarder
 from functions.forwarder.observer import STALE_AFTER
 from functions.forwarder.views import PodView
-from shared.messages.message import Message, MessageKind
 from shared.model.errors import UnavailableError
+from shared.model.messages.message import Message, MessageKind
 from tests.unit.forwarder.views import T0
 
 WAITING = PodView("shop", "p", "uid-p", "1", "", waits_for_capacity=True, occupies_node=True)

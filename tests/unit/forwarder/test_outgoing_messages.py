@@ -10,8 +10,8 @@ import pytest
 from functions.forwarder import outgoing_messages
 from functions.forwarder.observer import Announcement, Ref
 from functions.forwarder.outgoing_messages import OutgoingMessages
-from shared.messages.message import Message, MessageKind, encode
 from shared.model.errors import ThrottledError, UnauthorizedError, UnavailableError
+from shared.model.messages.message import Message, MessageKind, encode
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -18,7 +18,6 @@ from functions.forwarder import health
 from functions.forwarder.health import serve_health
 from functions.forwarder.logs import JsonFormatter
 from shared.aws.event_bus import EventBusPublisher
-from shared.messages.message import MessageKind, decode_text, make_message
 from shared.model.errors import (
     NotFoundError,
     PermanentError,
@@ -26,6 +25,7 @@ from shared.model.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from shared.model.messages.message import MessageKind, decode_text, make_message
 from shared.runtime.forwarder import forwarder_parts
 from shared.settings import ForwarderSettings, SettingsError
 

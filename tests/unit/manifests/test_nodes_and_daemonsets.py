@@ -9,7 +9,7 @@ from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.nodes import decode_node, encode_taint
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
-from shared.scheduling.daemon_overhead import runs_on
+from shared.planning.rules.daemon_overhead import runs_on
 
 
 def node(**status: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.planning.decide import decide
 from shared.planning.existing_pod_rules import existing_pod_rules
-from shared.scheduling.pod_classes import group_by_class
-from shared.scheduling.topology.counts import TopologyCounts
+from shared.planning.rules.pod_classes import group_by_class
+from shared.planning.rules.topology.counts import TopologyCounts
 from tests import builders as make
 from tests.benchmarks.planning.bounded import raw_pod
 

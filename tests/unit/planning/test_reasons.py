@@ -14,7 +14,7 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
 from shared.planning.reasons import reasons_for
-from shared.scheduling.pod_classes import group_by_class
+from shared.planning.rules.pod_classes import group_by_class
 from tests import builders as make
 from tests.builders import needs, pod, pods, provisioner, snapshot
 from tests.unit.planning.asking import QUICK

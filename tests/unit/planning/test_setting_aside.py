@@ -15,10 +15,10 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
 from shared.planning.offerings.picks import MOST_PICKS
+from shared.planning.rules.pod_classes import PodClass
 from shared.planning.setting_aside import BUDGET_STEPS, NO_PICK, SET_ASIDE, split_by_cost
 from shared.planning.solve import solve
 from shared.planning.work import OverBudgetError, Work, estimates
-from shared.scheduling.pod_classes import PodClass
 from tests import builders as make
 from tests.benchmarks.planning import bounded
 from tests.builders import needs, pod, pods, provisioner, snapshot

@@ -15,9 +15,9 @@ from shared.model.errors import NotFoundError
 from shared.model.node_budgets import NodeBudget
 from shared.model.note import Note
 from shared.model.requirements import Requirement, Requirements
+from shared.nodes.timers.removal_permits import permitted, read_permits
 from shared.ports import TimerKind
 from shared.snapshot.images import resolve_images
-from shared.timers.removal_permits import permitted, read_permits
 from tests import builders as make
 from tests.builders import (
     CATALOG,
@@ -30,7 +30,7 @@ from tests.builders import (
     pod,
     provisioner,
 )
-from tests.unit.node_lifecycle.replacements import (
+from tests.unit.nodes.leave.replacements import (
     HOUR,
     expired,
     half_empty,

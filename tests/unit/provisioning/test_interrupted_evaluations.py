@@ -10,7 +10,7 @@ from shared.disruption import evaluation
 from shared.model.errors import ConflictError
 from shared.ports import TimerKind
 from tests.builders import pod
-from tests.unit.node_lifecycle.replacements import half_empty
+from tests.unit.nodes.leave.replacements import half_empty
 from tests.unit.worlds import MINUTE, NAME, World
 
 

@@ -12,9 +12,9 @@ from shared.model.brakes import Brakes
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.resources import Resources
-from shared.node_lifecycle.emptiness_timer import Emptiness
-from shared.node_lifecycle.expiration_timer import Expiration
-from shared.node_lifecycle.termination import Termination
+from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.nodes.leave.expiration_timer import Expiration
+from shared.nodes.leave.termination import Termination
 from shared.ports import MachineImage, NoRivals, PoolStatus, Rival, RivalKind, TimerKind
 from shared.snapshot.gather import gather
 from tests.builders import GIB, NOW, node, pod, provisioner

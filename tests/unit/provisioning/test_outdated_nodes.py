@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from functions.cli.doctor.why import Why
-from shared.launching.ami_canary import IMAGE_NOTES, ImageCanary
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.policy import KarpenterBehavior, Trigger
+from shared.nodes.launch.ami_canary import IMAGE_NOTES, ImageCanary
 from shared.ports import TimerKind
 from shared.snapshot.images import resolve_images
 from tests.builders import CATALOG, OTHER_SHAPE, instance, node_of, pod, provisioner

@@ -17,7 +17,7 @@ from shared.planning.offerings.picks import MOST_PICKS
 from shared.ports import NodeManifest, TimerKind
 from tests.builders import ZONES, affinity, needs, node, pod, pods, provisioner
 from tests.fakes.ledger import FakeLedger
-from tests.unit.launching.launches import intents, two_nodes
+from tests.unit.nodes.launch.launches import intents, two_nodes
 from tests.unit.worlds import NAME, SECOND, World, instead
 
 

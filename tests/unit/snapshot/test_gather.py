@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from shared.decisions.record import record
 from shared.manifests.api.selector_map import selector_of
-from shared.messages.message import MessageKind, encode, make_message
 from shared.model import labels as keys
 from shared.model.ec2.launches import Lease
 from shared.model.kubernetes.nodes import Node
+from shared.model.messages.message import MessageKind, encode, make_message
 from shared.model.plan import Plan
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate
 from shared.planning.decide import decide
 from shared.ports import MachineImage, Subnet
 from shared.provisioning.cluster_wakes import ClusterWake, wakes
+from shared.provisioning.decisions.record import record
 from shared.snapshot.gather import _BEYOND, gather
 from tests import builders as make
 from tests.builders import NOW, node, pod, provisioner, snapshot

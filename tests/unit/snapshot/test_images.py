@@ -18,7 +18,7 @@ from shared.snapshot.images import (
 )
 from tests.builders import CATALOG, instance_type
 from tests.fakes.cloud import FakeCloud
-from tests.unit.launching.test_launch_request import AMD, ARM
+from tests.unit.nodes.launch.test_launch_request import AMD, ARM
 
 BORN = datetime(2026, 8, 1, tzinfo=UTC)
 IMAGE = MachineImage(

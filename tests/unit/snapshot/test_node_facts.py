@@ -15,7 +15,7 @@ from shared.snapshot.gather import gather
 from shared.snapshot.node_facts import cluster_instances, node_facts
 from tests import builders as make
 from tests.builders import instance, node, pod, provisioner, ref, slot
-from tests.unit.sweep.settled import machine
+from tests.unit.provisioning.sweep.settled import machine
 from tests.unit.worlds import MINUTE, NAME, World
 
 PLAN = {keys.TAG_PLAN: "plan-1", keys.TAG_GROUP: "2"}

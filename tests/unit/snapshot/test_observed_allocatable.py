@@ -6,7 +6,7 @@ from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
 from shared.model.provisioner import KubeletConfiguration, NodeTemplate
 from shared.model.resources import Resources
-from shared.scheduling.provisioner_offerings import provisioner_offerings
+from shared.planning.rules.provisioner_offerings import provisioner_offerings
 from shared.snapshot.gather import gather
 from shared.snapshot.observed_allocatable import (
     ALLOCATABLE_NOTES,

@@ -6,9 +6,8 @@ from typing import Final
 
 from functions.cli.plan.reading.checks import checked_metadata, raise_first_problem
 from functions.cli.plan.reading.documents import Document
-from shared.ami_families import refuse_wrong_user_data, with_user_data_settings
-from shared.catalog.catalog import Catalog
-from shared.launching.node_objects import region_of
+from shared.instance_types.ami_families import refuse_wrong_user_data, with_user_data_settings
+from shared.instance_types.catalog import Catalog
 from shared.manifests.custom_resources.node_classes import read_node_class
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name, read_node_template
@@ -18,8 +17,9 @@ from shared.manifests.raw_json import Raw
 from shared.model import labels as keys
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.provisioner import Provisioner
+from shared.nodes.join.node_objects import region_of
 from shared.planning.provisioner_problems import requirement_warnings
-from shared.scheduling.provisioner_offerings import address_warnings
+from shared.planning.rules.provisioner_offerings import address_warnings
 
 OWNERS: Final = (V1ALPHA5.owner_kind, V1.owner_kind)
 # Versions that are read as the next version, with its defaults.

@@ -22,8 +22,7 @@ from functions.cli.plan.reading.workloads import (
     has_other_template,
     is_workload,
 )
-from shared.brakes.ceilings import under_ceilings
-from shared.catalog.catalog import Catalog
+from shared.instance_types.catalog import Catalog
 from shared.manifests.admission import admission_of
 from shared.manifests.custom_resources.pool_lifetimes import is_foreign
 from shared.manifests.daemonsets import decode_daemonset
@@ -39,10 +38,11 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, without_stale_nominations
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.nodes.brakes.ceilings import under_ceilings
 from shared.planning.explanation import counted, of_other_scheduler
-from shared.scheduling.labels_and_taints import labels_accepted, taint_refusal
-from shared.scheduling.provided_daemonsets import provided_daemonsets
-from shared.scheduling.provisioner_offerings import never_with_image
+from shared.planning.rules.labels_and_taints import labels_accepted, taint_refusal
+from shared.planning.rules.provided_daemonsets import provided_daemonsets
+from shared.planning.rules.provisioner_offerings import never_with_image
 from shared.snapshot.standing_daemons import with_standing
 
 CLUSTER: Final = "offline"

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from functions.cli.plan.packing_settings import InvalidSettingError
-from shared.catalog.catalog import Catalog
+from shared.instance_types.catalog import Catalog
 from shared.manifests.raw_json import mapping, mappings, text
 from shared.model import labels as keys
 from shared.model.ec2.selectors import ANY_VALUE, Selector, SelectorTerm, describe_selector

@@ -8,11 +8,11 @@ import pytest
 from shared.aws.ec2.catalog import BucketCatalog, catalog_written_at, write_catalog
 from shared.aws.ec2.catalog_source import CatalogSource
 from shared.aws.session import Session
-from shared.catalog.building import format_catalog
-from shared.catalog.catalog import embedded_text, load_catalog
-from shared.catalog.document import CatalogDocument
-from shared.catalog.instance_setup import InstanceSetup
-from shared.catalog.pod_addresses import PodNetwork
+from shared.instance_types.building import format_catalog
+from shared.instance_types.catalog import embedded_text, load_catalog
+from shared.instance_types.document import CatalogDocument
+from shared.instance_types.instance_setup import InstanceSetup
+from shared.instance_types.pod_addresses import PodNetwork
 from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.errors import PermanentError, UnavailableError
 from tests.contract.aws.canned import canned

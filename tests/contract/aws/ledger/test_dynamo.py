@@ -11,7 +11,7 @@ from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError, ThrottledError, UnavailableError
-from shared.timers.heartbeats import save_forwarder_heartbeat, save_heartbeat
+from shared.nodes.timers.heartbeats import save_forwarder_heartbeat, save_heartbeat
 from tests.contract.aws.canned import canned
 from tests.contract.aws.values import intent, offering, slot
 from tests.fakes.clock import START, FakeClock

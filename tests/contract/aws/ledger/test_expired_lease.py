@@ -8,9 +8,9 @@ import pytest
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
-from shared.launching.held_lease import HeldLease
 from shared.model.ec2.launches import Lease, PodRef
 from shared.model.errors import ConflictError, ThrottledError
+from shared.nodes.launch.held_lease import HeldLease
 from tests.contract.aws.canned import canned
 from tests.contract.aws.values import TABLE, slot
 from tests.fakes.clock import FakeClock

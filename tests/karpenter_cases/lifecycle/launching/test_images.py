@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from shared.catalog.overhead import EVICTION_MEMORY_MIB, kube_reserved_memory_mib
+from shared.instance_types.overhead import EVICTION_MEMORY_MIB, kube_reserved_memory_mib
 from shared.manifests.api.selector_map import selector_of
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, Overhead
 from shared.model.resources import Resources
-from shared.scheduling.provisioner_offerings import as_configured
+from shared.planning.rules.provisioner_offerings import as_configured
 from tests.builders import CATALOG, GIB, needs, pod
 from tests.fakes.images import image_named
 from tests.karpenter_cases.lifecycle.births import (
@@ -26,8 +26,8 @@ from tests.karpenter_cases.lifecycle.births import (
     tagged,
     world,
 )
-from tests.unit.launching.test_launch_request import AMD
 from tests.unit.manifests.documents import template
+from tests.unit.nodes.launch.test_launch_request import AMD
 from tests.unit.worlds import World
 
 SELECTED = {"team": "red"}

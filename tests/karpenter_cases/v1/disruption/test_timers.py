@@ -7,8 +7,8 @@ import pytest
 from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import ControllerRef
-from shared.node_lifecycle.emptiness_timer import Emptiness
-from shared.node_lifecycle.replacement import Replacement, start_replacement
+from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.nodes.leave.replacement import Replacement, start_replacement
 from shared.ports import TimerKind
 from tests.builders import OTHER_SHAPE, SHAPES, budget, pod
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world

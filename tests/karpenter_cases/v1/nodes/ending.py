@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared.node_lifecycle.termination import Termination
+from shared.nodes.leave.termination import Termination
 from shared.ports import TimerKind
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.worlds import World

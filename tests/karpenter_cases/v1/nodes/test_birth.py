@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from shared.launching.registration_health import save_registration
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
-from shared.node_lifecycle.registration import Registration
+from shared.nodes.join.registration import Registration
+from shared.nodes.launch.refusals.registration_health import save_registration
 from shared.ports import TimerKind
 from tests.builders import ZONES, instance_type, offering, pod
 from tests.karpenter_cases.lifecycle.births import bought

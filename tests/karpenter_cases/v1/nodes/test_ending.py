@@ -8,7 +8,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.errors import UnavailableError
 from shared.model.kubernetes.pods import ControllerRef
-from shared.node_lifecycle.termination import Termination
+from shared.nodes.leave.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOW, budget, node, pod
 from tests.karpenter_cases.v1.nodes.ending import drain, evicted, going, standing

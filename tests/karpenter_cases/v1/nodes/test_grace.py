@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.node_lifecycle.expiration_timer import Expiration
+from shared.nodes.leave.expiration_timer import Expiration
 from shared.ports import TimerKind
 from tests.builders import NOW, budget, pod
 from tests.karpenter_cases.v1.nodes.ending import drain, evicted, going

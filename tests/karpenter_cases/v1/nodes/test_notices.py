@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from shared.messages.notices import decode_notice
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.errors import InvalidMessageError, UnauthorizedError
-from shared.node_lifecycle.interruption import Interruption, NodeIndex
+from shared.model.messages.notices import decode_notice
+from shared.nodes.leave.interruption import Interruption, NodeIndex
 from shared.ports import TimerKind
 from tests.builders import instance, offering, pod
 from tests.karpenter_cases.lifecycle.test_interruption_cases import SPOT, STATE, event, health, told

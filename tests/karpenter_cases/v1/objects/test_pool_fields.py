@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.scheduling.provisioner_offerings import node_labels
+from shared.planning.rules.provisioner_offerings import node_labels
 from tests.karpenter_cases.v1.reading import (
     DISRUPTION,
     NODE,

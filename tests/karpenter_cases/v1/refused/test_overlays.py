@@ -6,7 +6,7 @@ import pytest
 
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
-from shared.catalog.catalog import Catalog
+from shared.instance_types.catalog import Catalog
 from tests.builders import instance_type
 from tests.unit.manifests.documents import node_class, node_pool, wants
 

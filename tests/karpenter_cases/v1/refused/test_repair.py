@@ -7,7 +7,7 @@ import pytest
 from functions.cli.doctor.doctor import Doctor
 from functions.cli.doctor.findings import Finding
 from shared.model import labels as keys
-from shared.timers.heartbeats import save_forwarder_heartbeat
+from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from tests.builders import NOW, pod
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
 from tests.unit.worlds import MINUTE, NAME, World

@@ -16,11 +16,11 @@ from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.ec2.launches import Instance
 from shared.model.errors import ConflictError, UnavailableError
+from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from shared.settings import SettingsError
-from shared.timers.heartbeats import save_forwarder_heartbeat
 from tests.builders import node, offering
 from tests.fakes.ledger import FakeLedger
-from tests.unit.launching.launches import open_intent, two_nodes
+from tests.unit.nodes.launch.launches import open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, World, instead
 
 BOUNDED = Brakes(ceiling=Ceiling(max_price_micros_per_hour=100_000_000))

@@ -10,8 +10,6 @@ import pytest
 
 from functions.cli.doctor.why import Answer, Why
 from functions.cli.doctor.why_command import mount_why
-from shared.brakes.runaway import subjects_of
-from shared.brakes.trials import save_trial
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.ec2.launches import Trial
@@ -19,9 +17,11 @@ from shared.model.errors import NotFoundError, UnavailableError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.nodes.brakes.runaway import subjects_of
+from shared.nodes.brakes.trials import save_trial
 from shared.planning.offerings.picks import MOST_PICKS
 from tests.builders import NOW, OTHER_SHAPE, needs, node, pod, provisioner, ref, scheduling, slot
-from tests.unit.launching.launches import apart, open_intent, two_nodes
+from tests.unit.nodes.launch.launches import apart, open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
 
 

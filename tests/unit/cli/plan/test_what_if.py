@@ -6,13 +6,13 @@ from datetime import timedelta
 
 from functions.cli.plan.recorded_decision import RecordedDecision, load_decision
 from functions.cli.plan.what_if import paid_micros, what_if, with_provisioners
-from shared.decisions.record import decision_document
 from shared.model import labels as keys
 from shared.model.provisioner import KubeletConfiguration, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.provisioning.decisions.record import decision_document
 from tests.builders import NOW, instance_type, needs, node, pods, provisioner, snapshot
 
 HOUR = timedelta(hours=1)

@@ -12,8 +12,8 @@ from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement
 from shared.model.snapshot import ClusterSnapshot
-from shared.savings.inventory import by_pool
-from shared.savings.pools import Pool, PoolKind
+from shared.provisioning.savings.inventory import by_pool
+from shared.provisioning.savings.pools import Pool, PoolKind
 from tests.builders import (
     CATALOG,
     GIB,

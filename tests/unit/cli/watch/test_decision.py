@@ -5,7 +5,6 @@ from typing import Any
 
 from functions.cli.watch.decision import read_decision
 from functions.cli.watch.recent_decisions import summary, without_repeats
-from shared.decisions.record import compressed, decision_document
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.plan import KeptPreferences
@@ -14,6 +13,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.explanation import dollars
+from shared.provisioning.decisions.record import compressed, decision_document
 from tests.builders import CATALOG, GIB, ZONES, needs, node, pod, pods, provisioner, snapshot
 
 KEY = "decisions/test/2026-01-01/p1.json.gz"

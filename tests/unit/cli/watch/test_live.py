@@ -12,7 +12,7 @@ from shared.model.errors import NotAttachedError, NotInstalledError, Unavailable
 from tests.builders import CATALOG, node, pod, pods, provisioner
 from tests.fakes.clock import FakeClock
 from tests.unit.cli.watch.running import AtOnce, WatchedCluster, WorldRecords
-from tests.unit.launching.launches import apart, open_intent, two_nodes
+from tests.unit.nodes.launch.launches import apart, open_intent, two_nodes
 from tests.unit.worlds import World
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.ami_families import refuse_wrong_user_data
+from shared.instance_types.ami_families import refuse_wrong_user_data
 from shared.manifests.custom_resources.node_templates import (
     asks_for_templates,
     by_name,

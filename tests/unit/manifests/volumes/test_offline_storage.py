@@ -5,7 +5,7 @@ from typing import Any
 
 from functions.cli.plan.reading.documents import read_documents
 from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
-from shared.catalog.catalog import Catalog
+from shared.instance_types.catalog import Catalog
 from shared.model import labels as keys
 from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
 from shared.model.resources import Resources

@@ -8,7 +8,7 @@ from shared.manifests.volumes.pod_demands import with_volume_demands
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import EBS_DRIVER, RESOLVED, attachable
-from shared.scheduling.binding import needs_scheduler
+from shared.planning.rules.binding import needs_scheduler
 from tests import builders as make
 from tests.unit.manifests.volumes.storage_documents import (
     ZONE,

@@ -7,7 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.requirements import Requirements
 from shared.planning.offerings.picks import MOST_PICKS, Picks, label_choices, some_value
-from shared.scheduling.provisioner_offerings import provisioner_offerings
+from shared.planning.rules.provisioner_offerings import provisioner_offerings
 from tests import builders as make
 from tests.builders import needs, provisioner, site
 

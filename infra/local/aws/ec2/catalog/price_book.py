@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from infra.local.aws.ec2.catalog import type_facts
 from infra.local.ec2.pools import ON_DEMAND, SPOT
-from shared import catalog
+from shared import instance_types
 
 SPOT_PERCENT_LOW: Final = 28
 SPOT_PERCENT_HIGH: Final = 62
@@ -82,7 +82,7 @@ def computed_price(instance_type: str) -> int:
 
 def embedded_catalog(region: str) -> Path:
     """Where the catalogue of a Region is that ships with the code; it may not exist."""
-    return Path(catalog.__path__[0]) / "embedded" / f"{region}.json"
+    return Path(instance_types.__path__[0]) / "embedded" / f"{region}.json"
 
 
 def read_price_book(path: Path | None) -> PriceBook:

@@ -4,8 +4,8 @@ import pytest
 
 from functions.cli.plan.instance_settings import described_instance_settings, instance_setup
 from functions.cli.plan.packing_settings import InvalidSettingError
-from shared.catalog.instance_setup import InstanceSetup
-from shared.catalog.pod_addresses import PodNetwork
+from shared.instance_types.instance_setup import InstanceSetup
+from shared.instance_types.pod_addresses import PodNetwork
 from shared.settings import RefreshCatalogSettings
 
 

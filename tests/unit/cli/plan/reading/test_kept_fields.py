@@ -8,7 +8,7 @@ import pytest
 from functions.cli.plan.reading.documents import Document, InvalidDocumentError
 from functions.cli.plan.reading.kept_fields import KeptFields
 from functions.cli.plan.reading.snapshot import read_snapshot
-from shared.catalog.catalog import embedded_catalog
+from shared.instance_types.catalog import embedded_catalog
 
 CATALOG = embedded_catalog()
 CONTAINER = {

@@ -5,7 +5,7 @@ import pytest
 
 from functions.cli.plan.reading.documents import Document, InvalidDocumentError
 from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
-from shared.catalog.catalog import Catalog
+from shared.instance_types.catalog import Catalog
 from shared.model import labels as keys
 from shared.planning.decide import decide
 from tests import builders as make

@@ -7,9 +7,9 @@ import pytest
 
 from functions.cli.plan.reading.documents import Document, InvalidDocumentError
 from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
-from shared.catalog.catalog import Catalog
+from shared.instance_types.catalog import Catalog
 from shared.planning.decide import decide
-from shared.scheduling.limits import used_capacity
+from shared.planning.rules.limits import used_capacity
 from tests import builders as make
 from tests.unit.cli.running import PROVISIONER
 from tests.unit.manifests.documents import CLASS_REF, node_class, node_pool

@@ -6,7 +6,7 @@ import pytest
 
 from functions.cli.plan.reading.documents import Document, InvalidDocumentError
 from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
-from shared.catalog.catalog import Catalog
+from shared.instance_types.catalog import Catalog
 from tests import builders as make
 from tests.unit.cli.running import PROVISIONER
 from tests.unit.manifests.documents import template

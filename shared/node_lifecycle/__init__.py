@@ -1,1 +1,0 @@
-"""A node from registration to termination."""

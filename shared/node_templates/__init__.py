@@ -1,1 +1,0 @@
-"""Resolves the selectors of Provisioners and NodePools, and writes the status of templates."""

@@ -1,0 +1,1 @@
+"""Nodes, from launch to termination."""

@@ -1,0 +1,1 @@
+"""What keeps Dovetail from launching: pause, ceilings, runaways."""

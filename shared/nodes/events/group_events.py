@@ -1,0 +1,117 @@
+"""Events about groups of nodes that are launched or terminated together."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from shared.model.ec2.launches import Slot
+from shared.model.errors import AutoscalerError
+from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
+from shared.nodes.events.node_events import (
+    MICROS,
+    MOST_PODS,
+    counted,
+    event_on,
+    first_names,
+    launched,
+    nominated,
+)
+from shared.nodes.events.recorder import EventRecorder
+from shared.ports import KubernetesEvent, NodePorts, Severity
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceSummary:
+    """What an Event about a group tells about one instance.
+
+    Attributes:
+        name: The name of its Node.
+        cause: Why it is removed; empty for a launch.
+    """
+
+    name: str
+    provisioner: str
+    instance_type: str
+    capacity_type: str
+    price_micros_per_hour: int
+    cause: str = ""
+
+
+def launched_group(
+    made: Sequence[tuple[Slot, Node]], provisioners: Mapping[str, Provisioner]
+) -> list[KubernetesEvent]:
+    """Return the Events about nodes that were created together.
+
+    There is one on each Node, one on each Provisioner for all of its nodes, and one on each of the
+    first 25 pods that are nominated to them.
+    """
+    kube_events = [launched(slot, node) for slot, node in made]
+    for name, group in _by_provisioner(map(_launched_instance, made)).items():
+        pods = sum(len(slot.pods) for slot, _ in made if slot.provisioner == name)
+        text = (
+            f"launched {counted(len(group), 'node')} for {counted(pods, 'pod')}: {_summary(group)}"
+        )
+        owner = provisioners.get(name, Provisioner(name=name))
+        kube_events.append(event_on(owner, "Launched", text, severity=Severity.NORMAL))
+    nominations = [(ref, slot, node) for slot, node in made for ref in slot.pods]
+    return kube_events + [nominated(ref, slot, node) for ref, slot, node in nominations[:MOST_PODS]]
+
+
+def terminated_group(
+    instances: Iterable[InstanceSummary], provisioners: Mapping[str, Provisioner]
+) -> list[KubernetesEvent]:
+    """Return the Event on each Provisioner about its nodes that are being terminated."""
+    kube_events = []
+    for name, group in _by_provisioner(instances).items():
+        why = ", ".join(sorted({instance.cause for instance in group if instance.cause}))
+        text = f"terminated {counted(len(group), 'node')} ({why}): {_summary(group)}"
+        owner = provisioners.get(name, Provisioner(name=name))
+        kube_events.append(event_on(owner, "Terminated", text, severity=Severity.NORMAL))
+    return kube_events
+
+
+def record_terminated(ports: NodePorts, instances: Sequence[InstanceSummary]) -> None:
+    """Record on each Provisioner, in one Event, which of its nodes are being terminated.
+
+    Nothing is recorded if the API server cannot be reached: the instances end anyway.
+    """
+    if not instances:
+        return
+    try:
+        provisioners, _ = ports.cluster.provisioners()
+    except AutoscalerError as error:
+        _LOG.warning("termination of %d nodes is not recorded: %s", len(instances), error)
+        return
+    owners = {owner.name: owner for owner in provisioners}
+    EventRecorder(ports).record_each(*terminated_group(instances, owners))
+
+
+def _launched_instance(made: tuple[Slot, Node]) -> InstanceSummary:
+    slot, node = made
+    return InstanceSummary(
+        name=node.name,
+        provisioner=slot.provisioner,
+        instance_type=slot.offering.instance_type,
+        capacity_type=slot.offering.capacity_type.value,
+        price_micros_per_hour=slot.price_micros_per_hour,
+    )
+
+
+def _by_provisioner(instances: Iterable[InstanceSummary]) -> dict[str, list[InstanceSummary]]:
+    found: dict[str, list[InstanceSummary]] = {}
+    for instance in sorted(instances, key=lambda entry: (entry.provisioner, entry.name)):
+        found.setdefault(instance.provisioner, []).append(instance)
+    return found
+
+
+def _summary(group: Sequence[InstanceSummary]) -> str:
+    """Return types, price and names of a group, as in "2 × m5.large spot, $0.0770/h; a, b"."""
+    kinds = Counter(f"{instance.instance_type} {instance.capacity_type}" for instance in group)
+    types = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
+    price = sum(instance.price_micros_per_hour for instance in group) / MICROS
+    return f"{types}, ${price:.4f}/h; {first_names(instance.name for instance in group)}"

@@ -1,0 +1,1 @@
+"""From a launched instance to a node that runs pods."""

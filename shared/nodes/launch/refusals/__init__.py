@@ -1,0 +1,1 @@
+"""What EC2 or the cluster refused, and what follows from it."""

@@ -1,0 +1,1 @@
+"""A node that leaves: emptiness, expiration, replacement, interruption, termination."""
