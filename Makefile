@@ -14,8 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 
-.PHONY: access all-hostile all-local all-opinion all-others all-page all-schedules all-types \
-    all-unit aws-judges bench bundle cases catalog chart check clean contract corpus coverage crds \
+.PHONY: access all-types aws-judges bench bundle cases catalog chart check clean contract corpus coverage crds \
     days demo deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others \
     page page-browser page-test peers real real-judges real-smoke release reports sbom scale \
     schedules setup setup-tests smoke-inflate smoke-others supply tenants test types types-cdk unit \
@@ -73,21 +72,26 @@ CASES_OF_TESTS := tests/karpenter_cases tests/property tests/functions tests/doc
 # What imports the types of aws_cdk, whose reading takes three times as long as all the rest.
 CDK_SOURCES := infra/aws tests/infra tests/docs tools
 LOCKS := requirements package-lock.json pyproject.toml
-# Suites in the order in which they begin, two at a time: long ones first.
+# Suites in the order in which they begin, two at a time: long ones first. EXTENT=whole runs all inputs
+# of suites that run a share of them, the tests marked landing, and each suite whether or not what it
+# tests has changed.
+ifeq ($(EXTENT),whole)
+NOW := -m "not slow"
+SUITES := others schedules coverage all-types e2e contract infra hostile opinion reports supply \
+    local page-test aws-judges
+IF_CHANGED =
+else
 SUITES := schedules unit e2e contract cases infra types hostile opinion reports others supply \
     types-cdk local page-test
+IF_CHANGED = --if-changed $(1)
+endif
 
 test: setup-tests  ## Everything a commit must pass (9 minutes at most)
 	@began=$$(date +%s); $(MAKE) --jobs 2 $(SUITES) \
 	&& echo "all tests passed in $$(( $$(date +%s) - began )) s"
 
-# What a suite of make test leaves out, and the repetition of all that it repeats.
-LANDING := all-unit all-schedules all-hostile all-opinion all-local all-types all-page all-others \
-    aws-judges
-
-verify-commit: setup-tests  ## What make test leaves out, once for each landing (30 minutes)
-	@began=$$(date +%s); EXTENT=whole $(MAKE) --jobs 1 $(LANDING) \
-	&& echo "all of the landing passed in $$(( $$(date +%s) - began )) s"
+verify-commit:  ## The same and what it leaves out, once for each landing (25 minutes)
+	@EXTENT=whole $(MAKE) test
 
 check: setup-tests  ## Format, lint, types, import contracts
 	@$(MAKE) --jobs 2 all-types others
@@ -98,7 +102,7 @@ types: $(VENV)/.dev
 	    | grep -vE '^tests/(infra|docs)/|^tests/simulation/test_simulator.py')
 
 types-cdk: $(VENV)/.dev types
-	@$(SUITE) types-cdk --if-changed $(CDK_SOURCES) $(LOCKS) -- $(BIN)/mypy --no-error-summary
+	@$(SUITE) types-cdk $(call IF_CHANGED,$(CDK_SOURCES) $(LOCKS)) -- $(BIN)/mypy --no-error-summary
 
 all-types: $(VENV)/.dev
 	@$(SUITE) all-types -- $(BIN)/mypy --no-error-summary
@@ -119,7 +123,7 @@ cases: $(VENV)/.dev  ## Karpenter's cases, laws, handlers, documents, recorded a
 	@$(SUITE) cases -- $(PYTEST) $(CASES_OF_TESTS) $(NOW)
 
 coverage: $(VENV)/.dev  ## The pure core is covered to the last branch by unit tests, cases and laws
-	@$(SUITE) coverage -- $(PYTEST) tests/unit $(CASES_OF_TESTS) -m "not slow" -n 2 --cov \
+	@$(SUITE) coverage -- $(PYTEST) tests/unit $(CASES_OF_TESTS) -m "not slow" --cov \
 	    --cov-report=term:skip-covered
 
 opinion: $(VENV)/.dev  ## A second opinion, on random clusters: would kube-scheduler agree?
@@ -141,32 +145,16 @@ contract: $(VENV)/.dev  ## Adapters and fakes against the same contracts
 	@$(SUITE) contract -- $(PYTEST) tests/contract $(NOW)
 
 local: $(VENV)/.dev  ## The embedded world's own tests, when they or what they test changed
-	@$(SUITE) local --if-changed infra/local tests/local $(LOCKS) -- $(PYTEST) tests/local $(NOW)
+	@$(SUITE) local $(call IF_CHANGED,infra/local tests/local $(LOCKS)) -- $(PYTEST) tests/local $(NOW)
 
 e2e: $(VENV)/.dev  ## One scenario from event to running pod, on the embedded world
 	@$(SUITE) e2e -- $(PYTEST) tests/e2e $(NOW)
 
 page-test: $(PAGE)/node_modules/.ready  ## The page's types and its data layer, when the page changed
-	@$(SUITE) page --if-changed $(PAGE) tests/page -- npm --prefix $(PAGE) test --silent
+	@$(SUITE) page $(call IF_CHANGED,$(PAGE) tests/page) -- npm --prefix $(PAGE) test --silent
 
 page-browser: setup-tests page  ## The page in a real browser (Chromium, or CHROMIUM=); PICTURES=DIR keeps what it saw
 	@cd $(PAGE) && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent browser
-
-all-schedules all-hostile all-opinion all-local: all-%: $(VENV)/.dev
-	@$(SUITE) $@ -- $(PYTEST) $(FOLDER_OF_$*) -m "not slow" -n 2 --dist worksteal
-
-FOLDER_OF_schedules := tests/simulation
-FOLDER_OF_hostile := tests/hostile
-FOLDER_OF_opinion := tests/scheduler_oracle
-FOLDER_OF_local := tests/local
-
-all-unit: coverage
-
-all-page: $(PAGE)/node_modules/.ready
-	@$(SUITE) all-page -- npm --prefix $(PAGE) test --silent
-
-all-others: $(VENV)/.dev
-	@$(SUITE) all-others -- $(PYTEST) tests/infra tests/contract tests/e2e -m landing -n 2
 
 verify: setup-tests  ## The long runs: every scenario, every expectation falsified once
 	@$(BIN)/pytest tests/scheduler_oracle -m slow -n 2
