@@ -23,32 +23,7 @@ from tests.benchmarks.timing import kept_byte_code
 ROOT: Final = Path(__file__).parents[2]
 BAR: Final = Bar(milliseconds=100)
 _RUNS: Final = 9
-_CORE: Final = ("-S", "-c")
-_READ: Final = """
-import sys
-from shared.instance_types.catalog import load_catalog
-with open(sys.argv[1], encoding="utf-8") as file:
-    types = load_catalog(file.read()).instance_types
-"""
-_PACK: Final = """
-from shared.model.resources import Resources
-from shared.packing.packer import pack
-from shared.packing.problem import PackingProblem, PodClass, Shape
-shapes = tuple(
-    Shape(
-        provisioner="default",
-        instance_type=one.name,
-        allocatable=one.allocatable,
-        capacity=one.capacity,
-        pools=one.offerings,
-        vcpus=one.capacity["cpu"] // 1000,
-    )
-    for one in types
-)
-pods = PodClass(requests=Resources.of(cpu=250, memory=256 * 2**20, pods=1), count=400)
-asked = PackingProblem(classes=(pods,), shapes=shapes, compatible=((1 << len(shapes)) - 1,))
-print(pack(asked).cost_micros_per_hour)
-"""
+_CORE: Final = ("-S", "-m", "tests.benchmarks.cold_core")
 
 
 def cold_rows() -> Iterator[Row]:
@@ -56,24 +31,14 @@ def cold_rows() -> Iterator[Row]:
     with TemporaryDirectory() as folder:
         part = Path(folder) / "part.json"
         part.write_text(json.dumps(restricted()))
-        program = _READ + _PACK
-        yield _row("cold process, catalogue of on-demand c/m/r", [*_CORE, program, str(part)], BAR)
+        yield _row("cold process, catalogue of on-demand c/m/r", [*_CORE, str(part)], BAR)
         whole = str(price_table.TABLE)
-        yield _row("cold process, embedded catalogue", [*_CORE, program, whole], BAR)
+        yield _row("cold process, embedded catalogue", [*_CORE, whole], BAR)
         manifests = Path(folder) / "pods.json"
         manifests.write_text(json.dumps(_manifests()))
-        command = (
-            "import sys, argparse\n"
-            "from functions.cli.commands import mount\n"
-            "parser = argparse.ArgumentParser()\n"
-            "mount(parser.add_subparsers())\n"
-            "chosen = parser.parse_args(sys.argv[1:])\n"
-            "sys.exit(chosen.run(chosen))\n"
-        )
-        asked = ["plan", "-f", str(manifests), "--catalog", str(part), "--output", "json"]
-        yield _row(
-            "cold `dovetail plan`, catalogue of on-demand c/m/r", ["-c", command, *asked], None
-        )
+        files = ["-f", str(manifests), "--catalog", str(part)]
+        command = ["-m", "functions.cli", "plan", *files, "--output", "json"]
+        yield _row("cold `dovetail plan`, catalogue of on-demand c/m/r", command, None)
 
 
 def restricted() -> dict[str, object]:
