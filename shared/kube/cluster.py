@@ -41,7 +41,7 @@ from shared.ports.cluster import EachPage, nothing
 
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
 RUNTIMES_PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
-_BOUND: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+_BOUND: Final = (("fieldSelector", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"),)
 _READY: Final = "Ready"
 _OWNER_PATHS: Final[Mapping[OwnerKind, str]] = {
     OwnerKind.PROVISIONER: PROVISIONERS_PATH,
@@ -73,8 +73,9 @@ class KubeCluster(KubeNodes, KubeStorage):
         small: int = SMALL,
     ) -> None:
         super().__init__(name, api, now=now)
-        pods = KubeFeed(api, PODS_PATH, _BOUND, decoding.POD_PAGE_DECODER, self._decoder.decode)
-        nodes = KubeFeed(api, NODES_PATH, "", decoding.NODE_PAGE_DECODER, decode_node)
+        decode = self._decoder.decode
+        pods = KubeFeed(api, PODS_PATH, decode, _BOUND, decode=decoding.POD_PAGE_DECODER)
+        nodes = KubeFeed(api, NODES_PATH, decode_node, decode=decoding.NODE_PAGE_DECODER)
         self._kept = KeptState(
             KeptCopy(pods, lambda pod: (pod.key, pod.uid), now, small, copy_store_of("pods", Pod)),
             KeptCopy(nodes, lambda node: node.name, now, small, copy_store_of("nodes", Node)),

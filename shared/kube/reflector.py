@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from shared.kube.api import Decode, ExpiredError, KubeApi, Reply, Stream, error_for
-from shared.kube.lists import Pages
+from shared.kube.api import Decode, ExpiredError, KubeApi, Stream
+from shared.kube.lists import ListWatch, WatchEvent
 from shared.model.errors import AutoscalerError, NotFoundError, RetryableError, UnavailableError
 
 FIRST_DELAY: Final = 0.5
@@ -31,16 +31,7 @@ PAGE_SIZE: Final = 100
 _FAILURES_BEFORE_LIST: Final = 5
 _LOG: Final = logging.getLogger(__name__)
 
-T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
-
-
-class Projection(Protocol[T_co]):
-    """Reads the value to keep from a raw object. Must not keep the object itself."""
-
-    def __call__(self, raw: Mapping[str, Any], /) -> T_co:
-        """Return the value kept for an object; equal values mean that nothing changed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +65,7 @@ class Reflector(Generic[T]):
     Args:
         api: The API server.
         path: Path of the collection, such as `/api/v1/pods`.
-        project: Returns the value to keep of a raw object.
+        project: Returns the value to keep of a raw object, which must not keep the object itself.
         changed: Called with (old, new) for each change: old is None for a new object, new is None
             for a deleted object. Equal values are no change.
         synced: Called once, when the first list is complete.
@@ -87,14 +78,16 @@ class Reflector(Generic[T]):
         self,
         api: KubeApi,
         path: str,
-        project: Projection[T],
+        project: Callable[[Mapping[str, Any]], T],
         changed: Callable[[T | None, T | None], None],
         *,
         synced: Callable[[], None] = lambda: None,
         served: Callable[[], None] = lambda: None,
         options: ReflectorOptions = _DEFAULT,
     ) -> None:
-        self._api = api
+        self._source: ListWatch[Mapping[str, Any]] = ListWatch(
+            api, path, lambda raw: raw, most=options.page_size, decode=options.decode
+        )
         self._path = path
         self._project = project
         self._changed = changed
@@ -162,15 +155,13 @@ class Reflector(Generic[T]):
     def _list(self) -> None:
         """Update the copy by a list; objects that are not in the list are gone."""
         seen = set()
-        size = self._options.page_size
-        pages = Pages(self._api, self._path, size=size, most=size, decode=self._options.decode)
-        for page in pages:
+        for page in self._source.pages():
             for raw in page:
                 seen.add(self._put(raw))
             if self._stopped.is_set():
                 return
         self._keep_only(seen)
-        self._version = pages.version
+        self._version = self._source.version
         self._report_served()
 
     def _absent(self, error: NotFoundError) -> None:
@@ -199,20 +190,14 @@ class Reflector(Generic[T]):
         began = self._options.clock()
         shortest, longest = WATCH_SECONDS
         seconds = shortest + int((longest - shortest) * self._options.spread())
-        query = (
-            ("watch", "1"),
-            ("allowWatchBookmarks", "true"),
-            ("resourceVersion", self._version),
-            ("timeoutSeconds", str(seconds)),
-        )
-        stream = self._api.stream(self._path, query, read_seconds=seconds + 15.0)
+        stream = self._source.watch(self._version, seconds + 15.0, seconds)
         self._report_served()
         fruitful = False
         try:
             if not self._opened(stream):
                 return True
-            for line in stream.lines():
-                fruitful = self._apply_line(line) or fruitful
+            for event in self._source.events(stream):
+                fruitful = self._apply(event) or fruitful
         except UnavailableError as error:
             if self._stopped.is_set():
                 return True
@@ -231,32 +216,16 @@ class Reflector(Generic[T]):
             self._stream = stream
         return not self._stopped.is_set()
 
-    def _apply_line(self, line: bytes) -> bool:
-        """Apply one line of a watch; return whether it was an event.
-
-        Raises:
-            ExpiredError: If the server no longer has the version.
-            AutoscalerError: For any other error event.
-        """
-        try:
-            event = json.loads(line)
-            kind, raw = event["type"], event["object"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise UnavailableError(f"watch {self._path}: not an event: {line[:80]!r}") from error
-        if kind == "ERROR":
-            code = raw.get("code")
-            status = 410 if raw.get("reason") in ("Expired", "Gone") else int(code or 500)
-            raise error_for(Reply(status=status, body=raw), f"watch {self._path}")
-        version = str((raw.get("metadata") or {}).get("resourceVersion") or self._version)
-        if kind == "DELETED":
-            uid = _uid(raw)
-            if uid in self._known:
-                self._changed(self._known.pop(uid), None)
-        elif kind != "BOOKMARK":
+    def _apply(self, event: WatchEvent[Mapping[str, Any]]) -> bool:
+        """Apply an event; return whether it was a change, not a bookmark or a repeat."""
+        raw, version = event.value, str(event.version)
+        is_change = raw is not None and version != self._version
+        if raw is not None and not event.gone:
             self._put(raw)
-        is_event = kind != "BOOKMARK" and version != self._version
+        elif raw is not None and (uid := _uid(raw)) in self._known:
+            self._changed(self._known.pop(uid), None)
         self._version = version
-        return is_event
+        return is_change
 
     def _put(self, raw: Mapping[str, Any]) -> str:
         """Store an object's projection, report it if it changed, and return the object's uid."""

@@ -14,7 +14,7 @@ import pytest
 from shared.kube import lists
 from shared.kube.api import MOST_BYTES, TOO_LARGE, KubeApi
 from shared.kube.connection import connect_endpoint
-from shared.kube.lists import Pages, list_all
+from shared.kube.lists import ListWatch, list_all
 from shared.model.errors import UnavailableError
 from tests.contract.kube.scripted import Answer, Request, scripted
 
@@ -163,7 +163,7 @@ def test_endless_list_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     page = json.dumps({"metadata": {"continue": "t"}, "items": [{"text": "x" * 3000}]})
     with scripted([Answer(raw=page.encode())]) as server:
         with pytest.raises(UnavailableError, match="more than 10000 bytes"):
-            list(Pages(server.api, "/x"))
+            list(ListWatch(server.api, "/x", dict).pages())
         assert len(server.requests) == 4
 
 

@@ -17,7 +17,7 @@ from shared.kube.api import ExpiredError, RejectedError
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
 from shared.kube.kubeconfig import connect_in_cluster, connect_kubeconfig
-from shared.kube.lists import Pages, list_all
+from shared.kube.lists import ListWatch, list_all
 from shared.model.errors import (
     AutoscalerError,
     ConflictError,
@@ -206,7 +206,7 @@ def test_list_restarts_when_its_token_expires_and_fails_the_third_time() -> None
 
 
 def test_pages_are_as_large_as_their_bytes_allow() -> None:
-    def listed(object_bytes: int, size: int = 250, most: int = 1000) -> list[str]:
+    def listed(object_bytes: int, most: int = 1000) -> list[str]:
         answered: list[str] = []
 
         def answer(request: Request) -> Answer:
@@ -216,12 +216,12 @@ def test_pages_are_as_large_as_their_bytes_allow() -> None:
             return Answer(body={"metadata": {"continue": more}, "items": items})
 
         with scripted(answer) as server:
-            for _ in Pages(server.api, "/x", size=size, most=most):
+            for _ in ListWatch(server.api, "/x", dict, most=most).pages():
                 continue
         return answered
 
     assert listed(10) == ["250", "1000", "1000"]
-    assert listed(10, size=100, most=100) == ["100"] * 3
+    assert listed(10, most=100) == ["100"] * 3
     first, second, third = map(int, listed(2**16))
     assert first == 250
     assert 60 <= second <= 64

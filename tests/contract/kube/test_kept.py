@@ -12,8 +12,8 @@ from shared.kube.api import KubeApi, Query, Stream
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
 from shared.kube.kept.copy import KeptCopy
-from shared.kube.kept.feed import WatchEvent
 from shared.kube.kept.stored import MOST_AGE, copy_stores, program_digest
+from shared.kube.lists import WatchEvent
 from shared.model.errors import ConflictError, UnauthorizedError, UnavailableError
 from shared.model.kubernetes.nodes import Node
 from tests.fakes.copies import FakeCopies

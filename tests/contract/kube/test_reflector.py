@@ -142,7 +142,16 @@ def test_a_line_that_comes_in_pieces_is_put_together() -> None:
         watched.until(lambda: watched.changes == [(None, "a:2")])
 
 
-@pytest.mark.parametrize("nonsense", [b"<html>\n", b"[1]\n", b'{"type":"ADDED"}\n'])
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"<html>\n",
+        b"[1]\n",
+        b'{"type":"ADDED"}\n',
+        b'{"type":"ADDED","object":[]}\n',
+        b'{"type":"ERROR","object":{"code":"x"}}\n',
+    ],
+)
 def test_nonsense_in_the_stream_is_not_followed(nonsense: bytes) -> None:
     with watching(listed(1), Answer(lines=[nonsense]), HANG) as watched:
         watched.until_requests(3)

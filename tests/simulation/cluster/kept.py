@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from shared.kube.api import ExpiredError
 from shared.kube.kept import stored
 from shared.kube.kept.copy import KeptCopy, Versioned
-from shared.kube.kept.feed import WatchEvent
 from shared.kube.kept.state import KeptState
 from shared.kube.kept.stored import StoredCopy
+from shared.kube.lists import WatchEvent
 from shared.model.errors import NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
