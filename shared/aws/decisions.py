@@ -3,34 +3,28 @@
 from typing import Any
 
 from botocore.exceptions import ClientError
+from typing_extensions import override
 
 from shared.aws.errors import error_code, translated
 from shared.aws.session import Session
 from shared.model.errors import ConflictError
+from shared.ports import Decisions
 
 
-class BucketDecisions:
+class BucketDecisions(Decisions):
     """Implements shared.ports.Decisions on one bucket."""
 
     def __init__(self, session: Session, *, bucket: str) -> None:
         self._session = session
         self._bucket = bucket
 
+    @override
     def put(self, key: str, document: bytes) -> None:
-        """Write a document once; a second write to the same key must have the same bytes.
-
-        Raises:
-            ConflictError: If other bytes are stored, or another write is under way.
-        """
         if not self._put_if_absent(key, document) and self.get(key) != document:
             raise ConflictError(f"s3://{self._bucket}/{key}: other bytes are stored already")
 
+    @override
     def get(self, key: str) -> bytes:
-        """Return a document.
-
-        Raises:
-            NotFoundError: If there is none.
-        """
         with translated(f"s3 GetObject {key}"):
             answer = self._client.get_object(Bucket=self._bucket, Key=key)
             document: bytes = answer["Body"].read()

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
+from typing_extensions import override
 
 from shared.aws.errors import error_code, translated
 from shared.aws.session import Session
@@ -18,14 +19,14 @@ from shared.model.messages.message import (
     encode,
     make_message,
 )
-from shared.ports import Clock, TimerKind
+from shared.ports import Clock, Outbox, TimerKind
 
 # Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/
 # sqs-delay-queues.html (2026-08).
 _LONGEST_DELAY: Final = timedelta(minutes=15)
 
 
-class SqsOutbox:
+class SqsOutbox(Outbox):
     """Implements shared.ports.Outbox on SQS, Step Functions and Lambda.
 
     Args:
@@ -51,18 +52,18 @@ class SqsOutbox:
         self._functions = dict(functions)
         self._clock = clock
 
+    @override
     def wake(self, cluster: str, delay: timedelta) -> None:
-        """Send a `resume` message to the queue, delivered after `delay` (at most 15 min)."""
         self._send(MessageKind.RESUME, cluster, delay)
 
+    @override
     def evaluate(self, cluster: str, delay: timedelta = timedelta(0)) -> None:
-        """Send a message that makes provision plan for the cluster and evaluate its nodes."""
         self._send(MessageKind.EVALUATE, cluster, delay)
 
+    @override
     def invoke_provision(
         self, cluster: str, *, evaluate: bool = False, changed: bool = False
     ) -> None:
-        """Invoke provision for one cluster, asynchronously."""
         kind = (
             MessageKind.EVALUATE
             if evaluate
@@ -72,8 +73,8 @@ class SqsOutbox:
         )
         self._invoke("provision", make_message(kind, cluster, self._clock.now()))
 
+    @override
     def invoke_sweep(self, cluster: str) -> None:
-        """Invoke sweep for one cluster, asynchronously."""
         self._invoke("sweep", make_message(MessageKind.SWEEP, cluster, self._clock.now()))
 
     def _send(self, kind: MessageKind, cluster: str, delay: timedelta) -> None:
@@ -86,14 +87,11 @@ class SqsOutbox:
                 DelaySeconds=math.ceil(cut.total_seconds()),
             )
 
+    @override
     def start_timer(self, kind: TimerKind, name: str, payload: Mapping[str, Any]) -> bool:
-        """Start an execution; each name is used once.
+        """The input also has `started_at`.
 
-        The input also has `started_at`: Step Functions answers a second start with the same input
-        as if it were the first.
-
-        Returns:
-            False when an execution of that name was started before.
+        Step Functions answers a second start with the same input as if it were the first.
         """
         document = {**payload, "started_at": self._clock.now().isoformat()}
         with translated("states StartExecution"):
@@ -107,8 +105,8 @@ class SqsOutbox:
                 return False
         return True
 
+    @override
     def invoke_bind(self, cluster: str, nodes: Sequence[str]) -> None:
-        """Invoke bind for nodes, asynchronously."""
         for start in range(0, len(nodes), MAX_OBJECTS):
             objects = [ObjectRef(name=node) for node in nodes[start : start + MAX_OBJECTS]]
             message = make_message(

@@ -50,7 +50,6 @@ class Session:
     idempotent or conditional.
 
     Args:
-        region: Name of the Region.
         api_timeout: Time-out of one call, shorter than the lease.
         name: Name of the function; names the sessions of assumed roles in CloudTrail.
         attempts: Total number of attempts of a call.
@@ -81,11 +80,7 @@ class Session:
         return self._region
 
     def with_attempts(self, attempts: int) -> "Session":
-        """Return a copy of the session with another number of attempts; not for use under a lease.
-
-        Args:
-            attempts: Total number of attempts of a call.
-        """
+        """Return a session with another number of attempts; not for use under a lease."""
         return Session(
             region=self._region,
             api_timeout=self._api_timeout,

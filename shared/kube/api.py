@@ -171,8 +171,6 @@ class KubeApi:
         """Return the lines of a watch as they arrive.
 
         Args:
-            path: Path of the collection.
-            query: Query of the watch.
             read_seconds: Longest silence before the connection counts as dead.
 
         Raises:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from typing_extensions import override
+
 from shared.instance_types.ami_families import refuse_wrong_user_data, with_user_data_settings
 from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.conditions import (
@@ -36,7 +38,15 @@ from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import InvalidProvisioner, Provisioner
-from shared.ports import ConditionType, FoundImage, NodeClass, PoolStatus, Subnet, TemplateStatus
+from shared.ports import (
+    Cluster,
+    ConditionType,
+    FoundImage,
+    NodeClass,
+    PoolStatus,
+    Subnet,
+    TemplateStatus,
+)
 from shared.ports.cluster import EachPage, nothing
 
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
@@ -53,7 +63,7 @@ _TEMPLATE_PATHS: Final[Mapping[OwnerKind, str]] = {
 }
 
 
-class KubeCluster(KubeNodes, KubeStorage):
+class KubeCluster(KubeNodes, KubeStorage, Cluster):
     """Implements shared.ports.Cluster; further arguments are those of KubeNodes.
 
     It reads whole clusters: bound pods and nodes are kept from one reading to the next.
@@ -83,26 +93,27 @@ class KubeCluster(KubeNodes, KubeStorage):
             self.node,
         )
 
+    @override
     def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
-        """Return pods that have a node and are not terminal, sorted by key."""
         return self._kept.bound_pods(each_page)
 
+    @override
     def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
-        """Return all nodes, sorted by name."""
         return self._kept.nodes(each_page)
 
+    @override
     def leave_copies(self) -> bool:
-        """Save a copy of nodes and their pods for processes that start later."""
         return self._kept.save()
 
+    @override
     def daemonsets(self) -> tuple[DaemonSet, ...]:
-        """Return all DaemonSets, sorted by namespace and name."""
         raws = self._list(DAEMONSETS_PATH)
         runtimes = self._list(RUNTIMES_PATH) if names_runtime_class(raws) else ()
         return decode_daemonsets(raws, runtimes, self._decoder.scheduling)
 
+    @override
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
-        """Return the same as NodeCluster, with the settings of nodes that user data adds."""
+        """Provisioners have the settings of nodes that user data adds."""
         usable, refused = super().provisioners()
         return tuple(map(with_user_data_settings, usable)), refused
 
@@ -121,6 +132,7 @@ class KubeCluster(KubeNodes, KubeStorage):
         classes = by_name(self._defined(NODE_CLASSES_PATH) or ())
         return lambda raw: decode_node_pool(raw, classes, check=self._check_user_data)
 
+    @override
     def set_provisioner_condition(
         self,
         name: str,
@@ -131,7 +143,6 @@ class KubeCluster(KubeNodes, KubeStorage):
         kind: ConditionType = ConditionType.ACTIVE,
         owner: OwnerKind = OwnerKind.PROVISIONER,
     ) -> None:
-        """Set a condition in the status of a Provisioner or NodePool if it exists."""
         path = path_to(_OWNER_PATHS[owner], name)
         raw = self._find(path)
         if raw is None:
@@ -140,8 +151,8 @@ class KubeCluster(KubeNodes, KubeStorage):
         body = owner_conditions(raw, owner, kind, said, holds=active, at=self._now())
         self._patch_status(path, body, f"condition of {owner.lower()} {name}")
 
+    @override
     def node_classes(self) -> tuple[NodeClass, ...]:
-        """Return all EC2NodeClasses, also those that no NodePool names, sorted by name."""
         raws = self._defined(NODE_CLASSES_PATH)
         if not raws:
             return ()
@@ -154,20 +165,20 @@ class KubeCluster(KubeNodes, KubeStorage):
             for name, found, problems in read_node_classes(raws, self._check_user_data)
         )
 
+    @override
     def set_pool_status(
         self, name: str, status: PoolStatus, owner: OwnerKind = OwnerKind.NODE_POOL
     ) -> None:
-        """Write the summary of its nodes into an owner's status, if it exists and differs."""
         path = path_to(_OWNER_PATHS[owner], name)
         raw = self._find(path)
         if raw is not None:
             body = pool_status(raw, owner, status, at=self._now())
             self._patch_status(path, body, f"status of {owner.lower()} {name}")
 
+    @override
     def set_template_status(
         self, name: str, status: TemplateStatus, owner: OwnerKind = OwnerKind.PROVISIONER
     ) -> None:
-        """Write the status of an owner's template, if it exists and its status differs."""
         path = path_to(_TEMPLATE_PATHS[owner], name)
         raw = self._find(path)
         if raw is not None:

@@ -34,7 +34,6 @@ def owner_conditions(
     conditions that Karpenter sets with it.
 
     Args:
-        raw: The Provisioner or NodePool as read.
         said: Reason and message.
         at: The current time: lastTransitionTime if the status changes.
     """

@@ -88,7 +88,6 @@ def tls_context(
     https://github.com/kubernetes-client/python/issues/2394 (2026-11).
 
     Args:
-        url: URL of the server.
         file: Path of trusted certificates.
         text: Trusted certificates; without file and text, those of the system.
         verify: Whether anything is checked.

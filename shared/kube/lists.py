@@ -203,11 +203,7 @@ def list_all(
 
 
 class KubeReader:
-    """Reads single objects and lists from one API server.
-
-    Args:
-        api: The cluster's API server.
-    """
+    """Reads single objects and lists from one API server."""
 
     def __init__(self, api: KubeApi) -> None:
         self._api = api

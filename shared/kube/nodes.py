@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, Final
 
+from typing_extensions import override
+
 from shared.kube.api import JSON_PATCH, KubeApi, Reply, error_for, path_to, raise_unless_ok
 from shared.kube.events import KubeEvents, events_about
 from shared.kube.kept.decoding import NODE_PAGE_DECODER, POD_PAGE_DECODER
@@ -36,7 +38,7 @@ from shared.model.errors import (
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.ports import KubernetesEvent, NodeChange, NodeManifest, PastEvent
+from shared.ports import KubernetesEvent, NodeChange, NodeCluster, NodeManifest, PastEvent
 from shared.ports.cluster import EachPage, nothing
 from shared.ports.executor import MAX_CONCURRENT_CALLS
 
@@ -49,12 +51,10 @@ _NOT_TERMINAL: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _LOG: Final = logging.getLogger(__name__)
 
 
-class KubeNodes(KubeProvisioners):
+class KubeNodes(KubeProvisioners, NodeCluster):
     """Implements shared.ports.NodeCluster.
 
     Args:
-        name: The cluster's name.
-        api: Its API server.
         now: Returns the current time, for timestamps of Events and conditions.
     """
 
@@ -65,56 +65,56 @@ class KubeNodes(KubeProvisioners):
         self._kube_events = KubeEvents(api, now)
 
     @property
+    @override
     def name(self) -> str:
-        """The cluster's name."""
         return self._name
 
     # --- reading
 
+    @override
     def pending_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
-        """Return pods without a node that are not terminal, sorted by key."""
         return self._pods(f"spec.nodeName=,{_NOT_TERMINAL}", each_page)
 
+    @override
     def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
-        """Return pods that have a node and are not terminal, sorted by key."""
         return self._pods(f"spec.nodeName!=,{_NOT_TERMINAL}", each_page)
 
+    @override
     def pods_on(self, node_name: str) -> tuple[Pod, ...]:
-        """Return all pods of one node, terminal ones too, sorted by key."""
         return self._pods(f"spec.nodeName={node_name}")
 
+    @override
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """Return a pod, or None when there is none."""
         raw = self._find(pod_path(namespace, name))
         return None if raw is None else self._decoder.decode(raw)
 
+    @override
     def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
-        """Return all nodes, sorted by name."""
         found = list_all(
             self._api, NODES_PATH, decode_node, each_page=each_page, decode=NODE_PAGE_DECODER
         )
         return tuple(sorted(found, key=lambda entry: entry.name))
 
+    @override
     def node(self, name: str) -> Node | None:
-        """Return a node, or None when there is none."""
         raw = self._find(path_to(NODES_PATH, name))
         return None if raw is None else decode_node(raw)
 
+    @override
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the labels of all namespaces by name."""
         found = list_all(self._api, NAMESPACES_PATH, _name_and_labels)
         return dict(sorted(found, key=lambda entry: entry[0]))
 
+    @override
     def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
-        """Return all PodDisruptionBudgets, sorted by namespace and name."""
         found = list_all(self._api, BUDGETS_PATH, decode_budget)
         return tuple(sorted(found, key=lambda entry: (entry.namespace, entry.name)))
 
+    @override
     def volume_attachments(self, node_name: str) -> tuple[str, ...]:
-        """Return the names of a node's VolumeAttachments whose volumes a pod may wait for.
+        """Volumes of DaemonSet and static pods are left out.
 
-        Volumes of DaemonSet and static pods are left out: they stay attached until the instance is
-        terminated.
+        They stay attached until the instance is terminated.
         """
         attached = {
             name: volume
@@ -131,21 +131,16 @@ class KubeNodes(KubeProvisioners):
 
     # --- nodes
 
+    @override
     def create_node(self, manifest: NodeManifest) -> Node:
-        """Create the Node; when one of that name exists, return it as it is."""
         reply = self._api.send("POST", NODES_PATH, body=node_document(manifest))
         if reply.status == 409:
             return decode_node(self._api.get(path_to(NODES_PATH, manifest.name)))
         raise_unless_ok(reply, f"create node {manifest.name}")
         return decode_node(reply.body)
 
+    @override
     def change_node(self, node: Node, change: NodeChange) -> Node:
-        """Apply a change if the node was not changed since `node` was read.
-
-        Raises:
-            ConflictError: If its uid or resourceVersion differs.
-            NotFoundError: If it is gone.
-        """
         path = path_to(NODES_PATH, node.name)
         reply = self._api.send(
             "PATCH", path, body=node_patch(node, change), content_type=JSON_PATCH
@@ -158,12 +153,8 @@ class KubeNodes(KubeProvisioners):
         raise_unless_ok(reply, f"change node {node.name}")
         return decode_node(reply.body)
 
+    @override
     def delete_node(self, node: Node) -> None:
-        """Delete a node if it exists, on condition of uid and resourceVersion.
-
-        Raises:
-            ConflictError: If it changed since it was read.
-        """
         conditions = {"uid": node.uid, "resourceVersion": node.resource_version}
         path = path_to(NODES_PATH, node.name)
         reply = self._api.send("DELETE", path, body=delete_options(conditions))
@@ -172,13 +163,8 @@ class KubeNodes(KubeProvisioners):
 
     # --- pods
 
+    @override
     def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind a pod unless it is bound to that node already.
-
-        Raises:
-            ConflictError: If it is bound to another node or its uid differs.
-            NotFoundError: If it is gone.
-        """
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -195,14 +181,11 @@ class KubeNodes(KubeProvisioners):
                 return
         raise_unless_ok(reply, f"bind {pod.key} to {node_name}")
 
+    @override
     def bind_all(self, bindings: Sequence[tuple[Pod, str]]) -> tuple[Pod, ...]:
-        """Bind many pods, several at a time; return those bound now, in the order given.
+        """A refusal of one pod is logged and does not stop the others.
 
-        A refusal of one pod, as in a terminating namespace or by an admission policy, is logged and
-        does not stop the others.
-
-        Raises:
-            RetryableError: If the request for one pod failed; all others were sent.
+        Pods are refused in a terminating namespace, or by an admission policy.
         """
         with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_CALLS) as executor:
             asked = [
@@ -223,12 +206,8 @@ class KubeNodes(KubeProvisioners):
             return False
         return True
 
+    @override
     def evict(self, pod: Pod) -> None:
-        """Request the eviction of a pod if it exists.
-
-        Raises:
-            EvictionRefusedError: If a PodDisruptionBudget forbids it now.
-        """
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -242,27 +221,23 @@ class KubeNodes(KubeProvisioners):
             raise EvictionRefusedError(str(refused), delay=reply.delay)
         self._raise_unless_gone(pod, reply, "evict")
 
+    @override
     def delete_pod(self, pod: Pod, grace_seconds: int | None = None) -> None:
-        """Delete a pod if it exists, on condition of its uid.
-
-        Args:
-            grace_seconds: The termination grace period; None for the pod's own.
-        """
         options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
         self._delete_pod(pod, **options)
 
+    @override
     def force_delete_pod(self, pod: Pod) -> None:
-        """Delete a pod if it exists, on condition of its uid, with a grace period of 0."""
         self._delete_pod(pod, gracePeriodSeconds=0)
 
     # --- what people read
 
+    @override
     def record_events(self, kube_events: Sequence[KubernetesEvent]) -> None:
-        """Write Kubernetes Events; failures are logged, never raised."""
         self._kube_events.record(kube_events)
 
+    @override
     def events(self, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
-        """Return the Events about an object that the cluster still has, oldest first."""
         return events_about(self._api, kind, namespace, name)
 
     # --- inside

@@ -27,7 +27,6 @@ class KubeProvisioners(KubeReader):
     """Implements the part of shared.ports.NodeCluster that reads Provisioners.
 
     Args:
-        api: The cluster's API server.
         now: Returns the current time, for timestamps of conditions.
     """
 

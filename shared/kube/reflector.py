@@ -63,7 +63,6 @@ class Reflector(Generic[T]):
     """Keeps a copy of a collection and reports each change of it, in one thread.
 
     Args:
-        api: The API server.
         path: Path of the collection, such as `/api/v1/pods`.
         project: Returns the value to keep of a raw object, which must not keep the object itself.
         changed: Called with (old, new) for each change: old is None for a new object, new is None

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from typing_extensions import override
+
 from shared.kube.api import KubeApi, path_to
 from shared.kube.lists import list_all
 from shared.manifests.raw_json import mapping, text, timestamp
-from shared.ports import Rival, RivalKind
+from shared.ports import Rival, RivalKind, Rivals
 
 _NAMES: Final = {
     "karpenter-leader-election": RivalKind.KARPENTER,
@@ -25,12 +27,10 @@ _SKEW: Final = timedelta(minutes=1)
 _SPAN: Final = timedelta(seconds=30)
 
 
-class KubeRivals:
+class KubeRivals(Rivals):
     """Implements shared.ports.Rivals on one API server; caches its answer for half a minute.
 
     Args:
-        api: The cluster's API server.
-        now: Returns the current time.
         namespaces: The namespaces whose leases of autoscalers are trusted. In other namespaces the
             default ClusterRole `edit` lets tenants write leases of any name.
     """
@@ -44,8 +44,8 @@ class KubeRivals:
         self._answer: tuple[Rival, ...] = ()
         self._asked_at: datetime | None = None
 
+    @override
     def running(self) -> tuple[Rival, ...]:
-        """Return the autoscalers whose leader has recently renewed its lease, sorted."""
         now = self._now()
         if self._asked_at is None or now - self._asked_at >= _SPAN:
             found = [

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
+from typing_extensions import override
+
 from shared.kube.api import path_to
 from shared.kube.lists import KubeReader, list_all
 from shared.kube.paths_and_documents import ATTACHMENTS_PATH, claim_path
@@ -21,6 +23,7 @@ from shared.model.kubernetes.volumes import (
     Volume,
     VolumeAttachment,
 )
+from shared.ports import Storage
 
 CLAIMS_PATH: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES_PATH: Final = "/api/v1/persistentvolumes"
@@ -32,11 +35,11 @@ _SINGLE: Final = 8
 _Read = TypeVar("_Read")
 
 
-class KubeStorage(KubeReader):
+class KubeStorage(KubeReader, Storage):
     """Implements shared.ports.Storage."""
 
+    @override
     def claims(self, namespaces: Collection[str]) -> tuple[Claim, ...]:
-        """Return the PersistentVolumeClaims of these namespaces, sorted by namespace and name."""
         wanted = sorted(set(namespaces))
         if len(wanted) > _SINGLE:
             found = [
@@ -55,13 +58,8 @@ class KubeStorage(KubeReader):
         except NotFoundError:
             return []
 
+    @override
     def volumes(self, names: Collection[str], free_of: Collection[str] = ()) -> tuple[Volume, ...]:
-        """Return the PersistentVolumes of these names that exist, sorted by name.
-
-        Args:
-            names: Names of volumes.
-            free_of: Names of storage classes whose free volumes are returned too.
-        """
         if free_of or len(names) > _SINGLE:
             listed = list_all(self._api, VOLUMES_PATH, decode_volume)
             found = [
@@ -74,22 +72,22 @@ class KubeStorage(KubeReader):
             found = [decode_volume(raw) for raw in raws if raw is not None]
         return tuple(sorted(found, key=lambda entry: entry.name))
 
+    @override
     def storage_classes(self) -> tuple[StorageClass, ...]:
-        """Return all storage classes, sorted by name."""
         return self._sorted(
             CLASSES_PATH, decode_storage_class, lambda storage_class: storage_class.name
         )
 
+    @override
     def attach_limits(self) -> tuple[CsiNodeLimits, ...]:
-        """Return how many volumes each node can attach, sorted by node."""
         return self._sorted(
             CSI_NODES_PATH,
             decode_csi_node,
             lambda limits: limits.node_name,
         )
 
+    @override
     def attached_volumes(self) -> tuple[VolumeAttachment, ...]:
-        """Return the volumes attached to nodes, inline ones left out, sorted."""
         found = list_all(self._api, ATTACHMENTS_PATH, decode_attachment)
         return tuple(sorted(attachment for attachment in found if attachment.volume))
 

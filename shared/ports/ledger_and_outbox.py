@@ -160,7 +160,11 @@ class Ledger(NodeLedger, Protocol):
         ...
 
     def fill_slot(self, lease: Lease, slot: Slot) -> bool:
-        """Pair a slot with its instance; return False when either is paired already."""
+        """Pair a slot with its instance; return False when either is paired already.
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
         ...
 
     def fill_slots(self, lease: Lease, slots: Sequence[Slot]) -> tuple[bool, ...]:
@@ -205,7 +209,10 @@ class Ledger(NodeLedger, Protocol):
         ...
 
     def take_token(self, api: str, now: datetime) -> timedelta:
-        """Take an API's next request token; return how long to wait until it may be used."""
+        """Take an API's next request token; return how long to wait until it may be used.
+
+        The token already belongs to the caller: a later launch waits longer.
+        """
         ...
 
 
@@ -213,7 +220,11 @@ class Decisions(Protocol):
     """Documents that outlive an invocation: bodies of requests, snapshots and plans."""
 
     def put(self, key: str, document: bytes) -> None:
-        """Write a document once; a second write to the same key must have the same bytes."""
+        """Write a document once; a second write to the same key must have the same bytes.
+
+        Raises:
+            ConflictError: If other bytes are stored, or another write is under way.
+        """
         ...
 
     def get(self, key: str) -> bytes:
@@ -255,7 +266,6 @@ class Outbox(Protocol):
         """Invoke provision for one cluster, asynchronously.
 
         Args:
-            cluster: Its name.
             evaluate: Whether to evaluate its nodes for disruption, too.
             changed: Whether to write the conditions of its Provisioners, as an evaluation does.
         """

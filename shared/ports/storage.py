@@ -23,7 +23,6 @@ class Storage(Protocol):
         """Return the PersistentVolumes of these names that exist, sorted by name.
 
         Args:
-            names: Names of volumes.
             free_of: Names of storage classes whose free volumes are returned too.
         """
         ...

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
+from typing_extensions import override
 
 from shared.aws.errors import error_code, translated
 from shared.aws.session import Session
@@ -18,7 +19,7 @@ from shared.model.errors import (
     PermanentError,
     RetryableError,
 )
-from shared.ports import Clock
+from shared.ports import Clock, InstanceTypeProvider
 
 # Prices are refreshed far less often; a newer catalog may be used some minutes late.
 _SPAN: Final = timedelta(minutes=5)
@@ -36,7 +37,7 @@ def _ignore_notice(text: str) -> None:
     del text
 
 
-class BucketCatalog:
+class BucketCatalog(InstanceTypeProvider):
     """Implements shared.ports.InstanceTypeProvider on one bucket.
 
     Keep it for as long as the process: it caches the catalog, and every five minutes asks S3 only
@@ -44,7 +45,6 @@ class BucketCatalog:
 
     Args:
         session: Session in the Region of the catalog.
-        bucket: Name of the bucket.
         clock: Clock of the cache.
         notice: Called with one line when another catalog than the bucket's newest is used.
     """
@@ -66,13 +66,13 @@ class BucketCatalog:
         self._problem = ""
         self._fresh_until = clock.now()
 
+    @override
     def instance_types(self) -> tuple[InstanceType, ...]:
-        """Return all instance types with an offering, sorted by name; none if `problem` is set."""
         kept = self._current()
         return () if kept is None else kept.instance_types
 
+    @override
     def problem(self) -> str:
-        """Return why nothing can be launched in this Region at all, empty if something can."""
         self._current()
         return self._problem
 

@@ -38,10 +38,8 @@ class CatalogSource:
 
     Args:
         session: Session in the Region to be read.
-        bucket: Bucket of the catalog.
         pricing_region: Region whose endpoint serves the Pricing API.
         clock: Returns the date of the prices.
-        setup: The setup of the Region's instances.
     """
 
     def __init__(

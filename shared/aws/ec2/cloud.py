@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
+from typing_extensions import override
 
 from shared.aws.ec2.fleets_and_images import (
     fleet_answer,
@@ -23,7 +24,7 @@ from shared.model.ec2.launches import FleetAnswer, FleetError
 from shared.model.ec2.selectors import Selector, SelectorTerm
 from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.model.provisioner import NodeTemplate
-from shared.ports import Clock, MachineImage, Site, Subnet
+from shared.ports import Clock, CloudProvider, MachineImage, Site, Subnet
 
 # Free addresses may be a minute old: EC2 returns an error when a subnet is full.
 _SITE_SPAN: Final = timedelta(seconds=60)
@@ -33,7 +34,7 @@ _ANSWERS: Final = frozenset({ErrorKind.SHORTAGE, ErrorKind.QUOTA, ErrorKind.SUBN
 _TEMPLATE_EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
 
 
-class Ec2Cloud(Ec2Instances):
+class Ec2Cloud(Ec2Instances, CloudProvider):
     """Implements shared.ports.CloudProvider.
 
     Arguments are those of Ec2Instances.
@@ -49,19 +50,17 @@ class Ec2Cloud(Ec2Instances):
         self._zones: dict[str, str] = {}  # a subnet never moves
         self._templates: dict[str, bool] = {}  # name to whether it existed at the last call
 
+    @override
     def site(self, template: NodeTemplate) -> Site:
-        """Return the subnets and security groups that a template's selectors match.
-
-        An empty selector matches nothing. Answers may be a minute old.
-        """
+        """An empty selector matches nothing. Answers may be a minute old."""
         subnets, groups = template.subnet_selector, template.security_group_selector
         return Site(
             subnets=self._subnets.get(subnets, lambda: self._find_subnets(subnets)),
             security_groups=self._groups.get(groups, lambda: self._find_groups(groups)),
         )
 
+    @override
     def image_ids(self, parameters: Sequence[str]) -> Mapping[str, str]:
-        """Return the AMI id for each SSM parameter name that exists."""
         unknown = [parameter for parameter in parameters if self._images.peek(parameter) is None]
         for names in paged(unknown, _PARAMETERS):
             with translated("ssm GetParameters"):
@@ -72,15 +71,13 @@ class Ec2Cloud(Ec2Instances):
         kept = {parameter: self._images.peek(parameter) for parameter in sorted(set(parameters))}
         return {name: entry[0] for name, entry in kept.items() if entry is not None and entry[0]}
 
+    @override
     def find_images(self, selector: Selector) -> tuple[MachineImage, ...]:
-        """Return the AMIs that any term of a selector matches, each once, sorted by id.
-
-        Answers may be a minute old; values of parameters ten minutes.
-        """
+        """Answers may be a minute old; values of parameters ten minutes."""
         return self._selected.get(selector, lambda: self._find_images(selector))
 
+    @override
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
-        """Create the launch template unless one of that name exists."""
         if self._templates.get(name):
             return
         # After a fleet call did not find it, it is created without a check: EC2 may still show it.
@@ -88,8 +85,8 @@ class Ec2Cloud(Ec2Instances):
             self._make_template(name, launch_data)
         self._templates[name] = True
 
+    @override
     def launch_templates(self) -> tuple[tuple[str, datetime], ...]:
-        """Return name and creation time of this cluster's launch templates, sorted by name."""
         found = self._pages(
             "describe_launch_templates", "LaunchTemplates", Filters=tag_filters(self._ours)
         )
@@ -97,8 +94,8 @@ class Ec2Cloud(Ec2Instances):
             sorted((row["LaunchTemplateName"], row["CreateTime"].astimezone(UTC)) for row in found)
         )
 
+    @override
     def delete_launch_template(self, name: str) -> None:
-        """Delete a launch template if it exists."""
         self._templates.pop(name, None)
         try:
             with translated("ec2 DeleteLaunchTemplate"):
@@ -106,14 +103,8 @@ class Ec2Cloud(Ec2Instances):
         except NotFoundError:
             return
 
+    @override
     def create_fleet(self, request: Mapping[str, Any]) -> FleetAnswer:
-        """Launch instances with exactly this CreateFleet request.
-
-        Raises:
-            ThrottledError: EC2 throttled the request; nothing was launched.
-            UnavailableError: The outcome is unknown: look for instances by tag.
-            NotFoundError: The launch template is gone.
-        """
         # Before the call: nothing may fail once instances are launched.
         zones = self._zones_of(subnets_of(request))
         try:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from typing_extensions import override
+
 from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.aws.ttl_cache import TtlCache
@@ -11,7 +13,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import Instance
 from shared.model.errors import NotFoundError
-from shared.ports import Clock, ClusterEndpoint
+from shared.ports import Clock, ClusterEndpoint, Instances
 
 # Images and the cluster's version change a few times a month.
 SLOW_SPAN: Final = timedelta(minutes=10)
@@ -20,7 +22,7 @@ PAGE: Final = 100
 _NOT_TERMINATED: Final = ["pending", "running", "shutting-down", "stopped", "stopping"]
 
 
-class Ec2Instances:
+class Ec2Instances(Instances):
     """Implements shared.ports.Instances.
 
     Keep it for as long as the process: it has a cache.
@@ -47,8 +49,8 @@ class Ec2Instances:
         """
         return self._endpoints.get(self._cluster, self._describe_cluster)
 
+    @override
     def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
-        """Return the instances of these ids that EC2 knows, sorted by id."""
         # By filter, not by id: one unknown id would fail the whole request.
         rows = [
             row
@@ -57,13 +59,13 @@ class Ec2Instances:
         ]
         return _sorted(rows)
 
+    @override
     def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
-        """Return this cluster's instances, not terminated, that have all tags, sorted by id."""
         state = {"Name": "instance-state-name", "Values": _NOT_TERMINATED}
         return _sorted(self._instances([*tag_filters({**tags, **self._ours}), state]))
 
+    @override
     def terminate(self, instance_ids: Sequence[str]) -> None:
-        """Terminate instances; unknown ids are ignored."""
         for ids in paged(instance_ids, PAGE):
             try:
                 self._terminate(ids)

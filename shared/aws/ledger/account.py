@@ -1,35 +1,43 @@
-"""Rows that all clusters of account and Region share: reached quotas, and request tokens."""
+"""Rows that all clusters of account and Region share: offerings, quotas, and request tokens."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from typing_extensions import override
+
 from shared.aws.ledger import row_keys
 from shared.aws.ledger.backoff import TokenBucket
 from shared.aws.ledger.offerings import UnavailableOfferings
 from shared.model.codec import from_plain, to_plain
+from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.quotas import QuotaReached
+from shared.ports import Ledger
 
 _TRIES: Final = 20
 
 
-class AccountLedger(UnavailableOfferings):
+class AccountLedger(UnavailableOfferings, Ledger):
     """The part of the ledger that all clusters of account and Region share."""
 
     _burst: int
     _per_second: float
 
+    @override
+    def unavailable_offerings(self, now: datetime, cluster: str = "") -> frozenset[OfferingKey]:
+        found = self._offerings("")
+        if cluster:
+            found += self._offerings(cluster)
+        return frozenset(offering for offering, row in found if row["until"] > row_keys.millis(now))
+
+    @override
     def quotas_reached(self, now: datetime) -> tuple[QuotaReached, ...]:
-        """Return the quotas of the account that EC2 recently reported as reached, sorted."""
         found = self._quotas()
         return tuple(sorted(mark for mark, row in found if row["until"] > row_keys.millis(now)))
 
+    @override
     def mark_quotas(self, marks: Sequence[QuotaReached], now: datetime) -> None:
-        """Mark quotas as reached, longer with each repeat.
-
-        While a mark is in force, the fewest vCPUs that were refused count.
-        """
         if not marks:
             return
         known = {mark.quota: (mark, row) for mark, row in self._quotas()}
@@ -41,13 +49,8 @@ class AccountLedger(UnavailableOfferings):
             fewest = to_plain(replace(mark, vcpus=vcpus))
             self._mark(row_keys.quota_key(self._region, mark.quota), row, fewest, now, certain=True)
 
+    @override
     def take_token(self, api: str, now: datetime) -> timedelta:
-        """Take the next request token of an API for account and Region.
-
-        Returns:
-            How long to wait until it may be used, zero for at once. The token already belongs to
-            the caller: a later launch waits longer.
-        """
         key = row_keys.account_key(self._region, f"{row_keys.BUCKET}{api}")
         bucket = TokenBucket.full(self._burst, now)
         for _ in range(_TRIES):

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from typing_extensions import override
+
 from shared.aws.ledger import row_keys
 from shared.aws.ledger.lease import Leases
 from shared.aws.ledger.table import ConditionExpression, absent
@@ -15,35 +17,23 @@ from shared.model.errors import ConflictError
 class Intents(Leases):
     """The part of the ledger that has launch intents."""
 
+    @override
     def open_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
-        """Write an intent, once; return the lease, renewed by the same write.
+        """A late retry of the write cannot open an intent again after it was closed.
 
-        A late retry of the write cannot open it again after it was closed: the SDK gives all
-        attempts of a transaction the same token, and DynamoDB accepts a token once in ten minutes.
-        Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+        The SDK gives all attempts of a transaction the same token, and DynamoDB accepts a token
+        once in ten minutes. Source:
+        https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
         (2026-11-26).
-
-        Raises:
-            ConflictError: If the lease was lost or that intent is already written.
         """
         return self._write(lease, intent, absent(now), now)
 
+    @override
     def change_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
-        """Replace an intent (same plan, group; attempt or time changed), and renew the lease.
-
-        Raises:
-            ConflictError: If the lease was lost, or the intent is closed or at a later attempt.
-        """
         return self._write(lease, intent, _up_to(intent), now)
 
+    @override
     def close_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
-        """Remove an intent, which frees its reservation, and renew the lease.
-
-        An intent that is gone counts as closed.
-
-        Raises:
-            ConflictError: If the lease was lost, or the intent is at a later attempt.
-        """
         here = _up_to(intent)
         gone_or_here = dataclasses.replace(here, text=f"(attribute_not_exists(pk) OR {here.text})")
         removal = self._table.delete(row_keys.intent_key(intent), gone_or_here)

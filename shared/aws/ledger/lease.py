@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from typing_extensions import override
+
 from shared.aws.ledger import row_keys
 from shared.aws.ledger.table import ConditionExpression, LedgerTable
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError, PermanentError
+from shared.ports import Ledger
 
 # Retries are needed only when the lease changed hands between two writes.
 _TRIES: Final = 8
@@ -16,21 +19,19 @@ _TRIES: Final = 8
 _FREE_OR_EXPIRED: Final = "(attribute_not_exists(pk) OR #free = :yes OR #until < :now)"
 
 
-class Leases:
+class Leases(Ledger):
     """The part of the ledger that has the leases."""
 
     _table: LedgerTable
     _lease_span: timedelta
 
+    @override
     def acquire(self, cluster: str, holder: str, now: datetime) -> Lease | None:
-        """Take the cluster's lease if it is free or expired.
+        """An expired lease may have a holder that is frozen and writes late.
 
-        When another holder has it, set the dirty mark on that lease and return None: the holder
-        plans once more. When it was released in between, try again.
-
-        An expired lease may have a holder that is frozen and writes late. The version of each slot
-        grows here, so that its late writes are refused and promise no pod that is planned for
-        again. That takes seconds with thousands of instances in flight; it renews the lease.
+        The version of each slot grows here, so that its late writes are refused and promise no pod
+        that is planned for again. That takes seconds with thousands of instances in flight; it
+        renews the lease.
 
         Raises:
             ConflictError: If it changed hands again and again.
@@ -78,14 +79,9 @@ class Leases:
         key = row_keys.cluster_key(cluster, row_keys.LEASE)
         return self._table.write(key, {"dirty": True}, held).done
 
+    @override
     def renew(self, lease: Lease, now: datetime) -> Lease:
-        """Extend the lease and return it with its current dirty mark.
-
-        An expired lease that has not been acquired again still belongs to its holder.
-
-        Raises:
-            ConflictError: If the lease has another holder or was released.
-        """
+        """An expired lease that has not been acquired again still belongs to its holder."""
         until = now + self._lease_span
         key = row_keys.cluster_key(lease.cluster, row_keys.LEASE)
         written = self._table.write(key, _pushed(now, until), self._ours(lease))
@@ -99,13 +95,8 @@ class Leases:
             dirty=written.row["dirty"],
         )
 
+    @override
     def release(self, lease: Lease) -> bool:
-        """Release the lease unless it is dirty, in one conditional write.
-
-        Returns:
-            False when it was dirty: the mark is cleared and the lease kept; the caller plans once
-            more. True also when the lease was lost in the meantime.
-        """
         key = row_keys.cluster_key(lease.cluster, row_keys.LEASE)
         ours = self._ours(lease)
         clean = ConditionExpression(

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from typing_extensions import override
+
 from shared.aws.ledger import row_keys
 from shared.aws.ledger.account import AccountLedger
 from shared.aws.ledger.dynamodb_values import to_attribute
@@ -40,13 +42,10 @@ _GROWTH: Final = {
 
 
 class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
-    """Implements shared.ports.Ledger on one DynamoDB table.
+    """Implements shared.ports.Ledger on one DynamoDB table; further arguments as DynamoNodeLedger.
 
     Args:
         session: Session in the Region whose offerings and request tokens are shared.
-        table: Name of the table.
-        clock: Clock that rows expire by.
-        notice: Called with one line for each row that Dovetail did not write.
         lease_span: Length of a lease, longer than any outside call with its time-out.
         burst: The most request tokens of a bucket.
         per_second: Tokens that refill it per second.
@@ -69,28 +68,15 @@ class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
         self._burst = burst
         self._per_second = per_second
 
+    @override
     def fill_slot(self, lease: Lease, slot: Slot) -> bool:
-        """Pair a slot with its instance.
-
-        Returns:
-            False when the slot or the instance is paired already.
-
-        Raises:
-            ConflictError: If the lease was lost.
-        """
         return self.fill_slots(lease, [slot])[0]
 
+    @override
     def fill_slots(self, lease: Lease, slots: Sequence[Slot]) -> tuple[bool, ...]:
-        """Pair slots with their instances.
+        """One transaction pairs some dozens.
 
-        One transaction pairs some dozens: concurrent transactions would conflict, since all of them
-        check the lease.
-
-        Returns:
-            For each slot False when it or the instance is paired already.
-
-        Raises:
-            ConflictError: If the lease was lost.
+        Concurrent transactions would conflict, since all of them check the lease.
         """
         now = self._table.now()
         asked = {slot.name: self._pair(slot, now) for slot in slots}
@@ -151,15 +137,8 @@ class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
                 self._clock.sleep(_PAUSE)
         return self._with_fence(lease, growths, self._table.now())
 
+    @override
     def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:
-        """Remove a slot; its instance's row stays until the instance is gone.
-
-        Args:
-            lease: The lease of a caller that plans; its write is fenced.
-
-        Raises:
-            ConflictError: If the lease was lost.
-        """
         if lease is None:
             super().drop_slot(slot)
             return
@@ -167,11 +146,8 @@ class DynamoLedger(DynamoNodeLedger, Intents, AccountLedger):
         if not self._table.transact([self._fence(lease), delete])[0]:
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
 
+    @override
     def slot_of(self, instance_id: str) -> str | None:
-        """Return the name of the slot an instance was paired with, None if none.
-
-        The slot itself may be gone.
-        """
         row = self._table.get(row_keys.instance_key(instance_id))
         return str(row["slot"]) if row is not None and "slot" in row else None
 

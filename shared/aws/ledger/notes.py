@@ -5,33 +5,32 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from typing_extensions import override
+
 from shared.aws.ledger import row_keys
 from shared.aws.ledger.table import ALWAYS, ConditionExpression, LedgerTable, absent
 from shared.model.note import Note
+from shared.ports import NodeLedger
 
 
-class Notes:
+class Notes(NodeLedger):
     """The part of the ledger that has notes, each as one JSON text."""
 
     _table: LedgerTable
 
+    @override
     def note(self, cluster: str, name: str) -> Note:
-        """Return the note of a name; an empty note of version 0 when there is none."""
         row = self._table.get(_key(cluster, name))
         return Note(name=name) if row is None else _note(row)
 
+    @override
     def notes(self, cluster: str, prefix: str) -> tuple[Note, ...]:
-        """Return the notes whose name has the prefix, sorted by name."""
         key = _key(cluster, prefix)
         found = self._table.read(key.pk, key.sk, _note)
         return tuple(sorted(found, key=lambda entry: entry.name))
 
+    @override
     def change_note(self, cluster: str, note: Note, until: datetime) -> bool:
-        """Write a note that expires at `until`, if it was not changed since it was read.
-
-        Returns:
-            False if it was changed since it was read.
-        """
         unchanged = absent(self._table.now())
         if note.version:
             unchanged = ConditionExpression(
@@ -39,12 +38,12 @@ class Notes:
             )
         return self._table.write(_key(cluster, note.name), _fields(note, until), unchanged).done
 
+    @override
     def put_note(self, cluster: str, note: Note, until: datetime) -> None:
-        """Write a note that expires at `until`, unconditionally."""
         self._table.write(_key(cluster, note.name), _fields(note, until), ALWAYS)
 
+    @override
     def drop_note(self, cluster: str, name: str) -> None:
-        """Remove a note if it exists."""
         self._table.remove(_key(cluster, name))
 
 

@@ -7,30 +7,23 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from typing_extensions import override
+
 from shared.aws.ledger import row_keys
 from shared.aws.ledger.backoff import Backoff, next_backoff
 from shared.aws.ledger.table import ConditionExpression, LedgerTable, absent
 from shared.model.codec import from_plain, to_plain
 from shared.model.ec2.instance_types import OfferingKey
+from shared.ports import NodeLedger
 
 
-class UnavailableOfferings:
+class UnavailableOfferings(NodeLedger):
     """The part of the ledger that has unavailable offerings."""
 
     _table: LedgerTable
     _region: str
 
-    def unavailable_offerings(self, now: datetime, cluster: str = "") -> frozenset[OfferingKey]:
-        """Return the offerings that are marked unavailable now.
-
-        Args:
-            cluster: Offerings marked for this cluster alone are returned, too.
-        """
-        found = self._offerings("")
-        if cluster:
-            found += self._offerings(cluster)
-        return frozenset(offering for offering, row in found if row["until"] > row_keys.millis(now))
-
+    @override
     def mark_unavailable(
         self,
         offerings: Sequence[OfferingKey],
@@ -39,13 +32,6 @@ class UnavailableOfferings:
         certain: bool = True,
         cluster: str = "",
     ) -> None:
-        """Mark offerings unavailable, longer with each repeat.
-
-        Args:
-            certain: False for offerings that EC2 did not name in an error, though it launched none
-                of them.
-            cluster: The cluster concerned; empty for all clusters of the account.
-        """
         if not offerings:
             return
         known = dict(self._offerings(cluster))

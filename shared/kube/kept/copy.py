@@ -54,9 +54,7 @@ class KeptCopy(Generic[T]):
     """The copy of one collection of one cluster.
 
     Args:
-        feed: Lists and watches the collection.
         key: Returns the unique sort key of a value.
-        now: Returns the current time.
         small: A collection with fewer values is listed each time.
         store: Stores a copy that outlives processes; None for no store.
 

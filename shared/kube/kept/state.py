@@ -23,9 +23,7 @@ class KeptState:
 
     Args:
         pods: Pods on nodes.
-        nodes: All nodes.
         pods_on: Reads all pods of one node.
-        read_node: Reads one node.
     """
 
     def __init__(

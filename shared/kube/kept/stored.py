@@ -69,7 +69,6 @@ def copy_stores(copies: Copies, *, cluster: str, server: str) -> CopyStoreFactor
 
     Args:
         copies: Copies of all clusters.
-        cluster: Name of the cluster.
         server: Identifies its API server, also against a former server of the same name.
     """
 
@@ -89,7 +88,6 @@ class CopyStore(Generic[T]):
 
     Args:
         copies: Copies of all clusters.
-        key: Key of this copy.
         source: Cluster, API server and collection.
         kind: Class of its values.
     """
