@@ -52,22 +52,21 @@ class AccountLedger(UnavailableOfferings, Ledger):
     @override
     def take_token(self, api: str, now: datetime) -> timedelta:
         key = row_keys.account_key(self._region, f"{row_keys.BUCKET}{api}")
-        bucket = TokenBucket.full(self._burst, now)
+        bucket = full = TokenBucket.full(self._burst, now)
         for _ in range(_TRIES):
             row = self._table.get(key)
-            kept = TokenBucket.full(self._burst, now)
+            kept = full
             if row is not None:
                 kept = TokenBucket(
                     tokens_milli=row.get("tokens_milli", 0), at=row_keys.moment(row.get("at", 0))
                 )
-            refilled = kept.refilled(self._burst, self._per_second, now)
-            bucket = refilled.taken(self._per_second)
+            bucket = kept.refilled(self._burst, self._per_second, now).taken(self._per_second)
             fields = {
                 "tokens_milli": bucket.tokens_milli,
                 "at": row_keys.millis(bucket.at),
                 "expires_at": row_keys.seconds(now + row_keys.KEEP_BUCKET),
             }
-            if self._table.write(key, fields, self._unchanged(row)).done:
+            if self._table.write(key, fields, self._table.unchanged(row)).done:
                 break
         # Others were faster each time: go on without a token, and let EC2 throttle.
         return bucket.wait(self._per_second)

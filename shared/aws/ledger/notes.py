@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from shared.aws.ledger import row_keys
-from shared.aws.ledger.table import ALWAYS, ConditionExpression, LedgerTable, absent
+from shared.aws.ledger.table import ALWAYS, LedgerTable
 from shared.model.note import Note
 from shared.ports import NodeLedger
 
@@ -31,11 +31,7 @@ class Notes(NodeLedger):
 
     @override
     def change_note(self, cluster: str, note: Note, until: datetime) -> bool:
-        unchanged = absent(self._table.now())
-        if note.version:
-            unchanged = ConditionExpression(
-                text="#version = :version", names=("version",), values={"version": note.version}
-            )
+        unchanged = self._table.unchanged({"version": note.version} if note.version else None)
         return self._table.write(_key(cluster, note.name), _fields(note, until), unchanged).done
 
     @override

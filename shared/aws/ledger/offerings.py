@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from shared.aws.ledger import row_keys
 from shared.aws.ledger.backoff import Backoff, next_backoff
-from shared.aws.ledger.table import ConditionExpression, LedgerTable, absent
+from shared.aws.ledger.table import LedgerTable
 from shared.model.codec import from_plain, to_plain
 from shared.model.ec2.instance_types import OfferingKey
 from shared.ports import NodeLedger
@@ -60,19 +60,11 @@ class UnavailableOfferings(NodeLedger):
             "expires_at": row_keys.seconds(after.resets_at),
         }
         # Another writer that was faster has written the same refusal.
-        self._table.write(key, fields, self._unchanged(row))
+        self._table.write(key, fields, self._table.unchanged(row))
 
     def _offerings(self, cluster: str) -> list[tuple[OfferingKey, Mapping[str, Any]]]:
         pk = row_keys.shared_key(self._region, cluster, row_keys.OFFERING).pk
         return self._table.read(pk, row_keys.OFFERING, _refusal)
-
-    def _unchanged(self, row: Mapping[str, Any] | None) -> ConditionExpression:
-        """Return the condition that a row is as it was read; None: that it is still absent."""
-        if row is None:
-            return absent(self._table.now())
-        return ConditionExpression(
-            text="#version = :version", names=("version",), values={"version": row["version"]}
-        )
 
 
 def _refusal(row: Mapping[str, Any]) -> tuple[OfferingKey, Mapping[str, Any]]:

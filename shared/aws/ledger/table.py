@@ -93,6 +93,14 @@ class LedgerTable:
         """Return the time that rows expire by."""
         return self._clock.now()
 
+    def unchanged(self, row: Mapping[str, Any] | None) -> ConditionExpression:
+        """Return the condition that a row is as it was read; None: that it is still absent."""
+        if row is None:
+            return absent(self.now())
+        return ConditionExpression(
+            text="#version = :version", names=("version",), values={"version": row["version"]}
+        )
+
     def get(self, key: Key) -> dict[str, Any] | None:
         """Return a row, None when there is none or it has expired.
 
