@@ -17,8 +17,8 @@ from shared.model.brakes import Brakes
 from shared.model.errors import NotAttachedError
 from shared.model.messages.message import Message, MessageKind, make_message
 from shared.nodes.timers.heartbeats import last_forwarder_heartbeat
-from shared.nodes.timers.timers import start_registration
-from shared.ports import ClusterPorts
+from shared.nodes.timers.timers import start
+from shared.ports import ClusterPorts, TimerKind
 from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord
 from shared.runtime import wiring as wiring_module
 from shared.runtime.wiring import ActingRole
@@ -166,7 +166,7 @@ def test_sweep_gives_a_machine_as_long_to_join_as_is_set(wiring: Wiring) -> None
     boots = node("boots", ready=None, taints=(NOT_READY,), created_at=NOW)
     wiring.world = world = World(provisioner(), boots)
     world.cloud.add(machine("i-boots"))
-    start_registration(world.ports, boots, timedelta(seconds=900), NOW)
+    start(world.ports, TimerKind.REGISTRATION, boots, NOW, timedelta(seconds=900))
     service = sweep(registration_seconds=900).service("test")
     # Two minutes after its timer was due it counts as lost.
     world.advance(timedelta(seconds=900 + 120))

@@ -28,9 +28,9 @@ from shared.nodes.launch.held_lease import HeldLease
 from shared.nodes.launch.node_taints import node_taints
 from shared.nodes.launch.refusals.refusal_actions import LostInstance
 from shared.nodes.launch.slots import former_owner
-from shared.nodes.timers.timers import start_expiration, start_registration
+from shared.nodes.timers.timers import start, start_expiration
 from shared.planning.rules.binding import may_bind
-from shared.ports import ClusterPorts, NodeChange, NodeManifest
+from shared.ports import ClusterPorts, NodeChange, NodeManifest, TimerKind
 
 # The Nodes that are created between two checks of time and lease: about two seconds of work.
 _PART: Final = 80
@@ -259,7 +259,8 @@ class NodeMaker:
 
     def _start_timers(self, node: Node, owner: Provisioner | None) -> None:
         now = self._ports.clock.now()
-        start_registration(self._ports, node, self._policy.registration_timeout, now)
+        timeout = node.registration_timeout(self._policy.registration_timeout)
+        start(self._ports, TimerKind.REGISTRATION, node, node.created_at or now, timeout)
         if owner is not None:
             start_expiration(self._ports, node, owner, now)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import Slot, Trial
+from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.timer_state import TimerState
@@ -15,7 +15,7 @@ from shared.nodes.brakes.runaway import plan_of, subjects_of
 from shared.nodes.events.node_events import CONSOLE, event_on
 from shared.nodes.launch.refusals.never_joined import save_never_joined
 from shared.nodes.leave.node_deletion import remove_node
-from shared.nodes.timers.node_timer import MAX_STEPS, SOON, NodeTimer
+from shared.nodes.timers.node_timer import SOON, NodeTimer
 from shared.ports import TimerKind
 
 NEVER_JOINED: Final = "never joined"
@@ -47,16 +47,8 @@ class Registration(NodeTimer):
             # It has joined and is being completed: bind is invoked once more in case a message was
             # lost.
             self._ports.outbox.invoke_bind(self._ports.cluster.name, [node.name])
-            return self._check_again(node, state)
+            return self._check_again(state, _CHECK_EVERY, "looked for long")
         return self._time_out(node, state)
-
-    def _check_again(self, node: Node, state: TimerState) -> TimerState:
-        steps = (state.steps or 0) + 1
-        self._heartbeat(node.uid)
-        if steps >= MAX_STEPS:
-            # Its heartbeat stays: sweep finds it silent and starts another timer.
-            return state.finish("looked for long")
-        return replace(state, steps=steps).wait_again(_CHECK_EVERY)
 
     def _time_out(self, node: Node, state: TimerState) -> TimerState:
         """Remove the node as it was read; no pod is bound to it from then on."""
@@ -64,7 +56,7 @@ class Registration(NodeTimer):
         if any(pod.phase == "Running" and not pod.is_terminating for pod in bound):
             # A kubelet runs them: it has joined since the node was read. If the kubelet has stopped
             # since, its pods are being deleted and do not end.
-            return self._check_again(node, state)
+            return self._check_again(state, _CHECK_EVERY, "looked for long")
         trial = self._trial_of(node, bound)
         if not remove_node(self._ports, node, _REASON):
             return state.wait_again(SOON)
@@ -88,9 +80,6 @@ class Registration(NodeTimer):
         # The pods nominated to it are planned again.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
         return self._finish_and_forget(state, NEVER_JOINED)
-
-    def _slot_of(self, node: Node) -> Slot | None:
-        return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)
 
     def _trial_of(self, node: Node, bound: Sequence[Pod]) -> Trial | None:
         """Return what the instance was launched for, None if EC2 has terminated it.

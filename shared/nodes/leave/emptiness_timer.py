@@ -6,7 +6,6 @@ when a pod is found on it: by the timer, at the forwarder's next report and by s
 """
 
 import contextlib
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -19,7 +18,6 @@ from shared.disruption.emptiness import (
 )
 from shared.disruption.eviction_blockers import first_blocking_reason
 from shared.model import labels as keys
-from shared.model.ec2.launches import Slot
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason
@@ -35,7 +33,7 @@ from shared.nodes.leave.voluntary_removal import cordon_voluntarily
 from shared.nodes.node_editor import change_node
 from shared.nodes.timers.node_timer import SOON, NodeTimer
 from shared.nodes.timers.removal_permits import may_remove
-from shared.nodes.timers.timers import start_emptiness
+from shared.nodes.timers.timers import start
 from shared.ports import NodeChange, Severity, TimerKind
 
 _REASON: Final = "emptiness"
@@ -84,7 +82,7 @@ class Emptiness(NodeTimer):
             if result != _BLOCKED_BY_BUDGET:
                 return result or "changed meanwhile"
             wait = _RETRY_EVERY
-        start_emptiness(self._ports, node, empty_since(node) or now, wait, now)
+        start(self._ports, self.kind, node, empty_since(node) or now, wait)
         return "timer started"
 
     def _act(self, node: Node, state: TimerState) -> TimerState:
@@ -106,8 +104,7 @@ class Emptiness(NodeTimer):
             case EmptinessStep.REMOVE if owner is not None:
                 result = self._remove(node, owner)
                 if result == _BLOCKED_BY_BUDGET and (state.steps or 0) < _MOST_RETRIES:
-                    self._heartbeat(node.uid)
-                    return replace(state, steps=(state.steps or 0) + 1).wait_again(_RETRY_EVERY)
+                    return self._count(state, _RETRY_EVERY)
                 return self._finish_and_forget(state, result) if result else state.wait_again(SOON)
             case _:
                 # Occupied, or stamped again by another timer: this timer ends.
@@ -172,9 +169,6 @@ class Emptiness(NodeTimer):
         # later.
         slot = self._slot_of(node)
         return is_empty(node, self._ports.cluster.pods_on(node.name), slot)
-
-    def _slot_of(self, node: Node) -> Slot | None:
-        return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)
 
     def _write(self, node: Node, change: NodeChange) -> Node:
         """Change a Node unless it is being deleted."""

@@ -1,21 +1,19 @@
 """Expiration: a node older than its Provisioner allows is removed, or replaced if it is in use."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from shared.disruption.emptiness import is_empty
 from shared.disruption.evaluation_due import forced_removal_in
 from shared.disruption.expiration import time_to_expiration
-from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.timer_state import TimerState
 from shared.nodes.leave.node_deletion import remove_node
 from shared.nodes.leave.voluntary_removal import RemovalOutcome, remove_voluntarily
-from shared.nodes.timers.node_timer import MAX_STEPS, SOON, NodeTimer
+from shared.nodes.timers.node_timer import SOON, NodeTimer
 from shared.nodes.timers.removal_permits import may_remove
 from shared.ports import TimerKind
 
@@ -50,7 +48,7 @@ class Expiration(NodeTimer):
         slot = self._slot_of(node)
         empty = is_empty(node, self._ports.cluster.pods_on(node.name), slot)
         if not empty or not may_remove(self._ports, owner, node, None):
-            return self._wait_for_replacement(node, state)
+            return self._wait_for_replacement(state)
 
         def still_empty(pods: Sequence[Pod]) -> bool:
             return is_empty(node, pods, slot)
@@ -73,25 +71,16 @@ class Expiration(NodeTimer):
             return state.wait_again(left - owner.replacement_lead_time)
         forced = forced_removal_in(node, owner, self._ports.clock.now())
         if forced is None or forced > max(left, timedelta(0)):
-            return self._wait_for_replacement(node, state)
+            return self._wait_for_replacement(state)
         if left > timedelta(0):
             if not state.steps:
                 self._ports.outbox.evaluate(self._ports.cluster.name)
-            self._heartbeat(node.uid, left)
-            return replace(state, steps=(state.steps or 0) + 1).wait_again(left)
+            return self._count(state, left, ahead=left)
         if not remove_node(self._ports, node, _CAUSE):
             return state.wait_again(SOON)
         return self._finish_and_forget(state, "removed")
 
-    def _wait_for_replacement(self, node: Node, state: TimerState) -> TimerState:
-        steps = (state.steps or 0) + 1
-        if steps == 1:
+    def _wait_for_replacement(self, state: TimerState) -> TimerState:
+        if not state.steps:
             self._ports.outbox.evaluate(self._ports.cluster.name)
-        self._heartbeat(node.uid)
-        if steps >= MAX_STEPS:
-            # Its heartbeat stays: sweep finds it silent and starts another timer.
-            return state.finish("due for long")
-        return replace(state, steps=steps).wait_again(_CHECK_EVERY)
-
-    def _slot_of(self, node: Node) -> Slot | None:
-        return self._ports.ledger.slot_with(self._ports.cluster.name, node.instance_id)
+        return self._check_again(state, _CHECK_EVERY, "due for long")

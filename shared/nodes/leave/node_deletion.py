@@ -78,7 +78,7 @@ def remove_node(
         return False
     fresh = ports.cluster.node(node.name)
     if fresh is not None and fresh.uid == node.uid:
-        start_termination(ports, fresh, ports.clock.now())
+        start_termination(ports, fresh)
     return True
 
 

@@ -32,8 +32,8 @@ from shared.nodes.leave.voluntary_removal import (
 )
 from shared.nodes.node_editor import change_node, read_again
 from shared.nodes.timers.heartbeats import drop_heartbeat, nodes_being_replaced, save_heartbeat
-from shared.nodes.timers.node_timer import CONTINUED, MAX_STEPS, BaseTimer
-from shared.nodes.timers.timers import timer_name
+from shared.nodes.timers.node_timer import MAX_STEPS, BaseTimer
+from shared.nodes.timers.timers import start_execution
 from shared.packing.problem import PackingSettings
 from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.snapshot.gather import namespaces_for
@@ -89,8 +89,7 @@ def start_replacement(
     for node in remove:
         save_heartbeat(ports.ledger, name, node.uid, TimerKind.REPLACEMENT, now)
     try:
-        run = timer_name(name, first.uid, TimerKind.REPLACEMENT, now)
-        ports.outbox.start_timer(TimerKind.REPLACEMENT, run, state.encode())
+        start_execution(ports, TimerKind.REPLACEMENT, state, now)
     except UnavailableError:
         # The timer may run, and writes a heartbeat within seconds then; otherwise these expire
         # soon.
@@ -118,7 +117,7 @@ class Replacement(BaseTimer):
             self._ports.outbox.evaluate(self._ports.cluster.name)
             return self._end(state, nodes, REPLACED_ALL)
         if steps >= MAX_STEPS:
-            return self._continue_as_new(state)
+            return self._continue_as_new(state, state.wait_again(timedelta(0)))
         staying = [node for node in old if node.deletion_at is None]
         if not staying:
             return state.wait_again(_DRAIN_POLL)
@@ -284,7 +283,7 @@ class Replacement(BaseTimer):
                 Emptiness(self._ports).begin(node.name)
         for _, uid in state.remove or ():
             save_heartbeat(ledger, cluster.name, uid, REPLACED, now)
-            drop_heartbeat(ledger, cluster.name, uid, TimerKind.REPLACEMENT)
+            drop_heartbeat(ledger, cluster.name, uid, self.kind)
         return state.finish(result)
 
     def _remove_mark(self, node: Node) -> None:
@@ -292,14 +291,6 @@ class Replacement(BaseTimer):
         change = NodeChange(set_annotations={keys.REPLACES: None})
         with contextlib.suppress(ConflictError, NotFoundError):
             change_node(self._ports, node, change)
-
-    def _continue_as_new(self, state: TimerState) -> TimerState:
-        name = timer_name(
-            self._ports.cluster.name, state.uid, TimerKind.REPLACEMENT, self._ports.clock.now()
-        )
-        fresh = replace(state, steps=0).wait_again(timedelta(0))
-        self._ports.outbox.start_timer(TimerKind.REPLACEMENT, name, fresh.encode())
-        return state.finish(CONTINUED)
 
 
 def _old_nodes(state: TimerState, nodes: Sequence[Node]) -> list[Node]:

@@ -39,8 +39,8 @@ from shared.nodes.leave.pod_eviction import (
 )
 from shared.nodes.node_editor import change_node, cordon_for_removal
 from shared.nodes.timers.heartbeats import last_heartbeat, last_heartbeats
-from shared.nodes.timers.node_timer import CONTINUED, MAX_STEPS, BaseTimer
-from shared.nodes.timers.timers import continue_as_new, ensure_termination
+from shared.nodes.timers.node_timer import MAX_STEPS, BaseTimer
+from shared.nodes.timers.timers import ensure_termination
 from shared.ports import NodeChange, NodePorts, TimerKind
 
 _POLL: Final = timedelta(seconds=2)
@@ -128,7 +128,14 @@ class Termination(BaseTimer):
         if node.annotations.get(keys.DRAIN_RUN, run) != run:
             return state.finish("another execution continues")
         if (state.steps or 0) >= MAX_STEPS:
-            return self._continue_as_new(node, state)
+            new = TimerState(
+                cluster=state.cluster,
+                node=state.node,
+                uid=state.uid,
+                instance_id=state.text("instance_id"),
+                since=state.text("since"),
+            )
+            return self._continue_as_new(state, new, node)
         try:
             return self._with_node(node, state)
         except (ConflictError, NotFoundError):
@@ -362,12 +369,6 @@ class Termination(BaseTimer):
         if self._drain_deadline is not None and node.deletion_at is not None:
             ends.append(node.deletion_at + self._drain_deadline)
         return min((end for end in ends if end is not None), default=None)
-
-    def _continue_as_new(self, node: Node, state: TimerState) -> TimerState:
-        instance_id, since = state.text("instance_id"), state.text("since")
-        if not continue_as_new(self._ports, node, instance_id, since=since):
-            return state.wait_again(_POLL)
-        return state.finish(CONTINUED)
 
     def _end(self, state: TimerState, result: str) -> TimerState:
         instance_id = state.instance_id

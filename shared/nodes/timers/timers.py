@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecutio
 
 import hashlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -37,19 +38,61 @@ def timer_name(cluster: str, uid: str, kind: TimerKind, since: datetime) -> str:
     return f"{kind.value}-{hashlib.sha256(identity.encode()).hexdigest()[:40]}"
 
 
-def start_registration(
-    ports: NodePorts, node: Node, joins_within: timedelta, now: datetime, *, restart: bool = False
+def start(
+    ports: NodePorts, kind: TimerKind, node: Node, since: datetime, wait: timedelta = timedelta(0)
 ) -> None:
-    """Start the timer that terminates an instance that never joins.
+    """Start a timer of a node.
 
     Args:
-        joins_within: The time for most instances; bare metal instances have longer.
-        restart: Whether the earlier timer has ended by accident: start another that is due now.
+        since: When the node became empty or was created, or when its timer is started again.
+        wait: The time until its first step.
     """
-    wait = node.registration_timeout(joins_within)
-    since, wait = (now, timedelta(0)) if restart else (node.created_at or now, wait)
-    _start(ports, TimerKind.REGISTRATION, node, since, wait)
-    save_heartbeat(ports.ledger, ports.cluster.name, node.uid, TimerKind.REGISTRATION, now)
+    state = TimerState(
+        cluster=ports.cluster.name,
+        node=node.name,
+        uid=node.uid,
+        since=since.isoformat(),
+        wait_seconds=whole_seconds(wait),
+    )
+    start_execution(ports, kind, state, since)
+
+
+def start_execution(ports: NodePorts, kind: TimerKind, state: TimerState, since: datetime) -> None:
+    """Start a timer with this state, then save its heartbeat.
+
+    A replacement has a heartbeat for each of its nodes, which are saved before and by its steps.
+
+    Args:
+        since: As in `timer_name`.
+    """
+    now = ports.clock.now()
+    name = timer_name(state.cluster, state.uid, kind, since)
+    ports.outbox.start_timer(kind, name, state.encode())
+    if kind != TimerKind.REPLACEMENT:
+        save_heartbeat(ports.ledger, state.cluster, state.uid, kind, now)
+
+
+def continue_as_new(
+    ports: NodePorts, kind: TimerKind, state: TimerState, node: Node | None = None
+) -> bool:
+    """Continue a timer in a new execution; return whether that was started.
+
+    Args:
+        state: The state of the new execution, apart from its steps and its name.
+        node: The node of a drain. It is annotated with the new name first, so that two executions
+            never act at the same time for long. A crash in between leaves a silent drain, which is
+            started again.
+    """
+    now, state = ports.clock.now(), replace(state, steps=0)
+    if node is not None:
+        state = replace(state, run=timer_name(state.cluster, state.uid, kind, now))
+        try:
+            ports.cluster.change_node(node, NodeChange(set_annotations={keys.DRAIN_RUN: state.run}))
+        except (ConflictError, NotFoundError):
+            # Others write to the node, or it is gone: the next step continues.
+            return False
+    start_execution(ports, kind, state, now)
+    return True
 
 
 def start_expiration(
@@ -65,32 +108,15 @@ def start_expiration(
         return
     created_at = node.created_at or now
     wait = created_at + life - owner.replacement_lead_time - now
-    _start(ports, TimerKind.EXPIRATION, node, now if restart else created_at, wait)
-    save_heartbeat(ports.ledger, ports.cluster.name, node.uid, TimerKind.EXPIRATION, now)
+    start(ports, TimerKind.EXPIRATION, node, now if restart else created_at, wait)
 
 
-def start_emptiness(
-    ports: NodePorts, node: Node, since: datetime, wait: timedelta, now: datetime
-) -> None:
-    """Start the timer that removes a node that stays empty."""
-    _start(ports, TimerKind.EMPTINESS, node, since, wait)
-    save_heartbeat(ports.ledger, ports.cluster.name, node.uid, TimerKind.EMPTINESS, now)
-
-
-def start_termination(ports: NodePorts, node: Node, now: datetime) -> None:
+def start_termination(ports: NodePorts, node: Node) -> None:
     """Start the drain of a node that is being deleted."""
+    now = ports.clock.now()
+    state = _drain(ports, node.name, node.uid, node.instance_id, now)
     since = node.deletion_at or node.created_at or now
-    state = TimerState(
-        cluster=ports.cluster.name,
-        node=node.name,
-        uid=node.uid,
-        instance_id=node.instance_id,
-        since=now.isoformat(),
-        steps=0,
-    )
-    name = timer_name(ports.cluster.name, node.uid, TimerKind.TERMINATION, since)
-    ports.outbox.start_timer(TimerKind.TERMINATION, name, state.encode())
-    save_heartbeat(ports.ledger, ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
+    start_execution(ports, TimerKind.TERMINATION, state, since)
 
 
 def ensure_termination(
@@ -114,7 +140,7 @@ def ensure_termination(
         running: Returns all timers, by node UID and kind; called only if needed.
     """
     if last is None:
-        start_termination(ports, node, ports.clock.now())
+        start_termination(ports, node)
         return True
     silent = read_at - last
     if silent < max(silent_for, _SILENT):
@@ -122,68 +148,34 @@ def ensure_termination(
     running_drains = sum(1 for _, kind in running() if kind == TimerKind.TERMINATION)
     if running_drains >= _MANY and silent < LONG_SILENT:
         return False
-    since = (node.deletion_at or read_at).isoformat()
-    return continue_as_new(ports, node, node.instance_id, since=since)
-
-
-def continue_as_new(ports: NodePorts, node: Node, instance_id: str, *, since: str) -> bool:
-    """Continue a drain in a new execution; return whether that was started.
-
-    The node is annotated with the new name first, so that two executions never act at the same time
-    for long. A crash in between leaves a silent drain, which is started again.
-    """
-    now = ports.clock.now()
-    run = timer_name(ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
-    try:
-        ports.cluster.change_node(node, NodeChange(set_annotations={keys.DRAIN_RUN: run}))
-    except (ConflictError, NotFoundError):
-        # Others write to the node, or it is gone: the next step continues.
-        return False
-    resume_termination(ports, node.name, node.uid, instance_id, since=since, now=now)
-    return True
-
-
-def resume_termination(
-    ports: NodePorts, node_name: str, uid: str, instance_id: str, *, since: str, now: datetime
-) -> None:
-    """Start a termination under a new name each time.
-
-    Args:
-        node_name: The name of the Node, empty if the instance has none.
-        uid: The UID of the node, or the instance ID if there is none.
-        since: When the first termination began.
-        now: Becomes part of its name.
-    """
-    run = timer_name(ports.cluster.name, uid, TimerKind.TERMINATION, now)
-    state = TimerState(
-        cluster=ports.cluster.name,
-        node=node_name,
-        uid=uid,
-        instance_id=instance_id,
-        since=since,
-        steps=0,
-        run=run,
-    )
-    ports.outbox.start_timer(TimerKind.TERMINATION, run, state.encode())
-    save_heartbeat(ports.ledger, ports.cluster.name, uid, TimerKind.TERMINATION, now)
+    state = _drain(ports, node.name, node.uid, node.instance_id, node.deletion_at or read_at)
+    return continue_as_new(ports, TimerKind.TERMINATION, state, node)
 
 
 def terminate_orphan(ports: NodePorts, instance_id: str) -> None:
     """Start the termination of an instance without a Node, unless one is running."""
-    now = ports.clock.now()
-    last = last_heartbeat(ports.ledger, ports.cluster.name, instance_id, TimerKind.TERMINATION)
+    now, kind = ports.clock.now(), TimerKind.TERMINATION
+    last = last_heartbeat(ports.ledger, ports.cluster.name, instance_id, kind)
     if last is not None and now - last < LONG_SILENT:
         return
-    resume_termination(ports, "", instance_id, instance_id, since=now.isoformat(), now=now)
+    state = _drain(ports, "", instance_id, instance_id, now)
+    run = timer_name(state.cluster, instance_id, kind, now)
+    start_execution(ports, kind, replace(state, run=run), now)
 
 
-def _start(ports: NodePorts, kind: TimerKind, node: Node, since: datetime, wait: timedelta) -> None:
-    state = TimerState(
+def _drain(
+    ports: NodePorts, node_name: str, uid: str, instance_id: str, since: datetime
+) -> TimerState:
+    """Return the state in which a drain begins.
+
+    Args:
+        since: When the first termination of the node or instance began.
+    """
+    return TimerState(
         cluster=ports.cluster.name,
-        node=node.name,
-        uid=node.uid,
+        node=node_name,
+        uid=uid,
+        instance_id=instance_id,
         since=since.isoformat(),
-        wait_seconds=whole_seconds(wait),
+        steps=0,
     )
-    name = timer_name(ports.cluster.name, node.uid, kind, since)
-    ports.outbox.start_timer(kind, name, state.encode())

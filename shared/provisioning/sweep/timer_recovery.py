@@ -16,8 +16,8 @@ from shared.nodes.timers.heartbeats import last_heartbeats
 from shared.nodes.timers.timers import (
     LONG_SILENT,
     ensure_termination,
+    start,
     start_expiration,
-    start_registration,
 )
 from shared.ports import NodePorts, TimerKind
 from shared.provisioning.sweep.node_by_node import NodeByNode
@@ -47,7 +47,7 @@ def start_missing_timers(  # noqa: PLR0913 -- three of them by keyword
     running, read_at = last_heartbeats(ports.ledger, ports.cluster.name), ports.clock.now()
     empty = _empty_nodes(nodes, slots, bound)
 
-    def start(node: Node) -> int:
+    def start_missing(node: Node) -> int:
         if node.deletion_at is not None:
             last = running.get((node.uid, TimerKind.TERMINATION))
             return ensure_termination(
@@ -68,7 +68,7 @@ def start_missing_timers(  # noqa: PLR0913 -- three of them by keyword
         return missing
 
     ours = [node for node in nodes if node.is_ours]
-    return node_by_node.each(start, sorted(ours, key=lambda node: node.deletion_at is None))
+    return node_by_node.each(start_missing, sorted(ours, key=lambda node: node.deletion_at is None))
 
 
 def _registration(
@@ -77,12 +77,14 @@ def _registration(
     running: Mapping[tuple[str, str], datetime],
     joins_within: timedelta,
 ) -> int:
-    last, now = running.get((node.uid, TimerKind.REGISTRATION)), ports.clock.now()
-    if last is not None and not _overdue(
-        last, node.created_at, node.registration_timeout(joins_within), now
-    ):
+    kind, now = TimerKind.REGISTRATION, ports.clock.now()
+    last, timeout = running.get((node.uid, kind)), node.registration_timeout(joins_within)
+    if last is None:
+        start(ports, kind, node, node.created_at or now, timeout)
+    elif _overdue(last, node.created_at, timeout, now):
+        start(ports, kind, node, now)
+    else:
         return 0
-    start_registration(ports, node, joins_within, now, restart=last is not None)
     return 1
 
 
