@@ -11,7 +11,8 @@ from shared.disruption.allowances import Allowances, allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.consolidation import DisruptionMethod, consolidate
 from shared.disruption.drift import drift_of
-from shared.disruption.evaluation_due import ignores_blockers, is_forced, replacement_due_in
+from shared.disruption.evaluation_due import replacement_due_in
+from shared.disruption.expiration import ignores_blockers, is_forced
 from shared.disruption.option_prices import within_price
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulate import (

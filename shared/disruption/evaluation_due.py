@@ -1,10 +1,10 @@
-"""Whether an evaluation could find a node to change, and which nodes are removed by force."""
+"""Whether an evaluation could find a node to change."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from shared.disruption.drift import reports_drift
-from shared.disruption.expiration import NEVER, lifetime_of, parse_age, time_to_expiration
+from shared.disruption.expiration import forced_removal_in, time_to_expiration
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.policy import Trigger
@@ -54,32 +54,3 @@ def replacement_due_in(node: Node, owner: Provisioner, now: datetime) -> timedel
     if left is None or (forced is not None and forced <= timedelta(0)):
         return None
     return left - owner.replacement_lead_time
-
-
-def forced_removal_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
-    """Return the time until the node is removed by force, None for never."""
-    left, written = (
-        time_to_expiration(node, owner, now),
-        node.annotations.get(keys.EXPIRE_AFTER, ""),
-    )
-    if not owner.dialect.expires_by_force or left is None or written == NEVER:
-        return None
-    life = lifetime_of(node, owner) or timedelta(0)
-    return left + max(life, parse_age(written) or life) - life
-
-
-def is_forced(node: Node, owner: Provisioner, now: datetime) -> bool:
-    """Return whether a node has expired by force, or will so soon that its replacement begins."""
-    left = forced_removal_in(node, owner, now)
-    return left is not None and left <= owner.replacement_lead_time
-
-
-def ignores_blockers(node: Node, owner: Provisioner, reason: str, now: datetime) -> bool:
-    """Return whether a removal begins although pods or budgets block it.
-
-    The drain of a drifted node ends with its termination grace period, and a node may expire by
-    force. What blocks a pod then blocks only its eviction.
-    """
-    if reason == "drift":
-        return owner.termination_grace_period is not None
-    return reason == "expiration" and is_forced(node, owner, now)

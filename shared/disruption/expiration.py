@@ -34,6 +34,35 @@ def time_to_expiration(node: Node, owner: Provisioner, now: datetime) -> timedel
     return None if life is None or node.created_at is None else node.created_at + life - now
 
 
+def forced_removal_in(node: Node, owner: Provisioner, now: datetime) -> timedelta | None:
+    """Return the time until the node is removed by force, None for never."""
+    left, written = (
+        time_to_expiration(node, owner, now),
+        node.annotations.get(keys.EXPIRE_AFTER, ""),
+    )
+    if not owner.dialect.expires_by_force or left is None or written == NEVER:
+        return None
+    life = lifetime_of(node, owner) or timedelta(0)
+    return left + max(life, parse_age(written) or life) - life
+
+
+def is_forced(node: Node, owner: Provisioner, now: datetime) -> bool:
+    """Return whether a node has expired by force, or will so soon that its replacement begins."""
+    left = forced_removal_in(node, owner, now)
+    return left is not None and left <= owner.replacement_lead_time
+
+
+def ignores_blockers(node: Node, owner: Provisioner, reason: str, now: datetime) -> bool:
+    """Return whether a removal begins although pods or budgets block it.
+
+    The drain of a drifted node ends with its termination grace period, and a node may expire by
+    force. What blocks a pod then blocks only its eviction.
+    """
+    if reason == "drift":
+        return owner.termination_grace_period is not None
+    return reason == "expiration" and is_forced(node, owner, now)
+
+
 def parse_age(written: str) -> timedelta | None:
     """Parse an age as a Node's annotation has it; None for Never and for what is no age."""
     return timedelta(seconds=int(written)) if _AGE.match(written) else None

@@ -20,11 +20,12 @@ from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provision
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.rules.provided_daemonsets import provided_daemonsets
-from shared.ports import ClusterPorts, NodeCluster, Site
+from shared.ports import ClusterPorts, Site
 from shared.ports.cluster import EachPage, nothing
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.images import no_image, resolve_images
 from shared.snapshot.launch_body import LaunchBody
+from shared.snapshot.namespaces import namespaces_for
 from shared.snapshot.node_facts import cluster_instances, node_facts
 from shared.snapshot.observed_allocatable import ALLOCATABLE_NOTES, observed_allocatable
 from shared.snapshot.refusal_store import KnownRefusals, RefusalStore
@@ -268,17 +269,6 @@ def _launching(
             requests=Resources.total(requests[ref.uid] for ref in slot.pods if ref.uid in requests),
             daemon_requests=slot.daemon_requests,
         )
-
-
-def namespaces_for(cluster: NodeCluster, pods: Iterable[Pod]) -> Mapping[str, Mapping[str, str]]:
-    """Return the labels of namespaces by name; empty if no pod's rule selects by them."""
-    distinct = {id(pod.scheduling): pod.scheduling for pod in pods}
-    asked = any(
-        term.namespace_selector is not None
-        for scheduling in distinct.values()
-        for term in (*scheduling.affinity, *scheduling.anti_affinity)
-    )
-    return cluster.namespaces() if asked else {}
 
 
 def _site(

@@ -1,12 +1,13 @@
-"""The AMI that each instance type boots."""
+"""Resolves the AMI that each instance type boots."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from shared.instance_types.ami_families import ImageRequest, family_of
 from shared.model import labels as keys
 from shared.model.dialect import V1ALPHA5, Dialect
+from shared.model.ec2.image_table import ImageTable
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.provisioner import NodeTemplate
 from shared.ports import CloudProvider, MachineImage
@@ -14,39 +15,6 @@ from shared.ports import CloudProvider, MachineImage
 # Labels of instance types with accelerators, which decide what drivers an image needs.
 ACCELERATORS: Final = (keys.INSTANCE_ACCELERATOR_COUNT, keys.INSTANCE_GPU_COUNT)
 _SELECTED: Final = "selected"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageTable:
-    """The images of one Provisioner, by instance type.
-
-    Attributes:
-        kinds: From instance type to image kind: the SSM parameter that names the image or, for
-            images selected by tags, the architecture and the labels that the image is for.
-        ids: From image kind to AMI ID.
-    """
-
-    kinds: Mapping[str, str] = field(default_factory=dict, hash=False)
-    ids: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-    def of(self, instance_type: str) -> str | None:
-        """Return the AMI ID of an instance type, None if there is no image for it."""
-        return self.ids.get(self.kinds.get(instance_type, ""))
-
-    def lacks(self, instance_types: Iterable[InstanceType]) -> frozenset[str]:
-        """Return the instance types without an image; empty if there is no image at all."""
-        if not self.ids:
-            return frozenset()
-        return frozenset(
-            instance_type.name
-            for instance_type in instance_types
-            if self.of(instance_type.name) is None
-        )
-
-    def with_ids(self, changes: Mapping[str, str]) -> "ImageTable":
-        """Return the table with other image IDs for some of its kinds."""
-        known = {kind: change for kind, change in changes.items() if kind in self.ids}
-        return ImageTable(kinds=self.kinds, ids={**self.ids, **known})
 
 
 def no_image(dialect: Dialect) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from shared.instance_types.ami_families import DEFAULT, family_of
 from shared.model.dialect import V1ALPHA5, Dialect, OwnerKind
+from shared.model.ec2.image_table import ImageTable
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.selectors import Selector, SelectorTerm, describe_selector
 from shared.model.errors import PermanentError
@@ -16,7 +17,6 @@ from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
 from shared.snapshot.gather import role_problem, site_of
 from shared.snapshot.images import (
     ACCELERATORS,
-    ImageTable,
     accelerators_of_images,
     as_read,
     demanded_labels,

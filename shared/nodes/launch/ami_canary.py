@@ -15,6 +15,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.codec import from_plain, to_plain
+from shared.model.ec2.image_table import ImageTable
 from shared.model.kubernetes.nodes import Node
 from shared.model.note import Note
 from shared.model.policy import KarpenterBehavior
@@ -22,7 +23,6 @@ from shared.model.provisioner import Provisioner
 from shared.nodes.events.node_events import event_on
 from shared.nodes.events.recorder import EventRecorder
 from shared.ports import NodePorts
-from shared.snapshot.images import ImageTable
 
 IMAGE_NOTES: Final = "images#"
 # Longer than an instance may take to register, its launch included.

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from shared.disruption.evaluation import InstanceImages
 from shared.model import labels as keys
+from shared.model.ec2.image_table import ImageTable
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner, owner_among
 from shared.nodes.launch.ami_canary import ImageCanary
 from shared.ports import ClusterPorts
-from shared.snapshot.images import ImageTable, resolve_images
+from shared.snapshot.images import resolve_images
 from shared.snapshot.node_facts import cluster_instances
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from shared.instance_types.ami_families import BootstrapOptions, family_of
 from shared.instance_types.apply_settings import with_pod_limit
 from shared.model import labels as keys
+from shared.model.ec2.image_table import ImageTable
 from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import PermanentError
@@ -26,7 +27,6 @@ from shared.model.provisioner import (
 from shared.nodes.launch.node_taints import kubelet_taints
 from shared.nodes.launch.subnet_addresses import AddressReservations
 from shared.ports import ClusterEndpoint, Site
-from shared.snapshot.images import ImageTable
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody
 
 _NAME_LENGTH: Final = 20

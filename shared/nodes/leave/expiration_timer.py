@@ -5,8 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.disruption.emptiness import is_empty
-from shared.disruption.evaluation_due import forced_removal_in
-from shared.disruption.expiration import time_to_expiration
+from shared.disruption.expiration import forced_removal_in, time_to_expiration
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner, owner_among

@@ -6,8 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.evaluation_due import ignores_blockers
-from shared.disruption.expiration import time_to_expiration
+from shared.disruption.expiration import ignores_blockers, time_to_expiration
 from shared.disruption.simulate import fits_without, with_leaving
 from shared.model import labels as keys
 from shared.model.errors import (
@@ -36,7 +35,7 @@ from shared.nodes.timers.node_timer import MAX_STEPS, BaseTimer
 from shared.nodes.timers.timers import start_execution
 from shared.packing.problem import PackingSettings
 from shared.ports import NodeChange, NodePorts, TimerKind
-from shared.snapshot.gather import namespaces_for
+from shared.snapshot.namespaces import namespaces_for
 
 # Heartbeat kind in the ledger: when a change of the node ended, successful or not.
 REPLACED: Final = "replaced"

@@ -8,8 +8,8 @@ import pytest
 
 from shared.disruption.drift import drift_of, end_stamp
 from shared.disruption.evaluation import DisruptionCause
-from shared.disruption.evaluation_due import forced_removal_in, needs_evaluation, replacement_due_in
-from shared.disruption.expiration import time_to_expiration
+from shared.disruption.evaluation_due import needs_evaluation, replacement_due_in
+from shared.disruption.expiration import forced_removal_in, time_to_expiration
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.nodes import Node

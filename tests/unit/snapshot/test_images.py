@@ -8,11 +8,11 @@ import pytest
 from shared.manifests.api.selector_map import image_selector_of
 from shared.model import labels as keys
 from shared.model.dialect import V1
+from shared.model.ec2.image_table import ImageTable
 from shared.model.errors import PermanentError
 from shared.model.provisioner import NodeTemplate
 from shared.ports import MachineImage
 from shared.snapshot.images import (
-    ImageTable,
     resolve_images,
     selected_images,
 )

@@ -6,8 +6,9 @@ import pytest
 
 from shared.aws.ec2.fleets_and_images import image_request
 from shared.manifests.custom_resources.provisioners import decode_provisioner
+from shared.model.ec2.image_table import ImageTable
 from shared.model.provisioner import NodeTemplate
-from shared.snapshot.images import ImageTable, resolve_images, selected_images
+from shared.snapshot.images import resolve_images, selected_images
 from tests.builders import CATALOG, instance_type
 from tests.fakes.cloud import FakeCloud
 from tests.karpenter_cases.lifecycle.births import image, provisioner

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from shared.model.ec2.image_table import ImageTable
 from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
 from shared.model.kubernetes.nodes import Node
 from shared.model.policy import KarpenterBehavior
@@ -21,7 +22,6 @@ from shared.nodes.launch.ami_canary import (
     choose_images,
 )
 from shared.ports import TimerKind
-from shared.snapshot.images import ImageTable
 from tests.builders import NOW, node, pod, provisioner
 from tests.unit.nodes.launch.launches import apart
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead

@@ -9,6 +9,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
+from shared.model.ec2.image_table import ImageTable
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import LaunchOption, SlotOwner
 from shared.model.errors import PermanentError
@@ -28,7 +29,6 @@ from shared.nodes.launch.launch_request import (
     launch_groups,
 )
 from shared.ports import ClusterEndpoint, Site, Subnet
-from shared.snapshot.images import ImageTable
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 from tests.builders import CATALOG, SHAPES, ZONES, option, planned, pod, provisioner, ref
 

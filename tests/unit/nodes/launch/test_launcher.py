@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from shared.model.ec2.image_table import ImageTable
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import FleetAnswer, LaunchOption
 from shared.model.errors import PermanentError
@@ -14,7 +15,6 @@ from shared.nodes.launch.intents import LaunchOutcome
 from shared.nodes.launch.launch_request import LaunchContext
 from shared.nodes.launch.launcher import Launcher
 from shared.snapshot.gather import gather
-from shared.snapshot.images import ImageTable
 from tests.builders import CATALOG, option, planned, pod, provisioner
 from tests.unit.nodes.launch.launches import intents
 from tests.unit.nodes.launch.test_launch_request import AMD, context
