@@ -1,18 +1,26 @@
 """Bind: initializes nodes whose kubelet became Ready, and binds their pods."""
 
+from collections.abc import Callable
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.bind.runtime import load_runtime
-from shared.model.messages.message import decode
-from shared.runtime.logs_and_metrics import (
-    dead_letters_invalid_events,
-    emit_metrics,
-    logger,
-    metrics,
-    serve_each,
-)
+from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.nodes.join.node_binding import Binding
+from shared.ports import NodePorts
+from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
+from shared.runtime.serve_events import dead_letters_invalid_events, serve_nodes
+from shared.runtime.service_runtime import runtime_of
+from shared.runtime.wiring import ActingRole
+from shared.settings import BindSettings
+
+
+def _services(settings: BindSettings) -> Callable[[NodePorts], Binding]:
+    policy = LaunchPolicy(binding_policy=BindingPolicy(settings.binding_policy))
+    return lambda ports: Binding(ports, policy)
+
+
+load_runtime = runtime_of(BindSettings, ActingRole.INSIDE, _services)
 
 
 @logger.inject_lambda_context
@@ -20,15 +28,11 @@ from shared.runtime.logs_and_metrics import (
 @dead_letters_invalid_events
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Serve one `node-ready` event; the current state of each of its nodes is read."""
-    message, runtime = decode(event), load_runtime()
-    if not runtime.admits(message):
-        return
-    service = runtime.service(message.cluster)
 
-    def serve(node_name: str) -> None:
+    def serve(service: Binding, cluster: str, node_name: str) -> None:
         report = service.run(node_name)
         emit_metrics(
-            message.cluster,
+            cluster,
             {
                 "NodesInitialized": int(report.initialized),
                 "PodsBoundAtReady": report.pods_bound,
@@ -38,11 +42,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         )
         logger.info(
             "node initialized" if report.initialized else "node not ready yet",
-            cluster=message.cluster,
+            cluster=cluster,
             node=report.node,
             waiting_for=report.waiting_for,
             pods_bound=report.pods_bound,
             request=context.aws_request_id,
         )
 
-    serve_each(event, (node.name for node in message.detail.objects), serve)
+    serve_nodes(load_runtime(), event, serve)

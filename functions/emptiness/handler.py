@@ -4,10 +4,15 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.emptiness.runtime import load_runtime
-from shared.model.messages.message import decode
-from shared.model.timer_state import text_of
-from shared.runtime.logs_and_metrics import dead_letters_invalid_events, logger, metrics, serve_each
+from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.runtime.logs_and_metrics import logger, metrics
+from shared.runtime.serve_events import dead_letters_invalid_events, start_timers
+from shared.runtime.service_runtime import runtime_of
+from shared.runtime.timer_steps import take_step
+from shared.runtime.wiring import ActingRole
+from shared.settings import TimerSettings
+
+load_runtime = runtime_of(TimerSettings, ActingRole.INSIDE, lambda _: Emptiness)
 
 
 @logger.inject_lambda_context
@@ -16,24 +21,6 @@ from shared.runtime.logs_and_metrics import dead_letters_invalid_events, logger,
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Serve one `node-empty` event, or one step of an EmptinessTimer (its state in and out)."""
     if "detail" not in event:
-        service = load_runtime().service(text_of(event, "cluster"))
-        state = service.step(event)
-        logger.info("emptiness step", cluster=state["cluster"], node=state["node"], state=state)
-        return state
-    message, runtime = decode(event), load_runtime()
-    if not runtime.admits(message):
-        return {}
-    service = runtime.service(message.cluster)
-
-    def serve(node_name: str) -> None:
-        outcome = service.begin(node_name)
-        logger.info(
-            "emptiness reported",
-            cluster=message.cluster,
-            node=node_name,
-            outcome=outcome,
-            request=context.aws_request_id,
-        )
-
-    serve_each(event, (node.name for node in message.detail.objects), serve)
+        return take_step(load_runtime(), event, "emptiness step")
+    start_timers(load_runtime(), event, "emptiness reported", context)
     return {}

@@ -6,12 +6,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.heartbeat.runtime import load_runtime
 from shared.model.messages.message import decode
-from shared.runtime.logs_and_metrics import (
-    dead_letters_invalid_events,
-    emit_metrics,
-    logger,
-    metrics,
-)
+from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
+from shared.runtime.serve_events import dead_letters_invalid_events
 
 
 @logger.inject_lambda_context

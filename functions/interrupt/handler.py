@@ -1,19 +1,29 @@
 """Interrupt: handles EC2 and AWS Health events about Dovetail's instances."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.interrupt.runtime import load_runtime
 from shared.model.messages.notices import decode_notice
+from shared.nodes.leave.interruption import Interruption, NodeIndex
+from shared.ports import NodePorts
 from shared.runtime.garbage_collection import collects_garbage_afterwards
-from shared.runtime.logs_and_metrics import (
-    dead_letters_invalid_events,
-    emit_metrics,
-    logger,
-    metrics,
-    serve_each,
-)
+from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
+from shared.runtime.serve_events import dead_letters_invalid_events, serve_each
+from shared.runtime.service_runtime import runtime_of
+from shared.runtime.wiring import ActingRole
+from shared.settings import TimerSettings
+
+
+def _services(_: TimerSettings) -> Callable[[NodePorts], Interruption]:
+    """Return what makes the service of a cluster; its index of nodes is kept for the process."""
+    index = functools.cache(lambda _cluster: NodeIndex())
+    return lambda ports: Interruption(ports, index(ports.cluster.name))
+
+
+load_runtime = runtime_of(TimerSettings, ActingRole.TERMINATE, _services)
 
 
 @collects_garbage_afterwards

@@ -12,8 +12,9 @@ from shared.model.messages.message import MessageKind, decode
 from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord, wake_of, wakes
 from shared.provisioning.provision import Provisioning
 from shared.runtime.garbage_collection import collects_garbage_afterwards
-from shared.runtime.logs_and_metrics import dead_letters_invalid_events, logger, metrics
+from shared.runtime.logs_and_metrics import logger, metrics
 from shared.runtime.reports import report_provision
+from shared.runtime.serve_events import dead_letters_invalid_events
 
 # How long another invocation's plan takes: a second or two.
 _PLAN_DURATION: Final = timedelta(seconds=2)

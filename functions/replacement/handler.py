@@ -4,12 +4,17 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.replacement.runtime import load_runtime
-from shared.model.timer_state import DONE, text_of
-from shared.nodes.leave.replacement import REPLACED_ALL
+from shared.model.timer_state import DONE
+from shared.nodes.leave.replacement import REPLACED_ALL, Replacement
 from shared.nodes.timers.node_timer import CONTINUED
 from shared.runtime.garbage_collection import collects_garbage_afterwards
 from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
+from shared.runtime.service_runtime import runtime_of
+from shared.runtime.timer_steps import take_step
+from shared.runtime.wiring import ActingRole
+from shared.settings import TimerSettings
+
+load_runtime = runtime_of(TimerSettings, ActingRole.INSIDE, lambda _: Replacement)
 
 
 @collects_garbage_afterwards
@@ -17,14 +22,7 @@ from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Take one step: the timer's state in, its next state out."""
-    state = load_runtime().service(text_of(event, "cluster")).step(event)
-    logger.info(
-        "replacement step",
-        cluster=state["cluster"],
-        node=state["node"],
-        state=state,
-        request=context.aws_request_id,
-    )
+    state = take_step(load_runtime(), event, "replacement step", request=context.aws_request_id)
     is_done = state["next"] == DONE
     result = state.get("result")
     emit_metrics(

@@ -8,14 +8,9 @@ from functions.sweep.runtime import SweepRuntime, load_runtime
 from shared.model.errors import AutoscalerError, NotAttachedError, NotInstalledError
 from shared.model.messages.message import SCHEDULE, decode
 from shared.runtime.garbage_collection import collects_garbage_afterwards
-from shared.runtime.logs_and_metrics import (
-    count,
-    dead_letters_invalid_events,
-    emit_metrics,
-    logger,
-    metrics,
-)
+from shared.runtime.logs_and_metrics import count, emit_metrics, logger, metrics
 from shared.runtime.reports import report_sweep
+from shared.runtime.serve_events import dead_letters_invalid_events
 
 
 @collects_garbage_afterwards

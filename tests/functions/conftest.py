@@ -113,7 +113,7 @@ def dead(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Records that were set aside, with the reason."""
     found: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        "shared.runtime.logs_and_metrics.send_dead_letter",
+        "shared.runtime.serve_events.send_dead_letter",
         lambda text, why: found.append((text, why)),
     )
     return found

@@ -16,7 +16,7 @@ from shared.model.errors import NotAttachedError, UnauthorizedError, Unavailable
 from shared.model.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.nodes.join.node_binding import BindReport
 from shared.nodes.leave.interruption import Interruption
-from shared.runtime.logs_and_metrics import serve_each
+from shared.runtime.serve_events import serve_each
 from tests.builders import NOW, node, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, Runtime
 from tests.unit.worlds import World, failing, instead

@@ -166,7 +166,7 @@ def deliver(
 ) -> Callable[[str, Event], tuple[Clusters, Runtime, Any]]:
     """Deliver an event to a function with clusters of its own; return what came of it."""
     current: list[Runtime] = []
-    monkeypatch.setattr("shared.runtime.logs_and_metrics.send_dead_letter", lambda *_: None)
+    monkeypatch.setattr("shared.runtime.serve_events.send_dead_letter", lambda *_: None)
     for name in FUNCTIONS:
         monkeypatch.setattr(f"functions.{name}.handler.load_runtime", lambda: current[0])
 

@@ -11,6 +11,7 @@ import inspect
 import itertools
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -32,10 +33,8 @@ from tests.simulation.schedule.seeded_random import between, whole
 _SETTINGS: Final[Mapping[str, type[FunctionSettings]]] = {
     plan.name: plan.settings for plan in FUNCTIONS if plan.uses_ledger
 }
-_RUNTIMES: Final = {
-    name: importlib.import_module(f"functions.{name}.runtime") for name in _SETTINGS
-}
-MODULES: Final = {name: importlib.import_module(f"functions.{name}.handler") for name in _RUNTIMES}
+MODULES: Final = {name: importlib.import_module(f"functions.{name}.handler") for name in _SETTINGS}
+_LOADERS: Final = {name: inspect.unwrap(module.load_runtime) for name, module in MODULES.items()}
 HANDLERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     name: inspect.unwrap(module.handler) for name, module in MODULES.items()
 }
@@ -105,7 +104,7 @@ class Functions:
         self.errors: dict[str, int] = {}
         # Errors of no tree that a test makes a cluster raise.
         self.expected: tuple[type[Exception], ...] = ()
-        self.runtimes = {name: _runtime(name, wiring, settings) for name in _RUNTIMES}
+        self.runtimes = {name: _runtime(name, wiring, settings) for name in MODULES}
 
     def __call__(self, function: str, event: Event, over: Callable[[Any], None]) -> None:
         """Run a function as a process of its own."""
@@ -148,11 +147,11 @@ class Functions:
 
 
 def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
-    module = _RUNTIMES[name]
+    module = sys.modules[_LOADERS[name].__module__]
     made = "Wiring" if hasattr(module, "Wiring") else "ProvisioningWiring"
-    with swapped(module, **{made: lambda *_, **__: wiring}):
-        made_class = f"{name.replace('_', ' ').title().replace(' ', '')}Runtime"
-        runtime = getattr(module, made_class)(_settings(name, tuple(sorted(settings.items()))))
+    environment = _environment(name, tuple(sorted(settings.items())))
+    with swapped(module, **{made: lambda *_, **__: wiring, "environment": lambda: environment}):
+        runtime = _LOADERS[name]()
     if name == "provision":
         # Tries to make a good plan better cost most of the time and none of the correctness.
         runtime._packing = replace(runtime._packing, improve_iterations=1)
@@ -160,11 +159,11 @@ def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
 
 
 @functools.cache
-def _settings(name: str, own: tuple[tuple[str, Any], ...]) -> FunctionSettings:
-    """Return the settings of a function; to read them takes longer than most invocations."""
+def _environment(name: str, own: tuple[tuple[str, Any], ...]) -> Mapping[str, str]:
+    """Return the environment of a function."""
     model = _SETTINGS[name]
     known = {k: v for k, v in {**_ENVIRONMENT, **dict(own)}.items() if k in model.model_fields}
-    return model.model_validate(known)
+    return model.model_validate(known).to_environment()
 
 
 @contextlib.contextmanager
@@ -184,7 +183,7 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
             )
         stack.enter_context(
             swapped(
-                _RUNTIMES["provision"],
+                sys.modules[_LOADERS["provision"].__module__],
                 new_plan_id=lambda: f"plan-{next(functions.plan_ids):05}",
                 send_dead_letters=set_aside,
             )
