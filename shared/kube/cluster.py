@@ -16,6 +16,7 @@ from shared.kube.conditions import (
     status_patch,
     with_conditions,
 )
+from shared.kube.full_provisioners import KubeFullProvisioners
 from shared.kube.kept import decoding
 from shared.kube.kept.copy import SMALL, KeptCopy
 from shared.kube.kept.feed import KubeFeed
@@ -63,7 +64,7 @@ _TEMPLATE_PATHS: Final[Mapping[OwnerKind, str]] = {
 }
 
 
-class KubeCluster(KubeNodes, KubeStorage, Cluster):
+class KubeCluster(KubeFullProvisioners, KubeNodes, KubeStorage, Cluster):
     """Implements shared.ports.Cluster; further arguments are those of KubeNodes.
 
     It reads whole clusters: bound pods and nodes are kept from one reading to the next.

@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.kube.api import KubeApi
 from shared.kube.lists import KubeReader
-from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
+from shared.manifests.custom_resources.pool_lifetimes import own_node_pools, read_lifetimes
 from shared.manifests.raw_json import Raw
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.errors import NotFoundError, NotInstalledError
@@ -23,6 +23,9 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+Owners = tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]
+
+
 class KubeProvisioners(KubeReader):
     """Implements the part of shared.ports.NodeCluster that reads Provisioners.
 
@@ -34,43 +37,26 @@ class KubeProvisioners(KubeReader):
         super().__init__(api)
         self._now = now
 
-    def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
+    def provisioners(self) -> Owners:
         """Return the Provisioners and NodePools that can be used, and those that cannot.
 
-        Each sorted by name. AWSNodeTemplates and EC2NodeClasses are listed when one is named.
+        Each sorted by name.
 
         Raises:
             NotInstalledError: If the cluster has neither the CRD of Provisioners nor that of
                 NodePools.
         """
-        # The models take 40 ms to import: functions that read no Provisioner do not need them.
-        from shared.manifests.custom_resources.node_templates import (  # noqa: PLC0415 -- see above
-            asks_for_templates,
-        )
-        from shared.manifests.custom_resources.owners import (  # noqa: PLC0415 -- see above
-            decode_owners,
-            own_node_pools,
-        )
-
         found, pools = self._defined(PROVISIONERS_PATH), self._defined(NODE_POOLS_PATH)
         if found is None and pools is None:
             raise NotInstalledError("Provisioners and NodePools are not defined in the cluster")
-        names_templates = asks_for_templates(found or ())
-        pools = own_node_pools(pools or ())
-        return decode_owners(
-            found or (),
-            self._defined(NODE_TEMPLATES_PATH) or () if names_templates else (),
-            pools,
-            self._pool_reader() if pools else read_lifetime,
-            check=self._check_user_data,
-        )
+        return self._decode(found or [], own_node_pools(pools or ()))
 
-    def _pool_reader(self) -> Callable[[Raw], Provisioner]:
-        """Return the decoder of a NodePool: only services that launch need its EC2NodeClass."""
-        return read_lifetime
+    def _decode(self, found: list[Raw], pools: list[Raw]) -> Owners:
+        """Return only what they say about existing nodes: services that launch none need no more.
 
-    def _check_user_data(self, family: str, custom: str) -> None:
-        """Accept any user data: only services that launch instances have to read it."""
+        What is wrong in other fields makes no Provisioner unusable, and its template is not read.
+        """
+        return read_lifetimes(found, pools), ()
 
     def _defined(self, path: str) -> list[Raw] | None:
         """Return all objects of a kind, None where the kind is not defined."""

@@ -6,7 +6,8 @@ from typing import Any
 from shared.instance_types.ami_families import refuse_wrong_user_data, with_user_data_settings
 from shared.manifests.custom_resources.node_classes import read_node_classes
 from shared.manifests.custom_resources.node_pools import decode_node_pool
-from shared.manifests.custom_resources.owners import decode_owners, own_node_pools
+from shared.manifests.custom_resources.owners import decode_owners
+from shared.manifests.custom_resources.pool_lifetimes import own_node_pools
 from shared.model.dialect import OwnerKind
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.ports import NodeClass, PoolStatus, TemplateStatus

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from shared.kube.api import KubeApi, path_to, raise_unless_ok
+from shared.kube.full_provisioners import KubeFullProvisioners
 from shared.kube.paths_and_documents import NAMESPACES_PATH
-from shared.kube.provisioners import KubeProvisioners
 from shared.kube.rivals import KubeRivals
 from shared.manifests.raw_json import mapping, text
 from shared.model.errors import NotInstalledError
@@ -33,7 +33,7 @@ class KubePrerequisites:
     ) -> None:
         self._api = api
         self._rivals = KubeRivals(api, now, namespaces)
-        self._provisioners = KubeProvisioners(api, now=now)
+        self._provisioners = KubeFullProvisioners(api, now=now)
 
     def running(self) -> tuple[Rival, ...]:
         """Return the other autoscalers whose leader has recently renewed its lease, sorted."""

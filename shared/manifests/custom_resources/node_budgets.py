@@ -3,17 +3,20 @@
 Source: https://karpenter.sh/docs/concepts/disruption/#nodepool-disruption-budgets (2026-11).
 """
 
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from shared.manifests.custom_resources.schedules import read_schedule
 from shared.manifests.raw_json import Raw, mapping
 from shared.manifests.spans import read_span
+from shared.model import labels as keys
 from shared.model.errors import fault_line
 from shared.model.node_budgets import DEFAULT_PERCENT, DisruptionReason, NodeBudget
 
+_MOST: Final = 50
 _NODES: Final = re.compile(r"(?P<share>100|\d{1,2})%\Z|(?P<number>\d{1,9})\Z", re.ASCII)
 _BLOCKS: Final = "all disruption of its nodes is blocked until it can be read; write"
 _NODES_REMEDY: Final = "a number of nodes, or a share from 0% to 100%"
@@ -35,6 +38,27 @@ def read_budgets(
     if not isinstance(listed, list):
         return (NodeBudget(fault=fault_line("budgets", listed, f"{_BLOCKS} a list")),)
     return tuple(_budget(mapping(entry)) for entry in listed)
+
+
+def annotated_budgets(annotations: Mapping[str, Any]) -> tuple[NodeBudget, ...] | None:
+    """Return the budgets in the annotation of a Provisioner, None without it.
+
+    An annotation that cannot be read blocks all disruption.
+    """
+    written = annotations.get(keys.DISRUPTION_BUDGETS)
+    if written is None:
+        return None
+    listed = budgets_in(written)
+    return read_budgets(written if listed is None else listed, None)
+
+
+def budgets_in(written: object) -> list[object] | None:
+    """Return the list in an annotation, None if it is no list or one of more than 50 budgets."""
+    try:
+        found = json.loads(str(written))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) and len(found) <= _MOST else None
 
 
 def unreadable_budgets(budgets: Iterable[NodeBudget], field: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.custom_resources.node_templates import by_name, fault_within
-from shared.manifests.custom_resources.pool_lifetimes import is_foreign, named_class
+from shared.manifests.custom_resources.pool_lifetimes import named_class
 from shared.manifests.custom_resources.provisioners import decode_provisioners, unusable
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError
 from shared.manifests.raw_json import Raw, mapping, text
@@ -16,11 +16,6 @@ _TAKEN: Final = (
     "a Provisioner has this name, by which nodes, tags and rows know their owner: give one of them "
     "another name, or delete the Provisioner"
 )
-
-
-def own_node_pools(pools: Iterable[Raw]) -> list[Raw]:
-    """Return the NodePools that name an EC2NodeClass; others belong to another autoscaler."""
-    return [raw for raw in pools if not is_foreign(raw)]
 
 
 def decode_owners(

@@ -6,15 +6,14 @@ manifests that were stored before.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Final
 
-from shared.manifests.api import provisioner as api
 from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.node_constraints import all_requirements, with_defaults
 from shared.manifests.api.parts import read_part
-from shared.manifests.custom_resources.annotated_budgets import read_annotated_budgets
-from shared.manifests.custom_resources.brakes import ProvisionerBrakes, is_paused, read_brakes
+from shared.manifests.api.provisioner import ProvisionerManifest
+from shared.manifests.custom_resources.annotated_budgets import check_annotated_budgets
+from shared.manifests.custom_resources.brakes import read_brakes
 from shared.manifests.custom_resources.limits import read_limits
 from shared.manifests.custom_resources.node_budgets import unreadable_budgets
 from shared.manifests.custom_resources.node_templates import (
@@ -23,13 +22,14 @@ from shared.manifests.custom_resources.node_templates import (
     read_named_template,
     template_at_fault,
 )
+from shared.manifests.custom_resources.pool_lifetimes import read_provisioner_lifetime
 from shared.manifests.custom_resources.preferences import read_preference_policy
-from shared.manifests.custom_resources.triggers import check_triggers, read_triggers
+from shared.manifests.custom_resources.triggers import check_triggers
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
-from shared.manifests.raw_json import Raw, integer, mapping, text, text_map
+from shared.manifests.raw_json import Raw, mapping, text
 from shared.model import labels as keys
 from shared.model.dialect import V1ALPHA5, OwnerKind
-from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
+from shared.model.provisioner import InvalidProvisioner, Provisioner
 
 _BUDGETS: Final = f"metadata.annotations.{keys.DISRUPTION_BUDGETS}"
 
@@ -47,26 +47,37 @@ def decode_provisioner(
         InvalidProvisionerError: If anything in it is wrong; it lists all problems.
     """
     problems: list[FieldProblem] = []
-    document = read_part(api.ProvisionerManifest, raw, "", problems, check)
+    document = read_part(ProvisionerManifest, raw, "", problems, check)
     metadata = Section(mapping(raw.get("metadata")), "metadata", problems)
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
     brakes = read_brakes(metadata)
     check_triggers(metadata)
-    preferences, budgets = read_preference_policy(metadata), read_annotated_budgets(metadata)
+    check_annotated_budgets(metadata)
+    preferences = read_preference_policy(metadata)
     template = read_named_template(raw, templates, problems, check)
     if document is None or problems:
         raise InvalidProvisionerError(problems)
-    found = _provisioner(metadata.raw, document.spec, brakes, template)
-    left_out = found.kubelet.left_out(found.template.ami_family)
+    lifetime, spec = read_provisioner_lifetime(raw), document.spec
+    template = template or spec.provider.node_template()
+    kubelet = spec.kubelet_configuration.configuration
+    limits, warnings = read_limits(spec.limits.resources, "spec.limits.resources")
+    left_out = kubelet.left_out(template.ami_family)
     return replace(
-        found,
-        budgets=budgets,
+        lifetime,
+        labels=spec.labels,
+        annotations=spec.annotations,
+        requirements=with_defaults(all_requirements(spec.labels, spec.requirements), V1ALPHA5),
+        kubelet=kubelet,
+        template=template,
+        limits=limits,
+        weight=spec.weight or 0,
         warnings=(
-            *found.warnings,
-            *unreadable_budgets(budgets or (), _BUDGETS),
+            *warnings,
+            *unreadable_budgets(lifetime.budgets or (), _BUDGETS),
             *(f"spec.kubeletConfiguration.{line}" for line in left_out),
         ),
+        ceiling=brakes.ceiling,
         preference_policy=preferences,
     )
 
@@ -112,41 +123,3 @@ def unusable(
         reasons=tuple(problem.public for problem in error.problems),
         template=template,
     )
-
-
-def _provisioner(
-    metadata: Raw,
-    spec: api.ProvisionerSpec,
-    brakes: ProvisionerBrakes,
-    template: NodeTemplate | None,
-) -> Provisioner:
-    annotations = text_map(metadata.get("annotations"))
-    limits, warnings = read_limits(spec.limits.resources, "spec.limits.resources")
-    return Provisioner(
-        name=text(metadata.get("name")),
-        uid=text(metadata.get("uid")),
-        resource_version=text(metadata.get("resourceVersion")),
-        generation=integer(metadata.get("generation")) or 0,
-        labels=spec.labels,
-        annotations=spec.annotations,
-        requirements=with_defaults(all_requirements(spec.labels, spec.requirements), V1ALPHA5),
-        taints=tuple(taint.taint for taint in spec.taints),
-        startup_taints=tuple(taint.taint for taint in spec.startup_taints),
-        kubelet=spec.kubelet_configuration.configuration,
-        template=template or spec.provider.node_template(),
-        ttl_after_empty=_span(spec.ttl_seconds_after_empty),
-        ttl_until_expired=_span(spec.ttl_seconds_until_expired),
-        limits=limits,
-        weight=spec.weight or 0,
-        consolidation=spec.consolidation.enabled,
-        warnings=warnings,
-        deleting=metadata.get("deletionTimestamp") is not None,
-        paused=is_paused(annotations),
-        shadow=brakes.shadow,
-        ceiling=brakes.ceiling,
-        triggers=read_triggers(annotations),
-    )
-
-
-def _span(seconds: int | None) -> timedelta | None:
-    return None if seconds is None else timedelta(seconds=seconds)

@@ -1,4 +1,4 @@
-"""How long nodes of a NodePool live, as timers read it."""
+"""How long nodes of a NodePool or Provisioner live, as timers read it."""
 
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -8,8 +8,16 @@ import pytest
 
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.manifests.custom_resources.node_templates import by_name
-from shared.manifests.custom_resources.owners import decode_owners, own_node_pools
-from shared.manifests.custom_resources.pool_lifetimes import read_lifetime
+from shared.manifests.custom_resources.owners import decode_owners
+from shared.manifests.custom_resources.pool_lifetimes import (
+    own_node_pools,
+    read_lifetime,
+    read_lifetimes,
+    read_provisioner_lifetime,
+)
+from shared.manifests.custom_resources.provisioners import decode_provisioner
+from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import Provisioner, owner_among
 from tests.builders import node
@@ -39,6 +47,46 @@ def test_timers_and_launches_read_the_same(raw: Any) -> None:
     empty = Provisioner(name="")
     assert replace(whole, **{name: getattr(empty, name) for name in launching}) == lifetime
     assert {field.name for field in fields(Provisioner)} > set(launching)
+
+
+def test_timers_and_launches_read_the_same_of_a_provisioner() -> None:
+    raw = provisioner(
+        ttlSecondsAfterEmpty=30,
+        ttlSecondsUntilExpired=3600,
+        taints=[{"key": "a", "value": "b", "effect": "NoExecute"}],
+        startupTaints=[{"key": "c", "effect": "NoSchedule"}],
+        weight=3,
+    )
+    whole, lifetime = decode_provisioner(raw), read_provisioner_lifetime(raw)
+    launching = ("labels", "requirements", "kubelet", "template", "preference_policy", "weight")
+    empty = Provisioner(name="")
+    assert replace(whole, **{name: getattr(empty, name) for name in launching}) == lifetime
+    assert lifetime.ttl_after_empty == timedelta(seconds=30)
+    assert lifetime.ttl_until_expired == 60 * MINUTE
+    assert read_provisioner_lifetime(provisioner(consolidation={"enabled": True})).consolidation
+
+
+@pytest.mark.parametrize("seconds", ["30", -1, True, 10**18])
+def test_a_number_of_seconds_that_is_wrong_is_none(seconds: Any) -> None:
+    assert (
+        read_provisioner_lifetime(provisioner(ttlSecondsAfterEmpty=seconds)).ttl_after_empty is None
+    )
+
+
+@pytest.mark.parametrize("written", ["[", "{}", "[" + "{}," * 50 + "{}]"])
+def test_budgets_that_cannot_be_read_block_all_removals(written: str) -> None:
+    raw = provisioner()
+    raw["metadata"]["annotations"] = {keys.DISRUPTION_BUDGETS: written}
+    (budget,) = read_provisioner_lifetime(raw).budgets or ()
+    assert budget.fault
+
+
+def test_a_node_pool_with_the_name_of_a_provisioner_is_left_out() -> None:
+    own, other = provisioner(), node_pool()
+    other["metadata"] = {**other["metadata"], "name": own["metadata"]["name"]}
+    assert [owner.kind for owner in read_lifetimes([own], [other])] == [OwnerKind.PROVISIONER]
+    pool = {**other, "metadata": {**other["metadata"], "name": "a"}}
+    assert [owner.name for owner in read_lifetimes([own], [pool])] == ["a", "default"]
 
 
 def test_what_is_wrong_elsewhere_does_not_keep_nodes_from_being_removed() -> None:
