@@ -25,12 +25,12 @@ from shared.nodes.brakes.hold import NO_CATALOGUE, SHADOW, held_back, hold_of, r
 from shared.nodes.brakes.runaway import (
     clear_failures,
     newly_failed,
+    recent_trials,
     runaways,
     save_failure,
     served_subjects,
     unusable_trials,
 )
-from shared.nodes.brakes.trials import recent_trials
 from shared.nodes.events.node_template_status import resolve_templates, write_template_statuses
 from shared.nodes.events.plan_events import PlanEvents
 from shared.nodes.events.provisioner_conditions import ProvisionerConditions

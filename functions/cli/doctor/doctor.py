@@ -14,7 +14,7 @@ from shared.model.errors import ConflictError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.nodes.brakes.hold import RIVAL, held_back, rivals_of
-from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.brakes.runaway import recent_trials
 from shared.nodes.launch.body_archive import body_of
 from shared.nodes.timers.heartbeats import last_forwarder_heartbeat
 from shared.ports import ClusterPorts

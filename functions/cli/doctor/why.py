@@ -21,8 +21,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.scheduled_changes import scheduled_change
 from shared.nodes.brakes.hold import hold_of, rivals_of
-from shared.nodes.brakes.runaway import MOST_TRIALS, runaways
-from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.brakes.runaway import MOST_TRIALS, recent_trials, runaways
 from shared.nodes.events.node_events import (
     CONSOLE,
     cause_of,

@@ -18,15 +18,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.digest import digest
-from shared.model.ec2.launches import Trial
+from shared.model.digest import digest, digests_of
+from shared.model.ec2.launches import PodRef, Trial
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
 from shared.model.kubernetes.volumes import is_attachable
+from shared.model.note import Note
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
-from shared.nodes.brakes.trials import save_trial
 from shared.planning.rules.labels_and_taints import node_terms
 from shared.ports import NodeLedger
 
@@ -36,6 +36,10 @@ MOST_TRIALS: Final = 2
 _MOST_OF_NAMESPACE: Final = 10
 # Pods of these kinds finish, so another pod of the same owner does not indicate a failure.
 _ENDING: Final = frozenset({"Job"})
+_TRIAL: Final = "trial#"
+_LAUNCHED_FOR: Final = "launched-for#"
+# A note holds less than 400 KB.
+_MOST_SUBJECTS: Final = 25_000
 
 
 def subjects_of(pod: Pod) -> dict[str, int]:
@@ -50,6 +54,11 @@ def subjects_of(pod: Pod) -> dict[str, int]:
         digest("alike", pod.namespace, *_node_demands(pod.scheduling)): MOST_TRIALS,
         digest("namespace", pod.namespace): _MOST_OF_NAMESPACE,
     }
+
+
+def all_subjects(pods: Iterable[Pod]) -> frozenset[str]:
+    """Return the subjects of pods."""
+    return frozenset(subject for pod in pods for subject in subjects_of(pod))
 
 
 def _controller_of(pod: Pod) -> ControllerRef | None:
@@ -71,23 +80,47 @@ def _node_demands(scheduling: Scheduling) -> list[str]:
     return [*sorted(terms), "", *sorted(tolerations), "", *sorted(resources)]
 
 
+def save_trial(ledger: NodeLedger, cluster: str, trial: Trial) -> None:
+    """Save the subjects that could not use a plan's nodes; kept for an hour from the launch.
+
+    Subjects beyond 25,000 are left out.
+    """
+    value = {
+        "launched_at": trial.launched_at.isoformat(),
+        "subjects": "".join(sorted(trial.subjects)[:_MOST_SUBJECTS]),
+        "provisioners": sorted(trial.provisioners),
+    }
+    note = Note(name=f"{_TRIAL}{trial.plan_id}", value=value)
+    ledger.put_note(cluster, note, trial.launched_at + SPAN)
+
+
+def recent_trials(ledger: NodeLedger, cluster: str, now: datetime) -> tuple[Trial, ...]:
+    """Return the plans of the last hour whose nodes are unusable, sorted by plan."""
+    found = (
+        Trial(
+            plan_id=note.name.removeprefix(_TRIAL),
+            launched_at=datetime.fromisoformat(note.value["launched_at"]),
+            subjects=digests_of(note.value["subjects"]),
+            provisioners=frozenset(note.value["provisioners"]),
+        )
+        for note in ledger.notes(cluster, _TRIAL)
+    )
+    return tuple(trial for trial in found if now < trial.launched_at + SPAN)
+
+
 def save_failure(
     ledger: NodeLedger, cluster: str, trial: Trial, known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
     """Save that the nodes of a plan were unusable for these subjects; return all known trials."""
-    others = tuple(other_trial for other_trial in known if other_trial.plan_id != trial.plan_id)
-    before = [other_trial for other_trial in known if other_trial.plan_id == trial.plan_id]
-    subjects = trial.subjects.union(*(trial.subjects for trial in before))
-    provisioners = trial.provisioners.union(*(known.provisioners for known in before))
-    whole = Trial(
-        plan_id=trial.plan_id,
-        launched_at=trial.launched_at,
-        subjects=subjects,
-        provisioners=provisioners,
+    before = [other for other in known if other.plan_id == trial.plan_id]
+    whole = dataclasses.replace(
+        trial,
+        subjects=trial.subjects.union(*(other.subjects for other in before)),
+        provisioners=trial.provisioners.union(*(other.provisioners for other in before)),
     )
     if whole.subjects and whole not in before:
         save_trial(ledger, cluster, whole)
-    return (*others, whole)
+    return (*(other for other in known if other.plan_id != trial.plan_id), whole)
 
 
 def newly_failed(trial: Trial, known: Sequence[Trial]) -> int:
@@ -100,24 +133,39 @@ def clear_failures(
     ledger: NodeLedger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
     """Remove the failures of subjects that have usable nodes; return the trials that are left."""
-    left = []
-    for trial in known:
-        kept = dataclasses.replace(trial, subjects=trial.subjects - useful)
-        if kept != trial:
-            save_trial(ledger, cluster, kept)
-        left.append(kept)
-    return tuple(left)
+    left = tuple(dataclasses.replace(trial, subjects=trial.subjects - useful) for trial in known)
+    for trial in left:
+        if trial not in known:
+            save_trial(ledger, cluster, trial)
+    return left
+
+
+def save_launched_for(
+    ledger: NodeLedger, cluster: str, instance_id: str, pods: Iterable[PodRef], now: datetime
+) -> None:
+    """Save which of the pods that an instance was launched for are left to kube-scheduler.
+
+    They are kept for an hour: an older node is not a trial.
+    """
+    digests = sorted(digest(pod.uid) for pod in pods)[:_MOST_SUBJECTS]
+    note = Note(name=f"{_LAUNCHED_FOR}{instance_id}", value={"pods": "".join(digests)})
+    ledger.put_note(cluster, note, now + SPAN)
+
+
+def launched_for(ledger: NodeLedger, cluster: str, instance_id: str) -> frozenset[str]:
+    """Return the digests of the UIDs of these pods, empty if none were left."""
+    note = ledger.note(cluster, f"{_LAUNCHED_FOR}{instance_id}")
+    return digests_of(note.value.get("pods", ""))
 
 
 def served_subjects(snapshot: ClusterSnapshot) -> frozenset[str]:
     """Return the subjects of pods without a controller that run on nodes of the last hour."""
     young = {node.name for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)}
-    return frozenset(
-        subject
+    return all_subjects(
+        pod
         for pod in (snapshot.bound if young else ())
         if pod.node_name in young and pod.phase == "Running" and not pod.is_terminating
         if _controller_of(pod) is None
-        for subject in subjects_of(pod)
     )
 
 
@@ -191,19 +239,19 @@ def _trial(
     """Return the trial of a node, with the subjects of the pending pods that cannot use it."""
     # A node whose kubelet has stopped has taints of Kubernetes, which prove nothing.
     strange = _unexpected_taints(node, own) if node.is_open else ()
-    subjects = _all_of(
+    subjects = all_subjects(
         pod
         for pod in waiting
         if first_untolerated(strange, pod.scheduling.tolerations) is not None
         or digest(pod.uid) in launched_for
     )
-    if rejected := _all_of(pod for pod in pods if pod.phase == "Failed"):
-        subjects |= rejected & _all_of(waiting)
+    if rejected := all_subjects(pod for pod in pods if pod.phase == "Failed"):
+        subjects |= rejected & all_subjects(waiting)
     assert node.created_at is not None
     return Trial(
         plan_id=plan_of(node),
         launched_at=node.created_at,
-        subjects=frozenset(subjects),
+        subjects=subjects,
         provisioners=frozenset({node.provisioner}),
     )
 
@@ -242,10 +290,6 @@ def workload_of(pod: Pod) -> str:
 def plan_of(node: Node) -> str:
     """Return the plan that launched a node, the node's name if no slot is annotated."""
     return node.annotations.get(keys.SLOT, "").partition("/")[0] or node.name
-
-
-def _all_of(pods: Iterable[Pod]) -> set[str]:
-    return {subject for pod in pods for subject in subjects_of(pod)}
 
 
 def _is_young_and_ready(node: Node, now: datetime) -> bool:

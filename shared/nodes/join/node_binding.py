@@ -12,7 +12,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources, format_amount
-from shared.nodes.brakes.trials import save_launched_for
+from shared.nodes.brakes.runaway import save_launched_for
 from shared.nodes.events.node_events import (
     event_on,
     initialized,

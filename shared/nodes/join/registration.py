@@ -11,7 +11,7 @@ from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.timer_state import TimerState
-from shared.nodes.brakes.runaway import plan_of, subjects_of
+from shared.nodes.brakes.runaway import all_subjects, plan_of
 from shared.nodes.events.node_events import CONSOLE, event_on
 from shared.nodes.launch.refusals.never_joined import save_never_joined
 from shared.nodes.leave.node_deletion import remove_node
@@ -99,11 +99,8 @@ class Registration(NodeTimer):
         return Trial(
             plan_id=plan_of(node),
             launched_at=node.created_at or ports.clock.now(),
-            subjects=frozenset(
-                subject
-                for pod in (*promised, *bound)
-                if pod is not None and pod.counts_for_emptiness
-                for subject in subjects_of(pod)
+            subjects=all_subjects(
+                pod for pod in (*promised, *bound) if pod is not None and pod.counts_for_emptiness
             ),
             provisioners=frozenset({node.provisioner}),
         )

@@ -23,8 +23,12 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.timer_state import TimerState
-from shared.nodes.brakes.runaway import save_failure, useless_trial
-from shared.nodes.brakes.trials import launched_for, recent_trials
+from shared.nodes.brakes.runaway import (
+    launched_for,
+    recent_trials,
+    save_failure,
+    useless_trial,
+)
 from shared.nodes.events.node_events import empty, event_on
 from shared.nodes.events.recorder import EventRecorder
 from shared.nodes.leave.node_deletion import remove_node

@@ -15,8 +15,7 @@ from shared.nodes.brakes.ceilings import (
     under_ceilings,
     with_kubelet_resources,
 )
-from shared.nodes.brakes.runaway import runaways
-from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.brakes.runaway import recent_trials, runaways
 from shared.nodes.leave.replacement import REPLACED
 from shared.nodes.timers.heartbeats import last_heartbeats
 from shared.planning.decide import decide

@@ -7,8 +7,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.nodes.brakes.runaway import plan_of, subjects_of
-from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.brakes.runaway import plan_of, recent_trials, subjects_of
 from tests.simulation.cluster.workloads import JOB
 from tests.simulation.laws.launches import fail
 from tests.simulation.schedule.faults import Site

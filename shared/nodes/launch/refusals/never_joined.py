@@ -3,8 +3,7 @@
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.nodes import Node
-from shared.nodes.brakes.runaway import save_failure
-from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.brakes.runaway import recent_trials, save_failure
 from shared.nodes.launch.ami_canary import ImageCanary
 from shared.nodes.launch.refusals.offering_facts import OfferingFact, mark_unavailable
 from shared.nodes.launch.refusals.registration_health import save_registration

@@ -18,7 +18,7 @@ from shared.model.ec2.refusals import RETRY_STEPS, UNSUPPORTED, Refusals
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
-from shared.nodes.brakes.runaway import subjects_of
+from shared.nodes.brakes.runaway import all_subjects
 from shared.nodes.events.node_events import MOST_PODS, event_on
 from shared.nodes.events.provisioner_conditions import (
     REFUSED_BY_EC2,
@@ -150,7 +150,7 @@ class RefusalActions:
         trial = Trial(
             plan_id=slot.plan_id,
             launched_at=slot.launched_at,
-            subjects=frozenset(subject for pod in waiting for subject in subjects_of(pod)),
+            subjects=all_subjects(waiting),
             provisioners=frozenset({slot.provisioner}),
         )
         save_never_joined(self._ports, node, slot.offering, trial)

@@ -10,8 +10,7 @@ from functions.cli.doctor.late_nodes import late_nodes
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, Trial
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
-from shared.nodes.brakes.runaway import subjects_of
-from shared.nodes.brakes.trials import save_trial
+from shared.nodes.brakes.runaway import save_trial, subjects_of
 from shared.nodes.node_waits import device_plugin_problem, waiting_for
 from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from tests.builders import (

@@ -17,8 +17,7 @@ from shared.model.errors import NotFoundError, UnavailableError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
-from shared.nodes.brakes.runaway import subjects_of
-from shared.nodes.brakes.trials import save_trial
+from shared.nodes.brakes.runaway import save_trial, subjects_of
 from shared.planning.offerings.picks import MOST_PICKS
 from tests.builders import NOW, OTHER_SHAPE, needs, node, pod, provisioner, ref, scheduling, slot
 from tests.unit.nodes.launch.launches import apart, open_intent, two_nodes

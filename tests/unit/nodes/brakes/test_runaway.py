@@ -14,14 +14,23 @@ from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources
-from shared.nodes.brakes.runaway import subjects_of
-from shared.nodes.brakes.trials import recent_trials, save_trial
+from shared.nodes.brakes.runaway import recent_trials, save_trial, subjects_of
 from shared.nodes.join.registration import Registration
 from tests.builders import needs, node, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, failing, instead
 
 USELESS = "NodesNeverUsable"
 JOB = ControllerRef(kind="Job", name="nightly", uid="uid-nightly")
+
+
+def checked(world: World, known: Node) -> dict[str, object]:
+    """Return what the timer of a node's registration does in its next step."""
+    state = {"cluster": NAME, "node": known.name, "uid": known.uid}
+    return Registration(world.ports).step(state)
+
+
+def trials_of(world: World) -> tuple[Trial, ...]:
+    return recent_trials(world.ledger, NAME, world.clock.now())
 
 
 def again(world: World, known: Pod) -> None:
@@ -45,6 +54,19 @@ def agent_taints_every_node(world: World) -> None:
     for known in list(world.cluster.pods.values()):
         if known.node_name:
             again(world, known)
+
+
+def test_trials_are_kept_for_an_hour() -> None:
+    world = World()
+    subjects = frozenset({"a" * 12, "b" * 12})
+    both = Trial(plan_id="p1", launched_at=world.clock.now(), subjects=subjects)
+    rest = replace(both, subjects=frozenset({"b" * 12}), provisioners=frozenset({"x", "y"}))
+    for trial in (both, rest):
+        save_trial(world.ledger, NAME, trial)
+    assert trials_of(world) == (rest,)
+    assert recent_trials(world.ledger, "other", world.clock.now()) == ()
+    world.advance(60 * MINUTE)
+    assert trials_of(world) == ()
 
 
 def test_nodes_that_never_become_usable_are_two_in_an_hour_and_the_pod_says_so() -> None:
@@ -100,8 +122,7 @@ def test_nodes_that_never_join_are_two_in_an_hour() -> None:
         for other_node in world.cluster.nodes():
             born = other_node.created_at
             if other_node.deletion_at is None and born and world.clock.now() - born >= 5 * MINUTE:
-                state = {"cluster": NAME, "node": other_node.name, "uid": other_node.uid}
-                Registration(world.ports).step(state)
+                checked(world, other_node)
         for other_node in world.cluster.nodes():
             if other_node.deletion_at is not None:
                 world.cloud.end(other_node.instance_id)
@@ -120,7 +141,7 @@ def test_a_machine_that_ec2_took_is_no_evidence() -> None:
         one = world.node
         world.cloud.end(one.instance_id)
         world.advance(5 * MINUTE)
-        Registration(world.ports).step({"cluster": NAME, "node": one.name, "uid": one.uid})
+        checked(world, one)
         world.cluster.node_values.clear()
         again(world, next(iter(world.cluster.pods.values())))
     assert len(world.cloud.all_instances) == 4
@@ -133,16 +154,15 @@ def test_machine_that_joined_during_late_termination_is_no_evidence() -> None:
     slots = world.ledger.slots(NAME)
     world.advance(5 * MINUTE)
     world.cluster.fail_next("change_node", ConflictError("its kubelet has written to it"))
-    state = {"cluster": NAME, "node": one.name, "uid": one.uid}
-    after = Registration(world.ports).step(state)
+    after = checked(world, one)
     assert after["next"] == "wait"
-    assert recent_trials(world.ledger, NAME, world.clock.now()) == ()
+    assert trials_of(world) == ()
     assert world.ledger.slots(NAME) == slots
     assert world.cluster.called("evict") == []
     world.kubelet_joins(one.name)
     world.bind(one.name)
     assert Registration(world.ports).step(after)["result"] == "joined"
-    assert recent_trials(world.ledger, NAME, world.clock.now()) == ()
+    assert trials_of(world) == ()
 
 
 def test_machine_that_joins_once_its_node_is_removed_gets_no_pods() -> None:
@@ -162,10 +182,9 @@ def test_machine_that_joins_once_its_node_is_removed_gets_no_pods() -> None:
         drop_slot(slot)
 
     instead(world.ledger, "drop_slot", joins_first)
-    state = {"cluster": NAME, "node": one.name, "uid": one.uid}
-    assert Registration(world.ports).step(state)["result"] == "never joined"
+    assert checked(world, one)["result"] == "never joined"
     # What was recorded of it stays true.
-    assert len(recent_trials(world.ledger, NAME, world.clock.now())) == 1
+    assert len(trials_of(world)) == 1
     assert world.node.deletion_at is not None
     assert not world.node.is_open
 
@@ -175,18 +194,17 @@ def test_what_did_not_join_is_recorded_by_the_next_step_after_a_crash() -> None:
     world.provision()
     one = world.node
     world.advance(5 * MINUTE)
-    state = {"cluster": NAME, "node": one.name, "uid": one.uid}
     drop_slot = world.ledger.drop_slot
     instead(world.ledger, "drop_slot", failing(UnavailableError("crash")))
     with pytest.raises(UnavailableError):
-        Registration(world.ports).step(state)
+        checked(world, one)
     assert world.node.deletion_at is not None
     assert len(world.ledger.slots(NAME)) == 1
     instead(world.ledger, "drop_slot", drop_slot)
-    assert Registration(world.ports).step(state)["result"] == "never joined"
-    assert len(recent_trials(world.ledger, NAME, world.clock.now())) == 1
+    assert checked(world, one)["result"] == "never joined"
+    assert len(trials_of(world)) == 1
     assert world.ledger.slots(NAME) == ()
-    assert Registration(world.ports).step(state)["result"] == "gone"
+    assert checked(world, one)["result"] == "gone"
 
 
 @pytest.mark.parametrize(("why", "trials"), [(USER_REASON, 1), (SPOT_REASON, 0)])
@@ -197,14 +215,13 @@ def test_what_did_not_join_is_recorded_after_a_crash_though_its_drain_was_faster
     world.provision()
     one = world.node
     world.advance(5 * MINUTE)
-    state = {"cluster": NAME, "node": one.name, "uid": one.uid}
     world.ledger.fail_next("put_note", UnavailableError("crash"))
     with pytest.raises(UnavailableError):
-        Registration(world.ports).step(state)
+        checked(world, one)
     assert world.node.deletion_at is not None
     world.cloud.ec2.terminate(world.cloud.ec2.machines[one.instance_id], why)
-    assert Registration(world.ports).step(state)["result"] == "never joined"
-    assert len(recent_trials(world.ledger, NAME, world.clock.now())) == trials
+    assert checked(world, one)["result"] == "never joined"
+    assert len(trials_of(world)) == trials
 
 
 def test_pods_that_the_kubelet_rejects_get_two_machines_an_hour() -> None:
@@ -249,8 +266,7 @@ def test_a_workload_may_grow_and_shrink_as_often_as_it_likes() -> None:
 def never_joins(world: World, known: Node) -> None:
     """Let a machine's kubelet not join until the machine is terminated as late."""
     world.advance(3 * MINUTE)
-    state = {"cluster": NAME, "node": known.name, "uid": known.uid}
-    Registration(world.ports).step(state)
+    checked(world, known)
     world.cloud.end(known.instance_id)
     del world.cluster.node_values[known.name]
 

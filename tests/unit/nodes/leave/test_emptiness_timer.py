@@ -12,8 +12,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.policy import BindingPolicy
-from shared.nodes.brakes.runaway import subjects_of
-from shared.nodes.brakes.trials import recent_trials
+from shared.nodes.brakes.runaway import recent_trials, subjects_of
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.nodes.timers.heartbeats import last_heartbeats
 from shared.ports import NodeChange, TimerKind
