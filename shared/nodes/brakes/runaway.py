@@ -28,7 +28,7 @@ from shared.model.note import Note
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.rules.labels_and_taints import node_terms
-from shared.ports import NodeLedger
+from shared.ports import NodeLedger, NodePorts
 
 SPAN: Final = timedelta(hours=1)
 MOST_TRIALS: Final = 2
@@ -140,22 +140,14 @@ def clear_failures(
     return left
 
 
-def save_launched_for(
-    ledger: NodeLedger, cluster: str, instance_id: str, pods: Iterable[PodRef], now: datetime
-) -> None:
+def save_launched_for(ports: NodePorts, instance_id: str, pods: Iterable[PodRef]) -> None:
     """Save which of the pods that an instance was launched for are left to kube-scheduler.
 
     They are kept for an hour: an older node is not a trial.
     """
     digests = sorted(digest(pod.uid) for pod in pods)[:_MOST_SUBJECTS]
     note = Note(name=f"{_LAUNCHED_FOR}{instance_id}", value={"pods": "".join(digests)})
-    ledger.put_note(cluster, note, now + SPAN)
-
-
-def launched_for(ledger: NodeLedger, cluster: str, instance_id: str) -> frozenset[str]:
-    """Return the digests of the UIDs of these pods, empty if none were left."""
-    note = ledger.note(cluster, f"{_LAUNCHED_FOR}{instance_id}")
-    return digests_of(note.value.get("pods", ""))
+    ports.ledger.put_note(ports.cluster.name, note, ports.clock.now() + SPAN)
 
 
 def served_subjects(snapshot: ClusterSnapshot) -> frozenset[str]:
@@ -184,32 +176,22 @@ def unusable_trials(
     young = [node for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)]
     if not (waiting and young):
         return ()
-    known = {
-        provisioner.name: (*provisioner.taints, *provisioner.startup_taints)
-        for provisioner in snapshot.provisioners
-    }
+    own = {provisioner.name: _own_taints(provisioner) for provisioner in snapshot.provisioners}
     occupied = {
         pod.node_name
         for pod in snapshot.bound
         if pod.counts_for_emptiness and not pod.is_terminating
     }
     found = (
-        _trial(node, known.get(node.provisioner, ()), waiting, pods_on(node.name))
+        _trial(node, own.get(node.provisioner, ()), waiting, pods_on(node.name))
         for node in young
         if node.name not in occupied
     )
     return tuple(trial for trial in found if trial.subjects)
 
 
-def useless_trial(
-    node: Node,
-    owner: Provisioner,
-    pods: Iterable[Pod],
-    pending: Iterable[Pod],
-    launched_for: frozenset[str],
-    now: datetime,
-) -> Trial | None:
-    """Return the failed trial of an empty node that is about to be removed, None if there is none.
+def save_useless_trial(ports: NodePorts, node: Node, owner: Provisioner) -> None:
+    """Save the failure of an empty node that is about to be removed while pods cannot use it.
 
     Later plans cannot find this out, because the node is gone. It was unusable for the pods that it
     was launched for and that are still pending, whatever kept kube-scheduler from binding them to
@@ -217,16 +199,17 @@ def useless_trial(
 
     Args:
         node: The node, cordoned for its removal or not.
-        pods: The pods of the node, including finished ones.
-        pending: All pods without a node.
-        launched_for: Digests of the UIDs of the pods that were left to kube-scheduler on it.
     """
-    node = _without_cordon(node)
+    node, now = _without_cordon(node), ports.clock.now()
     if not _is_young(node, now):
-        return None
-    waiting = [pod for pod in pending if pod.is_provisionable]
-    trial = _trial(node, (*owner.taints, *owner.startup_taints), waiting, pods, launched_for)
-    return trial if trial.subjects else None
+        return
+    cluster, ledger, name = ports.cluster, ports.ledger, ports.cluster.name
+    note = ledger.note(name, f"{_LAUNCHED_FOR}{node.instance_id}")
+    waiting = [pod for pod in cluster.pending_pods() if pod.is_provisionable]
+    own, launched_for = _own_taints(owner), digests_of(note.value.get("pods", ""))
+    trial = _trial(node, own, waiting, cluster.pods_on(node.name), launched_for)
+    if trial.subjects:
+        save_failure(ledger, name, trial, recent_trials(ledger, name, now))
 
 
 def _trial(
@@ -301,6 +284,10 @@ def _is_young(node: Node, now: datetime) -> bool:
     if node.created_at is None or now - node.created_at >= SPAN:
         return False
     return node.is_ours and node.deletion_at is None and not node.unschedulable
+
+
+def _own_taints(owner: Provisioner) -> tuple[Taint, ...]:
+    return (*owner.taints, *owner.startup_taints)
 
 
 def _without_cordon(node: Node) -> Node:

@@ -257,9 +257,7 @@ class Binding:
             if pod not in bindable
         )
         if unbound and not missing:
-            now = self._ports.clock.now()
-            name, ledger = self._ports.cluster.name, self._ports.ledger
-            save_launched_for(ledger, name, node.instance_id, unbound, now)
+            save_launched_for(self._ports, node.instance_id, unbound)
         # An invocation of provision that read the slot before this can nominate no more pods to it.
         kept = dataclasses.replace(slot, pods=unbound, bound=not missing, opened=True)
         if (not missing or kept != slot) and not self._ports.ledger.change_slot(kept):

@@ -23,12 +23,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.timer_state import TimerState
-from shared.nodes.brakes.runaway import (
-    launched_for,
-    recent_trials,
-    save_failure,
-    useless_trial,
-)
+from shared.nodes.brakes.runaway import save_useless_trial
 from shared.nodes.events.node_events import empty, event_on
 from shared.nodes.events.recorder import EventRecorder
 from shared.nodes.leave.node_deletion import remove_node
@@ -130,17 +125,8 @@ class Emptiness(NodeTimer):
         if not self._is_empty(cordoned):
             self._forget(cordoned)
             return "not empty"
-        self._save_useless_trial(node, owner)
+        save_useless_trial(self._ports, node, owner)
         return "removed" if remove_node(self._ports, cordoned, _REASON) else ""
-
-    def _save_useless_trial(self, node: Node, owner: Provisioner) -> None:
-        """Record a failed trial if a new node is removed while pods wait that cannot use it."""
-        cluster, ledger, now = self._ports.cluster, self._ports.ledger, self._ports.clock.now()
-        waited = launched_for(ledger, cluster.name, node.instance_id)
-        there, pending = cluster.pods_on(node.name), cluster.pending_pods()
-        trial = useless_trial(node, owner, there, pending, waited, now)
-        if trial is not None:
-            save_failure(ledger, cluster.name, trial, recent_trials(ledger, cluster.name, now))
 
     def _forget(self, node: Node) -> None:
         """Remove the stamp, and the cordon if Dovetail made it."""
