@@ -1,6 +1,6 @@
 """Ports of EC2: instances, images, launch templates, fleets and instance types."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -35,6 +35,11 @@ class Site:
 
     subnets: tuple[Subnet, ...]
     security_groups: tuple[str, ...]
+
+    def without_subnets(self, subnets: Collection[str]) -> "Site":
+        """Return the site without the subnets of these IDs."""
+        kept = tuple(subnet for subnet in self.subnets if subnet.subnet_id not in subnets)
+        return Site(subnets=kept, security_groups=self.security_groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ from shared.nodes.events.node_events import MOST_PODS, event_on
 from shared.nodes.events.provisioner_conditions import ProvisionerConditions
 from shared.nodes.events.recorder import EventRecorder
 from shared.nodes.launch.current_images import current_images
-from shared.nodes.launch.refusals.shallow_spot_pools import skipped_spot_pools
+from shared.nodes.launch.refusals.offering_facts import skipped_spot_pools
 from shared.nodes.leave.replacement import REPLACED, start_replacement
 from shared.nodes.node_editor import change_node
 from shared.nodes.timers.heartbeats import last_heartbeats, nodes_being_replaced

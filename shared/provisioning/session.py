@@ -132,8 +132,8 @@ class ProvisioningSession:
         ):
             self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe_delay)
         lost_instances, self._node_maker.lost_instances = self._node_maker.lost_instances, []
-        self.plan_launcher.on_lost_instances(lost_instances, provisioners)
-        self.plan_launcher.on_started(
+        self.plan_launcher.refusal_actions.on_lost_instances(lost_instances, provisioners)
+        self.plan_launcher.refusal_actions.on_started(
             self._node_maker.started_provisioners
             - {lost_instance.slot.provisioner for lost_instance in lost_instances},
             gathered,

@@ -28,7 +28,7 @@ from shared.snapshot.launch_body import LaunchBody
 from shared.snapshot.namespaces import namespaces_for
 from shared.snapshot.node_facts import cluster_instances, node_facts
 from shared.snapshot.observed_allocatable import ALLOCATABLE_NOTES, observed_allocatable
-from shared.snapshot.refusal_store import KnownRefusals, RefusalStore
+from shared.snapshot.refusals import KnownRefusals, read_refusals
 from shared.snapshot.standing_daemons import with_standing
 from shared.snapshot.volumes import with_volumes
 
@@ -137,7 +137,7 @@ def gather(
     made = with_standing([daemon_set for daemon_set in daemonsets if not daemon_set.problem], bound)
     bodies = list(_bodies(ports, intents, each_page))
     each_page()
-    refusals = RefusalStore(ports).read()
+    refusals = read_refusals(ports)
     types = ports.catalog.instance_types() if anything else ()
     provided = provided_daemonsets(made, provisioners, types, ports.daemonset_namespaces)
     learned = ports.ledger.notes(cluster.name, ALLOCATABLE_NOTES) if anything else ()
@@ -283,7 +283,7 @@ def _site(
     if known.blocked(now):
         return ProvisionerSite(provisioner=provisioner.name, zones=(), refusal=known.reason())
     zones = tuple(
-        sorted({subnet.zone for subnet in refusals.without_refused_subnets(site).subnets})
+        sorted({subnet.zone for subnet in site.without_subnets(refusals.subnets).subnets})
     )
     if site.subnets and not zones:
         names = ", ".join(sorted(subnet.subnet_id for subnet in site.subnets))

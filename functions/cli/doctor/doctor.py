@@ -20,7 +20,7 @@ from shared.nodes.timers.heartbeats import last_forwarder_heartbeat
 from shared.ports import ClusterPorts
 from shared.snapshot.deployment import DOLLARS, deploy_command
 from shared.snapshot.node_facts import NodeFacts, cluster_instances, node_facts
-from shared.snapshot.refusal_store import RefusalStore
+from shared.snapshot.refusals import read_refusals
 
 # The forwarder sends a heartbeat every five minutes; three misses are not chance.
 _SILENT: Final = timedelta(minutes=15)
@@ -327,7 +327,7 @@ class Doctor:
 
     def _refused(self, provisioners: Sequence[Provisioner]) -> list[Finding]:
         """Return Provisioners whose launches EC2 refuses as long as they are unchanged."""
-        refusals = RefusalStore(self._ports).read()
+        refusals = read_refusals(self._ports)
         return [
             Finding(
                 kind="provisioner-refused",

@@ -91,6 +91,19 @@ class OfferingKey:
     capacity_type: CapacityType
 
     @property
+    def text(self) -> str:
+        """Its parts in one text for notes, as in `m5.large/eu-west-1a/spot`."""
+        return f"{self.instance_type}/{self.zone}/{self.capacity_type.value}"
+
+    @classmethod
+    def from_text(cls, text: str) -> "OfferingKey":
+        """Return the key with this text."""
+        instance_type, zone, capacity_type = text.split("/")
+        return cls(
+            instance_type=instance_type, zone=zone, capacity_type=CapacityType(capacity_type)
+        )
+
+    @property
     def labels(self) -> dict[str, str]:
         """The labels that every Node of such an instance has."""
         return {

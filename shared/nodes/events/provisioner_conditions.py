@@ -22,7 +22,7 @@ from shared.nodes.events.status_writes import write_status
 from shared.planning.provisioner_problems import requirement_warnings
 from shared.planning.rules.provisioner_offerings import address_warnings
 from shared.ports import ClusterPorts, ConditionType, Severity
-from shared.snapshot.refusal_store import KnownRefusals, RefusalStore
+from shared.snapshot.refusals import KnownRefusals, read_refusals
 
 _PAUSED: Final = Hold(
     reason=PAUSED_REASON,
@@ -78,11 +78,11 @@ class ProvisionerConditions:
         self._skips_pools = None
         for invalid_provisioner in invalid:
             self._invalid(invalid_provisioner)
-        refusals = RefusalStore(self._ports).read() if valid else KnownRefusals()
+        refusals = read_refusals(self._ports) if valid else KnownRefusals()
         for provisioner in valid:
             held = hold or (_PAUSED if provisioner.paused else None)
             refusal = refusals.reason_for(self._ports, provisioner)
-            held = held or (refused_by_ec2(refusal) if refusal else None)
+            held = held or (Hold(reason=REFUSED_BY_EC2, text=refusal) if refusal else None)
             found = resolved.get(provisioner.name)
             if held is None and found is not None and found.problem:
                 of_class = found.problems and provisioner.kind == OwnerKind.NODE_POOL
@@ -276,11 +276,6 @@ class ProvisionerConditions:
         name, until = self._ports.cluster.name, self._ports.clock.now() + _SHOWN_FOR
         self._shown = Note(name=SHOWN_NOTE, value=value)
         self._ports.ledger.put_note(name, self._shown, until)
-
-
-def refused_by_ec2(text: str) -> Hold:
-    """Return the hold of a Provisioner whose launches EC2 refuses."""
-    return Hold(reason=REFUSED_BY_EC2, text=text)
 
 
 def shown_hold(shown: Note) -> str:

@@ -13,7 +13,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.timer_state import TimerState
 from shared.nodes.brakes.runaway import all_subjects, plan_of
 from shared.nodes.events.node_events import CONSOLE, event_on
-from shared.nodes.launch.refusals.never_joined import save_never_joined
+from shared.nodes.launch.refusals.registration_health import save_never_joined
 from shared.nodes.leave.node_deletion import remove_node
 from shared.nodes.timers.node_timer import SOON, NodeTimer
 from shared.ports import TimerKind

@@ -32,6 +32,7 @@ class IntentBook:
 
     Attributes:
         throttled: How often EC2 throttled a call, or no request token was left.
+        due: When the first of the postponed launches may continue, None if there is none.
     """
 
     def __init__(self, ports: ClusterPorts, held_lease: HeldLease, policy: LaunchPolicy) -> None:
@@ -39,13 +40,8 @@ class IntentBook:
         self._lease = held_lease
         self._policy = policy
         self.throttled = 0
-        self._due: datetime | None = None
+        self.due: datetime | None = None
         self._token_at: datetime | None = None
-
-    @property
-    def due(self) -> datetime | None:
-        """When the first of the postponed launches may continue, None if there is none."""
-        return self._due
 
     def earliest(self, intent: LaunchIntent) -> datetime | None:
         """Return when an intent may continue: at its own time, once EC2 shows its instances."""
@@ -143,7 +139,7 @@ class IntentBook:
 
     def wait_until(self, moment: datetime) -> LaunchOutcome:
         """Remember that a launch waits until then."""
-        self._due = moment if self._due is None else min(self._due, moment)
+        self.due = moment if self.due is None else min(self.due, moment)
         return LaunchOutcome.LATER
 
     def finish(self, intent: LaunchIntent, outcome: LaunchOutcome) -> LaunchOutcome:

@@ -29,11 +29,15 @@ from shared.nodes.launch.body_archive import body_of, write_body
 from shared.nodes.launch.held_lease import HeldLease
 from shared.nodes.launch.intents import IntentBook, LaunchOutcome
 from shared.nodes.launch.launch_request import LaunchContext, launch_body
-from shared.nodes.launch.refusals.refusal_log import RefusalLog, without_offerings
-from shared.nodes.launch.refusals.shallow_spot_pools import save_skipped_spot_pools
+from shared.nodes.launch.refusals.offering_facts import save_skipped_spot_pools
+from shared.nodes.launch.refusals.refusal_log import (
+    RefusalLog,
+    is_transient,
+    without_offerings,
+)
 from shared.nodes.launch.slots import Pairing, slot_owner
 from shared.planning.rules.min_values import offers_enough
-from shared.ports import ClusterPorts, Site
+from shared.ports import ClusterPorts
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 
 # The prefix of the EC2 error codes for an AMI that is gone or not ready.
@@ -237,9 +241,9 @@ class Launcher:
         missing = self._pairing.pair(
             body.attempt, body.attempt.slots, answer.instances, launched_now=first_request
         )
-        save_skipped_spot_pools(self._ports, body.attempt, answer)
+        save_skipped_spot_pools(self._ports, body.attempt.options, answer)
         if not missing:
-            self.refusals.add_filled(body, answer)
+            self.refusals.add(body, answer)
             return self.intents.finish(stored, LaunchOutcome.DONE)
         if in_doubt_until is not None:
             return self.intents.postpone_until(stored, in_doubt_until)
@@ -265,7 +269,7 @@ class Launcher:
             ImageCanary(self._ports).save_missing_images(context.provisioner.name, images)
             return self.intents.finish(stored, LaunchOutcome.SHORT)
         new_template = bool(body.templates) and body.attempt.number < _MOST_RETRIES
-        if self.refusals.is_transient(answer, new_template=new_template):
+        if is_transient(answer, new_template=new_template):
             wait = timedelta(seconds=2 ** min(body.attempt.number + 1, _MOST_RETRIES))
             return self._next_attempt(context, stored, body, missing, frozenset(), wait)
         dropped = self.refusals.add_refusals(body, answer, first_request=first_request)
@@ -353,19 +357,17 @@ class Launcher:
 
     def _without_refused_subnets(self, context: LaunchContext) -> LaunchContext:
         """Return the context without the subnets that EC2 refused."""
-        kept = tuple(
-            subnet
-            for subnet in context.site.subnets
-            if subnet.subnet_id not in self.refusals.subnets
+        return dataclasses.replace(
+            context, site=context.site.without_subnets(self.refusals.subnets)
         )
-        site = Site(subnets=kept, security_groups=context.site.security_groups)
-        return dataclasses.replace(context, site=site)
 
     def _with_subnet(
         self, context: LaunchContext, options: Sequence[LaunchOption]
     ) -> tuple[LaunchOption, ...]:
         """Return the options in zones that still have a subnet."""
-        zones = {subnet.zone for subnet in self._without_refused_subnets(context).site.subnets}
+        zones = {
+            subnet.zone for subnet in context.site.without_subnets(self.refusals.subnets).subnets
+        }
         return tuple(option for option in options if option.offering.zone in zones)
 
 

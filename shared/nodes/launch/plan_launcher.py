@@ -1,7 +1,7 @@
 """Launches a whole plan: its launch groups, and the intents that earlier invocations left open."""
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from shared.nodes.launch.held_lease import HeldLease
 from shared.nodes.launch.intents import LaunchOutcome
 from shared.nodes.launch.launch_request import LaunchContext, launch_groups
 from shared.nodes.launch.launcher import Launcher
-from shared.nodes.launch.refusals.refusal_actions import LostInstance, RefusalActions
+from shared.nodes.launch.refusals.refusal_actions import RefusalActions
 from shared.nodes.launch.subnet_addresses import AddressReservations
 from shared.ports import ClusterPorts, Site
 from shared.snapshot.gather import Gathered, site_of
@@ -51,8 +51,8 @@ class PlanLauncher:
         provisioners = {
             provisioner.name: provisioner for provisioner in gathered.snapshot.provisioners
         }
-        owners: dict[str, tuple[Provisioner, Site]] = {}
-        self._exclude_subnets(gathered.refusals.subnets)
+        sites: dict[str, Site] = {}
+        self.launcher.refusals.subnets |= gathered.refusals.subnets
         ended = False
         for number, intent in enumerate(gathered.snapshot.intents):
             if number and self._is_late(until):
@@ -61,8 +61,7 @@ class PlanLauncher:
             if provisioner is None:
                 ended |= self.launcher.abandon(intent) != LaunchOutcome.LATER
                 continue
-            site = site_of(self._ports, provisioner)
-            owners[provisioner.name] = (provisioner, site)
+            site = sites[provisioner.name] = site_of(self._ports, provisioner)
             refusals = gathered.refusals.of(self._ports, provisioner, site)
             if refusals.blocked(self._ports.clock.now()):
                 ended |= self.launcher.abandon(intent) != LaunchOutcome.LATER
@@ -76,7 +75,7 @@ class PlanLauncher:
                 self._events.cannot_launch(provisioner, str(error))
                 outcome = self.launcher.abandon(intent)
             ended |= outcome != LaunchOutcome.LATER
-        self._apply_refusals(owners, gathered)
+        self.refusal_actions.on_launches(self.launcher.refusals.take(), sites, gathered)
         return ended
 
     def abandon(self, gathered: Gathered) -> bool:
@@ -109,7 +108,7 @@ class PlanLauncher:
         }
         for body in gathered.bodies:
             self._addresses.reserve(body)
-        self._exclude_subnets(gathered.refusals.subnets)
+        self.launcher.refusals.subnets |= gathered.refusals.subnets
         contexts: dict[str, LaunchContext] = {}
         outcomes: list[LaunchOutcome] = []
         numbers = itertools.count()
@@ -130,65 +129,16 @@ class PlanLauncher:
             except PermanentError as error:
                 # A Provisioner that cannot launch must not stop the others.
                 self._events.cannot_launch(provisioners[name], str(error))
-        owners = {
-            name: (launch_context.provisioner, launch_context.site)
-            for name, launch_context in contexts.items()
-        }
-        self._apply_refusals(owners, gathered)
+        sites = {name: context.site for name, context in contexts.items()}
+        self.refusal_actions.on_launches(self.launcher.refusals.take(), sites, gathered)
         return tuple(outcomes)
-
-    def on_lost_instances(
-        self, lost_instances: Sequence[LostInstance], provisioners: Mapping[str, Provisioner]
-    ) -> None:
-        """Act on instances that ended before they became nodes."""
-        if not lost_instances:
-            return
-        named = {
-            lost_instance.slot.provisioner for lost_instance in lost_instances
-        } & provisioners.keys()
-        owners = {
-            name: (provisioners[name], site_of(self._ports, provisioners[name]))
-            for name in sorted(named)
-        }
-        self.refusal_actions.on_lost_instances(lost_instances, owners)
-        self._wake_after(self.refusal_actions.retry_in)
-
-    def on_started(self, names: Collection[str], gathered: Gathered) -> None:
-        """Act on running instances: end refusals that were recorded for instances that ended early.
-
-        Args:
-            names: Names of their Provisioners.
-        """
-        for owner in gathered.snapshot.provisioners:
-            refusals = gathered.refusals.records.get(owner.name)
-            if owner.name in names and refusals is not None and refusals.by_lost_instance:
-                self.refusal_actions.on_started(owner, site_of(self._ports, owner))
-
-    def _exclude_subnets(self, subnets: frozenset[str]) -> None:
-        """Request no instance in subnets that EC2 refused before this invocation."""
-        self.launcher.refusals.subnets |= subnets
-        self.refusal_actions.refused_subnets |= subnets
-
-    def _apply_refusals(
-        self, owners: Mapping[str, tuple[Provisioner, Site]], gathered: Gathered
-    ) -> None:
-        """Act on EC2's refusals of these launches, and clear them for the next launches."""
-        refusals = self.launcher.refusals
-        self.refusal_actions.exclude_subnets(refusals.subnets)
-        self.refusal_actions.on_launches(refusals.by_provisioner, owners, gathered)
-        refusals.clear()
-        self._wake_after(self.refusal_actions.retry_in)
 
     def _is_late(self, until: datetime) -> bool:
         """Return whether the time for launches is over; if so, schedule a wake message."""
         late = self._ports.clock.now() >= until
         if late:
-            self._wake_after(timedelta(0))
+            self.launcher.intents.wait_until(self._ports.clock.now())
         return late
-
-    def _wake_after(self, wait: timedelta | None) -> None:
-        if wait is not None:
-            self.launcher.intents.wait_until(self._ports.clock.now() + wait)
 
     def _parts(
         self, context: LaunchContext, group: Sequence[PlannedNode]
@@ -211,10 +161,10 @@ class PlanLauncher:
             yield replace(context, images=safe), group
 
     def wake_when_due(self) -> None:
-        """Send the wake message for the first of the postponed launches, if any."""
-        due = self.launcher.intents.due
-        if due is not None:
-            wait = max(due - self._ports.clock.now(), timedelta(0))
+        """Send the wake message for the first of the postponed and refused launches, if any."""
+        due = [at for at in (self.launcher.intents.due, self.refusal_actions.retry_at) if at]
+        if due:
+            wait = max(min(due) - self._ports.clock.now(), timedelta(0))
             self._ports.outbox.wake(self._ports.cluster.name, wait)
 
     def _launch_context(self, provisioner: Provisioner, site: Site) -> LaunchContext:

@@ -19,7 +19,6 @@ from shared.model.ec2.instance_types import (
     Overhead,
 )
 from shared.model.ec2.launches import LaunchIntent, Slot
-from shared.model.ec2.refusals import Refusals
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -30,6 +29,7 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import BOUNDS, PackingSettings
 from shared.planning.decide import decide
+from shared.snapshot.refusals import Refusals
 from tests.property import strategies as some
 
 st.register_type_strategy(

@@ -15,11 +15,17 @@ from shared.model.ec2.launches import FleetAnswer, FleetError
 from shared.model.ec2.quotas import STANDARD, QuotaReached, quota_of
 from shared.model.messages.notices import Notice, NoticeKind
 from shared.nodes.join.registration import Registration
-from shared.nodes.launch.refusals.offering_facts import FACT_SCOPES, OfferingFact, certain_quotas
+from shared.nodes.launch.refusals.offering_facts import mark_quotas
 from shared.nodes.leave.interruption import Interruption
 from tests.builders import CATALOG, ZONES, instance, needs, node, offering, pod, provisioner
-from tests.unit.nodes.brakes.refusing import fill, marked, refuse, with_profile, without_profile
 from tests.unit.nodes.launch.launches import ANY_WAY, SPOT
+from tests.unit.nodes.launch.refusals.refusing import (
+    fill,
+    marked,
+    refuse,
+    with_profile,
+    without_profile,
+)
 from tests.unit.worlds import MINUTE, NAME, World, instead
 
 NOBODY: frozenset[OfferingKey] = frozenset()
@@ -171,15 +177,19 @@ def test_a_quota_is_true_for_the_account_when_it_is_clear_which(*, named: bool) 
 
 def test_a_quota_of_several_families_that_is_not_named_stays_with_the_cluster() -> None:
     standard, gpu = offering(), offering(name="p3.large")
-    assert certain_quotas(frozenset({standard, gpu}), frozenset(), CATALOG) == ()
-    (mark,) = certain_quotas(frozenset({standard}), frozenset(), CATALOG)
-    assert mark == QuotaReached(quota=quota_of(standard), vcpus=2)
-    (mark,) = certain_quotas(frozenset({standard, gpu}), frozenset({standard}), CATALOG)
-    assert mark.quota == quota_of(standard)
+    mark = QuotaReached(quota=quota_of(standard), vcpus=2)
+    for over, named, vague in (
+        ({standard, gpu}, set(), {standard, gpu}),
+        ({standard}, set(), set()),
+        ({standard, gpu}, {standard}, {gpu}),
+    ):
+        world = World()
+        assert mark_quotas(world.ports, over, named, CATALOG) == vague
+        known = world.ledger.quotas_reached(world.clock.now())
+        assert known == (() if standard in vague else (mark,))
 
 
-def test_each_fact_names_its_scope_and_one_module_records_it() -> None:
-    assert FACT_SCOPES.keys() == set(OfferingFact)
+def test_one_module_records_facts() -> None:
     telling = {
         path.name
         for path in (Path(__file__).parents[5] / "shared").rglob("*.py")

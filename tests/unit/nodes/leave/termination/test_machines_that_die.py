@@ -4,7 +4,7 @@ import pytest
 
 from infra.local.ec2.refusals import Reason
 from tests.builders import pod, provisioner
-from tests.unit.nodes.brakes.refusing import condition, marked
+from tests.unit.nodes.launch.refusals.refusing import condition, marked
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
 
 

@@ -1,8 +1,6 @@
 """Refusals because of a request's content: reported, not retried at once, no harm to others."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -14,7 +12,8 @@ from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from shared.ports import Subnet
 from tests.builders import CATALOG, ZONES, instance_type, needs, pod, pods, provisioner
-from tests.unit.nodes.brakes.refusing import (
+from tests.unit.nodes.launch.launches import ANY_WAY, apart, intents
+from tests.unit.nodes.launch.refusals.refusing import (
     condition,
     fill,
     marked,
@@ -24,8 +23,7 @@ from tests.unit.nodes.brakes.refusing import (
     with_profile,
     without_profile,
 )
-from tests.unit.nodes.launch.launches import ANY_WAY, apart, intents
-from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
+from tests.unit.worlds import MINUTE, NAME, SECOND, World, failing, instead
 
 
 def test_profile_that_does_not_exist_is_reported_and_another_provisioner_serves_at_once() -> None:
@@ -83,20 +81,6 @@ def test_want_of_capacity_that_ec2_names_beside_a_refusal_is_no_shortage() -> No
     assert len(world.cloud.fleets) == 1
     assert report.offerings_refused == 0
     assert not condition(world)[0]
-
-
-def test_a_refused_provisioner_is_asked_for_again_after_1_2_5_and_every_10_minutes() -> None:
-    world = World(provisioner(), pod())
-    refuse(world)
-    world.provision()
-    waits = []
-    for _ in range(5):
-        calls, start = len(world.cloud.fleets), world.clock.now()
-        while len(world.cloud.fleets) == calls:
-            world.advance(10 * SECOND)
-            world.provision()
-        waits.append(round((world.clock.now() - start) / MINUTE))
-    assert waits == [1, 2, 5, 10, 10]
 
 
 def test_the_wake_comes_when_it_may_be_asked_again() -> None:
@@ -316,7 +300,7 @@ def test_transient_error_is_retried() -> None:
 def test_a_launch_template_that_ec2_does_not_show_for_two_minutes_is_a_refusal() -> None:
     world = World(provisioner(), pod())
     missing = NotFoundError("gone", code="InvalidLaunchTemplateName.NotFoundException", detail="x")
-    instead(world.cloud, "create_fleet", raising(missing))
+    instead(world.cloud, "create_fleet", failing(missing))
     start = world.clock.now()
     while not world.cluster.conditions:
         world.provision()
@@ -325,27 +309,23 @@ def test_a_launch_template_that_ec2_does_not_show_for_two_minutes_is_a_refusal()
     assert "check launchTemplate" in world.messages("LaunchRefused", "Provisioner")[0]
 
 
-def test_a_call_that_is_not_allowed_is_a_refusal() -> None:
+@pytest.mark.parametrize(
+    ("call", "code", "text", "unknown"),
+    [
+        ("create_fleet", "UnauthorizedOperation", "UnauthorizedOperation: denied; read what", 0),
+        ("ensure_launch_template", "NeverHeardOf", "NeverHeardOf: denied; the code is not kn", 1),
+    ],
+)
+def test_a_call_that_is_not_allowed_is_a_refusal(
+    call: str, code: str, text: str, unknown: int
+) -> None:
     world = World(provisioner(), pod())
-    denied = UnauthorizedError("ec2 CreateFleet", code="UnauthorizedOperation", detail="denied")
-    instead(world.cloud, "create_fleet", raising(denied))
+    denied = UnauthorizedError(f"ec2 {call}", code=code, detail="denied")
+    instead(world.cloud, call, failing(denied))
     report = world.provision()
-    assert world.messages("LaunchRefused", "Provisioner")[0].startswith(
-        "UnauthorizedOperation: denied; read what"
-    )
+    assert world.messages("LaunchRefused", "Provisioner")[0].startswith(text)
     assert not condition(world)[0]
-    assert report.unknown_codes == 0
-
-
-def test_a_launch_template_that_cannot_be_made_is_a_refusal() -> None:
-    world = World(provisioner(), pod())
-    denied = UnauthorizedError("ec2 CreateLaunchTemplate", code="NeverHeardOf", detail="denied")
-    instead(world.cloud, "ensure_launch_template", raising(denied))
-    report = world.provision()
-    assert world.messages("LaunchRefused", "Provisioner")[0].startswith(
-        "NeverHeardOf: denied; the code is not known"
-    )
-    assert report.unknown_codes == 1
+    assert report.unknown_codes == unknown
     assert world.provision().refusals == ()
 
 
@@ -365,10 +345,3 @@ def test_open_launch_of_a_refused_provisioner_is_abandoned() -> None:
     world.provision()
     assert world.cloud.fleets == []
     assert intents(world) == (0, 1)
-
-
-def raising(error: Exception) -> Callable[..., Any]:
-    def method(*_: object) -> Any:
-        raise error
-
-    return method

@@ -1,4 +1,4 @@
-"""What EC2 refused to one Provisioner, and when to retry; no I/O.
+"""What EC2 refuses to a cluster's Provisioners, in notes written under the cluster's lease.
 
 EC2 refuses a request for its content or for its caller: a profile that does not exist, a missing
 permission. A retry fails until the cause is fixed, so the Provisioner backs off: Dovetail retries
@@ -10,19 +10,24 @@ created just now. No error tells the two apart, so Dovetail retries such a reque
 the first two minutes; afterwards the refusal counts.
 """
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.model.codec import from_plain, to_json, to_plain
 from shared.model.ec2.fleet_errors import describe_error, may_be_not_yet_visible
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import FleetError
+from shared.model.note import Note
+from shared.model.provisioner import Provisioner
+from shared.ports import ClusterPorts, Site
 
 RETRY_STEPS: Final = tuple(timedelta(minutes=n) for n in (1, 2, 5, 10))
 # How long a created resource may not be visible in EC2, and the delay of the first retry.
 # Source: https://github.com/hashicorp/terraform/issues/15341 (2017-12, two minutes).
-VISIBLE_AFTER: Final = timedelta(minutes=2)
+_VISIBLE_AFTER: Final = timedelta(minutes=2)
 _FIRST: Final = timedelta(seconds=5)
 # An instance type that EC2 does not support in a zone will not be supported in a minute.
 UNSUPPORTED: Final = timedelta(minutes=30)
@@ -30,14 +35,20 @@ UNSUPPORTED: Final = timedelta(minutes=30)
 # configuration.
 _DIED: Final = "Client."
 # A record is kept for so long after it was last changed.
-KEPT: Final = timedelta(hours=6)
+_KEPT: Final = timedelta(hours=6)
 # Offerings are dropped from the record this long after they may be requested again.
 _REMEMBERED: Final = timedelta(hours=1)
+# Addresses are freed when pods end; DescribeSubnets is called again each minute.
+_SUBNET_SPAN: Final = timedelta(minutes=3)
+_PREFIX: Final = "refused"
+_OF_PROVISIONER: Final = f"{_PREFIX}#"
+_SUBNETS: Final = f"{_PREFIX}-subnets"
+_LENGTH: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusals:
-    """What EC2 refused to one Provisioner.
+    """What EC2 refused to one Provisioner, and when to retry.
 
     Attributes:
         shape: Fingerprint of the Provisioner and what the attachment adds to it.
@@ -47,8 +58,8 @@ class Refusals:
         strikes: Consecutive refusals of whole launches, without those that `since` is about.
         until: When the backoff of the last refusal ends; None when there is none.
         stopped: Whether no launch is tried until then.
-        suspects: Offerings refused since EC2 last launched something.
-        options: Offerings that are left out, and until when each is.
+        suspects: Texts of the offerings refused since EC2 last launched something.
+        options: Texts of the offerings that are left out, and until when each is.
     """
 
     provisioner: str
@@ -59,8 +70,8 @@ class Refusals:
     strikes: int = 0
     until: datetime | None = None
     stopped: bool = False
-    suspects: frozenset[OfferingKey] = frozenset()
-    options: Mapping[OfferingKey, datetime] = field(default_factory=dict, hash=False)
+    suspects: frozenset[str] = frozenset()
+    options: Mapping[str, datetime] = field(default_factory=dict, hash=False)
 
     @property
     def by_lost_instance(self) -> bool:
@@ -73,9 +84,8 @@ class Refusals:
 
     def left_out(self, now: datetime) -> frozenset[OfferingKey]:
         """Return the offerings that may not be requested now."""
-        return frozenset(
-            offering_key for offering_key, until in self.options.items() if now < until
-        )
+        left = (text for text, until in self.options.items() if now < until)
+        return frozenset(map(OfferingKey.from_text, left))
 
     def as_of(self, shape: str, site: str) -> "Refusals":
         """Return the record if `shape` and `site` are unchanged, else an empty one."""
@@ -85,12 +95,13 @@ class Refusals:
 
     def with_options(self, offerings: Iterable[OfferingKey], until: datetime) -> "Refusals":
         """Return the record with these offerings left out until then."""
-        return replace(self, options={**self.options, **dict.fromkeys(offerings, until)})
+        more = {offering.text: until for offering in offerings}
+        return replace(self, options={**self.options, **more})
 
     def after_refusal(
         self,
         error: FleetError,
-        offerings: frozenset[OfferingKey],
+        offerings: Collection[OfferingKey],
         now: datetime,
         *,
         worked: bool = False,
@@ -107,8 +118,9 @@ class Refusals:
             worked: Whether there are nodes that EC2 launched for the Provisioner in its current
                 form.
         """
-        suspects = self.suspects | offerings
-        seen = not self.suspects or self.suspects & offerings
+        refused = frozenset(offering.text for offering in offerings)
+        suspects = self.suspects | refused
+        seen = not self.suspects or self.suspects & refused
         died = error.code.startswith(_DIED)
         if worked and not self.strikes and seen and not died:
             return replace(self.with_options(offerings, now + RETRY_STEPS[-1]), suspects=suspects)
@@ -116,8 +128,8 @@ class Refusals:
         if self.until is not None and now < self.until:
             return replace(known, stopped=True)
         since = self.since or now
-        if may_be_not_yet_visible(error.code) and not self.strikes and now < since + VISIBLE_AFTER:
-            again = min(now + max(_FIRST, now - since), since + VISIBLE_AFTER)
+        if may_be_not_yet_visible(error.code) and not self.strikes and now < since + _VISIBLE_AFTER:
+            again = min(now + max(_FIRST, now - since), since + _VISIBLE_AFTER)
             return replace(known, since=since, until=again, stopped=True)
         until = now + RETRY_STEPS[min(self.strikes, len(RETRY_STEPS) - 1)]
         known = replace(known, strikes=self.strikes + 1, until=until)
@@ -134,15 +146,8 @@ class Refusals:
         """
         if self.by_lost_instance and not started:
             return self
-        options = {
-            offering_key: at for offering_key, at in self.options.items() if now < at + _REMEMBERED
-        }
-        return Refusals(
-            provisioner=self.provisioner,
-            shape=self.shape,
-            site=self.site,
-            options=options,
-        )
+        options = {text: until for text, until in self.options.items() if now < until + _REMEMBERED}
+        return replace(self.as_of("", ""), shape=self.shape, site=self.site, options=options)
 
     def reason(self) -> str:
         """Return why no launch is tried, for people; empty when it may be."""
@@ -155,3 +160,87 @@ class Refusals:
                 "launch template yet"
             )
         return f"EC2 refuses its launches: {describe_error(self.error)}; {again}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRefusals:
+    """What EC2 refused to one cluster, all read at the same time.
+
+    Attributes:
+        subnets: Subnets that are excluded now.
+        records: Refusals by name of the Provisioner.
+    """
+
+    subnets: frozenset[str] = frozenset()
+    records: Mapping[str, Refusals] = field(default_factory=dict, hash=False)
+
+    def of(self, ports: ClusterPorts, provisioner: Provisioner, site: Site) -> Refusals:
+        """Return the refusals that apply to a Provisioner as it is now."""
+        known = self.records.get(provisioner.name)
+        if known is None:
+            return Refusals(provisioner=provisioner.name)
+        return known.as_of(_shape(ports, provisioner), _site(site))
+
+    def reason_for(self, ports: ClusterPorts, provisioner: Provisioner) -> str:
+        """Return why EC2 refused a Provisioner as it is now, empty if it did not."""
+        known = self.records.get(provisioner.name)
+        if known is None or known.shape != _shape(ports, provisioner):
+            return ""
+        return known.reason()
+
+
+def read_refusals(ports: ClusterPorts) -> KnownRefusals:
+    """Return everything that is known now."""
+    notes = {note.name: note for note in ports.ledger.notes(ports.cluster.name, _PREFIX)}
+    subnets = notes.pop(_SUBNETS, Note(name=_SUBNETS))
+    records = (from_plain(Refusals, note.value) for note in notes.values())
+    return KnownRefusals(
+        subnets=frozenset(_excluded(ports, subnets)),
+        records={record.provisioner: record for record in records},
+    )
+
+
+def refusals_of(ports: ClusterPorts, provisioner: Provisioner, site: Site) -> Refusals:
+    """Return the refusals that apply to a Provisioner as it is now, as they are stored."""
+    note = ports.ledger.note(ports.cluster.name, f"{_OF_PROVISIONER}{provisioner.name}")
+    known = from_plain(Refusals, {"provisioner": provisioner.name, **note.value})
+    return known.as_of(_shape(ports, provisioner), _site(site))
+
+
+def save_refusals(ports: ClusterPorts, record: Refusals) -> None:
+    """Save what EC2 refused to a Provisioner, for six hours."""
+    note = Note(name=f"{_OF_PROVISIONER}{record.provisioner}", value=to_plain(record))
+    ports.ledger.put_note(ports.cluster.name, note, ports.clock.now() + _KEPT)
+
+
+def exclude_subnets(ports: ClusterPorts, subnets: Iterable[str]) -> None:
+    """Exclude subnets for three minutes, for all Provisioners of the cluster that use them."""
+    until = ports.clock.now() + _SUBNET_SPAN
+    kept = _excluded(ports, ports.ledger.note(ports.cluster.name, _SUBNETS))
+    value = kept | dict.fromkeys(subnets, until.isoformat())
+    ports.ledger.put_note(ports.cluster.name, Note(name=_SUBNETS, value=value), until)
+
+
+def _excluded(ports: ClusterPorts, note: Note) -> dict[str, str]:
+    """Return the subnets of a note that are still excluded, and until when."""
+    now = ports.clock.now()
+    return {
+        subnet: until for subnet, until in note.value.items() if now < datetime.fromisoformat(until)
+    }
+
+
+def _shape(ports: ClusterPorts, provisioner: Provisioner) -> str:
+    """Return a fingerprint of a Provisioner and of what the attachment adds to its launches."""
+    own = replace(provisioner, resource_version="", generation=0, warnings=())
+    return _fingerprint([own, ports.profile_of(provisioner.template)])
+
+
+def _site(site: Site) -> str:
+    """Return a fingerprint of subnets and security groups, without the free addresses."""
+    return _fingerprint(
+        [sorted(subnet.subnet_id for subnet in site.subnets), list(site.security_groups)]
+    )
+
+
+def _fingerprint(value: object) -> str:
+    return hashlib.sha256(to_json(value)).hexdigest()[:_LENGTH]

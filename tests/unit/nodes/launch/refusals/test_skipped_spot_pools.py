@@ -6,16 +6,9 @@ from typing import Any
 from functions.cli.plan.recorded_decision import load_decision
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.dialect import OwnerKind
 from shared.model.ec2.instance_types import OfferingKey
-from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance, SlotOwner
-from shared.model.resources import Resources
-from shared.nodes.launch.refusals.shallow_spot_pools import (
-    SKIPPED_SPOT_POOLS,
-    save_skipped_spot_pools,
-    skipped_spot_pools,
-)
-from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
+from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance, LaunchOption
+from shared.nodes.launch.refusals.offering_facts import save_skipped_spot_pools, skipped_spot_pools
 from tests.builders import GIB, ZONES, affinity, needs, node_of, offering, option, pod, provisioner
 from tests.unit.nodes.launch.launches import SPOT
 from tests.unit.nodes.leave.replacements import HOUR
@@ -29,21 +22,8 @@ ON_DEMAND = tuple(
 _SPOT_ONLY = needs(keys.CAPACITY_TYPE, "In", "spot").merge(needs(keys.ARCH, "In", "amd64"))
 
 
-def attempt(*offerings: OfferingKey) -> LaunchAttempt:
-    return LaunchAttempt(
-        cluster=NAME,
-        plan_id="p",
-        group=0,
-        number=0,
-        provisioner="default",
-        labels={},
-        slots=(PromisedSlot(number=0, pods=(), daemon_requests=Resources()),),
-        options=tuple(
-            option(n, offering=offering_key) for n, offering_key in enumerate(offerings, 1)
-        ),
-        stamp={},
-        owner=SlotOwner(kind=OwnerKind.PROVISIONER, uid="u"),
-    )
+def asked(*offerings: OfferingKey) -> list[LaunchOption]:
+    return [option(n, offering=offering_key) for n, offering_key in enumerate(offerings, 1)]
 
 
 def noted(world: World, *taken: OfferingKey, refused: tuple[OfferingKey, ...] = ()) -> Any:
@@ -57,12 +37,12 @@ def noted(world: World, *taken: OfferingKey, refused: tuple[OfferingKey, ...] = 
         for offering_key in refused
     )
     answer = FleetAnswer(fleet_id="f", instances=instances, errors=errors)
-    save_skipped_spot_pools(world.ports, attempt(CHEAP, MIDDLE, DEAR), answer)
+    save_skipped_spot_pools(world.ports, asked(CHEAP, MIDDLE, DEAR), answer)
     return skipped_spot_pools(world.ports, world.clock.now())
 
 
 def version(world: World) -> int:
-    return world.ledger.note(NAME, SKIPPED_SPOT_POOLS).version
+    return world.ledger.note(NAME, "passed-over").version
 
 
 def test_cheaper_pools_that_were_offered_and_not_taken_are_remembered_for_half_an_hour() -> None:
@@ -80,7 +60,7 @@ def test_the_cheapest_pool_an_empty_answer_and_machines_on_demand_teach_nothing(
     assert noted(world) == frozenset()
     taken = (FleetInstance(instance_id="i-1", offering=ON_DEMAND[1]),)
     save_skipped_spot_pools(
-        world.ports, attempt(*ON_DEMAND), FleetAnswer(fleet_id="f", instances=taken)
+        world.ports, asked(*ON_DEMAND), FleetAnswer(fleet_id="f", instances=taken)
     )
     assert version(world) == 0
 
@@ -132,7 +112,7 @@ def test_consolidation_does_not_count_on_pools_that_ec2_skipped() -> None:
         if known:
             taken = (FleetInstance(instance_id="i-1", offering=other),)
             answer = FleetAnswer(fleet_id="f", instances=taken)
-            save_skipped_spot_pools(world.ports, attempt(*larges, other), answer)
+            save_skipped_spot_pools(world.ports, asked(*larges, other), answer)
         assert world.provision(look=True).nodes_disrupted == 1
         assert [instance.offering.instance_type for instance in world.alive] == [expected]
         (document,) = (
@@ -148,7 +128,7 @@ def test_pods_that_wait_may_take_any_pool() -> None:
     larges = [offering("m5.large", zone, SPOT) for zone in ZONES]
     taken = (FleetInstance(instance_id="i-1", offering=offering("m5.xlarge", ZONES[0], SPOT)),)
     answer = FleetAnswer(fleet_id="f", instances=taken)
-    save_skipped_spot_pools(world.ports, attempt(*larges, taken[0].offering), answer)
+    save_skipped_spot_pools(world.ports, asked(*larges, taken[0].offering), answer)
     world.cluster.add(pod("new", cpu=1800, memory=6 * GIB, anti_affinity=(affinity(),)))
     world.provision()
     assert [instance.offering.instance_type for instance in world.alive] == ["m5.large"]
