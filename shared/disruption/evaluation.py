@@ -24,6 +24,7 @@ from shared.disruption.simulate import (
     with_leaving,
 )
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import hourly
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
@@ -194,7 +195,7 @@ def evaluate(
         method=best.method,
         remove=best.remove,
         plan=best.plan,
-        why=f"saves {_dollars(best.saving_micros_per_hour)}",
+        why=f"saves {hourly(best.saving_micros_per_hour)}",
         cordoned=best.cordoned,
     )
     return Evaluation(change=change, skipped=skipped)
@@ -438,12 +439,8 @@ def _replaced(
         cost = plan.cost_micros_per_hour
         plan = within_price(plan, most, disruption_input.settings, disruption_input.snapshot)
         if plan is None and cost > most:
-            return f"its pods would cost {_dollars(cost)} elsewhere, and it costs {_dollars(price)}"
+            return f"its pods would cost {hourly(cost)} elsewhere, and it costs {hourly(price)}"
         if plan is None:
             return "too few offerings that cost no more are left for minValues"
     method = DisruptionMethod.REPLACE if plan.nodes else DisruptionMethod.DELETE
     return DisruptionCommand(cause=cause, method=method, remove=names, plan=plan, why=why)
-
-
-def _dollars(micros_per_hour: int) -> str:
-    return f"${micros_per_hour / 1_000_000:.4f}/h"

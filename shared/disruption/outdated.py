@@ -1,10 +1,10 @@
 """Which nodes are no longer what their owner asks for, and why they stay: reported on the owner."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from shared.disruption.drift import reports_drift
 from shared.disruption.evaluation import DisruptionInput, Evaluation, drift_reason
+from shared.model.dollars_and_counts import first_names
 from shared.model.kubernetes.nodes import Node
 from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner
@@ -63,13 +63,10 @@ def _why_it_stands(
 
 def _text(reasons: dict[str, list[str]], of: int) -> str:
     count = sum(map(len, reasons.values()))
-    named_reasons = [f"{_named(names)}: {reason}" for reason, names in sorted(reasons.items())]
+    named_reasons = [
+        f"{first_names(sorted(names), _MOST)}: {reason}"
+        for reason, names in sorted(reasons.items())
+    ]
     more = f"; and {len(named_reasons) - _MOST} reasons more" if len(named_reasons) > _MOST else ""
     nodes = "node is" if count == 1 else "nodes are"
     return f"{count} of {of} {nodes} outdated: {'; '.join(named_reasons[:_MOST])}{more}"
-
-
-def _named(names: Sequence[str]) -> str:
-    listed = sorted(names)
-    more = f" and {len(listed) - _MOST} more" if len(listed) > _MOST else ""
-    return ", ".join(listed[:_MOST]) + more

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from shared.disruption.emptiness import keeps_node
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import first_names
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
@@ -27,8 +28,9 @@ def unhealthy_outcome(
     keeping = sorted(pod.key for pod in pods if keeps_node(node, pod))
     if not keeping:
         return "it is removed as empty"
-    more = f" and {len(keeping) - 1} more" if len(keeping) > 1 else ""
-    return f"it is removed as empty once these pods leave: {keeping[0]}{more}; sooner: {delete}"
+    return (
+        f"it is removed as empty once these pods leave: {first_names(keeping, 1)}; sooner: {delete}"
+    )
 
 
 def _kept(node: Node, owner: Provisioner | None) -> str:

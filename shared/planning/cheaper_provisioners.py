@@ -8,11 +8,11 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from shared.model.dollars_and_counts import dollars
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.planning.explanation import dollars
 from shared.planning.rules.provisioner_offerings import usable_in_order
 
 

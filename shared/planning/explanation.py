@@ -2,8 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final
 
+from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, Pod, Scheduling
 from shared.model.plan import Plan
@@ -22,9 +22,6 @@ from shared.planning.rules.provisioner_offerings import (
     usable_in_order,
 )
 from shared.planning.setting_aside import ref_of
-
-_MICROS: Final = 1_000_000
-_SHOWN: Final = 3  # nodes named in a line before the rest is only counted
 
 
 def find_pod(snapshot: ClusterSnapshot, key: str) -> Pod | None:
@@ -76,11 +73,6 @@ def of_other_scheduler(pod: Pod) -> str:
     return f"scheduler {name} chooses its node: the plan is by the rules of kube-scheduler"
 
 
-def dollars(micros: int) -> str:
-    """Return micro-dollars as dollars, four digits after the point."""
-    return f"${micros / _MICROS:,.4f}"
-
-
 def gap(plan: Plan) -> str:
     """Return as text how far the cost may be above the lowest possible."""
     bound = plan.lower_bound_micros_per_hour
@@ -102,11 +94,6 @@ def gap_in_words(percent: float, *, proved: bool, close: bool) -> str:
     if close:
         return f"gap {percent:.2f} %"
     return f"at most {percent:.2f} % above what is proved"
-
-
-def counted(number: int, thing: str) -> str:
-    """Return a number of things: `1 pod`, `2 pods`."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
@@ -154,8 +141,7 @@ def _why_not_on_existing(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> Ite
             closed = "cordoned" if node.unschedulable else "being deleted or not Ready"
             reasons.setdefault(closed, []).append(node.name)
     for reason, names in sorted(reasons.items()):
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        yield f"not on {', '.join(sorted(names)[:_SHOWN])}{more}: {reason}"
+        yield f"not on {first_names(sorted(names))}: {reason}"
 
 
 def _refusal(existing: ExistingNode, left: Resources, scheduling: Scheduling) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import first_names
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
@@ -66,8 +67,8 @@ def launch_problem(
     bootable = replace(site, without_image=frozenset())
     if site.without_image and provisioner_offerings(provisioner, bootable, instance_types, ()):
         left = "the instance types that its requirements leave"
-        return f"its images boot none of {left} in {_few(site.zones)}"
-    return f"its requirements leave no instance type in {_few(site.zones)}"
+        return f"its images boot none of {left} in {first_names(site.zones, _SHOWN)}"
+    return f"its requirements leave no instance type in {first_names(site.zones, _SHOWN)}"
 
 
 def flexibility_problem(provisioner: Provisioner, found: Iterable[ProvisionerOffering]) -> str:
@@ -130,9 +131,5 @@ def _unknown_values(requirement: Requirement, catalogue: Iterable[InstanceType])
         return []
     meant = nearest_value(unknown[0], sorted(known))
     hint = f"; did you mean {meant}?" if meant else ""
-    return [f"requirement {requirement.key}: no instance type here has {_few(unknown)}{hint}"]
-
-
-def _few(words: Sequence[str]) -> str:
-    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return ", ".join(words[:_SHOWN]) + more
+    named = first_names(unknown, _SHOWN)
+    return [f"requirement {requirement.key}: no instance type here has {named}{hint}"]

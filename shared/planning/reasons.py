@@ -6,6 +6,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
+from shared.model.dollars_and_counts import first_names
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Toleration
@@ -403,10 +404,9 @@ def _missing_label(every: Sequence[ProvisionerOffering], pod_class: PodClass) ->
                 continue
             if not any(wanted.allows(value) for value in values):
                 offered = sorted(value for value in values if value is not None)
-                more = f" and {len(offered) - _SHOWN} more" if len(offered) > _SHOWN else ""
-                text = ", ".join(offered[:_SHOWN]) or "no such label"
+                text = first_names(offered, _SHOWN) or "no such label"
                 hint = _near_miss(wanted.key, label_sets[0])
-                return f"needs {wanted.describe()}, offered {text}{more}{hint}"
+                return f"needs {wanted.describe()}, offered {text}{hint}"
             if all(wanted.key in offer.undecided for offer in every):
                 # Its nodes have some value of this label, and the pod accepts no known one.
                 hint = _OF_THE_CLOUD if wanted.key == keys.ZONE_ID else ""

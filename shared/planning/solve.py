@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import dollars
 from shared.packing.packer import pack
 from shared.packing.problem import LIMIT, Packing
-from shared.planning.explanation import dollars
 from shared.planning.merge_launch_groups import merge_launch_groups
 from shared.planning.offerings.domain_assignment import DomainAssigner
 from shared.planning.offerings.pending_group import PendingGroup

@@ -34,6 +34,7 @@ from shared.disruption.simulate import (
     without_nodes,
 )
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import counted
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -348,8 +349,8 @@ def _misread(pod: Pod) -> str:
 
 def _change_text(change: DisruptionCommand) -> str:
     new = len(change.plan.nodes)
-    first = f"{new} new node{'' if new == 1 else 's'} first" if new else "none is launched"
-    removed = f"{len(change.remove)} node{'' if len(change.remove) == 1 else 's'} removed"
+    first = f"{counted(new, 'new node')} first" if new else "none is launched"
+    removed = f"{counted(len(change.remove), 'node')} removed"
     return f"{change.cause.value}: {change.why}; {removed}, {first}"
 
 

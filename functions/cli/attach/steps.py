@@ -15,9 +15,9 @@ from functions.cli.attach.manifests import (
 )
 from functions.cli.attach.objects import ObjectKey, Objects
 from shared.manifests.raw_json import Raw, mapping, mappings, text
+from shared.model.dollars_and_counts import first_names
 from shared.model.errors import AutoscalerError, PermanentError
 
-_SHOWN: Final = 3
 # What Kubernetes itself puts into each namespace, by kind.
 _OF_KUBERNETES: Final = {"ConfigMap": "kube-root-ca.crt", "ServiceAccount": "default"}
 
@@ -94,12 +94,10 @@ def _attach_step(
     if there is None:
         return InstallationStep(action=Action.CREATE, key=key, document=document)
     changed = differences(there, objects.apply(document, dry_run=True))
-    shown = ", ".join(changed[:_SHOWN])
-    more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
     return InstallationStep(
         action=Action.CHANGE if changed else Action.UNCHANGED,
         key=key,
-        text=f"{shown}{more}",
+        text=first_names(changed),
         document=document,
     )
 
@@ -148,10 +146,9 @@ def _why_definition_stays(objects: Objects, definition: Raw) -> str:
     if not names:
         return ""
     kind = mapping(mapping(definition.get("spec")).get("names"))
-    plural = text(kind.get("plural"))
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    plural, shown = text(kind.get("plural")), first_names(names, 1)
     return (
-        f"defines {text(kind.get('kind'))} {names[0]}{more}, which would be deleted with it: "
+        f"defines {text(kind.get('kind'))} {shown}, which would be deleted with it: "
         f"kubectl delete {plural} --all"
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.doctor.prerequisites_command import check_prerequisites
 from functions.cli.run_command import refuse, run_command
+from shared.model.dollars_and_counts import counted
 
 if TYPE_CHECKING:
     from functions.cli.doctor.findings import Finding
@@ -117,8 +118,7 @@ def _as_text(examined: _Examined) -> str:
     if examined.error and not examined.repaired:
         return ""
     wrong = sum(not finding.advice for finding in examined.left)
-    findings = "1 finding" if wrong == 1 else f"{wrong} findings"
-    summary = "not looked over" if examined.error else findings
+    summary = "not looked over" if examined.error else counted(wrong, "finding")
     lines = [f"{examined.cluster}: {summary}, {len(examined.repaired)} repaired"]
     lines += [
         f"  repaired {finding.kind} {finding.subject}: {finding.text}"

@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Final
 
 from functions.cli.doctor.findings import Finding
+from shared.model.dollars_and_counts import counted
 from shared.model.ec2.launches import Slot, Trial, slot_of
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner, owner_among
 from shared.nodes.brakes.runaway import MOST_TRIALS, runaways, workload_of
-from shared.nodes.events.node_events import CONSOLE, counted, node_instance_text
+from shared.nodes.events.node_events import CONSOLE, node_instance_text
 from shared.nodes.node_waits import (
     device_plugin_problem,
     is_late,

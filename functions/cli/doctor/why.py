@@ -14,6 +14,7 @@ from shared.disruption.outdated import stays_outdated
 from shared.disruption.unhealthy_outcome import unhealthy_outcome
 from shared.model import labels as keys
 from shared.model.dialect import BY_KIND
+from shared.model.dollars_and_counts import counted
 from shared.model.ec2.launches import PodRef, Slot, slot_of
 from shared.model.errors import NotFoundError, PermanentError
 from shared.model.kubernetes.nodes import Node
@@ -25,7 +26,6 @@ from shared.nodes.brakes.runaway import MOST_TRIALS, recent_trials, runaways
 from shared.nodes.events.node_events import (
     CONSOLE,
     cause_of,
-    counted,
     node_instance_text,
     slot_instance_text,
 )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.run_command import refuse, run_command
+from shared.model.dollars_and_counts import counted, hourly
 
 if TYPE_CHECKING:
     from functions.cli.migrate.migration import Migration
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 DONE: Final = 0
 LEFT: Final = 1
-_MICROS: Final = 1_000_000
 _TEXT: Final = """\
 Shows which nodes of a Karpenter v1 can be taken over, NodePool by NodePool, with what they cost,
 and why others cannot; with --apply takes them over one by one. Instances and pods stay as they
@@ -151,13 +151,12 @@ def survey_text(survey: "MigrationSurvey", *, applied: bool) -> str:
 
 
 def _count_and_price(rows: "Sequence[SurveyedNode]") -> str:
-    price = sum(row.price_micros_per_hour for row in rows) / _MICROS
-    nodes = "1 node" if len(rows) == 1 else f"{len(rows)} nodes"
-    return f"{nodes}, ${price:.4f}/h"
+    price = hourly(sum(row.price_micros_per_hour for row in rows))
+    return f"{counted(len(rows), 'node')}, {price}"
 
 
 def _cells(row: "SurveyedNode", direction: str) -> tuple[str, ...]:
-    price = f"${row.price_micros_per_hour / _MICROS:.4f}/h" if row.price_micros_per_hour else "-"
+    price = hourly(row.price_micros_per_hour) if row.price_micros_per_hour else "-"
     state = "done" if row.done else f"refused: {row.refusal}" if row.refusal else direction
     shown = (row.node, row.instance_id, row.instance_type, row.zone, row.capacity_type, price)
     return (*(cell or "-" for cell in shown), state)

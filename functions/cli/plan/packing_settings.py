@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from shared.instance_types.pod_addresses import PodNetwork
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import first_names
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner
 from shared.packing.problem import PackingSettings, bounds_text, within_bounds
@@ -16,7 +17,6 @@ _DEFAULTS: Final = PackingSettings()
 BOTH_K: Final = "diversification_k"
 _K_FIELDS: Final = ("diversification_k_on_demand", "diversification_k_spot")
 _NO_WEIGHTS: Final = "none"
-_SHOWN: Final = 3
 _FLAGS: Final = {"true": True, "false": False}
 _ATTRIBUTE: Final = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 
@@ -57,12 +57,9 @@ def overridden_policy_notes(
     own = [owner for owner in owners if owner.preference_policy is not None]
     if policy == base.preference_policy or not own:
         return ()
-    named = ", ".join(
-        f"{owner.kind} {owner.name} ({owner.preference_policy})" for owner in own[:_SHOWN]
-    )
-    more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+    named = first_names(f"{owner.kind} {owner.name} ({owner.preference_policy})" for owner in own)
     note = (
-        f"preference_policy={policy} does not reach {named}{more}, with a policy of their own: "
+        f"preference_policy={policy} does not reach {named}, with a policy of their own: "
         f"annotate each with {keys.PREFERENCE_POLICY}: {policy}"
     )
     if len(own) == len(owners):

@@ -8,10 +8,11 @@ from functions.cli.plan.plan_difference import compare
 from functions.cli.plan.plan_document import plan_document
 from functions.cli.plan.plan_run import PlanRun
 from shared.instance_types.summary import summarize
+from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import KeptPreferences, Plan
 from shared.packing.problem import PackingSettings
-from shared.planning.explanation import counted, dollars, gap
+from shared.planning.explanation import gap
 
 # Packing alone seldom leaves a wider gap.
 _WIDE_GAP_PERCENT: Final = 10
@@ -194,7 +195,7 @@ def _row(node: PlannedNode) -> tuple[str, ...]:
         first.offering.instance_type,
         first.offering.zone,
         first.offering.capacity_type.value,
-        f"{node.price_micros_per_hour / 1_000_000:.4f}",
+        dollars(node.price_micros_per_hour).removeprefix("$"),
         str(len(node.pods)),
         _percent(used["cpu"], allocatable["cpu"]),
         _percent(used["memory"], allocatable["memory"]),
@@ -233,8 +234,7 @@ def _refusals(plan: Plan) -> list[str]:
 
 
 def _named(pods: Sequence[PodRef]) -> str:
-    shown = ", ".join(pod.key for pod in pods[:_PODS_SHOWN])
-    return shown + (f" and {len(pods) - _PODS_SHOWN} more" if len(pods) > _PODS_SHOWN else "")
+    return first_names((pod.key for pod in pods), _PODS_SHOWN)
 
 
 def _signed(micros: int) -> str:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from shared.model.dollars_and_counts import counted
 from shared.model.quantity import format_cpu
 from shared.model.resources import CPU, MEMORY, Resources
-from shared.planning.explanation import counted
 
 PLOT: Final = 150
 CELL_WIDTH: Final = PLOT + 36

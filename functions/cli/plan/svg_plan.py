@@ -15,11 +15,12 @@ from functions.cli.plan.svg_node import (
     draw_cell,
     text,
 )
+from shared.model.dollars_and_counts import counted, dollars
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.resources import CPU, MEMORY, Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.planning.explanation import counted, dollars, gap
+from shared.planning.explanation import gap
 
 # Above this many nodes, identical ones share one cell.
 _DRAWN_SINGLY: Final = 60
@@ -188,8 +189,8 @@ def _legend(
         x = _MARGIN + number % columns * _LEGEND_COLUMN
         y = top + 8 + number // columns * _LEGEND_ROW
         parts.append(f'<rect x="{x}" y="{y}" width="12" height="12" fill="{colours[name]}"/>')
-        counted = "" if name == DAEMONS else f" × {count}"
-        parts.append(text(x + 18, y + 10, clip(name, 30) + counted))
+        times = "" if name == DAEMONS else f" × {count}"
+        parts.append(text(x + 18, y + 10, clip(name, 30) + times))
     rows = -(-len(shown) // columns)
     bottom = top + 20 + rows * _LEGEND_ROW
     if len(listed) > len(shown):

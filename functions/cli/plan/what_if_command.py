@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.run_command import refuse
+from shared.model.dollars_and_counts import counted, dollars
 
 if TYPE_CHECKING:
     from functions.cli.plan.recorded_decision import RecordedDecision
@@ -165,7 +166,6 @@ def _is_decision(path: Path) -> bool:
 def _as_text(steps: "Sequence[WhatIfResult]") -> str:
     from functions.cli.plan.plan_text import aligned, printable_text  # noqa: PLC0415
     from functions.cli.plan.what_if import paid_micros  # noqa: PLC0415
-    from shared.planning.explanation import counted, dollars  # noqa: PLC0415
 
     paid = paid_micros(steps)
     bought = _sums(steps, "cost_micros_per_hour")

@@ -24,8 +24,8 @@ from functions.cli.report.tables_and_bars import (
     table,
 )
 from shared.instance_types.summary import CatalogSummary
+from shared.model.dollars_and_counts import counted
 from shared.model.resources import CPU, MEMORY
-from shared.planning.explanation import counted
 from shared.provisioning.savings.inventory import LINUX, FilledNode, by_pool, cost
 from shared.provisioning.savings.pools import Pool, PoolKind
 

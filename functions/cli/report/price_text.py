@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from functions.cli.report.cost_report import Alternative
+from shared.model.dollars_and_counts import MICROS, counted
 from shared.model.resources import Resources
-from shared.planning.explanation import counted
 from shared.provisioning.savings.inventory import FilledNode
 
 HOURS_A_MONTH: Final = 730
-_MICROS: Final = 1_000_000
 _TYPES_SHOWN: Final = 3
 TITLES: Final = {
     Alternative.CONSOLIDATED: "Consolidated",
@@ -42,13 +41,13 @@ DESCRIPTIONS: Final = {
 
 def hourly_price_text(micros: int) -> str:
     """Return a price, such as $1,234.57."""
-    amount = abs(micros) / _MICROS
+    amount = abs(micros) / MICROS
     return f"{'−' if micros < 0 else ''}${amount:,.{2 if amount >= 100 else 4}f}"
 
 
 def monthly_price_text(micros: int) -> str:
     """Return what a price per hour amounts to in 730 hours, in whole dollars."""
-    whole = round(abs(micros) * HOURS_A_MONTH / _MICROS)
+    whole = round(abs(micros) * HOURS_A_MONTH / MICROS)
     return f"{'−' if micros < 0 else ''}${whole:,}"
 
 

@@ -8,7 +8,7 @@ from functions.cli.report.price_text import (
     monthly_price_text,
     percent_text,
 )
-from shared.planning.explanation import counted
+from shared.model.dollars_and_counts import counted
 
 
 def summary_lines(report: CostReport) -> tuple[str, ...]:

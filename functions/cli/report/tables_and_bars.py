@@ -6,8 +6,8 @@ from html import escape
 from typing import Final
 
 from functions.cli.report.price_text import hourly_price_text, resource_percent
+from shared.model.dollars_and_counts import counted
 from shared.model.resources import CPU, MEMORY
-from shared.planning.explanation import counted
 from shared.provisioning.savings.inventory import FilledNode
 
 _TILES: Final = 400

@@ -13,12 +13,12 @@ from functions.cli.plan.packing_settings import (
 from functions.cli.plan.plan_text import headroom_line
 from functions.cli.plan.recorded_decision import RecordedDecision, load_decision
 from functions.cli.watch.view import workload_shares
+from shared.model.dollars_and_counts import counted, dollars
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.resources import CPU, MEMORY
 from shared.planning.cheaper_provisioners import cheaper_provisioners
-from shared.planning.explanation import counted, dollars
 from shared.planning.initial_state import pods_to_place
 from shared.planning.lower_bound import with_bound
 from shared.planning.offerings.picks import label_choices

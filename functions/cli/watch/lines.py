@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from functions.cli.watch.view import GOING, LAUNCHING
-from shared.planning.explanation import counted, gap_in_words
+from shared.model.dollars_and_counts import counted, dollars, first_names
+from shared.planning.explanation import gap_in_words
 
-_MICROS: Final = 1_000_000
 _NAMED: Final = 2
 
 View = Mapping[str, Any]
@@ -58,9 +58,9 @@ class DecisionLines:
         self._going = (self._going & {*nodes}) | {node["name"] for node in going}
         stays = totals["price"] - sum(node["price"] or 0 for node in nodes.values() if _goes(node))
         for reason, group in _by_reason(going):
-            yield f"removes {_nodes_text(group)}: {reason}; {_dollars(stays)}/h stays"
+            yield f"removes {_nodes_text(group)}: {reason}; {dollars(stays)}/h stays"
         if lost:
-            yield f"lost {_nodes_text(lost)}: the Node is gone; {_dollars(stays)}/h stays"
+            yield f"lost {_nodes_text(lost)}: the Node is gone; {dollars(stays)}/h stays"
 
 
 def decision_line(made: Mapping[str, Any]) -> str:
@@ -76,10 +76,10 @@ def decision_line(made: Mapping[str, Any]) -> str:
         gap = gap_in_words(
             made["gap_percent"], proved=made["bound"] > 0, close=made["bound_is_close"]
         )
-        bound = f", bound {_dollars(made['bound'])}/h" if made["bound"] else ""
+        bound = f", bound {dollars(made['bound'])}/h" if made["bound"] else ""
         did.append(
             f"buys {counted(count, 'node')} for {counted(made['pods'], 'pod')}: {kinds}; "
-            f"{_dollars(made['cost'])}/h{bound}, {gap}"
+            f"{dollars(made['cost'])}/h{bound}, {gap}"
         )
     if made["remove"]:
         did.append(f"replaces {counted(len(made['remove']), 'node')}: {_names(made['remove'])}")
@@ -107,13 +107,8 @@ def _nodes_text(nodes: Sequence[View]) -> str:
     listed = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
     price = sum(node["price"] or 0 for node in nodes)
     named = _names([node["name"] for node in nodes])
-    return f"{counted(len(nodes), 'node')}, {listed}, {_dollars(price)}/h ({named})"
+    return f"{counted(len(nodes), 'node')}, {listed}, {dollars(price)}/h ({named})"
 
 
 def _names(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(sorted(names)[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _dollars(micros: int) -> str:
-    return f"${micros / _MICROS:,.4f}"
+    return first_names(sorted(names), _NAMED)

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from functions.cli.watch.view import GOING, LAUNCHING, NOT_READY
-from shared.planning.explanation import counted, gap_in_words
+from shared.model.dollars_and_counts import counted, dollars
+from shared.planning.explanation import gap_in_words
 
-_MICROS: Final = 1_000_000
 _GIB: Final = 2**30
 # Most and fewest cells of a bar; with less space there is only the percentage.
 _BAR: Final = 18
@@ -85,11 +85,11 @@ def _head(whole: Mapping[str, Any]) -> Text:
     head.append(f"   {counted(totals['pods'], 'pod')}")
     if totals["waiting"]:
         head.append(f", {totals['waiting']} waiting", style="yellow")
-    head.append(f"   {_dollars(totals['price'])}/h", style="bold")
+    head.append(f"   {dollars(totals['price'])}/h", style="bold")
     if totals["unpriced"]:
         head.append(f" and {counted(totals['unpriced'], 'node')} of unknown price", style="dim")
     if least is not None:
-        head.append(f"   bound {_dollars(least['bound'])}/h", style="green")
+        head.append(f"   bound {dollars(least['bound'])}/h", style="green")
         owned = totals["owned_price"]
         if least["bound"]:
             over = 100 * (owned - least["bound"]) / least["bound"]
@@ -154,7 +154,7 @@ def _cells(node: Mapping[str, Any], *, narrow: bool) -> dict[str, Text]:
         "type": plain_text(node["type"]),
         "zone": plain_text(node["zone"]),
         "bought": plain_text(node["capacity_type"]),
-        "$/h": Text("?" if node["price"] is None else f"{node['price'] / _MICROS:.4f}"),
+        "$/h": Text("?" if node["price"] is None else dollars(node["price"]).removeprefix("$")),
         "state": plain_text(_state(node), _PHASE_STYLE[node["phase"]]),
         "pods": Text(f"{pods}/{node['room']}"),
     }
@@ -226,7 +226,7 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
             proved=decision["bound"] > 0,
             close=decision["bound_is_close"],
         )
-        cost = f"{_dollars(decision['cost'])}/h, {gap}" if decision["nodes"] else ""
+        cost = f"{dollars(decision['cost'])}/h, {gap}" if decision["nodes"] else ""
         cause, did = plain_text(decision["cause"]), plain_text(bought or "buys nothing")
         for cut in (cause, did):
             cut.no_wrap, cut.overflow = True, "ellipsis"
@@ -262,7 +262,3 @@ def recent_warnings(
 def plain_text(text: str, style: str = "") -> Text:
     """Return text as it is: text from a cluster is neither markup nor a terminal command."""
     return Text("".join(letter if letter.isprintable() else "?" for letter in text), style=style)
-
-
-def _dollars(micros: int) -> str:
-    return f"${micros / _MICROS:,.4f}"

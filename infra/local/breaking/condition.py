@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from shared.model.dollars_and_counts import counted
+
 Object = Mapping[str, Any]
 _OURS: Final = ("karpenter.sh/provisioner-name", "karpenter.sh/nodepool")
 _ENDED: Final = ("Succeeded", "Failed")
@@ -34,9 +36,9 @@ class Condition:
     def told(self) -> str:
         """Return it in a few words."""
         waiting = "1 pod waits" if self.waiting == 1 else f"{self.waiting} pods wait"
-        parts = [waiting, _counted(len(self.machines), "machine")]
+        parts = [waiting, counted(len(self.machines), "machine")]
         if self.not_ready:
-            parts.append(f"{_counted(len(self.not_ready), 'node')} not Ready")
+            parts.append(f"{counted(len(self.not_ready), 'node')} not Ready")
         if self.unmatched:
             parts.append(f"{self.unmatched} not matched between nodes and machines")
         return ", ".join(parts)
@@ -69,10 +71,6 @@ def busiest_spot_node(pods: Iterable[Object], nodes: Iterable[Object]) -> str | 
         if pod["spec"].get("nodeName") in counts:
             counts[pod["spec"]["nodeName"]] += 1
     return max(sorted(spot), key=lambda name: counts[name], default=None)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _labels(node: Object) -> Mapping[str, str]:

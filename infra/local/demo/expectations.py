@@ -21,6 +21,7 @@ from infra.local.demo.prices import price_of
 from infra.local.demo.stopped_kubelets import why_not_removed, why_not_told
 from infra.local.demo.timeline import NODE_POOL, PROVISIONER, NodeTrack, Timeline
 from infra.local.harm import KILLED_AT_LAUNCH, Harm
+from shared.model.dollars_and_counts import hourly
 
 _ALIVE: Final = frozenset({"pending", "running"})
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -230,7 +231,7 @@ def _cost_near_bound(situation: Situation, argument: Mapping[str, Any]) -> str:
     over = 100 * (cost - bound) / bound
     if nodes and over <= argument["percent"]:
         return ""
-    return f"{len(nodes)} nodes cost ${cost / 1e6:.4f}/h, {over:.1f} % above ${bound / 1e6:.4f}/h"
+    return f"{len(nodes)} nodes cost {hourly(cost)}, {over:.1f} % above {hourly(bound)}"
 
 
 def _replaced_first(situation: Situation, _: Any) -> str:

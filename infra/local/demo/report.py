@@ -16,6 +16,7 @@ from infra.local.demo.world import CLUSTER, World
 from infra.local.harm import read_harm, told
 from shared.instance_types.catalog import embedded_catalog
 from shared.instance_types.summary import summarize
+from shared.model.dollars_and_counts import MICROS
 
 _PROVISION = "dovetail-provision"
 _REPORTED = "provisioned"
@@ -205,4 +206,4 @@ def _after(start: float | None, end: float | None) -> float | None:
 
 
 def _dollars(micros: int) -> float:
-    return round(micros / 1_000_000, 4)
+    return round(micros / MICROS, 4)

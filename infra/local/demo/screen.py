@@ -16,9 +16,9 @@ from infra.local.cluster_simulator.rules.amounts import amounts
 from infra.local.demo.observer import Observer
 from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import NodeTrack, PodTrack
+from shared.model.dollars_and_counts import counted, dollars, hourly
 
 _ROWS = 18
-_DOLLAR = 1_000_000
 
 
 class Screen:
@@ -69,10 +69,10 @@ class Screen:
             nodes = observer.timeline.living_nodes()
         running = sum(1 for pod_track in pods if pod_track.running is not None)
         bound = sum(1 for pod_track in pods if pod_track.bound is not None)
-        price = sum(price_of(node.labels) for node in nodes) / _DOLLAR
+        price = hourly(sum(price_of(node.labels) for node in nodes))
         head = Text(
             f"{observer.now():6.1f} s   pods: {len(pods)}, bound {bound}, running {running}   "
-            f"nodes: {len(nodes)}, ${price:.4f}/h"
+            f"nodes: {len(nodes)}, {price}"
         )
         on_node: dict[str, list[PodTrack]] = {}
         for pod in pods:
@@ -87,7 +87,7 @@ class Screen:
                 node.name,
                 node.labels.get("node.kubernetes.io/instance-type", ""),
                 node.labels.get("karpenter.sh/capacity-type", "not ours"),
-                f"{price_of(node.labels) / _DOLLAR:.4f}",
+                dollars(price_of(node.labels)).removeprefix("$"),
                 state_of(node, observer.now()),
                 str(len(here)),
                 f"{filled:.0%}",
@@ -180,5 +180,4 @@ def _after_each_step(steps: Sequence[dict[str, Any]]) -> str:
 
 
 def _after(step: dict[str, Any]) -> str:
-    named = "1 node" if step["nodes"] == 1 else f"{step['nodes']} nodes"
-    return f"{named}, ${step['dollars_per_hour']:.4f}/h"
+    return f"{counted(step['nodes'], 'node')}, ${step['dollars_per_hour']:.4f}/h"

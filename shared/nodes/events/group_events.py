@@ -6,16 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from shared.model.dollars_and_counts import counted, first_names, hourly
 from shared.model.ec2.launches import Slot
 from shared.model.errors import AutoscalerError
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.nodes.events.node_events import (
-    MICROS,
     MOST_PODS,
-    counted,
     event_on,
-    first_names,
     launched,
     nominated,
 )
@@ -113,5 +111,5 @@ def _summary(group: Sequence[InstanceSummary]) -> str:
     """Return types, price and names of a group, as in "2 × m5.large spot, $0.0770/h; a, b"."""
     kinds = Counter(f"{instance.instance_type} {instance.capacity_type}" for instance in group)
     types = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
-    price = sum(instance.price_micros_per_hour for instance in group) / MICROS
-    return f"{types}, ${price:.4f}/h; {first_names(instance.name for instance in group)}"
+    price = hourly(sum(instance.price_micros_per_hour for instance in group))
+    return f"{types}, {price}; {first_names(instance.name for instance in group)}"

@@ -5,11 +5,11 @@ a step that is repeated after a crash increments the Event's count. Texts contai
 Event has one.
 """
 
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import hourly
 from shared.model.ec2.launches import PodRef, Slot
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import UNHEALTHY_AFTER, Node
@@ -17,10 +17,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.ports import KubernetesEvent, Severity
 
-MICROS: Final = 1_000_000
-# The most nodes that an Event about a group names, and the most pods that get an Event about their
-# node at once: each Event is a call to the API server.
-MOST_NAMED: Final = 3
+# The most pods that get an Event about their node at once: each is a call to the API server.
 MOST_PODS: Final = 25
 CONSOLE: Final = "aws ec2 get-console-output --latest --output text --instance-id"
 
@@ -178,23 +175,6 @@ def nominated(ref: PodRef, slot: Slot, node: Node | None) -> KubernetesEvent:
     return event_on(ref, "Nominated", text, severity=Severity.NORMAL)
 
 
-def first_names(names: Iterable[str]) -> str:
-    """Return the first three names and how many more there are.
-
-    Example:
-        >>> first_names(["a", "b"]), first_names("abcde")
-        ('a, b', 'a, b, c and 2 more')
-    """
-    listed = list(names)
-    more = len(listed) - MOST_NAMED
-    return ", ".join(listed[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, as in "1 pod" and "2 pods"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _step(node: Node, reason: str, text: str) -> KubernetesEvent:
     return event_on(node, reason, text, severity=Severity.NORMAL)
 
@@ -204,6 +184,6 @@ def _instance_text(
 ) -> str:
     parts = [instance_type, capacity_type, zone]
     if micros_per_hour:
-        parts.append(f"${micros_per_hour / MICROS:.4f}/h")
+        parts.append(hourly(micros_per_hour))
     known = ", ".join(text for text in parts if text)
     return f"{instance_id or 'an unknown instance'}" + (f" ({known})" if known else "")

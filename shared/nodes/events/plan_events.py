@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shared.model.digest import digest
+from shared.model.dollars_and_counts import counted, hourly
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import Pod
@@ -11,7 +12,7 @@ from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.nodes.brakes.ceilings import OverCeiling
-from shared.nodes.events.node_events import counted, event_on
+from shared.nodes.events.node_events import event_on
 from shared.nodes.events.recorded import recently_recorded, save_recorded
 from shared.nodes.events.recorder import EventRecorder
 from shared.nodes.events.workload_events import MOST_OF_WORKLOAD, each_workload
@@ -21,7 +22,6 @@ from shared.ports import ClusterPorts, KubernetesEvent, Severity
 from shared.snapshot.gather import Gathered, by_kind_and_namespace
 
 _CHEAPER: Final = "CheaperProvisioner"
-_DOLLAR: Final = 1_000_000
 RULES_WIDENED: Final = "RulesWidened"
 WIDER: Final = (
     "its pods on nodes have more required anti-affinity than one plan weighs: each keeps away all "
@@ -86,7 +86,7 @@ class PlanEvents:
                 "ShadowPlan",
                 f"would buy {counted(len(planned), 'node')} for "
                 f"{counted(sum(len(n.pods) for n in planned), 'pod')} at "
-                f"${sum(n.price_micros_per_hour for n in planned) / _DOLLAR:.4f}/h",
+                f"{hourly(sum(n.price_micros_per_hour for n in planned))}",
                 severity=Severity.NORMAL,
             )
             for name, planned in sorted(of_owner.items())

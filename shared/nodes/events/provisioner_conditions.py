@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from shared.model import labels as keys
 from shared.model.dialect import BY_KIND, OwnerKind
+from shared.model.dollars_and_counts import counted, first_names
 from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.pods import Pod
 from shared.model.note import Note
@@ -14,7 +15,7 @@ from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.nodes.brakes.ceilings import CeilingUse
 from shared.nodes.brakes.hold import PAUSED_REASON, Hold, rivals_of
 from shared.nodes.brakes.runaway import MOST_TRIALS, provisioners_of, workload_of
-from shared.nodes.events.node_events import MOST_PODS, counted, event_on, first_names
+from shared.nodes.events.node_events import MOST_PODS, event_on
 from shared.nodes.events.node_template_status import ResolvedTemplate
 from shared.nodes.events.recorded import drop_recorded
 from shared.nodes.events.recorder import EventRecorder

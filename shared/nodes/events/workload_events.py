@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from shared.model.dollars_and_counts import counted
 from shared.model.ec2.launches import PodRef
 from shared.model.kubernetes.pods import ControllerRef, Pod
-from shared.nodes.events.node_events import counted, event_on
+from shared.nodes.events.node_events import event_on
 from shared.ports import KubernetesEvent, Severity
 
 # Users read the Events of some pods of a workload; thousands of equal Events add nothing.

@@ -18,6 +18,7 @@ from typing import Final
 from shared.disruption.drain import DrainStep, grace_left
 from shared.disruption.eviction_blockers import protecting_budgets
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import first_names
 from shared.model.errors import (
     AutoscalerError,
     CertificateError,
@@ -28,7 +29,7 @@ from shared.model.errors import (
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
-from shared.nodes.events.node_events import event_on, first_names
+from shared.nodes.events.node_events import event_on
 from shared.nodes.events.recorder import EventRecorder
 from shared.nodes.node_editor import change_node, cordon_for_removal
 from shared.ports import NodeChange, NodePorts, Severity

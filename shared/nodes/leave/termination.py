@@ -8,6 +8,7 @@ from typing import Final
 from shared.disruption.drain import drain_step, needs_no_eviction
 from shared.disruption.expiration import parse_age
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import first_names
 from shared.model.errors import (
     AutoscalerError,
     ConflictError,
@@ -23,7 +24,6 @@ from shared.nodes.events.node_events import (
     cordoned,
     drained,
     event_on,
-    first_names,
     price_of,
     terminated,
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import first_names
 from shared.model.kubernetes.pods import Scheduling
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.nearest_label import nearest_label
@@ -77,8 +78,8 @@ def _misspelt(key: str, pods: Sequence[str], known: Sequence[str]) -> str:
     same_name = [other for other in known if other.rpartition("/")[2] == key.rpartition("/")[2]]
     meant = next(iter(same_name), "") or nearest_label(key, known)
     hint = f"; did you mean {meant}?" if meant else ""
-    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
-    return f"topology key {key} of pod {min(pods)}{more}: no node has such a label{hint}"
+    named = first_names(sorted(pods), 1)
+    return f"topology key {key} of pod {named}: no node has such a label{hint}"
 
 
 def _topology_keys(scheduling: Scheduling) -> Iterator[str]:

@@ -9,13 +9,13 @@ from typing import Final
 
 from shared.disruption.simulate import as_pending
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import counted, dollars
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.planning.explanation import counted, dollars
 from shared.provisioning.savings.inventory import CatalogPrices
 from shared.provisioning.savings.pools import capacity_type_of
 

@@ -5,10 +5,11 @@ from typing import Final
 
 from shared.disruption.drift import shape_hash
 from shared.model.dialect import BY_KIND, OwnerKind
+from shared.model.dollars_and_counts import first_names
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.resources import Resources
-from shared.nodes.events.node_events import first_names, price_of
+from shared.nodes.events.node_events import price_of
 from shared.nodes.events.status_writes import write_status
 from shared.nodes.launch.refusals.registration_health import REGISTRATION_NOTES, registers
 from shared.ports import ClusterPorts, PoolStatus

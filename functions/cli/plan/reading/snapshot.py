@@ -33,13 +33,14 @@ from shared.manifests.volumes.node_demands import VolumeLookup
 from shared.model import labels as keys
 from shared.model.brakes import NO_CEILING
 from shared.model.dialect import V1, V1ALPHA5
+from shared.model.dollars_and_counts import counted, first_names
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, without_stale_nominations
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.nodes.brakes.ceilings import under_ceilings
-from shared.planning.explanation import counted, of_other_scheduler
+from shared.planning.explanation import of_other_scheduler
 from shared.planning.rules.labels_and_taints import labels_accepted, taint_refusal
 from shared.planning.rules.provided_daemonsets import provided_daemonsets
 from shared.planning.rules.provisioner_offerings import never_with_image
@@ -263,9 +264,8 @@ def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, .
         f"{pod.namespace}/{name}" for pod in found for name in volumes.demands_of(pod).unknown
     }
     if unknown:
-        first = min(unknown)
-        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        notes.append(f"PersistentVolumeClaim {first}{more} not given: taken to fit any zone")
+        named = first_names(sorted(unknown), 1)
+        notes.append(f"PersistentVolumeClaim {named} not given: taken to fit any zone")
     notes += _on_schedulers(found)
     return found, volumes
 

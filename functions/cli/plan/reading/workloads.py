@@ -45,6 +45,7 @@ from shared.manifests.raw_json import (
     timestamp,
 )
 from shared.manifests.volumes.claims import decode_claim
+from shared.model.dollars_and_counts import counted
 from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.kubernetes.volumes import Claim
 
@@ -259,7 +260,7 @@ class PodReader:
             return
         count = 0 if suspended else _job_pods(document.raw, job)
         what = "is suspended: no run is planned" if suspended else "one run is planned"
-        pods = f", {count} pod{'' if count == 1 else 's'} at once" if count else ""
+        pods = f", {counted(count, 'pod')} at once" if count else ""
         self.notes.append(f"CronJob {document.namespace}/{document.name}: {what}{pods}")
         if count:
             yield from self._expanded(document, {}, ("spec", "jobTemplate", "spec"), "Job")

@@ -6,13 +6,13 @@ from typing import Any
 from functions.cli.watch.decision import read_decision
 from functions.cli.watch.recent_decisions import summary, without_repeats
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import dollars
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.plan import KeptPreferences
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.planning.explanation import dollars
 from shared.provisioning.decisions.record import compressed, decision_document
 from tests.builders import CATALOG, GIB, ZONES, needs, node, pod, pods, provisioner, snapshot
 

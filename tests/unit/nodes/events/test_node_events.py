@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import first_names
 from shared.model.errors import UnavailableError
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.nodes.events.group_events import InstanceSummary, terminated_group
 from shared.nodes.events.node_events import (
-    first_names,
     node_instance_text,
     nominated,
     registered,
