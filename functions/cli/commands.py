@@ -203,11 +203,11 @@ def _with_input_errors(
 
 def _plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import plan_text  # noqa: PLC0415
+    from functions.cli.plan.explanation import explanation  # noqa: PLC0415
     from functions.cli.plan.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
     from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
-    from shared.planning.explanation import explanation  # noqa: PLC0415
     from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
@@ -261,8 +261,8 @@ def _plan(arguments: argparse.Namespace) -> int:
 
 
 def _named(key: str, offline: "OfflineSnapshot") -> "Pod":
+    from functions.cli.plan.explanation import find_pod, keys_near  # noqa: PLC0415
     from functions.cli.plan.inputs import InputError  # noqa: PLC0415
-    from shared.planning.explanation import find_pod, keys_near  # noqa: PLC0415
 
     pod = find_pod(offline.snapshot, key)
     if pod is None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from functions.cli.plan.decision_documents import MissingBaseError
+from functions.cli.plan.explanation import explanation
 from functions.cli.plan.recorded_decision import load_decision
 from shared.disruption.drift import drift_of
 from shared.disruption.emptiness import empty_since, stays_empty
@@ -37,7 +38,6 @@ from shared.nodes.node_waits import (
     waiting_for,
 )
 from shared.planning.decide import decide
-from shared.planning.explanation import explanation
 from shared.ports import ClusterPorts, PastEvent
 from shared.snapshot.gather import gather
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
+from functions.cli.plan.explanation import gap
 from functions.cli.plan.plan_difference import compare
 from functions.cli.plan.plan_document import plan_document
 from functions.cli.plan.plan_run import PlanRun
@@ -12,7 +13,6 @@ from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import KeptPreferences, Plan
 from shared.packing.problem import PackingSettings
-from shared.planning.explanation import gap
 
 # Packing alone seldom leaves a wider gap.
 _WIDE_GAP_PERCENT: Final = 10

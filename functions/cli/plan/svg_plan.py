@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from functions.cli.plan.explanation import gap
 from functions.cli.plan.svg_node import (
     CELL_HEIGHT,
     CELL_WIDTH,
@@ -20,7 +21,6 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.resources import CPU, MEMORY, Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.planning.explanation import gap
 
 # Above this many nodes, identical ones share one cell.
 _DRAWN_SINGLY: Final = 60

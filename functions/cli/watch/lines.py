@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from functions.cli.plan.explanation import gap_in_words
 from functions.cli.watch.view import GOING, LAUNCHING
 from shared.model.dollars_and_counts import counted, dollars, first_names
-from shared.planning.explanation import gap_in_words
 
 _NAMED: Final = 2
 

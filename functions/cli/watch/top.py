@@ -12,9 +12,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from functions.cli.plan.explanation import gap_in_words
 from functions.cli.watch.view import GOING, LAUNCHING, NOT_READY
 from shared.model.dollars_and_counts import counted, dollars
-from shared.planning.explanation import gap_in_words
 
 _GIB: Final = 2**30
 # Most and fewest cells of a bar; with less space there is only the percentage.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from functions.cli.plan.explanation import of_other_scheduler
 from functions.cli.plan.reading.checks import (
     check_template,
     checked_metadata,
@@ -40,7 +41,6 @@ from shared.model.kubernetes.pods import ControllerRef, Pod, without_stale_nomin
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.nodes.brakes.ceilings import under_ceilings
-from shared.planning.explanation import of_other_scheduler
 from shared.planning.rules.labels_and_taints import labels_accepted, taint_refusal
 from shared.planning.rules.provided_daemonsets import provided_daemonsets
 from shared.planning.rules.provisioner_offerings import never_with_image

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from functions.cli.plan.explanation import explanation, find_pod
 from functions.cli.plan.inputs import read_all, read_catalog
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.snapshot import read_snapshot
@@ -17,7 +18,6 @@ from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
-from shared.planning.explanation import explanation, find_pod
 
 FOLDER = Path(__file__).parents[4] / "examples" / "constraints"
 # Of rows such as `| by-zone-0 to by-zone-5 | … | new nodes, … |`.

@@ -1,9 +1,9 @@
 """Why one pod goes where a plan puts it."""
 
+from functions.cli.plan.explanation import explanation
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.plan import Placement, Plan
-from shared.planning.explanation import explanation
 from tests import builders as make
 
 
