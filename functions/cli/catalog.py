@@ -3,10 +3,10 @@
 import argparse
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from functions.cli.parser import unwritable
-from functions.cli.run_command import refuse
+from functions.cli.parser import Subparsers, add_command, unwritable
+from functions.cli.run_command import refuse, run_command
 
 if TYPE_CHECKING:
     from functions.cli.catalog_runtime import MadeCatalog
@@ -36,15 +36,12 @@ _BY_DEFAULT: Final = (
 )
 
 
-def mount_catalog(subparsers: Any, make: "Callable[[str], MadeCatalog] | None" = None) -> None:
+def mount_catalog(
+    subparsers: Subparsers, make: "Callable[[str], MadeCatalog] | None" = None
+) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
-    parser = subparsers.add_parser(
-        "catalog",
-        help="write what can be bought in a Region, with today's prices, for plan --catalog",
-        description=_TEXT,
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    summary = "write what can be bought in a Region, with today's prices, for plan --catalog"
+    parser = add_command(subparsers, "catalog", summary, _TEXT, _CODES)
     parser.add_argument("--region", metavar="NAME", help="such as eu-west-1 (that of your profile)")
     parser.add_argument("--output", metavar="FILE", help="where to write it (standard output)")
     parser.set_defaults(run=lambda arguments: _run(arguments, make))
@@ -53,25 +50,25 @@ def mount_catalog(subparsers: Any, make: "Callable[[str], MadeCatalog] | None" =
 def _run(arguments: argparse.Namespace, make: "Callable[[str], MadeCatalog] | None") -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
-    from functions.cli.plan.inputs import InputError, write_bytes  # noqa: PLC0415
-    from shared.instance_types.catalog import load_catalog  # noqa: PLC0415
-    from shared.instance_types.summary import summarize  # noqa: PLC0415
-    from shared.model.errors import AutoscalerError  # noqa: PLC0415
-    from shared.settings import SettingsError  # noqa: PLC0415
 
     if why := unwritable("--output", arguments.output):
         return refuse("catalog", why)
-    try:
-        made = (make or make_catalog)(arguments.region or "")
-    except (AutoscalerError, SettingsError) as error:
-        return refuse("catalog", error)
-    if arguments.output is None:
+    return run_command(
+        "catalog",
+        lambda: (make or make_catalog)(arguments.region or ""),
+        lambda made: _write(made, arguments.output),
+    )
+
+
+def _write(made: "MadeCatalog", name: str | None) -> int:
+    from functions.cli.plan.inputs import write_bytes  # noqa: PLC0415 -- not for --help
+    from shared.instance_types.catalog import load_catalog  # noqa: PLC0415
+    from shared.instance_types.summary import summarize  # noqa: PLC0415
+
+    if name is None:
         sys.stdout.write(made.text)
     else:
-        try:
-            write_bytes(arguments.output, made.text.encode())
-        except InputError as error:
-            return refuse("catalog", error)
+        write_bytes(name, made.text.encode())
     source = _DEPLOYED if made.deployed else _BY_DEFAULT
     sys.stderr.write(f"{summarize(load_catalog(made.text))}\n{source.format(region=made.region)}\n")
     return WRITTEN

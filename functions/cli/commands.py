@@ -5,18 +5,18 @@ import dataclasses
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from functions.cli.attach.attach_command import mount_attach
 from functions.cli.catalog import mount_catalog
 from functions.cli.doctor.doctor_command import mount_doctor
 from functions.cli.doctor.why_command import mount_why
+from functions.cli.input_error import InputError
 from functions.cli.migrate.migrate_command import mount_migrate
-from functions.cli.parser import unwritable
+from functions.cli.parser import Subparsers, add_command, add_list, add_settings, unwritable
 from functions.cli.plan.instance_settings import described_instance_settings, instance_setup
 from functions.cli.plan.packing_settings import (
     BOTH_K,
-    InvalidSettingError,
     changed_settings,
     described_settings,
     overridden_policy_notes,
@@ -25,8 +25,11 @@ from functions.cli.plan.packing_settings import (
     without_headroom,
 )
 from functions.cli.plan.what_if_command import mount_what_if
+from functions.cli.printable_text import printable_text
 from functions.cli.report.report_command import mount_report
+from functions.cli.run_command import run_or_refuse
 from functions.cli.watch.watch_command import mount_watch_commands
+from shared.model.errors import InvalidManifestError
 
 if TYPE_CHECKING:
     from functions.cli.plan.plan_run import PlanRun
@@ -36,9 +39,9 @@ if TYPE_CHECKING:
 
 PLACED: Final = 0
 UNPLACED: Final = 3
-BAD_INPUT: Final = 2
 DIFFERENT: Final = 1
 INTERRUPTED: Final = 130  # as in shells: 128 plus the number of SIGINT
+_A_SETTING: Final = "a setting, see below; may be repeated"
 _PLAN_TEXT: Final = """\
 Prints the nodes Dovetail would buy for the pods that wait, with a proven lower bound.
 Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, Provisioners,
@@ -68,17 +71,16 @@ _REPLAY_CODES: Final = """exit codes:
   1  another plan
   2  bad input: one line says what and where
 """
-Subparsers = Any  # argparse has no public name for what add_subparsers returns
 
 
 def mount_commands(subparsers: Subparsers) -> None:
     """Add the commands; each parsed namespace has a `run` that returns the exit code."""
-    plan = subparsers.add_parser(
+    plan = add_command(
+        subparsers,
         "plan",
-        help="show what would be bought for manifests, without a cluster and without AWS",
-        description=_PLAN_TEXT,
-        epilog=_settings_help() + _machines_help() + _PLAN_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "show what would be bought for manifests, without a cluster and without AWS",
+        _PLAN_TEXT,
+        _settings_help() + _machines_help() + _PLAN_CODES,
     )
     plan.add_argument(
         *("-f", "--filename"),
@@ -92,13 +94,8 @@ def mount_commands(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="what can be bought, as `dovetail catalog` writes it (the embedded one, of us-east-1)",
     )
-    plan.add_argument(
-        "--existing",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="nodes that are there, and the pods on them; as -f",
-    )
+    existing = "nodes that are there, and the pods on them; as -f"
+    add_list(plan, "--existing", metavar="FILE", help=existing)
     where = plan.add_mutually_exclusive_group()
     where.add_argument(
         "--zones", metavar="A,B,C", help="the zones that have subnets (all of the catalogue)"
@@ -115,18 +112,14 @@ def mount_commands(subparsers: Subparsers) -> None:
     plan.add_argument(
         "--thorough", action="store_true", help="the same as --set thorough=true: slower, cheaper"
     )
-    _set_option(plan)
-    plan.set_defaults(run=_with_input_errors("plan", _plan))
-    replay = subparsers.add_parser(
-        "replay",
-        help="decide a recorded decision again",
-        description=_REPLAY_TEXT,
-        epilog=_settings_help() + _REPLAY_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    add_settings(plan, _A_SETTING)
+    plan.set_defaults(run=_interruptible("plan", _plan))
+    summary = "decide a recorded decision again"
+    codes = _settings_help() + _REPLAY_CODES
+    replay = add_command(subparsers, "replay", summary, _REPLAY_TEXT, codes)
     replay.add_argument("decision", metavar="DECISION", help="a file of plan --save or from S3")
-    _set_option(replay)
-    replay.set_defaults(run=_with_input_errors("replay", _replay))
+    add_settings(replay, _A_SETTING)
+    replay.set_defaults(run=_interruptible("replay", _replay))
     mount_catalog(subparsers)
     mount_what_if(subparsers)
     mount_report(subparsers)
@@ -135,17 +128,6 @@ def mount_commands(subparsers: Subparsers) -> None:
     mount_migrate(subparsers)
     mount_why(subparsers)
     mount_watch_commands(subparsers)
-
-
-def _set_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="KEY=VALUE",
-        help="a setting, see below; may be repeated",
-    )
 
 
 def _machines_help() -> str:
@@ -174,23 +156,14 @@ def _settings_help() -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _with_input_errors(
+def _interruptible(
     name: str, command: Callable[[argparse.Namespace], int]
 ) -> Callable[[argparse.Namespace], int]:
-    """Return the command so that bad input prints one line and returns exit code 2."""
+    """Return the command so that bad input and an interrupt print one line."""
 
     def run(arguments: argparse.Namespace) -> int:
-        from functions.cli.plan.inputs import InputError  # noqa: PLC0415 -- as below
-        from shared.model.errors import InvalidManifestError  # noqa: PLC0415
-
         try:
-            return command(arguments)
-        except (InputError, InvalidManifestError, InvalidSettingError) as error:
-            from functions.cli.plan.plan_text import printable_text  # noqa: PLC0415
-
-            text = " ".join(str(error).split())
-            sys.stderr.write(printable_text([f"dovetail {name}: {text}"]))
-            return BAD_INPUT
+            return run_or_refuse(name, lambda: command(arguments))
         except KeyboardInterrupt:
             sys.stderr.write(f"dovetail {name}: stopped\n")
             return INTERRUPTED
@@ -204,7 +177,8 @@ def _with_input_errors(
 def _plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import plan_text  # noqa: PLC0415
     from functions.cli.plan.explanation import explanation  # noqa: PLC0415
-    from functions.cli.plan.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.plan_run import PlanRun  # noqa: PLC0415
     from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
@@ -227,8 +201,6 @@ def _plan(arguments: argparse.Namespace) -> int:
     plan = decide(offline.snapshot, settings)
     elapsed_ms = (time.perf_counter() - began) * 1000
     plan = with_bound(offline.snapshot, plan)
-    from functions.cli.plan.plan_run import PlanRun  # noqa: PLC0415
-
     without = tuple(
         (named, decide(offline.snapshot, others))
         for named, others in without_each_setting(settings)
@@ -256,13 +228,12 @@ def _plan(arguments: argparse.Namespace) -> int:
     stderr_lines = [f"note: {note}" for note in (*notes, *offline.notes, *found)]
     if arguments.output != "table":
         stderr_lines += [*explanation_lines, *plan_text.settings_lines(plan_run)]
-    sys.stderr.write(plan_text.printable_text(stderr_lines))
+    sys.stderr.write(printable_text(stderr_lines))
     return UNPLACED if plan.unschedulable else PLACED
 
 
 def _named(key: str, offline: "OfflineSnapshot") -> "Pod":
     from functions.cli.plan.explanation import find_pod, keys_near  # noqa: PLC0415
-    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
 
     pod = find_pod(offline.snapshot, key)
     if pod is None:
@@ -325,8 +296,6 @@ def _write_files(arguments: argparse.Namespace, plan_run: "PlanRun") -> None:
 def _replay(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import plan_text  # noqa: PLC0415
     from functions.cli.plan.decisions import recorded_decision  # noqa: PLC0415
-    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
-    from shared.model.errors import InvalidManifestError  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
     try:
@@ -335,10 +304,8 @@ def _replay(arguments: argparse.Namespace) -> int:
         problem = f"{error.field}: {error.remedy}"
         raise InputError(f"{arguments.decision}: document 1: {problem}") from error
     settings = with_settings(decision.settings, arguments.settings)
-    for note in overridden_policy_notes(
-        settings, decision.settings, decision.snapshot.provisioners
-    ):
-        sys.stderr.write(plan_text.printable_text([f"note: {note}"]))
+    notes = overridden_policy_notes(settings, decision.settings, decision.snapshot.provisioners)
+    sys.stderr.write(printable_text(f"note: {note}" for note in notes))
     plan = with_bound(decision.snapshot, decision.replay(settings))
     if settings != decision.settings:
         changed = changed_settings(settings, decision.settings)

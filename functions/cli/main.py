@@ -6,17 +6,10 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Final
 
 from functions.cli import local_world
 from functions.cli.commands import mount_commands
-from functions.cli.parser import Parser
-
-_EXIT_CODES: Final = """exit codes:
-  0  everything that was expected held
-  1  an expectation did not hold
-  2  bad input: one line says what and how to mend it
-"""
+from functions.cli.parser import EXIT_CODES, Parser
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -58,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="dovetail",
         description="An event-driven, serverless node autoscaler for Kubernetes on AWS.",
-        epilog=_EXIT_CODES,
+        epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -3,10 +3,17 @@
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, Final, NoReturn
 
-BAD_INPUT = 2
+BAD_INPUT: Final = 2
+EXIT_CODES: Final = """exit codes:
+  0  everything that was expected held
+  1  an expectation did not hold
+  2  bad input: one line says what and how to mend it
+"""
+Subparsers = Any  # argparse has no public name for what add_subparsers returns
 
 
 class Parser(argparse.ArgumentParser):
@@ -17,6 +24,50 @@ class Parser(argparse.ArgumentParser):
         text = " ".join(message.split())
         sys.stderr.write(f"{self.prog}: {text}; {self.prog} --help lists what there is\n")
         sys.exit(BAD_INPUT)
+
+
+def add_command(
+    subparsers: Subparsers, name: str, summary: str, text: str, codes: str | None = None
+) -> argparse.ArgumentParser:
+    """Add a command and return its parser; its help shows text and exit codes as written."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=text,
+        epilog=codes,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def add_list(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
+    """Add an option that may be repeated; without it the list is empty."""
+    parser.add_argument(*names, action="append", default=[], **more)
+
+
+def add_settings(parser: argparse.ArgumentParser, summary: str) -> None:
+    """Add `--set`, which may be repeated."""
+    add_list(parser, "--set", dest="settings", metavar="KEY=VALUE", help=summary)
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add `--cluster`, for `one_cluster`."""
+    parser.add_argument("--cluster", metavar="NAME", help="needed where several are attached")
+
+
+def number_up_to(most: float, noun: str = "a number") -> Callable[[str], float]:
+    """Return a type of an option's value: a number above 0, at most `most`."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if 0 < value <= most:
+            return value
+        raise argparse.ArgumentTypeError(f"{text}: give {noun} above 0, at most {most:g}")
+
+    return read
 
 
 def unwritable(option: str, name: str | None) -> str:

@@ -14,17 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from functions.cli.local_world import HELP
-from functions.cli.parser import unwritable
+from functions.cli.parser import EXIT_CODES, add_command, number_up_to, unwritable
 from functions.cli.private_file import write_private_file
 from infra.local.breaking.command import mount as mount_breaking
 from infra.local.demo.problem import Problem, guarded
 from infra.local.surroundings import stand_alone
 
-_EXIT_CODES = """exit codes:
-  0  everything that was expected held
-  1  an expectation did not hold
-  2  bad input: one line says what and how to mend it
-"""
 # Of each extra that a world needs, a module that it brings.
 _EXTRAS = {"infra": "aws_cdk", "local": "moto"}
 _EXPORTS_BY = "# Written by dovetail up, and removed at its end."
@@ -44,17 +39,15 @@ Ctrl-C ends it and leaves nothing behind.
 
 def mount(subparsers: Any) -> None:
     """Add the commands; each parsed namespace has a `run` that returns the exit code."""
-    demo = subparsers.add_parser(
+    demo = add_command(
+        subparsers,
         "demo",
-        help=HELP["demo"],
-        description=(
-            "Starts the embedded AWS and Kubernetes APIs, deploys the CDK template into them,\n"
-            "plays a scenario and checks what must come of it. Ends by itself.\n\n"
-            "  dovetail demo\n"
-            "  dovetail demo --scenario interrupt --report report.json"
-        ),
-        epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        HELP["demo"],
+        "Starts the embedded AWS and Kubernetes APIs, deploys the CDK template into them,\n"
+        "plays a scenario and checks what must come of it. Ends by itself.\n\n"
+        "  dovetail demo\n"
+        "  dovetail demo --scenario interrupt --report report.json",
+        EXIT_CODES,
     )
     demo.add_argument(
         "--scenario",
@@ -71,17 +64,15 @@ def mount(subparsers: Any) -> None:
     _speed(demo, "machines boot, pods start and ttls of applied manifests end", usual=5.0)
     _cluster(demo)
     demo.set_defaults(run=guarded(_demo))
-    up = subparsers.add_parser(
+    up = add_command(
+        subparsers,
         "up",
-        help=HELP["up"],
-        description=(
-            "Starts the same world as demo and keeps it running. Prints a kubeconfig and the AWS\n"
-            "endpoint; Ctrl-C leaves nothing behind. Manifests are applied as they are: give\n"
-            "short ttls yourself.\n\n"
-            "  dovetail up\n"
-            "  dovetail up --exports world.sh         in another terminal: . ./world.sh"
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        HELP["up"],
+        "Starts the same world as demo and keeps it running. Prints a kubeconfig and the AWS\n"
+        "endpoint; Ctrl-C leaves nothing behind. Manifests are applied as they are: give\n"
+        "short ttls yourself.\n\n"
+        "  dovetail up\n"
+        "  dovetail up --exports world.sh         in another terminal: . ./world.sh",
     )
     _speed(up, "machines boot and pods start", usual=1.0)
     up.add_argument(
@@ -93,14 +84,8 @@ def mount(subparsers: Any) -> None:
     _cluster(up)
     up.set_defaults(run=guarded(_up))
     mount_breaking(subparsers)
-    scenarios = subparsers.add_parser(
-        "scenarios",
-        help=HELP["scenarios"],
-        description=(
-            "Lists what demo can play.\n\n  dovetail scenarios\n  dovetail demo --scenario spread"
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    text = "Lists what demo can play.\n\n  dovetail scenarios\n  dovetail demo --scenario spread"
+    scenarios = add_command(subparsers, "scenarios", HELP["scenarios"], text)
     scenarios.set_defaults(run=guarded(_scenarios))
 
 
@@ -115,7 +100,7 @@ def _require_packages() -> None:
 def _speed(parser: argparse.ArgumentParser, what: str, *, usual: float) -> None:
     parser.add_argument(
         "--speed",
-        type=_positive,
+        type=number_up_to(1000),
         default=usual,
         metavar="N",
         help=f"{what} N times faster ({usual:g})",
@@ -133,16 +118,6 @@ def _cluster(parser: argparse.ArgumentParser) -> None:
         "that is not on this machine must be named in TEST_CLUSTER_OK",
     )
     add("--bare", action="store_true", help="that server has neither scheduler nor controllers")
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text}: give a number above 0, at most 1000")
-    return value
 
 
 def _writable(path: Path, option: str = "--report") -> Path:

@@ -4,9 +4,12 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
+from functions.cli.parser import Subparsers, add_command
 from functions.cli.run_command import refuse, run_command
+from shared.model.errors import RetryableError
 
 if TYPE_CHECKING:
     from functions.cli.attach.objects import ObjectKey
@@ -48,7 +51,9 @@ _CODES: Final = """exit codes:
 
 
 def mount_attach(
-    subparsers: Any, make_attach: MakeRuntime | None = None, make_detach: MakeRuntime | None = None
+    subparsers: Subparsers,
+    make_attach: MakeRuntime | None = None,
+    make_detach: MakeRuntime | None = None,
 ) -> None:
     """Add both commands; their parsed namespace has a `run` that returns the exit code."""
     attach = _command(subparsers, "attach", "apply what Dovetail needs in a cluster", _ATTACH)
@@ -62,30 +67,18 @@ def mount_attach(
         metavar="SECONDS",
         help="longest wait for the forwarder's heartbeat; 0 for none (%(default)s)",
     )
-    attach.set_defaults(
-        run=lambda arguments: _run("attach", arguments, make_attach or _with_control_plane, _attach)
-    )
+    attach.set_defaults(run=lambda arguments: _run("attach", arguments, make_attach, _attach))
     detach = _command(subparsers, "detach", "remove it again; keeps what you wrote", _DETACH)
     detach.add_argument(
         "--leave-nodes",
         action="store_true",
         help="although Nodes of Dovetail exist: nothing will remove their finalizer",
     )
-    detach.set_defaults(
-        run=lambda arguments: _run(
-            "detach", arguments, make_detach or _with_or_without_control_plane, _detach
-        )
-    )
+    detach.set_defaults(run=lambda arguments: _run("detach", arguments, make_detach, _detach))
 
 
-def _command(subparsers: Any, name: str, summary: str, text: str) -> Any:
-    parser = subparsers.add_parser(
-        name,
-        help=summary,
-        description=text,
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _command(subparsers: Subparsers, name: str, summary: str, text: str) -> argparse.ArgumentParser:
+    parser = add_command(subparsers, name, summary, text, _CODES)
     parser.add_argument("cluster", metavar="CLUSTER", help="name of the EKS cluster")
     parser.add_argument("--kubeconfig", metavar="FILE", help="by default as kubectl finds it")
     parser.add_argument("--context", metavar="NAME", help="of the file; by default the current one")
@@ -99,26 +92,19 @@ def _command(subparsers: Any, name: str, summary: str, text: str) -> Any:
     return parser
 
 
-def _with_control_plane(options: "ConnectionOptions") -> "InstallationRuntime":
-    from functions.cli.attach.runtime import installation_runtime  # noqa: PLC0415 -- not for --help
-
-    return installation_runtime(options, needs_control_plane=True)
-
-
-def _with_or_without_control_plane(options: "ConnectionOptions") -> "InstallationRuntime":
-    from functions.cli.attach.runtime import installation_runtime  # noqa: PLC0415 -- not for --help
-
-    return installation_runtime(options, needs_control_plane=False)
-
-
 def _run(
     name: str,
     arguments: argparse.Namespace,
-    make_runtime: MakeRuntime,
+    make_runtime: MakeRuntime | None,
     command_body: Callable[["InstallationRuntime", argparse.Namespace], int],
 ) -> int:
-    from functions.cli.attach.runtime import ConnectionOptions  # noqa: PLC0415 -- not for --help
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from functions.cli.attach.runtime import (  # noqa: PLC0415
+        ConnectionOptions,
+        installation_runtime,
+    )
 
+    make = make_runtime or partial(installation_runtime, needs_control_plane=name == "attach")
     options = ConnectionOptions(
         cluster=arguments.cluster,
         kubeconfig=arguments.kubeconfig,
@@ -126,7 +112,7 @@ def _run(
         any_address=arguments.any_address,
     )
     return run_command(
-        name, lambda: make_runtime(options), lambda runtime: command_body(runtime, arguments)
+        name, lambda: make(options), lambda runtime: command_body(runtime, arguments)
     )
 
 
@@ -320,7 +306,6 @@ def _progress(runtime: "InstallationRuntime") -> "Progress":
         Progress,
         forwarder_progress,
     )
-    from shared.model.errors import RetryableError  # noqa: PLC0415
 
     try:
         deployment = runtime.objects.find(FORWARDER_KEY)

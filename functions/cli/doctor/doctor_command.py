@@ -5,11 +5,13 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from functions.cli.doctor.prerequisites_command import check_prerequisites
+from functions.cli.parser import Subparsers, add_command, add_list
 from functions.cli.run_command import refuse, run_command
 from shared.model.dollars_and_counts import counted
+from shared.model.errors import AutoscalerError
 
 if TYPE_CHECKING:
     from functions.cli.doctor.findings import Finding
@@ -35,18 +37,13 @@ _CODES: Final = """exit codes:
 """
 
 
-def mount_doctor(subparsers: Any, runtime: "Callable[[], DoctorRuntime] | None" = None) -> None:
+def mount_doctor(
+    subparsers: Subparsers, runtime: "Callable[[], DoctorRuntime] | None" = None
+) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="compare ledger, machines and nodes; --repair writes a lost ledger anew",
-        description=_TEXT,
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--cluster", action="append", default=[], metavar="NAME", help="only this one; repeatable"
-    )
+    summary = "compare ledger, machines and nodes; --repair writes a lost ledger anew"
+    parser = add_command(subparsers, "doctor", summary, _TEXT, _CODES)
+    add_list(parser, "--cluster", metavar="NAME", help="only this one; repeatable")
     parser.add_argument("--repair", action="store_true", help="set right what can be")
     parser.add_argument(
         "--prerequisites",
@@ -54,16 +51,12 @@ def mount_doctor(subparsers: Any, runtime: "Callable[[], DoctorRuntime] | None" 
         help="look only at what nodes need to join; before anything is deployed, too",
     )
     parser.add_argument("--output", choices=("table", "json"), default="table")
-    parser.set_defaults(run=lambda arguments: _run_chosen_check(arguments, runtime))
-
-
-def _run_chosen_check(
-    arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None"
-) -> int:
-    return check_prerequisites(arguments) if arguments.prerequisites else _run(arguments, runtime)
+    parser.set_defaults(run=lambda arguments: _run(arguments, runtime))
 
 
 def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
+    if arguments.prerequisites:
+        return check_prerequisites(arguments)
     return run_command(
         "doctor", runtime or runtime_from_environment, lambda doctor: _examine(doctor, arguments)
     )
@@ -101,8 +94,6 @@ class _Examined:
 
 
 def _examine_cluster(doctor: "DoctorRuntime", cluster: str, *, repair: bool) -> _Examined:
-    from shared.model.errors import AutoscalerError  # noqa: PLC0415 -- not for --help
-
     examined = _Examined(cluster=cluster)
     try:
         service = doctor.service(cluster)

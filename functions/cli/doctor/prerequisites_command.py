@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from functions.cli.run_command import refuse
+from shared.model.errors import AutoscalerError
 
 if TYPE_CHECKING:
     from functions.cli.doctor.findings import Finding
@@ -24,7 +25,6 @@ def check_prerequisites(
     """Print the findings of each cluster; return the exit code."""
     # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.doctor.prerequisites_runtime import PrerequisitesRuntime  # noqa: PLC0415
-    from shared.model.errors import AutoscalerError  # noqa: PLC0415
 
     try:
         made = (runtime or PrerequisitesRuntime)(_PARAMETERS)

@@ -5,10 +5,11 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from functions.cli.doctor.doctor_command import runtime_from_environment
-from functions.cli.run_command import refuse, run_command
+from functions.cli.parser import Subparsers, add_cluster, add_command
+from functions.cli.run_command import one_cluster, refuse, run_command
 
 if TYPE_CHECKING:
     from functions.cli.doctor.runtime import DoctorRuntime
@@ -31,17 +32,12 @@ _CODES: Final = """exit codes:
 _EXPECTED: Final = "expected pod/NAMESPACE/NAME, pod/NAME or node/NAME"
 
 
-def mount_why(subparsers: Any, runtime: "Callable[[], DoctorRuntime] | None" = None) -> None:
+def mount_why(subparsers: Subparsers, runtime: "Callable[[], DoctorRuntime] | None" = None) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
-    parser = subparsers.add_parser(
-        "why",
-        help="say what a pod or node waits for, and why",
-        description=_TEXT,
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    summary = "say what a pod or node waits for, and why"
+    parser = add_command(subparsers, "why", summary, _TEXT, _CODES)
     parser.add_argument("subject", metavar="SUBJECT", help=_EXPECTED.removeprefix("expected "))
-    parser.add_argument("--cluster", metavar="NAME", help="needed where several are attached")
+    add_cluster(parser)
     parser.add_argument("--output", choices=("text", "json"), default="text")
     parser.set_defaults(run=lambda arguments: _run(arguments, runtime))
 
@@ -58,11 +54,8 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
 
 
 def _answer(runtime: "DoctorRuntime", arguments: argparse.Namespace, kind: str, name: str) -> int:
-    clusters = (arguments.cluster,) if arguments.cluster else runtime.clusters()
-    if len(clusters) != 1:
-        named = ", ".join(clusters) or "none"
-        return refuse("why", f"attached clusters: {named}; name one with --cluster")
-    answer = _answer_about(runtime.why(clusters[0]), kind, name)
+    why = runtime.why(one_cluster(arguments.cluster, runtime.clusters))
+    answer = _answer_about(why, kind, name)
     sys.stdout.write(_as_json(answer) if arguments.output == "json" else _as_text(answer))
     return ANSWERED
 

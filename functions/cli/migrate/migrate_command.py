@@ -5,11 +5,14 @@ import dataclasses
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
-from functions.cli.run_command import refuse, run_command
+from functions.cli.parser import Subparsers, add_cluster, add_command, add_list
+from functions.cli.printable_text import aligned
+from functions.cli.run_command import one_cluster, refuse, run_command
 from shared.model.dollars_and_counts import counted, hourly
+from shared.model.errors import RetryableError
 
 if TYPE_CHECKING:
     from functions.cli.migrate.migration import Migration
@@ -38,26 +41,15 @@ _CODES: Final = """exit codes:
 """
 
 
-def mount_migrate(subparsers: Any, runtime: "Callable[[], MigrationRuntime] | None" = None) -> None:
+def mount_migrate(
+    subparsers: Subparsers, runtime: "Callable[[], MigrationRuntime] | None" = None
+) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
-    parser = subparsers.add_parser(
-        "migrate",
-        help="take nodes over from Karpenter v1, or hand them back; changes nothing by default",
-        description=_TEXT,
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--cluster", metavar="NAME", help="needed where several are attached")
-    parser.add_argument(
-        "--node-pool",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only its nodes; repeatable",
-    )
-    parser.add_argument(
-        "--node", action="append", default=[], metavar="NAME", help="only this one; repeatable"
-    )
+    summary = "take nodes over from Karpenter v1, or hand them back; changes nothing by default"
+    parser = add_command(subparsers, "migrate", summary, _TEXT, _CODES)
+    add_cluster(parser)
+    add_list(parser, "--node-pool", metavar="NAME", help="only its nodes; repeatable")
+    add_list(parser, "--node", metavar="NAME", help="only this one; repeatable")
     parser.add_argument("--back", action="store_true", help="hand nodes back to Karpenter")
     parser.add_argument("--output", choices=("table", "json"), default="table")
     modes = parser.add_mutually_exclusive_group()
@@ -79,11 +71,8 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], MigrationRuntime]
 def _migrate(runtime: "MigrationRuntime", arguments: argparse.Namespace) -> int:
     from functions.cli.migrate.handover import Direction  # noqa: PLC0415 -- not for --help
 
-    clusters = (arguments.cluster,) if arguments.cluster else runtime.clusters()
-    if len(clusters) != 1:
-        named = ", ".join(clusters) or "none"
-        return refuse("migrate", f"attached clusters: {named}; name one with --cluster")
-    migration = runtime.migration(clusters[0], apply=arguments.apply)
+    cluster = one_cluster(arguments.cluster, runtime.clusters)
+    migration = runtime.migration(cluster, apply=arguments.apply)
     direction = Direction.HAND_BACK if arguments.back else Direction.TAKE_OVER
     survey = migration.survey(direction)
     missing = sorted({*arguments.node} - {row.node for row in survey.rows})
@@ -114,7 +103,6 @@ def _is_asked_for(row: "SurveyedNode", arguments: argparse.Namespace) -> bool:
 def _apply(migration: "Migration", survey: "MigrationSurvey") -> bool:
     """Hand over all nodes that can change hands; return whether any did not."""
     from functions.cli.migrate.migration import MigrationBlockedError  # noqa: PLC0415 -- not for --help
-    from shared.model.errors import RetryableError  # noqa: PLC0415 -- not for --help
 
     rows = [row for row in survey.rows if row.is_open]
     moved = 0
@@ -143,7 +131,8 @@ def survey_text(survey: "MigrationSurvey", *, applied: bool) -> str:
     for node_pool, rows in itertools.groupby(survey.rows, key=lambda row: row.node_pool):
         listed = list(rows)
         lines.append(f"NodePool {node_pool or '(none)'}: {_count_and_price(listed)}")
-        lines += _table([_cells(row, survey.direction) for row in listed])
+        table = aligned([_cells(row, survey.direction) for row in listed])
+        lines += [f"  {line}" for line in table]
     if survey.tally is not None:
         lines.append(survey.tally.text)
     lines += [f"before --apply: {reason}" for reason in survey.running]
@@ -160,13 +149,6 @@ def _cells(row: "SurveyedNode", direction: str) -> tuple[str, ...]:
     state = "done" if row.done else f"refused: {row.refusal}" if row.refusal else direction
     shown = (row.node, row.instance_id, row.instance_type, row.zone, row.capacity_type, price)
     return (*(cell or "-" for cell in shown), state)
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        yield f"  {'  '.join(cells)}".rstrip()
 
 
 def _as_json(survey: "MigrationSurvey") -> str:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from functions.cli.input_error import InputError
 from functions.cli.plan.reading.documents import Document, stream_documents
 from shared.instance_types.catalog import Catalog, embedded_text, load_catalog
 from shared.instance_types.instance_setup import InstanceSetup
@@ -20,10 +21,6 @@ STDIN: Final = "-"
 _MEASURED: Final = InstanceSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
 _MAX_BYTES: Final = 512 * 2**20  # of a catalogue or a decision
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
-
-
-class InputError(Exception):
-    """An input that the command cannot use; one line that says what and where."""
 
 
 def read_all(names: Iterable[str], notes: list[str]) -> list[Document]:
@@ -47,7 +44,7 @@ def read_all(names: Iterable[str], notes: list[str]) -> list[Document]:
             continue
         before = len(found)
         source = "stdin" if name == STDIN else name
-        with opened(name) as file:
+        with open_input(name) as file:
             found.extend(map(kept.kept_document, stream_documents(source, file)))
         if len(found) == before:
             raise InputError(f"{source}: is empty; expected Kubernetes manifests")
@@ -60,12 +57,12 @@ def read_bytes(name: str) -> bytes:
     Raises:
         InputError: If it cannot be read.
     """
-    with opened(name) as file:
+    with open_input(name) as file:
         return file.read(_MAX_BYTES + 1)
 
 
 @contextmanager
-def opened(name: str) -> Iterator[BinaryIO]:
+def open_input(name: str) -> Iterator[BinaryIO]:
     """Yield a file; `-` is standard input.
 
     Raises:
@@ -135,7 +132,7 @@ def _of_folder(folder: Path, notes: list[str], kept: "KeptFields") -> list[Docum
     found: list[Document] = []
     for name in map(str, files):
         before = len(found)
-        with opened(name) as file:
+        with open_input(name) as file:
             found.extend(
                 kept.kept_document(document)
                 for document in stream_documents(name, file)

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from functions.cli.plan.packing_settings import InvalidSettingError, described_settings, flag
+from functions.cli.input_error import InvalidSettingError
+from functions.cli.plan.packing_settings import described_settings, flag
 from shared.instance_types.instance_setup import InstanceSetup
 from shared.instance_types.overhead import VM_MEMORY_OVERHEAD_PERCENT
 from shared.instance_types.pod_addresses import DEFAULT_NETWORK, PodNetwork

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from functions.cli.input_error import InvalidSettingError
 from shared.instance_types.pod_addresses import PodNetwork
 from shared.model import labels as keys
 from shared.model.dollars_and_counts import first_names
@@ -19,10 +20,6 @@ _K_FIELDS: Final = ("diversification_k_on_demand", "diversification_k_spot")
 _NO_WEIGHTS: Final = "none"
 _FLAGS: Final = {"true": True, "false": False}
 _ATTRIBUTE: Final = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
-
-
-class InvalidSettingError(ValueError):
-    """A setting that cannot be read; one line that says what to write."""
 
 
 def with_settings(base: PackingSettings, given: Iterable[str]) -> PackingSettings:

@@ -1,13 +1,14 @@
 """Plans and differences as text."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from functions.cli.plan.explanation import gap
 from functions.cli.plan.plan_difference import compare
 from functions.cli.plan.plan_document import plan_document
 from functions.cli.plan.plan_run import PlanRun
+from functions.cli.printable_text import aligned, printable_text
 from shared.instance_types.summary import summarize
 from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import PlannedNode, PodRef
@@ -45,11 +46,6 @@ def plan_text(plan_run: PlanRun, output: str, explanation_lines: Sequence[str]) 
 
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump(document, Dumper=dumper, sort_keys=False, default_flow_style=False))
-
-
-def printable_text(lines: Iterable[str]) -> str:
-    """Return the lines as text for a terminal: names come from files and may hold anything."""
-    return "".join(f"{''.join(c if c.isprintable() else '?' for c in line)}\n" for line in lines)
 
 
 def settings_lines(plan_run: PlanRun) -> list[str]:
@@ -207,19 +203,6 @@ def _row(node: PlannedNode) -> tuple[str, ...]:
 
 def _percent(used: int, allocatable: int) -> str:
     return f"{100 * used / allocatable:.0f} %" if allocatable else "-"
-
-
-def aligned(rows: Sequence[Sequence[str]], right_aligned: Collection[int]) -> list[str]:
-    """Return rows of cells as lines; columns of these numbers are aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.rjust(width) if number in right_aligned else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
 
 
 def _refusals(plan: Plan) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from functions.cli.printable_text import printable
 from shared.model.dollars_and_counts import counted
 from shared.model.quantity import format_cpu
 from shared.model.resources import CPU, MEMORY, Resources
@@ -105,7 +106,7 @@ def clip(content: str, most: int) -> str:
 
 def safe(content: str) -> str:
     """Return the text as XML takes it: names come from files and may hold anything."""
-    return escape("".join(value if value.isprintable() else "?" for value in content))
+    return escape(printable(content))
 
 
 def _draw_block(

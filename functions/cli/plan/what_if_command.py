@@ -5,10 +5,14 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from functions.cli.run_command import refuse
+from functions.cli.input_error import InputError
+from functions.cli.parser import Subparsers, add_command, add_list, add_settings
+from functions.cli.printable_text import aligned, printable_text
+from functions.cli.run_command import run_or_refuse
 from shared.model.dollars_and_counts import counted, dollars
+from shared.model.errors import InvalidManifestError
 
 if TYPE_CHECKING:
     from functions.cli.plan.recorded_decision import RecordedDecision
@@ -36,53 +40,23 @@ _CODES: Final = """exit codes:
 """
 
 
-def mount_what_if(subparsers: Any) -> None:
+def mount_what_if(subparsers: Subparsers) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
-    parser = subparsers.add_parser(
-        "what-if",
-        help="replay the decisions of a day under another policy",
-        description=_TEXT,
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    summary = "replay the decisions of a day under another policy"
+    parser = add_command(subparsers, "what-if", summary, _TEXT, _CODES)
     parser.add_argument(
         "decisions", nargs="+", metavar="DECISIONS", help="files of decisions, or folders of them"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="KEY=VALUE",
-        help="a setting, see dovetail plan --help; may be repeated",
-    )
-    parser.add_argument(
-        "--provisioner",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="Provisioners or NodePools instead of those of the same name; may be repeated",
-    )
+    add_settings(parser, "a setting, see dovetail plan --help; may be repeated")
+    provisioners = "Provisioners or NodePools instead of those of the same name; may be repeated"
+    add_list(parser, "--provisioner", metavar="FILE", help=provisioners)
     parser.add_argument("--json", action="store_true", help="for programs")
-    parser.set_defaults(run=_run)
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    # Imported when it runs: `dovetail --help` needs none of it.
-    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
-    from functions.cli.plan.packing_settings import InvalidSettingError  # noqa: PLC0415
-    from shared.model.errors import InvalidManifestError  # noqa: PLC0415
-
-    try:
-        return _answer(arguments)
-    except (InputError, InvalidManifestError, InvalidSettingError) as error:
-        return refuse("what-if", error)
+    parser.set_defaults(run=lambda arguments: run_or_refuse("what-if", lambda: _answer(arguments)))
 
 
 def _answer(arguments: argparse.Namespace) -> int:
-    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
+    # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.plan.packing_settings import overridden_policy_notes, with_settings  # noqa: PLC0415
-    from functions.cli.plan.plan_text import printable_text  # noqa: PLC0415
     from functions.cli.plan.what_if import what_if, with_provisioners  # noqa: PLC0415
     from shared.nodes.brakes.ceilings import under_recorded_ceilings  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
@@ -112,7 +86,7 @@ def _answer(arguments: argparse.Namespace) -> int:
 
 
 def _provisioners(names: Sequence[str]) -> "tuple[Provisioner, ...]":
-    from functions.cli.plan.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
     from functions.cli.plan.reading.provisioners import as_current, read_provisioners  # noqa: PLC0415
 
     notes: list[str] = []
@@ -130,8 +104,6 @@ def _decisions(names: Sequence[str], notes: list[str]) -> "Iterator[RecordedDeci
     one.
     """
     from functions.cli.plan.decisions import recorded_decision  # noqa: PLC0415
-    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
-    from shared.model.errors import InvalidManifestError  # noqa: PLC0415
 
     seen = set()
     for name in names:
@@ -164,7 +136,6 @@ def _is_decision(path: Path) -> bool:
 
 
 def _as_text(steps: "Sequence[WhatIfResult]") -> str:
-    from functions.cli.plan.plan_text import aligned, printable_text  # noqa: PLC0415
     from functions.cli.plan.what_if import paid_micros  # noqa: PLC0415
 
     paid = paid_micros(steps)
@@ -189,7 +160,7 @@ def _as_text(steps: "Sequence[WhatIfResult]") -> str:
     largest = sorted(changed, key=lambda step: (-abs(step.extra_micros_per_hour), step.plan_id))
     lines = [
         f"{counted(len(steps), 'decision')} of {clusters}, {span}",
-        *aligned(rows, right_aligned=frozenset({1, 2, 3})),
+        *aligned(rows, right_aligned={1, 2, 3}),
         f"{counted(len(changed), 'decision')} would have been another",
     ]
     for step in largest[:_LARGEST]:

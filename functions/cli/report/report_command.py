@@ -4,10 +4,11 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from functions.cli.parser import unwritable
-from functions.cli.run_command import refuse
+from functions.cli.input_error import InputError
+from functions.cli.parser import Subparsers, add_command, add_list, add_settings, unwritable
+from functions.cli.run_command import run_or_refuse
 
 if TYPE_CHECKING:
     from functions.cli.catalog_runtime import MadeCatalog
@@ -42,7 +43,7 @@ _CODES: Final = """exit codes:
 
 
 def mount_report(
-    subparsers: Any,
+    subparsers: Subparsers,
     read: "Callable[[str, list[str]], Iterable[Raw]] | None" = None,
     make: "Callable[[str], MadeCatalog] | None" = None,
 ) -> None:
@@ -53,20 +54,10 @@ def mount_report(
             for the real one.
         make: Returns the catalogue of a Region; None for AWS's.
     """
-    parser = subparsers.add_parser(
-        "report",
-        help="write what a running cluster costs and could cost, as one HTML file",
-        description=_TEXT,
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        *("-f", "--filename"),
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a dump instead of the cluster: file, folder, or - for standard input",
-    )
+    summary = "write what a running cluster costs and could cost, as one HTML file"
+    parser = add_command(subparsers, "report", summary, _TEXT, _CODES)
+    dump = "a dump instead of the cluster: file, folder, or - for standard input"
+    add_list(parser, "-f", "--filename", metavar="FILE", help=dump)
     parser.add_argument("--kubeconfig", metavar="FILE", default="", help="($KUBECONFIG)")
     prices = parser.add_mutually_exclusive_group()
     prices.add_argument(
@@ -78,32 +69,11 @@ def mount_report(
         "--live-prices", action="store_true", help="ask AWS for the prices, with your credentials"
     )
     parser.add_argument("--name", metavar="CLUSTER", default="", help="what the report calls it")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="KEY=VALUE",
-        help="compare this setting, too: see dovetail plan --help; may be repeated",
-    )
+    add_settings(parser, "compare this setting, too: see dovetail plan --help; may be repeated")
     parser.add_argument("--output", metavar="FILE", default=_WRITE_TO, help=f"({_WRITE_TO})")
-    parser.set_defaults(run=lambda arguments: _run(arguments, read, make))
-
-
-def _run(
-    arguments: argparse.Namespace,
-    read: "Callable[[str, list[str]], Iterable[Raw]] | None",
-    make_catalog_of: "Callable[[str], MadeCatalog] | None",
-) -> int:
-    # Imported when it runs: `dovetail --help` needs none of it.
-    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
-    from functions.cli.plan.packing_settings import InvalidSettingError  # noqa: PLC0415
-    from shared.model.errors import AutoscalerError, InvalidManifestError  # noqa: PLC0415
-
-    try:
-        return _write(arguments, read, make_catalog_of)
-    except (AutoscalerError, InputError, InvalidManifestError, InvalidSettingError) as error:
-        return refuse("report", error)
+    parser.set_defaults(
+        run=lambda arguments: run_or_refuse("report", lambda: _write(arguments, read, make))
+    )
 
 
 def _write(
@@ -111,7 +81,8 @@ def _write(
     read: "Callable[[str, list[str]], Iterable[Raw]] | None",
     make: "Callable[[str], MadeCatalog] | None",
 ) -> int:
-    from functions.cli.plan.inputs import InputError, write_bytes  # noqa: PLC0415
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from functions.cli.plan.inputs import write_bytes  # noqa: PLC0415
     from functions.cli.plan.packing_settings import overridden_policy_notes  # noqa: PLC0415
     from functions.cli.report.cost_report import REPACK_SETTINGS, cost_report  # noqa: PLC0415
     from functions.cli.report.page import Subject, page  # noqa: PLC0415

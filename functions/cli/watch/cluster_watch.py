@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 from urllib3.response import BaseHTTPResponse
 
 from functions.cli.deployed_settings import function_settings
+from functions.cli.run_command import one_cluster
 from shared.aws.decisions import BucketDecisions
 from shared.kube.api import KubeApi, Query
 from shared.kube.cluster import KubeCluster
@@ -225,12 +226,9 @@ def cluster_records(cluster: str) -> ClusterRecords:
     """
     settings = function_settings()
     wiring = ProvisioningWiring(settings, ActingRole.OWN)
-    attached = wiring.registry.names()
-    if not cluster and len(attached) != 1:
-        named = ", ".join(attached) or "none"
-        raise NotAttachedError(f"attached clusters: {named}; name one with --cluster")
+    name = one_cluster(cluster, wiring.registry.names)
     documents = BucketDecisions(wiring.session, bucket=settings.bucket)
-    return ClusterRecords(wiring.ports(cluster or attached[0]), documents, settings.bucket)
+    return ClusterRecords(wiring.ports(name), documents, settings.bucket)
 
 
 def refuse_unknown_cluster(cluster: str) -> None:

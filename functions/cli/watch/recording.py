@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
-from functions.cli.plan.inputs import InputError, opened
+from functions.cli.input_error import InputError
+from functions.cli.plan.inputs import open_input
 
 FORMAT: Final = "dovetail-recording"
 VERSION: Final = 1
@@ -119,7 +120,7 @@ def read_recording(path: str) -> list[bytes]:
     if Path(path).exists() and not Path(path).is_file():
         raise InputError(f"{path}: is no regular file; {_REMEDY}")
     kept: list[bytes] = []
-    with opened(path) as file:
+    with open_input(path) as file:
         try:
             for number, line in enumerate(_lines(path, file), 1):
                 value = json.loads(line)

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from functions.cli.plan.explanation import gap_in_words
+from functions.cli.printable_text import printable
 from functions.cli.watch.view import GOING, LAUNCHING, NOT_READY
 from shared.model.dollars_and_counts import counted, dollars
 
@@ -261,4 +262,4 @@ def recent_warnings(
 
 def plain_text(text: str, style: str = "") -> Text:
     """Return text as it is: text from a cluster is neither markup nor a terminal command."""
-    return Text("".join(letter if letter.isprintable() else "?" for letter in text), style=style)
+    return Text(printable(text), style=style)

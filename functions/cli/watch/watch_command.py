@@ -2,10 +2,15 @@
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from functions.cli.run_command import refuse
+from functions.cli.parser import Subparsers, add_cluster, add_command, number_up_to
+from functions.cli.printable_text import printable_text
+from functions.cli.run_command import refuse, run_or_refuse
+from shared.model.errors import UnavailableError
 
 if TYPE_CHECKING:
     from functions.cli.watch.live import LiveCluster
@@ -42,45 +47,35 @@ _REFRESH_SECONDS: Final = 0.25
 _LINES_SECONDS: Final = 1.0
 
 
-def mount_watch_commands(subparsers: Any) -> None:
+def mount_watch_commands(subparsers: Subparsers) -> None:
     """Add the commands; each parsed namespace has a `run` that returns the exit code."""
-    watch = subparsers.add_parser(
-        "watch",
-        help="serve a page that shows a cluster live",
-        description=_WATCH_TEXT,
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    summary = "serve a page that shows a cluster live"
+    watch = add_command(subparsers, "watch", summary, _WATCH_TEXT, _CODES)
     _cluster_options(watch)
     watch.add_argument("--port", type=_port, default=0, metavar="N", help="on 127.0.0.1 (any free)")
     watch.add_argument("--record", metavar="FILE", help="write what is shown to this file, too")
     watch.add_argument("--recording", metavar="FILE", help="play such a file instead of a cluster")
+    speed = number_up_to(1000)
     watch.add_argument(
-        "--speed", type=_speed, default=1.0, metavar="N", help="play it N times faster (1)"
+        "--speed", type=speed, default=1.0, metavar="N", help="play it N times faster (1)"
     )
     watch.add_argument(
         "--address-file", metavar="FILE", help="write the address to this file, for you alone"
     )
     watch.set_defaults(run=_watch)
-    top = subparsers.add_parser(
-        "top",
-        help="show a cluster live in this terminal",
-        description=_TOP_TEXT,
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    top = add_command(subparsers, "top", "show a cluster live in this terminal", _TOP_TEXT, _CODES)
     _cluster_options(top)
     top.add_argument(
         "--lines", action="store_true", help="a line for each decision, in place of the picture"
     )
-    top.set_defaults(run=_top)
+    top.set_defaults(run=partial(_run_until_interrupted, "top", _show))
 
 
 def _cluster_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kubeconfig", metavar="FILE", help="its current context is read (KUBECONFIG, ~/.kube)"
     )
-    parser.add_argument("--cluster", metavar="NAME", help="needed where several are attached")
+    add_cluster(parser)
     parser.add_argument(
         "--catalog",
         metavar="FILE",
@@ -94,52 +89,34 @@ def _port(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text}: give a port from 0 to 65535")
 
 
-def _speed(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if 0 < value <= 1000:
-        return value
-    raise argparse.ArgumentTypeError(f"{text}: give a number above 0, at most 1000")
-
-
 def _watch(arguments: argparse.Namespace) -> int:
     if arguments.recording and arguments.record:
         return refuse("watch", "--record: a recording is played; give one of the two options")
-    return _run_command("watch", arguments, _serve)
+    return _run_until_interrupted("watch", _serve, arguments)
 
 
-def _top(arguments: argparse.Namespace) -> int:
-    return _run_command("top", arguments, _show)
-
-
-def _run_command(command: str, arguments: argparse.Namespace, command_body: Any) -> int:
+def _run_until_interrupted(
+    command: str, command_body: Callable[[argparse.Namespace], int], arguments: argparse.Namespace
+) -> int:
     """Run a command; return its exit code. An error is reported in one line."""
-    # Imported when it runs: `dovetail --help` needs none of it.
-    from functions.cli.plan.inputs import InputError  # noqa: PLC0415
-    from shared.model.errors import AutoscalerError  # noqa: PLC0415
-
     try:
-        command_body(arguments)
-    except (AutoscalerError, InputError) as error:
-        return refuse(command, error)
+        return run_or_refuse(command, lambda: command_body(arguments))
     except OSError as error:
         sys.stdout.flush()  # raises again where it is the standard output that fails
         return refuse(command, error)
     except KeyboardInterrupt:
         return ENDED
-    return ENDED
 
 
 # --- the page
 
 
-def _serve(arguments: argparse.Namespace) -> None:
-    import asyncio  # noqa: PLC0415
+def _serve(arguments: argparse.Namespace) -> int:
+    import asyncio  # noqa: PLC0415 -- here and below: not for --help
 
     with _Sources(arguments) as sources:
         asyncio.run(_run(arguments, sources))
+    return ENDED
 
 
 async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
@@ -238,7 +215,7 @@ class _Sources:
 # --- the terminal
 
 
-def _show(arguments: argparse.Namespace) -> None:
+def _show(arguments: argparse.Namespace) -> int:
     import shutil  # noqa: PLC0415
     import time  # noqa: PLC0415
 
@@ -246,7 +223,6 @@ def _show(arguments: argparse.Namespace) -> None:
     from rich.live import Live as Screen  # noqa: PLC0415
 
     from functions.cli.watch.top import recent_warnings, top_view  # noqa: PLC0415
-    from shared.model.errors import UnavailableError  # noqa: PLC0415
 
     console = Console()
     if not console.is_terminal:
@@ -270,7 +246,7 @@ def _show(arguments: argparse.Namespace) -> None:
                 time.sleep(_REFRESH_SECONDS)
             live.next_change()
             console.print(top_view(live.whole(), 10_000, console.width))
-            return
+            return ENDED
         with (
             recent_warnings() as warnings,
             Screen(console=console, screen=True, auto_refresh=False) as screen,
@@ -289,12 +265,10 @@ def _print_lines(live: "LiveCluster") -> None:
 
     from functions.cli.watch.lines import DecisionLines  # noqa: PLC0415
     from functions.cli.watch.live import utc_now  # noqa: PLC0415
-    from functions.cli.watch.top import plain_text  # noqa: PLC0415
 
     lines = DecisionLines()
     while True:
         live.next_change()
-        for line in lines.new_lines(live.whole(), utc_now()):
-            sys.stdout.write(f"{plain_text(line)}\n")
+        sys.stdout.write(printable_text(lines.new_lines(live.whole(), utc_now())))
         sys.stdout.flush()
         time.sleep(_LINES_SECONDS)

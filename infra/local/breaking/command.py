@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from functions.cli.local_world import HELP
+from functions.cli.parser import add_command, number_up_to
 from infra.local.demo.problem import guarded
 
+_DURATION: Final = number_up_to(3600, "seconds")
 _SCORES: Final = "scoreboard.json"
-_LONGEST_SECONDS: Final = 3600.0
 _PLAIN_WIDTH: Final = 160
 _SURVIVED: Final = 0
 _NOT_SURVIVED: Final = 1
@@ -61,22 +62,13 @@ what was missed is made up for.
 
 def mount(subparsers: Any) -> None:
     """Add the command."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = subparsers.add_parser(
-        "break",
-        help=HELP["break"],
-        description=_TEXT,
-        epilog=_CODES,
-        formatter_class=raw,
-    )
+    parser = add_command(subparsers, "break", HELP["break"], _TEXT, _CODES)
     _common(parser)
     parser.set_defaults(run=guarded(_run), fault=None)
     faults = parser.add_subparsers(metavar="FAULT")
 
     def fault(name: str, title: str, text: str) -> Any:
-        added = faults.add_parser(
-            name, help=title, description=text, epilog=_CODES, formatter_class=raw
-        )
+        added = add_command(faults, name, title, text, _CODES)
         _common(added)
         added.set_defaults(fault=name)
         return added
@@ -108,7 +100,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--within",
-        type=_positive,
+        type=_DURATION,
         default=argparse.SUPPRESS,
         metavar="SECONDS",
         help="how long it may take until every pod runs again (600)",
@@ -117,19 +109,8 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 def _seconds(parser: argparse.ArgumentParser, usual: float, what: str) -> None:
     parser.add_argument(
-        "--seconds", type=_positive, default=usual, metavar="N", help=f"{what} ({usual:g})"
+        "--seconds", type=_DURATION, default=usual, metavar="N", help=f"{what} ({usual:g})"
     )
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= _LONGEST_SECONDS:
-        message = f"{text}: give seconds above 0, at most {_LONGEST_SECONDS:g}"
-        raise argparse.ArgumentTypeError(message)
-    return value
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from functions.cli.plan.packing_settings import InvalidSettingError
+from functions.cli.input_error import InvalidSettingError
 from shared.instance_types.catalog import Catalog
 from shared.manifests.raw_json import mapping, mappings, text
 from shared.model import labels as keys

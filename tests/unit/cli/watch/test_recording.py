@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from functions.cli.plan.inputs import InputError
+from functions.cli.input_error import InputError
 from functions.cli.watch import recording
 from functions.cli.watch.recording import Recorder, Recording, read_recording
 

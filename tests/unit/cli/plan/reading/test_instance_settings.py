@@ -2,8 +2,8 @@
 
 import pytest
 
+from functions.cli.input_error import InvalidSettingError
 from functions.cli.plan.instance_settings import described_instance_settings, instance_setup
-from functions.cli.plan.packing_settings import InvalidSettingError
 from shared.instance_types.instance_setup import InstanceSetup
 from shared.instance_types.pod_addresses import PodNetwork
 from shared.settings import RefreshCatalogSettings

@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
+from functions.cli.input_error import InvalidSettingError
 from functions.cli.plan.packing_settings import (
-    InvalidSettingError,
     changed_settings,
     described_settings,
     with_settings,

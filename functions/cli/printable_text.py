@@ -1,0 +1,26 @@
+"""Text for a terminal: names come from files and clusters, and may hold anything."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+
+def printable(text: str) -> str:
+    """Return the text with `?` in place of control characters, so that it is no command."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def printable_text(lines: Iterable[str]) -> str:
+    """Return the lines as text, each with its line break."""
+    return "".join(f"{printable(line)}\n" for line in lines)
+
+
+def aligned(rows: Sequence[Sequence[str]], right_aligned: Collection[int] = ()) -> list[str]:
+    """Return rows of cells as lines; columns of these numbers are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if number in right_aligned else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
