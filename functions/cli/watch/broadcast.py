@@ -4,7 +4,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from functions.cli.watch.live import LiveCluster
 
 # Changes within this time are sent together: four times a second looks immediate.
 SEND_EVERY_SECONDS: Final = 0.25
@@ -17,26 +20,6 @@ _LOG: Final = logging.getLogger(__name__)
 Message = Mapping[str, Any]
 
 
-class LiveSource(Protocol):
-    """What is broadcast: `functions.cli.watch.live.LiveCluster`."""
-
-    def next_change(self) -> Message | None:
-        """Return what has changed since the last call, None for nothing."""
-        ...
-
-    def whole(self) -> Message:
-        """Return all that there is to show."""
-        ...
-
-    def decision(self, plan_id: str) -> Message | None:
-        """Return all about one decision, None when it is not known."""
-        ...
-
-    def document(self, plan_id: str) -> bytes | None:
-        """Return a decision as it was recorded, None when it is not known."""
-        ...
-
-
 class Broadcast:
     """A source for the page server.
 
@@ -45,7 +28,9 @@ class Broadcast:
         record: Called with each message, to record it.
     """
 
-    def __init__(self, live: LiveSource, record: Callable[[Message], None] | None = None) -> None:
+    def __init__(
+        self, live: "LiveCluster", record: Callable[[Message], None] | None = None
+    ) -> None:
         self._live = live
         self._record = record
         self._readers: set[asyncio.Queue[Message]] = set()

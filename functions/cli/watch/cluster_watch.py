@@ -6,7 +6,7 @@ Nothing here can write: it sends the API server only GET requests, and makes onl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from urllib3.response import BaseHTTPResponse
 
@@ -44,23 +44,6 @@ T = TypeVar("T")
 
 _TIMEOUT: Final = timedelta(seconds=20)
 _PAGE: Final = 500
-
-
-class SyncedWatch(Protocol):
-    """A watch of one collection."""
-
-    @property
-    def has_synced(self) -> bool:
-        """Whether its first list is complete."""
-        ...
-
-    def start(self) -> None:
-        """Start it."""
-        ...
-
-    def stop(self, wait: timedelta = ...) -> None:
-        """Stop it, waiting for its thread at most that long."""
-        ...
 
 
 class ReadOnlyApi(KubeApi):

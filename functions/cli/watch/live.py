@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.watch.board import Board, BoardChange
-from functions.cli.watch.cluster_watch import SyncedWatch, WatchedPod
+from functions.cli.watch.cluster_watch import ClusterRecords, ClusterWatch, WatchedPod
 from functions.cli.watch.history import History, Point
 from functions.cli.watch.rebuilt import (
     NO_OWNER,
@@ -21,18 +21,18 @@ from functions.cli.watch.rebuilt import (
 )
 from functions.cli.watch.recent_decisions import (
     RecentDecisions,
-    RecordsReader,
     summary,
     without_repeats,
 )
 from functions.cli.watch.view import OfferingPrices
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import AutoscalerError, NotInstalledError
-from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
-from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.settings import SettingsError
+
+if TYPE_CHECKING:
+    from shared.kube.reflector import Reflector
 
 RECORDS_EVERY: Final = timedelta(seconds=3)
 # While no pod waits: reads of S3 and DynamoDB cost money.
@@ -46,38 +46,6 @@ _POINT_EVERY: Final = timedelta(seconds=1)
 _LOG: Final = logging.getLogger(__name__)
 
 Message = dict[str, Any]
-
-
-class WatchedCluster(Protocol):
-    """Reads a cluster: `cluster_watch.ClusterWatch`."""
-
-    def nodes(self, changed: Callable[[Node | None, Node | None], None]) -> SyncedWatch:
-        """Return a watch of all Nodes, not yet started."""
-        ...
-
-    def pods(self, changed: Callable[[WatchedPod | None, WatchedPod | None], None]) -> SyncedWatch:
-        """Return a watch of all pods, not yet started."""
-        ...
-
-    def owners(self, changed: Callable[[], None]) -> tuple[SyncedWatch, ...]:
-        """Return watches that report that a Provisioner or NodePool has changed."""
-        ...
-
-    def provisioners(self) -> tuple[Provisioner, ...]:
-        """Return the Provisioners and NodePools that can be used."""
-        ...
-
-    def daemonsets(self) -> tuple[DaemonSet, ...]:
-        """Return all DaemonSets."""
-        ...
-
-
-class PricedRecordsReader(RecordsReader, Protocol):
-    """Reads what was recorded, and the prices of the Region."""
-
-    def instance_types(self) -> tuple[InstanceType, ...]:
-        """Return the instance types of the Region, with prices."""
-        ...
 
 
 def utc_now() -> datetime:
@@ -99,9 +67,9 @@ class LiveCluster:
 
     def __init__(
         self,
-        cluster: WatchedCluster,
+        cluster: ClusterWatch,
         name: str,
-        connect: Callable[[], PricedRecordsReader],
+        connect: Callable[[], ClusterRecords],
         instance_types: Sequence[InstanceType],
         worker: Executor,
         now: Callable[[], datetime] = utc_now,
@@ -123,7 +91,7 @@ class LiveCluster:
         self._recent_decisions: RecentDecisions | None = None
         self._sent: dict[str, Any] = {}
         self._next_point = self._next_records = now()
-        self._watches: tuple[SyncedWatch, ...] = (
+        self._watches: tuple[Reflector[Any], ...] = (
             cluster.nodes(self._node),
             cluster.pods(self._pod),
             *cluster.owners(self._owners),

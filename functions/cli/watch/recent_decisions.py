@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.plan.decision_documents import base_of, whole_document
 from functions.cli.watch.board import Records
 from functions.cli.watch.decision import read_decision
-from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
+from shared.model.ec2.launches import PlannedNode, Slot
 from shared.model.errors import InvalidManifestError, PermanentError
 from shared.model.resources import Resources
 from shared.snapshot.launch_body import LaunchBody
+
+if TYPE_CHECKING:
+    from functions.cli.watch.cluster_watch import ClusterRecords
 
 MOST_DECISIONS: Final = 20
 # How far back the first list goes, and how long after its own day a decision may be written.
@@ -24,29 +27,6 @@ _SUMMARY: Final = (
 )
 
 
-class RecordsReader(Protocol):
-    """Reads what was written about one cluster (`cluster_watch.ClusterRecords`)."""
-
-    cluster: str
-    bucket: str
-
-    def slots(self) -> tuple[Slot, ...]:
-        """Return the launched nodes of the ledger."""
-        ...
-
-    def open_intents(self) -> tuple[LaunchIntent, ...]:
-        """Return the unfinished launches."""
-        ...
-
-    def decisions(self, day: str, after: str) -> tuple[str, ...]:
-        """Return the keys of a day's decisions that sort after a key, oldest first."""
-        ...
-
-    def document(self, key: str) -> bytes:
-        """Return a document."""
-        ...
-
-
 class RecentDecisions:
     """The last decisions, read once each, and the launches under way.
 
@@ -55,7 +35,7 @@ class RecentDecisions:
         worker: Runs what takes long: proofs and comparisons.
     """
 
-    def __init__(self, reader: RecordsReader, worker: Executor) -> None:
+    def __init__(self, reader: "ClusterRecords", worker: Executor) -> None:
         self._reader = reader
         self._worker = worker
         # Replaced, never changed: other threads read it.
@@ -155,7 +135,9 @@ def _by_plan(key: str) -> str:
     return key.rpartition("/")[2]
 
 
-def _launching(reader: RecordsReader, slots: Iterable[Slot]) -> Iterable[tuple[str, PlannedNode]]:
+def _launching(
+    reader: "ClusterRecords", slots: Iterable[Slot]
+) -> Iterable[tuple[str, PlannedNode]]:
     """Yield the nodes of unfinished launches that have no instance yet, by name of their slot."""
     filled = {slot.name for slot in slots}
     for intent in reader.open_intents():

@@ -7,11 +7,15 @@ that no other site's script can reach it under a host name of its own. Only GET 
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
+
+if TYPE_CHECKING:
+    from functions.cli.watch.broadcast import Broadcast
+    from functions.cli.watch.recording import Recording
 
 # Nothing is fetched from elsewhere, nothing is sent, nothing is framed.
 POLICY: Final = (
@@ -36,22 +40,6 @@ _KEEP_ALIVE_SECONDS: Final = 15.0
 _FAREWELL_SECONDS: Final = 0.2
 
 
-class Source(Protocol):
-    """A source of messages."""
-
-    def messages(self) -> AsyncIterator[Mapping[str, Any]]:
-        """Return the messages for one reader; the first holds the whole."""
-        ...
-
-    async def decision(self, plan_id: str) -> Mapping[str, Any] | None:
-        """Return all about one decision, None when it is not known."""
-        ...
-
-    async def document(self, plan_id: str) -> bytes | None:
-        """Return a decision as it was recorded, None when it is not known."""
-        ...
-
-
 class PageServer:
     """The page of one source, under an address that cannot be guessed.
 
@@ -62,7 +50,9 @@ class PageServer:
         token: Part of the address; a random one when empty.
     """
 
-    def __init__(self, source: Source, built: Path, port: int = 0, token: str = "") -> None:
+    def __init__(
+        self, source: "Broadcast | Recording", built: Path, port: int = 0, token: str = ""
+    ) -> None:
         self._source = source
         self._built = built.resolve()
         self._port = port

@@ -127,10 +127,10 @@ async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
     from functions.cli.watch import page_files  # noqa: PLC0415
     from functions.cli.watch.broadcast import Broadcast, broadcasting  # noqa: PLC0415
     from functions.cli.watch.recording import Recording, read_recording  # noqa: PLC0415
-    from functions.cli.watch.server import PageServer, Source  # noqa: PLC0415
+    from functions.cli.watch.server import PageServer  # noqa: PLC0415
 
     async with AsyncExitStack() as stack:
-        source: Source
+        source: Broadcast | Recording
         if arguments.recording:
             source = Recording(read_recording(arguments.recording), arguments.speed)
         else:

@@ -5,7 +5,8 @@ from concurrent.futures import Executor, Future
 from datetime import timedelta
 from typing import Any
 
-from functions.cli.watch.cluster_watch import WatchedPod
+from functions.cli.watch.cluster_watch import ClusterRecords, ClusterWatch, WatchedPod
+from shared.kube.reflector import Reflector
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import LaunchIntent, Slot
 from shared.model.errors import AutoscalerError
@@ -16,7 +17,7 @@ from tests.builders import CATALOG, provisioner
 from tests.unit.worlds import World
 
 
-class Watched:
+class Watched(Reflector[Any]):
     """A watch whose changes a test reports."""
 
     def __init__(self, changed: Callable[..., None]) -> None:
@@ -32,8 +33,8 @@ class Watched:
         self.running = False
 
 
-class WatchedCluster:
-    """Implements functions.cli.watch.live.Watching; raises `failure` in place of lists."""
+class WatchedCluster(ClusterWatch):
+    """Raises `failure` in place of lists."""
 
     def __init__(self, *owners: Provisioner) -> None:
         self.found = owners or (provisioner(),)
@@ -78,8 +79,8 @@ class AtOnce(Executor):
         return future
 
 
-class WorldRecords:
-    """Implements functions.cli.watch.live.Recorded over a world in memory."""
+class WorldRecords(ClusterRecords):
+    """The records of a world in memory."""
 
     cluster = "test"
     bucket = "archive"

@@ -11,12 +11,14 @@ import pytest
 from aiohttp import ClientSession
 
 from functions.cli.watch.broadcast import MOST_BEHIND, Broadcast, broadcasting
+from functions.cli.watch.live import LiveCluster, Message
+from functions.cli.watch.recording import Recording
 from functions.cli.watch.server import PageServer
 
 Ask = Callable[[ClientSession, str], Awaitable[Any]]
 
 
-class Source:
+class Source(Recording):
     """Two messages and one decision."""
 
     async def messages(self) -> AsyncIterator[Mapping[str, Any]]:
@@ -41,7 +43,7 @@ def built(tmp_path: Path) -> Path:
 
 def served(built: Path, ask: Ask) -> Any:
     async def run() -> Any:
-        server = PageServer(Source(), built)
+        server = PageServer(Source([]), built)
         address = await server.start()
         try:
             async with ClientSession() as session:
@@ -143,19 +145,19 @@ def test_every_start_has_another_token(built: Path) -> None:
 # --- several readers of one cluster
 
 
-class Turns:
+class Turns(LiveCluster):
     """A live cluster whose turns a test sets."""
 
     def __init__(self) -> None:
         self.turns: list[dict[str, Any]] = []
 
-    def next_change(self) -> Mapping[str, Any] | None:
+    def next_change(self) -> Message | None:
         return self.turns.pop(0) if self.turns else None
 
-    def whole(self) -> Mapping[str, Any]:
+    def whole(self) -> Message:
         return {"kind": "whole"}
 
-    def decision(self, plan_id: str) -> Mapping[str, Any] | None:
+    def decision(self, plan_id: str) -> Message | None:
         return {"id": plan_id}
 
     def document(self, plan_id: str) -> bytes | None:
@@ -204,7 +206,7 @@ def test_a_reader_that_leaves_while_another_is_sent_the_whole_stops_nothing() ->
             for number in range(MOST_BEHIND):
                 queue.put_nowait({"n": number})
 
-        def whole() -> Mapping[str, Any]:
+        def whole() -> Message:
             broadcast._readers.pop()
             return {"kind": "whole"}
 
