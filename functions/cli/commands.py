@@ -32,7 +32,7 @@ from functions.cli.watch.watch_command import mount_watch_commands
 from shared.model.errors import InvalidManifestError
 
 if TYPE_CHECKING:
-    from functions.cli.plan.plan_run import PlanRun
+    from functions.cli.plan.plan_text import PlanRun
     from functions.cli.plan.reading.snapshot import OfflineSnapshot
     from shared.instance_types.catalog import Catalog
     from shared.model.kubernetes.pods import Pod
@@ -178,7 +178,6 @@ def _plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import plan_text  # noqa: PLC0415
     from functions.cli.plan.explanation import explanation  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
-    from functions.cli.plan.plan_run import PlanRun  # noqa: PLC0415
     from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
@@ -208,7 +207,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     without_headroom_settings = (
         without_headroom(settings, len(pods_to_place(offline.snapshot))) if plan.nodes else None
     )
-    plan_run = PlanRun(
+    plan_run = plan_text.PlanRun(
         snapshot=offline.snapshot,
         catalog=catalog,
         settings=settings,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from functions.cli.function_variables import function_variables
+from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.runtime.system import environment, region
@@ -27,6 +27,19 @@ def function_settings(variables: Mapping[str, str] | None = None) -> FunctionSet
     if not any(f"{PREFIX}{name.upper()}" in found for name in FunctionSettings.model_fields):
         found = _deployed()
     return FunctionSettings.from_environment(found)
+
+
+def function_variables(session: Session, name: str) -> Mapping[str, str]:
+    """Return a function's environment variables; changes nothing.
+
+    Raises:
+        NotFoundError: If there is no such function in the session's Region.
+        UnauthorizedError: If the caller may not read it.
+    """
+    with translated("lambda GetFunctionConfiguration"):
+        found = session.client("lambda").get_function_configuration(FunctionName=name)
+    variables: Mapping[str, str] = found.get("Environment", {}).get("Variables", {})
+    return variables
 
 
 def _deployed() -> Mapping[str, str]:

@@ -33,7 +33,7 @@ _MEASURED: Final = frozenset({"metrics.k8s.io", "custom.metrics.k8s.io", "extern
 
 
 class KubeObjects:
-    """Implements functions.cli.attach.objects.Objects.
+    """Reads and writes objects of one cluster with the caller's permissions.
 
     Args:
         api: The cluster's API server.
@@ -51,7 +51,14 @@ class KubeObjects:
         return reply.body
 
     def apply(self, document: Raw, *, dry_run: bool = False) -> Raw:
-        """Apply the document to the object (server-side apply); return the object."""
+        """Apply the document to the object (server-side apply); return the object.
+
+        Args:
+            dry_run: Whether the server only returns what the object would be.
+
+        Raises:
+            RejectedError: If the server does not accept the document.
+        """
         key = ObjectKey.of(document)
         query = [("fieldManager", _MANAGER), ("force", "true")]
         if dry_run:
@@ -88,7 +95,11 @@ class KubeObjects:
         return tuple(sorted(found, key=lambda raw: text(mapping(raw.get("metadata")).get("name"))))
 
     def content(self, namespace: str) -> tuple[Raw, ...]:
-        """Return all objects of a namespace, of every kind that is served, with their kinds."""
+        """Return all objects of a namespace, of every kind that is served, with their kinds.
+
+        Raises:
+            UnavailableError: If the server announces a kind that cannot be listed.
+        """
         found: list[Raw] = []
         for version in ("v1", *self._group_versions()):
             root = "/api/v1" if version == "v1" else f"/apis/{version}"

@@ -9,7 +9,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from functions.cli.attach.kube_objects import KubeObjects
-from functions.cli.attach.objects import Objects
 from functions.cli.deployed_settings import function_settings
 from functions.cli.kubeconfig import kubeconfig_of
 from functions.cli.plan.reading.documents import read_documents
@@ -67,12 +66,7 @@ class InstallationRuntime:
         self.address = api.url
         if not options.any_address:
             self._require_address(path)
-        self._objects = KubeObjects(api)
-
-    @property
-    def objects(self) -> Objects:
-        """The cluster's objects."""
-        return self._objects
+        self.objects = KubeObjects(api)
 
     def attachment(self) -> ClusterAttachment:
         """Return the attachment that the cluster's stack wrote.
@@ -96,7 +90,7 @@ class InstallationRuntime:
 
     def node_names(self) -> tuple[str, ...]:
         """Return the names of Dovetail's Nodes, sorted."""
-        return self._objects.own_nodes()
+        return self.objects.own_nodes()
 
     def open_launch_count(self) -> int:
         """Return the number of unfinished launches in the ledger."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from functions.cli.attach.manifests import (
     CRD_KIND,
@@ -13,10 +13,13 @@ from functions.cli.attach.manifests import (
     has_our_label,
     helm_release,
 )
-from functions.cli.attach.objects import ObjectKey, Objects
+from functions.cli.attach.objects import ObjectKey
 from shared.manifests.raw_json import Raw, mapping, mappings, text
 from shared.model.dollars_and_counts import first_names
 from shared.model.errors import AutoscalerError, PermanentError
+
+if TYPE_CHECKING:
+    from functions.cli.attach.kube_objects import KubeObjects
 
 # What Kubernetes itself puts into each namespace, by kind.
 _OF_KUBERNETES: Final = {"ConfigMap": "kube-root-ca.crt", "ServiceAccount": "default"}
@@ -55,7 +58,7 @@ class BeingDeletedError(PermanentError):
     """An object is being deleted: what is applied to it would be lost."""
 
 
-def attach_steps(objects: Objects, manifests: Sequence[Raw]) -> tuple[InstallationStep, ...]:
+def attach_steps(objects: "KubeObjects", manifests: Sequence[Raw]) -> tuple[InstallationStep, ...]:
     """Return the steps of attaching, in order; nothing is written.
 
     No custom resource definition is applied while one of them belongs to another release, such as
@@ -89,7 +92,7 @@ def attach_steps(objects: Objects, manifests: Sequence[Raw]) -> tuple[Installati
 
 
 def _attach_step(
-    objects: Objects, key: ObjectKey, document: Raw, there: Raw | None
+    objects: "KubeObjects", key: ObjectKey, document: Raw, there: Raw | None
 ) -> InstallationStep:
     if there is None:
         return InstallationStep(action=Action.CREATE, key=key, document=document)
@@ -102,7 +105,7 @@ def _attach_step(
     )
 
 
-def detach_steps(objects: Objects, manifests: Sequence[Raw]) -> tuple[InstallationStep, ...]:
+def detach_steps(objects: "KubeObjects", manifests: Sequence[Raw]) -> tuple[InstallationStep, ...]:
     """Return the steps of detaching, in the reverse order of attaching; nothing is written.
 
     Objects of users are kept: a definition while an object of it exists, the namespace while
@@ -118,7 +121,7 @@ def detach_steps(objects: Objects, manifests: Sequence[Raw]) -> tuple[Installati
     return tuple(_detach_steps(objects, manifests))
 
 
-def _detach_steps(objects: Objects, manifests: Sequence[Raw]) -> Iterator[InstallationStep]:
+def _detach_steps(objects: "KubeObjects", manifests: Sequence[Raw]) -> Iterator[InstallationStep]:
     for key in (ObjectKey.of(document) for document in reversed(manifests)):
         there = objects.find(key)
         if there is None:
@@ -140,7 +143,7 @@ def _refuse_helm(deployment: Raw | None) -> None:
         )
 
 
-def _why_definition_stays(objects: Objects, definition: Raw) -> str:
+def _why_definition_stays(objects: "KubeObjects", definition: Raw) -> str:
     """Return why a definition stays, empty when it can be deleted."""
     names = objects.defined_by(definition)
     if not names:
@@ -153,7 +156,7 @@ def _why_definition_stays(objects: Objects, definition: Raw) -> str:
     )
 
 
-def _why_namespace_stays(objects: Objects, manifests: Sequence[Raw]) -> str:
+def _why_namespace_stays(objects: "KubeObjects", manifests: Sequence[Raw]) -> str:
     """Return why the namespace stays, empty when all in it is from Dovetail or Kubernetes."""
     own = {ObjectKey.of(document) for document in manifests}
     try:
@@ -176,7 +179,9 @@ def _is_generated(found: Raw) -> bool:
 
 
 def apply_steps(
-    objects: Objects, steps: Sequence[InstallationStep], on_step: Callable[[InstallationStep], None]
+    objects: "KubeObjects",
+    steps: Sequence[InstallationStep],
+    on_step: Callable[[InstallationStep], None],
 ) -> None:
     """Carry out the steps in order.
 
@@ -194,7 +199,7 @@ def apply_steps(
         on_step(step)
 
 
-def remaining(objects: Objects, steps: Sequence[InstallationStep]) -> tuple[ObjectKey, ...]:
+def remaining(objects: "KubeObjects", steps: Sequence[InstallationStep]) -> tuple[ObjectKey, ...]:
     """Return the objects that the steps deleted but that still exist, in order.
 
     Namespaces and definitions disappear once a controller has removed their content.

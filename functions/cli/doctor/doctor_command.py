@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from functions.cli.doctor.findings import finding_lines
 from functions.cli.doctor.prerequisites_command import check_prerequisites
 from functions.cli.parser import Subparsers, add_command, add_list
 from functions.cli.run_command import refuse, run_command
@@ -57,8 +58,10 @@ def mount_doctor(
 def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
     if arguments.prerequisites:
         return check_prerequisites(arguments)
+    from functions.cli.doctor.runtime import doctor_runtime  # noqa: PLC0415 -- not for --help
+
     return run_command(
-        "doctor", runtime or runtime_from_environment, lambda doctor: _examine(doctor, arguments)
+        "doctor", runtime or doctor_runtime, lambda doctor: _examine(doctor, arguments)
     )
 
 
@@ -115,12 +118,7 @@ def _as_text(examined: _Examined) -> str:
         f"  repaired {finding.kind} {finding.subject}: {finding.text}"
         for finding in examined.repaired
     ]
-    for finding in examined.left:
-        lines.append(f"  {finding.kind} {finding.subject}: {finding.text}")
-        command = "dovetail doctor --repair" if finding.repairable else finding.command
-        if command:
-            lines.append(f"    {'safer' if finding.advice else 'run'}: {command}")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *finding_lines(examined.left), ""])
 
 
 def _as_json(found: Sequence[_Examined]) -> str:
@@ -134,10 +132,3 @@ def _as_json(found: Sequence[_Examined]) -> str:
         for examined in found
     ]
     return json.dumps(document, indent=2) + "\n"
-
-
-def runtime_from_environment() -> "DoctorRuntime":
-    """Return what doctor and why work with, as the environment describes it."""
-    from functions.cli.doctor.runtime import doctor_runtime  # noqa: PLC0415 -- not for --help
-
-    return doctor_runtime()

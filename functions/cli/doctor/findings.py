@@ -1,5 +1,6 @@
 """A finding of `dovetail doctor`; the modules beside this one create them."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -22,3 +23,12 @@ class Finding:
     command: str = ""
     repairable: bool = False
     advice: bool = False
+
+
+def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield the findings as lines, each with what to run."""
+    for finding in findings:
+        yield f"  {finding.kind} {finding.subject}: {finding.text}"
+        command = "dovetail doctor --repair" if finding.repairable else finding.command
+        if command:
+            yield f"    {'safer' if finding.advice else 'run'}: {command}"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from functions.cli.doctor.findings import finding_lines
 from functions.cli.run_command import refuse
 from shared.model.errors import AutoscalerError
 
@@ -45,13 +46,7 @@ def _as_text(found: "Sequence[tuple[str, Sequence[Finding]]]") -> str:
     for cluster, findings in found:
         wrong = sum(not finding.advice for finding in findings)
         summary = f"{wrong} to see to" if wrong else "all that is needed is there"
-        lines.append(f"{cluster}: {summary}")
-        for finding in findings:
-            todo = "safer" if finding.advice else "run"
-            lines += [
-                f"  {finding.kind} {finding.subject}: {finding.text}",
-                f"    {todo}: {finding.command}",
-            ]
+        lines += [f"{cluster}: {summary}", *finding_lines(findings)]
     return "\n".join([*lines, ""])
 
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from functions.cli.doctor.doctor_command import runtime_from_environment
 from functions.cli.parser import Subparsers, add_cluster, add_command
 from functions.cli.run_command import one_cluster, refuse, run_command
 
@@ -46,9 +45,11 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
     kind, _, name = arguments.subject.partition("/")
     if kind not in ("pod", "node") or not name or name.count("/") > (kind == "pod"):
         return refuse("why", f"{arguments.subject}: {_EXPECTED}")
+    from functions.cli.doctor.runtime import doctor_runtime  # noqa: PLC0415 -- not for --help
+
     return run_command(
         "why",
-        runtime or runtime_from_environment,
+        runtime or doctor_runtime,
         lambda known: _answer(known, arguments, kind, name),
     )
 

@@ -55,17 +55,15 @@ def mount_migrate(
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument("--dry-run", action="store_true", help="change nothing; the default")
     modes.add_argument("--apply", action="store_true", help="change what is shown")
-    parser.set_defaults(run=lambda arguments: _run(arguments, runtime or _runtime_from_environment))
+    parser.set_defaults(run=lambda arguments: _run(arguments, runtime))
 
 
-def _runtime_from_environment() -> "MigrationRuntime":
-    from functions.cli.migrate.runtime import migration_runtime  # noqa: PLC0415 -- not for --help
+def _run(arguments: argparse.Namespace, runtime: "Callable[[], MigrationRuntime] | None") -> int:
+    from functions.cli.migrate.runtime import MigrationRuntime  # noqa: PLC0415 -- not for --help
 
-    return migration_runtime()
-
-
-def _run(arguments: argparse.Namespace, runtime: "Callable[[], MigrationRuntime]") -> int:
-    return run_command("migrate", runtime, lambda known: _migrate(known, arguments))
+    return run_command(
+        "migrate", runtime or MigrationRuntime, lambda known: _migrate(known, arguments)
+    )
 
 
 def _migrate(runtime: "MigrationRuntime", arguments: argparse.Namespace) -> int:

@@ -1,7 +1,6 @@
 """The runtime of `dovetail migrate`, with its user's permissions and the cluster's migrate role."""
 
 import time
-from collections.abc import Mapping
 from datetime import timedelta
 
 from functions.cli.deployed_settings import function_settings
@@ -11,14 +10,18 @@ from functions.cli.migrate.migration import Migration
 from shared.model.errors import UnauthorizedError
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.wiring import ActingRole
-from shared.settings import FunctionSettings
 
 
 class MigrationRuntime:
-    """The migrations of all attached clusters, for people."""
+    """The migrations of all attached clusters, for people.
 
-    def __init__(self, settings: FunctionSettings) -> None:
-        self._wiring = ProvisioningWiring(settings, ActingRole.OWN)
+    Raises:
+        SettingsError: If a variable of the environment is missing or wrong.
+        NotFoundError: If there is no control plane in the Region.
+    """
+
+    def __init__(self) -> None:
+        self._wiring = ProvisioningWiring(function_settings(), ActingRole.OWN)
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
@@ -48,16 +51,6 @@ class MigrationRuntime:
             Ec2InstanceTags(wiring.session, role=role),
             _wait,
         )
-
-
-def migration_runtime(variables: Mapping[str, str] | None = None) -> MigrationRuntime:
-    """Return the runtime that the environment (by default the process's own) describes.
-
-    Raises:
-        SettingsError: If a variable is missing or wrong.
-        NotFoundError: If there is no control plane in the Region.
-    """
-    return MigrationRuntime(function_settings(variables))
 
 
 def _wait(span: timedelta) -> None:

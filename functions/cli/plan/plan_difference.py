@@ -35,11 +35,6 @@ class PlanDifference:
         """How much more the second plan costs, negative for less."""
         return self.cost_after - self.cost_before
 
-    @property
-    def is_none(self) -> bool:
-        """Whether both plans launch and place the same."""
-        return not self.nodes and not self.pods and not self.cost_micros_per_hour
-
 
 def compare(before: Plan, after: Plan) -> PlanDifference:
     """Return how the second plan differs from the first."""

@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from functions.cli.plan.explanation import gap
 from functions.cli.plan.plan_difference import compare
 from functions.cli.plan.plan_document import plan_document
-from functions.cli.plan.plan_run import PlanRun
 from functions.cli.printable_text import aligned, printable_text
+from shared.instance_types.catalog import Catalog
 from shared.instance_types.summary import summarize
-from shared.model.dollars_and_counts import counted, dollars, first_names
+from shared.model.dollars_and_counts import counted, dollars, first_names, signed_dollars
 from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import KeptPreferences, Plan
+from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 
 # Packing alone seldom leaves a wider gap.
@@ -25,6 +27,27 @@ _HEADINGS: Final = (
     *("PROVISIONER", "OPTIONS"),
 )
 _RIGHT: Final = frozenset({0, 4, 5, 6, 7})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRun:
+    """A plan and what it was made of.
+
+    Attributes:
+        without_each_setting: For each setting that is not the default, the plan with this one at
+            its default and the others as they are.
+        by_default: The plan with all settings at their defaults; None unless several were set.
+        without_headroom: The plan without headroom for later pods; None if it has none anyway.
+    """
+
+    snapshot: ClusterSnapshot
+    catalog: Catalog
+    settings: PackingSettings
+    plan: Plan
+    elapsed_ms: float
+    without_each_setting: tuple[tuple[str, Plan], ...]
+    by_default: Plan | None
+    without_headroom: Plan | None
 
 
 def plan_text(plan_run: PlanRun, output: str, explanation_lines: Sequence[str]) -> str:
@@ -84,13 +107,12 @@ def headroom_line(settings: PackingSettings, plan: Plan, without_headroom: Plan)
 
 def _setting_line(named: str, plan: Plan, without: Plan, comparison: str) -> str:
     before = without.cost_micros_per_hour
-    extra = plan.cost_micros_per_hour - before
-    percent = f" ({100 * extra / before:+.2f} %)" if before else ""
+    extra = _extra(plan.cost_micros_per_hour - before, before)
     nodes = counted(len(without.nodes), "node")
     lost = len(plan.unschedulable) - len(without.unschedulable)
     lost_text = f", {lost:+d} pods without a place" if lost else ""
     compared = f"against {dollars(before)}/h and {nodes} {comparison}"
-    return f"{named}: {_signed(extra)}/h{percent} {compared}{lost_text}"
+    return f"{named}: {extra} {compared}{lost_text}"
 
 
 def replay_text(recorded: Plan, plan: Plan, *, identical: bool) -> str:
@@ -107,12 +129,11 @@ def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
         changed: Settings of the second that differ, each `key=value`.
     """
     found = compare(before, after)
-    extra = found.cost_micros_per_hour
-    percent = f" ({100 * extra / found.cost_before:+.2f} %)" if found.cost_before else ""
+    extra = _extra(found.cost_micros_per_hour, found.cost_before)
     costs = f"{dollars(found.cost_before)}/h -> {dollars(found.cost_after)}/h"
     lines = [
         *(f"set {value}" for value in changed),
-        f"cost: {costs}, {_signed(extra)}/h{percent}",
+        f"cost: {costs}, {extra}",
         f"nodes: {found.nodes_before} -> {found.nodes_after}",
         *(f"  {count:+d} {' '.join(kind)}" for kind, count in found.nodes),
         f"pods: {len(found.pods)} elsewhere",
@@ -220,5 +241,7 @@ def _named(pods: Sequence[PodRef]) -> str:
     return first_names((pod.key for pod in pods), _PODS_SHOWN)
 
 
-def _signed(micros: int) -> str:
-    return f"{'-' if micros < 0 else '+'}{dollars(abs(micros))}"
+def _extra(micros: int, before: int) -> str:
+    """Return how much more or less than before is paid, in dollars and percent."""
+    percent = f" ({100 * micros / before:+.2f} %)" if before else ""
+    return f"{signed_dollars(micros)}/h{percent}"

@@ -11,7 +11,7 @@ from functions.cli.input_error import InputError
 from functions.cli.parser import Subparsers, add_command, add_list, add_settings
 from functions.cli.printable_text import aligned, printable_text
 from functions.cli.run_command import run_or_refuse
-from shared.model.dollars_and_counts import counted, dollars
+from shared.model.dollars_and_counts import counted, dollars, signed_dollars
 from shared.model.errors import InvalidManifestError
 
 if TYPE_CHECKING:
@@ -164,13 +164,12 @@ def _as_text(steps: "Sequence[WhatIfResult]") -> str:
         f"{counted(len(changed), 'decision')} would have been another",
     ]
     for step in largest[:_LARGEST]:
-        sign = "-" if step.extra_micros_per_hour < 0 else "+"
         # A decision that `dovetail plan` saved has no id.
         name = f"{step.taken_at:%H:%M:%S} {step.plan_id}".rstrip()
         lines.append(
-            f"  {name}: {sign}"
-            f"{dollars(abs(step.extra_micros_per_hour))}/h, nodes {step.recorded.nodes} -> "
-            f"{step.other.nodes}, pods that wait {step.recorded.waiting} -> {step.other.waiting}"
+            f"  {name}: {signed_dollars(step.extra_micros_per_hour)}/h, "
+            f"nodes {step.recorded.nodes} -> {step.other.nodes}, pods that wait "
+            f"{step.recorded.waiting} -> {step.other.waiting}"
         )
     return printable_text(lines)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from functions.cli.kubeconfig import kubeconfig_of
 from shared.kube.api import KubeApi
 from shared.kube.cluster import DAEMONSETS_PATH, RUNTIMES_PATH
 from shared.kube.kubeconfig import connect_kubeconfig
@@ -19,9 +20,7 @@ from shared.kube.storage import CLAIMS_PATH, CLASSES_PATH, CSI_NODES_PATH, VOLUM
 from shared.manifests.raw_json import Raw
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.errors import NotFoundError, UnauthorizedError
-from shared.runtime.system import environment
 
-_DEFAULT: Final = "~/.kube/config"
 _PRIORITIES_PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _KINDS: Final = {
     NODES_PATH: "Node",
@@ -40,8 +39,6 @@ _KINDS: Final = {
     NODE_POOLS_PATH: V1.owner_kind.value,
     NODE_CLASSES_PATH: V1.template_kind,
 }
-
-
 # Without them there is nothing to report.
 _REQUIRED: Final = frozenset({NODES_PATH, PODS_PATH})
 
@@ -75,5 +72,4 @@ def dump_cluster(kubeconfig: str, notes: list[str]) -> Iterator[Raw]:
     Raises:
         AutoscalerError: If the file or the cluster cannot be read.
     """
-    path = kubeconfig or environment().get("KUBECONFIG", _DEFAULT)
-    return _objects(connect_kubeconfig(path), notes)
+    return _objects(connect_kubeconfig(kubeconfig_of(kubeconfig)), notes)

@@ -51,6 +51,10 @@ class CostReport:
     declared: frozenset[Pool]
     waiting: int
 
+    def nodes_of(self, alternative: Alternative) -> tuple[FilledNode, ...]:
+        """Return the nodes under an alternative; none where no node can be compared."""
+        return self.alternatives[alternative].nodes if self.alternatives else ()
+
     @property
     def cheapest(self) -> Alternative | None:
         """The change with the same capacity types that costs least; None when none costs less."""

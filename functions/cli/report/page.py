@@ -1,5 +1,6 @@
 """The page of the report as a whole."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -130,38 +131,25 @@ def _fact(figure: str, text: str, *, good: bool = False) -> str:
 
 
 def _alternatives(report: CostReport) -> str:
-    rows = [
+    now = report.running
+    ways = [("As it runs", "", now)] + [
         (price_text.TITLES[alternative], price_text.DESCRIPTIONS[alternative], outcome)
         for alternative, outcome in report.alternatives.items()
     ]
     variants = [(name, "", outcome) for name, outcome in report.variants]
-    now = report.running
-    longest = max(
-        outcome.cost_micros_per_hour
-        for outcome in (now, *report.alternatives.values(), *(each for _, each in report.variants))
-    )
+    longest = max(outcome.cost_micros_per_hour for *_, outcome in (*ways, *variants))
     headings = ("", "", ">$/h", ">lower bound", ">nodes", ">saves", ">a month")
-    first = _alternative_row("As it runs", "", now, now, longest)
-    shown = table(
-        "The same pods, under other rules. The mark on a bar is the proved lower bound.",
-        headings,
-        [
-            first,
-            *(
-                _alternative_row(title, description, each, now, longest)
-                for title, description, each in rows
+    tables = "".join(
+        table(caption, headings, [_alternative_row(*row, now, longest) for row in rows])
+        for caption, rows in (
+            (
+                "The same pods, under other rules. The mark on a bar is the proved lower bound.",
+                ways,
             ),
-        ],
+            ("All c, m and r types, under other settings.", variants),
+        )
     )
-    settings = table(
-        "All c, m and r types, under other settings.",
-        headings,
-        [
-            _alternative_row(title, description, each, now, longest)
-            for title, description, each in variants
-        ],
-    )
-    return f"<h2>What it could cost</h2>{shown}{settings}"
+    return f"<h2>What it could cost</h2>{tables}"
 
 
 def _alternative_row(
@@ -184,24 +172,16 @@ def _alternative_row(
 
 
 def _pools(report: CostReport) -> str:
-    then = by_pool(report.alternatives[Alternative.REPACKED].nodes) if report.alternatives else {}
-    other = (
-        by_pool(report.alternatives[Alternative.OTHER_TYPES].nodes) if report.alternatives else {}
+    now = report.running.nodes
+    repacked, any_type = (
+        report.nodes_of(which) for which in (Alternative.REPACKED, Alternative.OTHER_TYPES)
     )
-    now = by_pool(report.running.nodes)
+    then, other = by_pool(repacked), by_pool(any_type)
     rows = [
-        _pool_row(pool, nodes, then.get(pool, ()), other.get(pool, ()), report)
-        for pool, nodes in sorted(now.items(), key=lambda entry: (-cost(entry[1]), entry[0]))
+        _pool_row(_pool_cells(pool, nodes, report), nodes, then.get(pool, ()), other.get(pool, ()))
+        for pool, nodes in sorted(by_pool(now).items(), key=lambda row: (-cost(row[1]), row[0]))
     ]
-    last = (
-        TableCell(text="All pools"),
-        TableCell(),
-        fill_cell(report.running.nodes, CPU),
-        fill_cell(report.running.nodes, MEMORY),
-        number(hourly_price_text(report.running.cost_micros_per_hour)),
-        *_after(report.running.nodes, [node for nodes in then.values() for node in nodes]),
-        *_after(report.running.nodes, [node for nodes in other.values() for node in nodes])[:1],
-    )
+    last = _pool_row((TableCell(text="All pools"), TableCell()), now, repacked, any_type)
     shown = table(
         "What pods request of each pool, and each pool launched anew.",
         ("pool", "nodes", "cpu", "memory", ">$/h", ">repacked", ">saves", ">all types"),
@@ -211,13 +191,10 @@ def _pools(report: CostReport) -> str:
     return f"<h2>Pool by pool</h2>{shown}"
 
 
-def _pool_row(
-    pool: Pool,
-    nodes: Sequence[FilledNode],
-    then: Sequence[FilledNode],
-    other: Sequence[FilledNode],
-    report: CostReport,
-) -> Sequence[TableCell]:
+def _pool_cells(
+    pool: Pool, nodes: Sequence[FilledNode], report: CostReport
+) -> tuple[TableCell, TableCell]:
+    """Return the cells that name a pool and its nodes."""
     shown = pool.kind in (PoolKind.NODE_POOL, PoolKind.PROVISIONER) and pool not in report.declared
     return (
         TableCell(
@@ -226,6 +203,17 @@ def _pool_row(
             + ("; what it may launch is taken from its nodes" if shown else ""),
         ),
         TableCell(text=price_text.types_of(nodes), below=price_text.capacity_of(nodes)),
+    )
+
+
+def _pool_row(
+    first: tuple[TableCell, TableCell],
+    nodes: Sequence[FilledNode],
+    then: Sequence[FilledNode],
+    other: Sequence[FilledNode],
+) -> Sequence[TableCell]:
+    return (
+        *first,
         fill_cell(nodes, CPU),
         fill_cell(nodes, MEMORY),
         number(hourly_price_text(cost(nodes))),
@@ -244,27 +232,18 @@ def _after(nodes: Sequence[FilledNode], then: Sequence[FilledNode]) -> tuple[Tab
 
 def _namespaces(report: CostReport) -> str:
     now = shares_by_namespace(report.running.nodes)
-    then = (
-        shares_by_namespace(report.alternatives[Alternative.REPACKED].nodes)
-        if report.alternatives
-        else {}
-    )
+    then = shares_by_namespace(report.nodes_of(Alternative.REPACKED))
     longest = max(now.values(), default=0)
     ordered = sorted(
         now.items(), key=lambda entry: (entry[0] in (DAEMONSETS, UNUSED), -entry[1], entry[0])
     )
-    pods: dict[str, int] = {}
-    for node in report.running.nodes:
-        for pod in node.pods:
-            pods[pod.namespace] = pods.get(pod.namespace, 0) + 1
+    pods = Counter(pod.namespace for node in report.running.nodes for pod in node.pods)
     rows = [
         (
             TableCell(text=name),
             number(f"{pods[name]:,}" if name in pods else ""),
             price_bar(micros, longest, None, now=name in (DAEMONSETS, UNUSED)),
-            number(hourly_price_text(micros)),
-            number(monthly_price_text(micros)),
-            number(hourly_price_text(then.get(name, 0))),
+            *_namespace_prices(micros, then.get(name, 0)),
         )
         for name, micros in ordered
     ]
@@ -276,12 +255,16 @@ def _namespaces(report: CostReport) -> str:
             TableCell(text="All nodes"),
             number(f"{sum(pods.values()):,}"),
             TableCell(),
-            number(hourly_price_text(sum(now.values()))),
-            number(monthly_price_text(sum(now.values()))),
-            number(hourly_price_text(sum(then.values()))),
+            *_namespace_prices(sum(now.values()), sum(then.values())),
         ),
     )
     return f"<h2>Namespace by namespace</h2>{shown}"
+
+
+def _namespace_prices(now: int, then: int) -> tuple[TableCell, ...]:
+    return tuple(
+        map(number, (hourly_price_text(now), monthly_price_text(now), hourly_price_text(then)))
+    )
 
 
 def _fleets(report: CostReport) -> str:
@@ -311,24 +294,21 @@ def _left_out(report: CostReport, notes: Sequence[str]) -> str:
     foreign = [node for node in others if node.os != LINUX]
     others = [node for node in others if node.os == LINUX]
     if fargate:
-        pods = sum(len(node.pods) for node in fargate)
         lines.append(
-            f"Fargate runs {counted(pods, 'pod')}, each on a node of its own. It is paid by pod, "
+            f"Fargate runs {_pods_of(fargate)}, each on a node of its own. It is paid by pod, "
             "and is in none of the figures."
         )
     if foreign:
         systems = ", ".join(sorted({node.os for node in foreign}))
-        pods = sum(len(node.pods) for node in foreign)
         lines.append(
             f"Prices are known of Linux alone: {counted(len(foreign), 'node')} of {systems} and "
-            f"{counted(pods, 'pod')} are in none of the figures."
+            f"{_pods_of(foreign)} are in none of the figures."
         )
     if others:
         types = price_text.types_of(others)
-        pods = sum(len(node.pods) for node in others)
         lines.append(
             f"The catalogue has no price for {types}: {counted(len(others), 'node')} and "
-            f"{counted(pods, 'pod')} are in none of the figures."
+            f"{_pods_of(others)} are in none of the figures."
         )
     if report.waiting:
         lines.append(
@@ -344,6 +324,10 @@ def _left_out(report: CostReport, notes: Sequence[str]) -> str:
         lines.append(f"So do {len(held) - _HELD_SHOWN:,} more pods.")
     lines += notes
     return f"<h2>What the figures leave out</h2>{_listed(lines)}" if lines else ""
+
+
+def _pods_of(nodes: Iterable[FilledNode]) -> str:
+    return counted(sum(len(node.pods) for node in nodes), "pod")
 
 
 def _listed(lines: Iterable[str]) -> str:

@@ -8,13 +8,12 @@ from typing import Final
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.provisioners import OWNERS, as_current, read_provisioners
 from functions.cli.plan.reading.snapshot import read_snapshot
-from functions.cli.plan.reading.volumes import read_volumes, with_volumes
+from functions.cli.plan.reading.volumes import read_volumes, unknown_claims, with_volumes
 from functions.cli.plan.reading.workloads import WORKLOADS
 from shared.disruption.simulate import with_claims_of
 from shared.instance_types.catalog import Catalog
 from shared.manifests.disruption_budgets import decode_budget
 from shared.manifests.raw_json import mapping, text
-from shared.manifests.volumes.node_demands import VolumeLookup
 from shared.model import labels as keys
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.errors import InvalidManifestError
@@ -80,7 +79,7 @@ def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> Run
     _refuse_another_region(snapshot, catalog)
     snapshot = _with_daemonsets(snapshot, notes)
     volumes = read_volumes(usable)
-    notes += _unknown_claims(snapshot, volumes)
+    notes += unknown_claims(snapshot.bound, volumes)
     running = {pod.uid for pod in snapshot.bound if pod.counts_for_emptiness}
     budgets = [decode_budget(found.with_namespace) for found in usable if found.kind == _BUDGET]
     return RunningCluster(
@@ -177,18 +176,6 @@ def _with_daemonsets(snapshot: ClusterSnapshot, notes: list[str]) -> ClusterSnap
         snapshot,
         daemonsets=tuple(sorted(every, key=lambda found: (found.namespace, found.name))),
     )
-
-
-def _unknown_claims(snapshot: ClusterSnapshot, volumes: VolumeLookup) -> list[str]:
-    unknown = {
-        f"{pod.namespace}/{name}"
-        for pod in snapshot.bound
-        for name in volumes.demands_of(pod).unknown
-    }
-    if not unknown:
-        return []
-    more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-    return [f"PersistentVolumeClaim {min(unknown)}{more} not given: taken to fit any zone"]
 
 
 def _latest(snapshot: ClusterSnapshot) -> datetime:

@@ -13,7 +13,7 @@ from functions.cli.plan.packing_settings import (
 from functions.cli.plan.plan_text import headroom_line
 from functions.cli.plan.recorded_decision import RecordedDecision, load_decision
 from functions.cli.watch.view import workload_shares
-from shared.model.dollars_and_counts import counted, dollars
+from shared.model.dollars_and_counts import counted, dollars, pods_that_wait
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
@@ -76,7 +76,7 @@ def _cause(decision: RecordedDecision) -> str:
         reason = f": {change['why']}" if change.get("why") else ""
         return f"{change.get('cause', 'a change of nodes')}{reason}"
     waiting = len(pods_to_place(decision.snapshot))
-    return f"{counted(waiting, 'pod')} {'waits' if waiting == 1 else 'wait'} for capacity"
+    return f"{pods_that_wait(waiting)} for capacity"
 
 
 def _alike(plan: Plan) -> list[tuple[PlannedNode, int]]:

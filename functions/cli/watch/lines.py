@@ -4,14 +4,13 @@ A pure function of what successive calls of `LiveCluster.whole` returned. The fi
 reports the last decisions before it.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from functions.cli.plan.explanation import gap_in_words
 from functions.cli.watch.view import GOING, LAUNCHING
-from shared.model.dollars_and_counts import counted, dollars, first_names
+from shared.model.dollars_and_counts import counted, counted_kinds, dollars, first_names
 
 _NAMED: Final = 2
 
@@ -71,15 +70,11 @@ def decision_line(made: Mapping[str, Any]) -> str:
     """
     did = []
     if made["nodes"]:
-        kinds = ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in made["nodes"])
         count = sum(row[0] for row in made["nodes"])
-        gap = gap_in_words(
-            made["gap_percent"], proved=made["bound"] > 0, close=made["bound_is_close"]
-        )
         bound = f", bound {dollars(made['bound'])}/h" if made["bound"] else ""
         did.append(
-            f"buys {counted(count, 'node')} for {counted(made['pods'], 'pod')}: {kinds}; "
-            f"{dollars(made['cost'])}/h{bound}, {gap}"
+            f"buys {counted(count, 'node')} for {counted(made['pods'], 'pod')}: "
+            f"{bought_nodes(made)}; {dollars(made['cost'])}/h{bound}, {decision_gap(made)}"
         )
     if made["remove"]:
         did.append(f"replaces {counted(len(made['remove']), 'node')}: {_names(made['remove'])}")
@@ -88,6 +83,17 @@ def decision_line(made: Mapping[str, Any]) -> str:
     if made["unplaced"]:
         did.append(f"has no place for {counted(made['unplaced'], 'pod')} (`dovetail why POD`)")
     return f"{'; '.join(did) or 'changes nothing'}; {made['cause']}"
+
+
+def bought_nodes(made: Mapping[str, Any]) -> str:
+    """Return the new nodes of a decision by type and capacity type, empty for none."""
+    return ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in made["nodes"])
+
+
+def decision_gap(made: Mapping[str, Any]) -> str:
+    """Return as text how far the cost of a decision may be above the lowest possible."""
+    proved = made["bound"] > 0
+    return gap_in_words(made["gap_percent"], proved=proved, close=made["bound_is_close"])
 
 
 def _goes(node: View) -> bool:
@@ -103,11 +109,12 @@ def _by_reason(nodes: Iterable[View]) -> list[tuple[str, list[View]]]:
 
 def _nodes_text(nodes: Sequence[View]) -> str:
     """Return count, types, price and names of nodes."""
-    kinds = Counter(f"{node['type'] or '?'} {node['capacity_type']}".rstrip() for node in nodes)
-    listed = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
+    kinds = counted_kinds(
+        f"{node['type'] or '?'} {node['capacity_type']}".rstrip() for node in nodes
+    )
     price = sum(node["price"] or 0 for node in nodes)
     named = _names([node["name"] for node in nodes])
-    return f"{counted(len(nodes), 'node')}, {listed}, {dollars(price)}/h ({named})"
+    return f"{counted(len(nodes), 'node')}, {kinds}, {dollars(price)}/h ({named})"
 
 
 def _names(names: Sequence[str]) -> str:

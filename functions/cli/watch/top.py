@@ -12,10 +12,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from functions.cli.plan.explanation import gap_in_words
 from functions.cli.printable_text import printable
+from functions.cli.watch.lines import bought_nodes, decision_gap
 from functions.cli.watch.view import GOING, LAUNCHING, NOT_READY
-from shared.model.dollars_and_counts import counted, dollars
+from shared.model.dollars_and_counts import counted, dollars, pods_that_wait
 
 _GIB: Final = 2**30
 # Most and fewest cells of a bar; with less space there is only the percentage.
@@ -67,8 +67,7 @@ def top_view(whole: Mapping[str, Any], rows: int, columns: int) -> RenderableTyp
     node_rows = max(rows - _FRAME - taken - len(notes), 3)
     parts.append(_nodes(whole["nodes"], node_rows, columns))
     if waiting is not None:
-        count = whole["totals"]["waiting"]
-        title = f"{counted(count, 'pod')} {'waits' if count == 1 else 'wait'}"
+        title = pods_that_wait(whole["totals"]["waiting"])
         parts.append(Panel(waiting, title=title, title_align="left", border_style="yellow"))
     if decisions is not None:
         parts.append(Panel(decisions, title="last decisions", title_align="left"))
@@ -221,13 +220,8 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
     for can_be_cut in (False, True, True, False):
         table.add_column(no_wrap=not can_be_cut)
     for decision in decisions:
-        bought = ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in decision["nodes"])
-        gap = gap_in_words(
-            decision["gap_percent"],
-            proved=decision["bound"] > 0,
-            close=decision["bound_is_close"],
-        )
-        cost = f"{dollars(decision['cost'])}/h, {gap}" if decision["nodes"] else ""
+        bought, price = bought_nodes(decision), dollars(decision["cost"])
+        cost = f"{price}/h, {decision_gap(decision)}" if bought else ""
         cause, did = plain_text(decision["cause"]), plain_text(bought or "buys nothing")
         for cut in (cause, did):
             cut.no_wrap, cut.overflow = True, "ellipsis"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shared.model.dollars_and_counts import counted
+from shared.model.dollars_and_counts import counted, pods_that_wait
 
 Object = Mapping[str, Any]
 _OURS: Final = ("karpenter.sh/provisioner-name", "karpenter.sh/nodepool")
@@ -35,8 +35,7 @@ class Condition:
 
     def told(self) -> str:
         """Return it in a few words."""
-        waiting = "1 pod waits" if self.waiting == 1 else f"{self.waiting} pods wait"
-        parts = [waiting, counted(len(self.machines), "machine")]
+        parts = [pods_that_wait(self.waiting), counted(len(self.machines), "machine")]
         if self.not_ready:
             parts.append(f"{counted(len(self.not_ready), 'node')} not Ready")
         if self.unmatched:

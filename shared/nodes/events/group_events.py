@@ -1,12 +1,11 @@
 """Events about groups of nodes that are launched or terminated together."""
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shared.model.dollars_and_counts import counted, first_names, hourly
+from shared.model.dollars_and_counts import counted, counted_kinds, first_names, hourly
 from shared.model.ec2.launches import Slot
 from shared.model.errors import AutoscalerError
 from shared.model.kubernetes.nodes import Node
@@ -109,7 +108,8 @@ def _by_provisioner(instances: Iterable[InstanceSummary]) -> dict[str, list[Inst
 
 def _summary(group: Sequence[InstanceSummary]) -> str:
     """Return types, price and names of a group, as in "2 × m5.large spot, $0.0770/h; a, b"."""
-    kinds = Counter(f"{instance.instance_type} {instance.capacity_type}" for instance in group)
-    types = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
+    types = counted_kinds(
+        f"{instance.instance_type} {instance.capacity_type}" for instance in group
+    )
     price = hourly(sum(instance.price_micros_per_hour for instance in group))
     return f"{types}, {price}; {first_names(instance.name for instance in group)}"

@@ -1,7 +1,6 @@
 """Compares each purchase of Karpenter with what Dovetail would have bought for the same pods."""
 
 import dataclasses
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +8,7 @@ from typing import Final
 
 from shared.disruption.simulate import as_pending
 from shared.model import labels as keys
-from shared.model.dollars_and_counts import counted, dollars
+from shared.model.dollars_and_counts import counted, counted_kinds, dollars
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -62,11 +61,12 @@ class PurchaseComparison:
         price = "an unknown price" if theirs is None else f"{dollars(theirs)}/h"
         text = (
             f"Karpenter bought {counted(len(self.bought), 'node')} for {counted(self.pods, 'pod')} "
-            f"at {price} ({_listed(map(_node_text, self.bought))}); Dovetail would have bought "
+            f"at {price} ({counted_kinds(map(_node_text, self.bought))}); "
+            "Dovetail would have bought "
         )
         text += (
             f"{counted(len(self.planned), 'node')} at {dollars(ours)}/h "
-            f"({_listed(map(_planned_node_text, self.planned))})"
+            f"({counted_kinds(map(_planned_node_text, self.planned))})"
             if self.planned
             else "none"
         )
@@ -248,7 +248,3 @@ def _node_text(node: Node) -> str:
 def _planned_node_text(node: PlannedNode) -> str:
     offering = node.options[0].offering
     return f"{offering.instance_type} {offering.capacity_type.value}"
-
-
-def _listed(sorts: Iterable[str]) -> str:
-    return ", ".join(f"{count} × {name}" for name, count in sorted(Counter(sorts).items()))

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from moto.eks.models import eks_backends
 
-from functions.cli.deployed_settings import catalog_settings
+from functions.cli.deployed_settings import catalog_settings, function_variables
 from functions.cli.doctor.runtime import DoctorRuntime, doctor_runtime
-from functions.cli.function_variables import function_variables
 from functions.cli.watch.cluster_watch import refuse_unknown_cluster
 from infra.local.kube.certificates import ca_file, server_context
 from shared.aws.session import Session

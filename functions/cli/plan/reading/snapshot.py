@@ -16,7 +16,7 @@ from functions.cli.plan.reading.checks import (
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.provisioners import as_current, read_provisioners
 from functions.cli.plan.reading.unknown_fields import check_fields
-from functions.cli.plan.reading.volumes import read_volumes, with_volumes
+from functions.cli.plan.reading.volumes import read_volumes, unknown_claims, with_volumes
 from functions.cli.plan.reading.workloads import (
     WORKLOADS,
     PodReader,
@@ -34,7 +34,7 @@ from shared.manifests.volumes.node_demands import VolumeLookup
 from shared.model import labels as keys
 from shared.model.brakes import NO_CEILING
 from shared.model.dialect import V1, V1ALPHA5
-from shared.model.dollars_and_counts import counted, first_names
+from shared.model.dollars_and_counts import counted
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, without_stale_nominations
@@ -260,12 +260,7 @@ def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, .
     nodes = (document.name for document in documents if document.kind == "Node")
     found = without_stale_nominations(reader.read(), nodes)
     notes += reader.notes
-    unknown = {
-        f"{pod.namespace}/{name}" for pod in found for name in volumes.demands_of(pod).unknown
-    }
-    if unknown:
-        named = first_names(sorted(unknown), 1)
-        notes.append(f"PersistentVolumeClaim {named} not given: taken to fit any zone")
+    notes += unknown_claims(found, volumes)
     notes += _on_schedulers(found)
     return found, volumes
 

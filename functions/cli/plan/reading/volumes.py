@@ -1,6 +1,6 @@
 """Volumes in a snapshot made of manifests alone: undescribed volumes fit every node."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -21,6 +21,8 @@ from shared.manifests.volumes.storage_objects import (
     decode_storage_class,
     decode_volume,
 )
+from shared.model.dollars_and_counts import first_names
+from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 
 _Decoded = TypeVar("_Decoded")
@@ -60,6 +62,15 @@ def with_volumes(
         return resolved
     held = volumes_held_by(snapshot.bound, volumes)
     return with_attachable(resolved, AttachmentLimits.of(limited, limits, held, snapshot))
+
+
+def unknown_claims(pods: Iterable[Pod], volumes: VolumeLookup) -> list[str]:
+    """Return a note on the claims of pods that no document describes; none if all are."""
+    unknown = {
+        f"{pod.namespace}/{name}" for pod in pods for name in volumes.demands_of(pod).unknown
+    }
+    named = first_names(sorted(unknown), 1)
+    return [f"PersistentVolumeClaim {named} not given: taken to fit any zone"] if named else []
 
 
 def _decoded(
