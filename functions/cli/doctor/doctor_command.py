@@ -58,10 +58,10 @@ def mount_doctor(
 def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
     if arguments.prerequisites:
         return check_prerequisites(arguments)
-    from functions.cli.doctor.runtime import doctor_runtime  # noqa: PLC0415 -- not for --help
+    from functions.cli.doctor.runtime import DoctorRuntime  # noqa: PLC0415 -- not for --help
 
     return run_command(
-        "doctor", runtime or doctor_runtime, lambda doctor: _examine(doctor, arguments)
+        "doctor", runtime or DoctorRuntime, lambda doctor: _examine(doctor, arguments)
     )
 
 

@@ -7,14 +7,22 @@ from functions.cli.doctor.doctor import Doctor
 from functions.cli.doctor.why import Why
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.wiring import ActingRole
-from shared.settings import FunctionSettings
 
 
 class DoctorRuntime:
-    """The services of all attached clusters, for people."""
+    """The services of all attached clusters, for people.
 
-    def __init__(self, settings: FunctionSettings) -> None:
-        self._wiring = ProvisioningWiring(settings, ActingRole.OWN)
+    Args:
+        variables: The environment (by default the process's own). One without any of Dovetail's
+            variables is filled with those of a deployed function, so that users need not copy them.
+
+    Raises:
+        SettingsError: If a variable is missing or wrong.
+        NotFoundError: If there is no control plane in the Region.
+    """
+
+    def __init__(self, variables: Mapping[str, str] | None = None) -> None:
+        self._wiring = ProvisioningWiring(function_settings(variables), ActingRole.OWN)
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
@@ -27,16 +35,3 @@ class DoctorRuntime:
     def why(self, cluster: str) -> Why:
         """Return the service that explains pods and nodes of one cluster."""
         return Why(self._wiring.ports(cluster), drift=self._wiring.registry.one(cluster).drift)
-
-
-def doctor_runtime(variables: Mapping[str, str] | None = None) -> DoctorRuntime:
-    """Return the runtime that the environment (by default the process's own) describes.
-
-    An environment without any of Dovetail's variables is filled with those of a deployed function,
-    so that users need not copy them.
-
-    Raises:
-        SettingsError: If a variable is missing or wrong.
-        NotFoundError: If there is no control plane in the Region.
-    """
-    return DoctorRuntime(function_settings(variables))

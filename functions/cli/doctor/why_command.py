@@ -45,11 +45,11 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
     kind, _, name = arguments.subject.partition("/")
     if kind not in ("pod", "node") or not name or name.count("/") > (kind == "pod"):
         return refuse("why", f"{arguments.subject}: {_EXPECTED}")
-    from functions.cli.doctor.runtime import doctor_runtime  # noqa: PLC0415 -- not for --help
+    from functions.cli.doctor.runtime import DoctorRuntime  # noqa: PLC0415 -- not for --help
 
     return run_command(
         "why",
-        runtime or doctor_runtime,
+        runtime or DoctorRuntime,
         lambda known: _answer(known, arguments, kind, name),
     )
 

@@ -10,7 +10,7 @@ import pytest
 from moto.eks.models import eks_backends
 
 from functions.cli.deployed_settings import catalog_settings, function_variables
-from functions.cli.doctor.runtime import DoctorRuntime, doctor_runtime
+from functions.cli.doctor.runtime import DoctorRuntime
 from functions.cli.watch.cluster_watch import refuse_unknown_cluster
 from infra.local.kube.certificates import ca_file, server_context
 from shared.aws.session import Session
@@ -58,7 +58,7 @@ def test_the_variables_are_those_of_the_deployed_function(here: Session) -> None
     deploy(here)
 
     assert function_variables(here, "dovetail-sweep") == VARIABLES
-    assert isinstance(doctor_runtime({}), DoctorRuntime)
+    assert isinstance(DoctorRuntime({}), DoctorRuntime)
 
 
 def test_a_catalogue_is_made_with_the_settings_of_the_control_plane_in_its_region(
@@ -76,20 +76,20 @@ def test_a_catalogue_is_made_with_the_settings_of_the_control_plane_in_its_regio
 
 def test_without_a_control_plane_it_is_said_where_it_was_looked_for(here: Session) -> None:
     with pytest.raises(NotFoundError, match=f"no function dovetail-sweep in {here.region}"):
-        doctor_runtime({"PATH": "/bin"})
+        DoctorRuntime({"PATH": "/bin"})
 
 
 def test_variables_that_are_set_are_taken_and_checked(here: Session) -> None:
-    assert isinstance(doctor_runtime(VARIABLES), DoctorRuntime)
+    assert isinstance(DoctorRuntime(VARIABLES), DoctorRuntime)
     with pytest.raises(SettingsError, match="DOVETAIL_BUCKET"):
-        doctor_runtime({"DOVETAIL_TABLE": "ledger"})
+        DoctorRuntime({"DOVETAIL_TABLE": "ledger"})
 
 
 def test_a_cluster_whose_attachment_cannot_be_read_is_named_and_refused(
     here: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
     here.client("ssm").put_parameter(Name="/dovetail/clusters/zzz", Value="not json", Type="String")
-    runtime = doctor_runtime(VARIABLES)
+    runtime = DoctorRuntime(VARIABLES)
 
     assert runtime.clusters() == ("zzz",)
     with pytest.raises(PermanentError, match="/dovetail/clusters/zzz: value: Invalid JSON"):

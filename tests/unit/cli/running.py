@@ -3,15 +3,22 @@
 import argparse
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from functions.cli.commands import mount_commands
-from shared.instance_types.catalog import embedded_text
+from functions.cli.plan.reading.documents import Document
+from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
+from shared.instance_types.catalog import Catalog, embedded_text
+from tests import builders as make
 
 ROOT = Path(__file__).parents[3]
+CATALOG = Catalog(
+    region="us-east-1", source="a test", date="2026-01-01", instance_types=(make.instance_type(),)
+)
 PROVISIONER = {
     "apiVersion": "karpenter.sh/v1alpha5",
     "kind": "Provisioner",
@@ -35,6 +42,20 @@ def _parser() -> argparse.ArgumentParser:
 def run(*arguments: str) -> int:
     parsed = _parser().parse_args(arguments)
     return int(parsed.run(parsed))
+
+
+def run_mounted(mount: Callable[[Any], object], *arguments: str) -> int:
+    """Run the command that is mounted."""
+    parser = argparse.ArgumentParser(prog="dovetail")
+    mount(parser.add_subparsers())
+    parsed = parser.parse_args(arguments)
+    return int(parsed.run(parsed))
+
+
+def read(*raws: Mapping[str, object]) -> OfflineSnapshot:
+    """Read documents as `plan` does, with a catalogue of one type."""
+    documents = [Document(where=f"a: document {n}", raw=raw) for n, raw in enumerate(raws, 1)]
+    return read_snapshot(documents, CATALOG)
 
 
 def container(cpu: object = "1", memory: object = "1Gi") -> dict[str, object]:

@@ -1,6 +1,5 @@
 """`dovetail catalog`: a Region's catalogue goes to a file or to standard output."""
 
-import argparse
 from pathlib import Path
 
 import pytest
@@ -8,17 +7,13 @@ import pytest
 from functions.cli import catalog
 from functions.cli.catalog_runtime import MadeCatalog
 from shared.instance_types.catalog import embedded_text, load_catalog
-from shared.model.errors import UnauthorizedError
+from tests.unit.cli.running import run_mounted
 
 EMBEDDED = MadeCatalog(text=embedded_text(), region="us-east-1", deployed=False)
 
 
 def run(make: object, *words: str) -> int:
-    parser = argparse.ArgumentParser()
-    catalog.mount_catalog(parser.add_subparsers(), make)  # type: ignore[arg-type]
-    parsed = parser.parse_args(["catalog", *words])
-    code: int = parsed.run(parsed)
-    return code
+    return run_mounted(lambda commands: catalog.mount_catalog(commands, make), "catalog", *words)  # type: ignore[arg-type]
 
 
 def test_a_file_is_written_that_plan_can_read(
@@ -43,12 +38,7 @@ def test_a_file_is_written_that_plan_can_read(
     assert load_catalog(said.out).region == "us-east-1"
 
 
-def test_what_fails_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def refused(region: str) -> MadeCatalog:
-        raise UnauthorizedError(f"no right\nin {region}")
-
-    assert run(refused, "--region", "eu-west-1") == 2
-    assert capsys.readouterr().err == "dovetail catalog: no right in eu-west-1\n"
+def test_a_full_disk_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     full = "/dev/full: No space left on device; expected a file to write to"
     assert run(lambda _: EMBEDDED, "--output", "/dev/full") == 2
     assert capsys.readouterr().err == f"dovetail catalog: {full}\n"

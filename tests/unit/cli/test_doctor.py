@@ -1,14 +1,14 @@
 """`dovetail doctor` over several clusters, of which some cannot be read."""
 
-import argparse
 import json
 from typing import Any
 
 import pytest
 
-from functions.cli.doctor import doctor_command
+from functions.cli.doctor.doctor_command import mount_doctor
 from functions.cli.doctor.findings import Finding
 from shared.model.errors import AutoscalerError, UnavailableError
+from tests.unit.cli.running import run_mounted
 
 DEAD = Finding(kind="slot-without-machine", subject="s1", text="does not run", repairable=True)
 SILENT = Finding(kind="silent-forwarder", subject="demo", text="never spoke", command="kubectl x")
@@ -50,11 +50,8 @@ class FakeRuntime:
 
 
 def run(runtime: FakeRuntime, *arguments: str) -> int:
-    parser = argparse.ArgumentParser()
     made: Any = lambda: runtime  # noqa: E731 -- a double of another type
-    doctor_command.mount_doctor(parser.add_subparsers(), made)
-    parsed = parser.parse_args(["doctor", *arguments])
-    return int(parsed.run(parsed))
+    return run_mounted(lambda commands: mount_doctor(commands, made), "doctor", *arguments)
 
 
 def test_findings_are_printed_with_what_to_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -239,9 +239,6 @@ def test_many_workloads_together_may_not_ask_for_too_many_pods(
         (("plan", "-f", "{good}", "--set", "x=1"), "--set x: unknown setting; known are node_fee"),
         (("plan", "-f", "{good}", "--set", "__doc__=1"), "--set __doc__: unknown setting"),
         (("plan", "-f", "{good}", "--set", "max_options=61"), "write a whole number from 1 to 60"),
-        (("plan", "-f", "{good}", "--set", "max_node_vcpus=-1"), "a whole number of at least 0"),
-        (("plan", "-f", "{good}", "--set", "thorough=1"), "write true or false"),
-        (("plan", "-f", "{good}", "--set", "type_weights=a:x"), "write type:percent pairs"),
     ],
 )
 def test_what_cannot_be_used_is_reported_in_one_line(

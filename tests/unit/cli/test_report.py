@@ -1,6 +1,5 @@
 """`dovetail report` on three dumps: a cluster of Karpenter, node groups, and a migration."""
 
-import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +18,6 @@ from functions.cli.plan.reading.documents import Document
 from functions.cli.report import report_command
 from functions.cli.report.running_cluster import read_running_cluster
 from shared.instance_types.catalog import embedded_catalog, embedded_text
-from shared.model.errors import UnavailableError
 from tests.unit.cli.dumps import (
     DUMPS,
     Object,
@@ -33,6 +31,7 @@ from tests.unit.cli.dumps import (
     with_daemons,
     workload,
 )
+from tests.unit.cli.running import run_mounted
 
 CATALOG = embedded_catalog()
 
@@ -42,11 +41,9 @@ def run(
     read: Callable[[str, list[str]], Iterable[Any]] | None = None,
     make: Callable[[str], MadeCatalog] | None = None,
 ) -> int:
-    parser = argparse.ArgumentParser()
-    report_command.mount_report(parser.add_subparsers(), read, make)
-    parsed = parser.parse_args(["report", *words])
-    code: int = parsed.run(parsed)
-    return code
+    return run_mounted(
+        lambda commands: report_command.mount_report(commands, read, make), "report", *words
+    )
 
 
 def written(tmp_path: Path, objects: list[Object], *words: str) -> str:
@@ -330,11 +327,6 @@ def refused(tmp_path: Path, objects: list[Object], *words: str, **fakes: Any) ->
 def test_what_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def down(kubeconfig: str, notes: list[str]) -> Iterable[Object]:
-        raise UnavailableError("no answer\nfrom the API server")
-
-    assert run("--output", str(tmp_path / "r.html"), read=down) == 2
-    assert capsys.readouterr().err == "dovetail report: no answer from the API server\n"
     assert refused(tmp_path, workload("a", "b", 1, [{"metadata": {"name": "n"}}], "1", "1Gi")) == 2
     assert "expected Nodes among the objects: kubectl get nodes,pods" in capsys.readouterr().err
     assert refused(tmp_path, node_groups(), "--set", "no_such=1") == 2

@@ -4,12 +4,11 @@ import copy
 from pathlib import Path
 
 import pytest
-import yaml
 from kubernetes.client import models
 
 from functions.cli.plan.reading.unknown_fields import FIELDS
 from functions.cli.plan.reading.workloads import WORKLOADS
-from tests.unit.cli.running import PROVISIONER, deployment, pod, run
+from tests.unit.cli.running import PROVISIONER, deployment, pod, run, written
 
 MODELS = {
     "Pod": "V1PodSpec",
@@ -19,12 +18,6 @@ MODELS = {
     **{kind: f"V1{kind}" for kind in ("Container", "Toleration", "TopologySpreadConstraint")},
 }
 ZONES = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-
-
-def write(folder: Path, *objects: object) -> str:
-    path = folder / "m.yaml"
-    path.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
-    return str(path)
 
 
 def running(number: int, template_hash: str = "96ddabef71") -> dict[str, object]:
@@ -52,7 +45,7 @@ def test_pods_of_a_deployment_are_counted_once_without_its_replica_set(
 ) -> None:
     pods = [running(number) for number in range(3)]
     picture = tmp_path / "p.svg"
-    name = write(tmp_path, PROVISIONER, NODE, deployment(replicas=3), *pods)
+    name = written(tmp_path / "m.yaml", PROVISIONER, NODE, deployment(replicas=3), *pods)
     assert run("plan", "-f", name, "--svg", str(picture)) == 0
     said = capsys.readouterr()
     assert said.out.startswith("no pod waits for capacity: nothing to buy")
@@ -69,7 +62,10 @@ def test_workloads_that_ask_for_no_pods_are_named(
     job = copy.deepcopy(deployment("once"))
     job |= {"apiVersion": "batch/v1", "kind": "Job"}
     job["spec"] = {"suspend": True, "template": job["spec"]["template"]}  # type: ignore[index]
-    assert run("plan", "-f", write(tmp_path, PROVISIONER, deployment(replicas=0), job)) == 0
+    assert (
+        run("plan", "-f", written(tmp_path / "m.yaml", PROVISIONER, deployment(replicas=0), job))
+        == 0
+    )
     said = capsys.readouterr().err
     assert "note: Deployment default/web asks for no pods: replicas is 0" in said
     assert "note: Job default/once is suspended" in said
@@ -79,7 +75,7 @@ def test_misspelt_field_is_refused_with_the_right_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = deployment(nodeSelecter={"a": "b"})
-    assert run("plan", "-f", write(tmp_path, PROVISIONER, wrong)) == 2
+    assert run("plan", "-f", written(tmp_path / "m.yaml", PROVISIONER, wrong)) == 2
     said = capsys.readouterr().err
     assert "spec.template.spec.nodeSelecter" in said
     assert "unknown field; write nodeSelector" in said
@@ -102,7 +98,7 @@ def test_lists_of_a_pod_are_checked_too(
 ) -> None:
     wrong = pod()
     wrong["spec"] |= {path: [field]}  # type: ignore[operator]
-    assert run("plan", "-f", write(tmp_path, PROVISIONER, wrong)) == 2
+    assert run("plan", "-f", written(tmp_path / "m.yaml", PROVISIONER, wrong)) == 2
     said = capsys.readouterr().err
     assert f"spec.{path}[0]." in said
     assert f"write {near}" in said
@@ -111,14 +107,14 @@ def test_lists_of_a_pod_are_checked_too(
 def test_field_of_a_newer_release_is_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("plan", "-f", write(tmp_path, PROVISIONER, pod(quantumLink="yes"))) == 0
+    assert run("plan", "-f", written(tmp_path / "m.yaml", PROVISIONER, pod(quantumLink="yes"))) == 0
     assert "spec.quantumLink: unknown field, left out" in capsys.readouterr().err
 
 
 def test_explanation_comes_before_the_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = write(tmp_path, PROVISIONER, deployment())
+    name = written(tmp_path / "m.yaml", PROVISIONER, deployment())
     assert run("plan", "-f", name, "--explain", "web-0") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("default/web-0 asks for ")

@@ -19,14 +19,6 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize("speed", ["0", "-1", "abc", "nan", "inf", "1001"])
-def test_a_speed_that_is_none_is_refused(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["demo", "--speed", speed])
-    assert ended.value.code == 2
-    assert f"{speed}: give a number above 0, at most 1000" in capsys.readouterr().err
-
-
 def test_a_report_that_cannot_be_written_is_refused_before_the_work(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -22,40 +23,52 @@ def only(account: FakeAccount, inside: FakeSurroundings | None = None) -> Findin
     return found
 
 
-def test_nothing_is_found_where_nothing_is_missing() -> None:
-    assert look(FakeAccount()) == ()
-
-
-def test_cluster_without_access_entries_gets_the_command_to_enable_them() -> None:
-    found = only(FakeAccount(mode="CONFIG_MAP"))
-
-    assert found.kind == "authentication-mode"
-    assert found.command == (
-        "aws eks update-cluster-config --name demo "
-        "--access-config authenticationMode=API_AND_CONFIG_MAP"
-    )
-
-
-def test_a_cluster_without_the_agent_of_pod_identity_gets_the_command_that_adds_it() -> None:
-    found = only(FakeAccount(agent=""))
-
-    assert (found.kind, found.subject) == ("identity-agent", "eks-pod-identity-agent")
-    assert "is missing: EKS Pod Identity gives the forwarder no credentials" in found.text
-    assert found.command == (
-        "aws eks create-addon --cluster-name demo --addon-name eks-pod-identity-agent"
-    )
-
-
-def test_an_agent_that_does_not_run_is_shown() -> None:
-    found = only(FakeAccount(agent="CREATE_FAILED"))
-
-    assert "is CREATE_FAILED" in found.text
-    assert found.command.startswith("aws eks describe-addon ")
+BOTH_MODES = "authenticationMode=API_AND_CONFIG_MAP"
+AGENT = "eks-pod-identity-agent"
+SPOT_ROLE, FLEET_ROLE = "AWSServiceRoleForEC2Spot", "AWSServiceRoleForEC2Fleet"
 
 
 @pytest.mark.parametrize("status", ["ACTIVE", "BUILT_IN", "CREATING", "UPDATING"])
-def test_an_agent_that_runs_or_is_being_made_is_no_finding(status: str) -> None:
+def test_nothing_is_found_where_nothing_is_missing(status: str) -> None:
     assert look(FakeAccount(agent=status)) == ()
+
+
+@pytest.mark.parametrize(
+    ("missing", "kind", "subject", "text", "command"),
+    [
+        (
+            {"mode": "CONFIG_MAP"}, "authentication-mode", "demo", "is CONFIG_MAP",
+            f"aws eks update-cluster-config --name demo --access-config {BOTH_MODES}",
+        ),
+        (
+            {"agent": ""}, "identity-agent", AGENT,
+            "is missing: EKS Pod Identity gives the forwarder no credentials",
+            f"aws eks create-addon --cluster-name demo --addon-name {AGENT}",
+        ),
+        (
+            {"agent": "CREATE_FAILED"}, "identity-agent", AGENT, "is CREATE_FAILED",
+            f"aws eks describe-addon --cluster-name demo --addon-name {AGENT}",
+        ),
+        (
+            {"attached": None, "entries": ()}, "not-attached", "demo", "no stack attaches it",
+            "npx cdk deploy --all -c clusters=demo -c max_price_per_hour=demo:<dollars>",
+        ),
+        (
+            {"roles": {FLEET_ROLE}}, "service-linked-role", SPOT_ROLE, "is missing",
+            "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
+        ),
+        (
+            {"roles": {SPOT_ROLE}}, "service-linked-role", FLEET_ROLE, "is missing",
+            "aws iam create-service-linked-role --aws-service-name ec2fleet.amazonaws.com",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_found_with_what_to_run(
+    missing: dict[str, Any], kind: str, subject: str, text: str, command: str
+) -> None:
+    found = only(FakeAccount(**missing))
+    assert (found.kind, found.subject, found.command) == (kind, subject, command)
+    assert text in found.text
 
 
 def test_an_agent_from_its_helm_chart_is_no_finding() -> None:
@@ -118,15 +131,6 @@ def test_a_node_entry_of_another_type_has_to_be_made_anew() -> None:
     assert second.endswith("--type EC2_LINUX")
 
 
-def test_before_a_deployment_the_command_that_deploys_is_shown() -> None:
-    found = only(FakeAccount(attached=None, entries=()))
-
-    assert found.kind == "not-attached"
-    assert found.command == (
-        "npx cdk deploy --all -c clusters=demo -c max_price_per_hour=demo:<dollars>"
-    )
-
-
 def test_entries_that_would_stop_the_deployment_are_reported_before_it() -> None:
     foreign = AccessEntry(principal="arn:aws:iam::123456789012:role/admin", kind="STANDARD")
     found = look(FakeAccount(attached=None, entries=(*ENTRIES, foreign)))
@@ -142,22 +146,6 @@ def test_entries_that_would_stop_the_deployment_are_reported_before_it() -> None
         )
     }
     assert all(finding.command.startswith("aws eks delete-access-entry ") for finding in left)
-
-
-@pytest.mark.parametrize(
-    ("role", "service"),
-    [
-        ("AWSServiceRoleForEC2Spot", "spot.amazonaws.com"),
-        ("AWSServiceRoleForEC2Fleet", "ec2fleet.amazonaws.com"),
-    ],
-)
-def test_missing_service_linked_role_is_reported(role: str, service: str) -> None:
-    account = FakeAccount()
-    account.roles.remove(role)
-    found = only(account)
-
-    assert (found.kind, found.subject) == ("service-linked-role", role)
-    assert found.command == f"aws iam create-service-linked-role --aws-service-name {service}"
 
 
 @pytest.mark.parametrize(("limit", "used", "asked"), [(5, 2, 256), (640, 600, 1280)])

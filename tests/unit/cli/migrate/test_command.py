@@ -1,6 +1,5 @@
 """`dovetail migrate`: shown by default, done with --apply, and told step by step."""
 
-import argparse
 import json
 from typing import Any
 
@@ -11,6 +10,7 @@ from functions.cli.migrate.migration import Migration
 from shared.model.errors import ConflictError, NotInstalledError
 from shared.ports import NodeChange
 from tests.unit.cli.migrate.changing_hands import ChangingHands
+from tests.unit.cli.running import run_mounted
 from tests.unit.worlds import NAME, failing, instead
 
 
@@ -31,10 +31,8 @@ class Runtime:
 
 
 def run(runtime: Runtime, *words: str) -> int:
-    parser = argparse.ArgumentParser()
-    mount_migrate(parser.add_subparsers(), lambda: runtime)  # type: ignore[arg-type,return-value]
-    arguments = parser.parse_args(["migrate", *words])
-    return int(arguments.run(arguments))
+    made: Any = lambda: runtime  # noqa: E731 -- a double of another type
+    return run_mounted(lambda commands: mount_migrate(commands, made), "migrate", *words)
 
 
 def test_the_command_shows_by_default_and_changes_nothing(

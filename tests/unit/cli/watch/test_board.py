@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.cli.watch.board import Board, Records
+from functions.cli.watch.board import Board, BoardChange, Records
 from functions.cli.watch.view import OfferingPrices
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
@@ -27,15 +27,25 @@ def board(*read: Node | Pod) -> Board:
     return made
 
 
+def changed(made: Board) -> BoardChange:
+    change = made.next_change()
+    assert change is not None
+    return change
+
+
+def reason(change: BoardChange) -> str:
+    """Return why the first pods wait."""
+    assert change.waiting
+    return change.waiting[0].reason
+
+
 def test_a_change_names_only_what_looks_different() -> None:
     made = board(node("n1", labels=JOINED), node("n2", labels=JOINED))
-    first = made.next_change()
-    assert first is not None
+    first = changed(made)
     assert [view.name for view in first.nodes] == ["n1", "n2"]
     assert made.next_change() is None
     made.put_pod(None, pod("a", node_name="n2"))
-    second = made.next_change()
-    assert second is not None
+    second = changed(made)
     assert [view.name for view in second.nodes] == ["n2"]
     assert (second.gone, second.waiting) == ((), None)
     assert second.totals.pods == 1
@@ -52,8 +62,7 @@ def test_a_node_that_is_gone_is_named_once() -> None:
     made = board(node("n1"))
     made.next_change()
     made.put_node(node("n1"), None)
-    change = made.next_change()
-    assert change is not None
+    change = changed(made)
     assert change.gone == ("n1",)
     assert made.next_change() is None
 
@@ -79,18 +88,15 @@ def test_a_launched_instance_is_shown_until_its_node_is() -> None:
     launched = slot(instance_id="i-n1", pods=(ref(waiting),))
     made = board(waiting)
     made.put_records(Records(slots=(launched,)))
-    first = made.next_change()
-    assert first is not None
+    first = changed(made)
     assert [view.name for view in first.nodes] == ["i-n1"]
     assert first.totals.coming == 1
     assert first.totals.nodes == 0
     made.put_node(None, node("n1", ready=None))
-    second = made.next_change()
-    assert second is not None
+    second = changed(made)
     assert ([view.name for view in second.nodes], second.gone) == (["n1"], ("i-n1",))
     assert second.nodes[0].promised[0].count == 1
-    assert second.waiting is not None
-    assert second.waiting[0].reason == "nominated to n1, which waits for the kubelet to be Ready"
+    assert reason(second) == "nominated to n1, which waits for the kubelet to be Ready"
 
 
 def test_a_promise_is_kept_when_its_pod_is_bound() -> None:
@@ -99,8 +105,7 @@ def test_a_promise_is_kept_when_its_pod_is_bound() -> None:
     made.put_records(Records(slots=(slot(instance_id="i-n1", pods=(ref(waiting),)),)))
     made.next_change()
     made.put_pod(waiting, replace(waiting, node_name="n1"))
-    change = made.next_change()
-    assert change is not None
+    change = changed(made)
     [view] = change.nodes
     assert (view.promised, view.pods[0].count) == ((), 1)
     assert change.waiting == ()
@@ -110,47 +115,37 @@ def test_an_instance_whose_node_is_gone_is_shown_no_more() -> None:
     waiting = pod("a")
     made = board(waiting)
     made.put_records(Records(slots=(slot(node_name="n1", pods=(ref(waiting),)),)))
-    change = made.next_change()
-    assert change is not None
+    change = changed(made)
     assert change.nodes == ()
-    assert change.waiting is not None
-    assert change.waiting[0].reason.startswith("waits for the next plan")
+    assert reason(change).startswith("waits for the next plan")
 
 
 def test_a_node_that_ec2_was_asked_for_is_shown_with_its_pods() -> None:
     waiting = pod("a")
     made = board(waiting)
     made.put_records(Records(launching={"plan-1/0/0": planned(waiting)}))
-    change = made.next_change()
-    assert change is not None
-    assert change.waiting is not None
-    assert change.waiting[0].reason.startswith("nominated to plan-1/0/0, which waits for EC2's")
+    change = changed(made)
+    assert reason(change).startswith("nominated to plan-1/0/0, which waits for EC2's")
     made.put_records(Records())
-    gone = made.next_change()
-    assert gone is not None
+    gone = changed(made)
     assert gone.gone == ("plan-1/0/0",)
 
 
 def test_what_the_last_decision_and_kube_scheduler_say_are_reasons() -> None:
     made = board()
     made.put_pod(None, pod("a"), "0/1 nodes are available")
-    change = made.next_change()
-    assert change is not None
-    assert change.waiting is not None
-    assert change.waiting[0].reason == "0/1 nodes are available"
+    change = changed(made)
+    assert reason(change) == "0/1 nodes are available"
     made.put_records(Records(refused={"uid-a": "fits nothing: too large"}))
-    again = made.next_change()
-    assert again is not None
-    assert again.waiting is not None
-    assert again.waiting[0].reason == "fits nothing: too large"
+    again = changed(made)
+    assert reason(again) == "fits nothing: too large"
 
 
 def test_other_prices_and_owners_change_what_is_shown() -> None:
     made = board(node("n1", labels=JOINED))
     made.next_change()
     made.put_prices(OfferingPrices({}))
-    change = made.next_change()
-    assert change is not None
+    change = changed(made)
     assert change.nodes[0].price is None
     assert (change.totals.unpriced, change.totals.price) == (1, 0)
     made.put_prices(OfferingPrices({}))

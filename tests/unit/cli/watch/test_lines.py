@@ -49,11 +49,6 @@ def test_decision_is_one_line_with_what_was_bought_dollars_gap_and_cause() -> No
     )
 
 
-def test_without_a_bound_no_gap_is_told() -> None:
-    told = decision_line(made("a", bound=0, gap_percent=0.0, bound_is_close=False))
-    assert "$0.2710/h, nothing proved: nodes that are there may have room; 10 pods" in told
-
-
 @pytest.mark.parametrize(
     ("more", "line"),
     [

@@ -20,6 +20,12 @@ from tests.builders import CATALOG, NOW, node, pod, pods
 from tests.contract.kube.scripted import Answer, scripted
 from tests.unit.cli.running import run, written
 
+DECISION = {
+    "id": "p1", "at": (NOW + timedelta(hours=1)).isoformat(), "cause": "500 pods wait for capacity",
+    "nodes": [[12, "m5.2xlarge", "spot"], [3, "c5.4xlarge", "on-demand"]], "cost": 640_000,
+    "bound": 600_000, "gap_percent": 6.67, "bound_is_close": True,
+}  # fmt: skip
+
 
 def whole(**more: Any) -> dict[str, Any]:
     board = Board(OfferingPrices.of(CATALOG))
@@ -73,13 +79,8 @@ def test_type_and_price_are_whole_on_a_narrow_terminal(columns: int) -> None:
     board.put_node(None, dataclasses.replace(large, labels=labels))
     board.put_pod(None, pod("web-0", node_name=large.name))
     board.next_change()
-    decision = {
-        "id": "p1", "at": NOW.isoformat(), "cause": "500 pods wait for capacity",
-        "nodes": [[12, "m5.2xlarge", "spot"], [3, "c5.4xlarge", "on-demand"]], "cost": 640_000,
-        "bound": 600_000, "gap_percent": 6.67, "bound_is_close": True,
-    }  # fmt: skip
     lines = drawn(
-        whole(**board.whole().to_plain(), decisions=[decision]), columns=columns
+        whole(**board.whole().to_plain(), decisions=[DECISION]), columns=columns
     ).splitlines()
     [row] = [line for line in lines if "ip-10-0" in line]
     assert " m5.2xlarge " in row
@@ -97,16 +98,10 @@ def test_nodes_that_have_no_room_on_the_screen_are_counted() -> None:
 
 
 def test_decisions_are_told_in_a_line_each() -> None:
-    decision = {
-        "id": "p1", "at": (NOW + timedelta(hours=1)).isoformat(), "cause": "5 pods wait",
-        "nodes": [[2, "m5.large", "spot"]], "cost": 64_000, "bound": 60_000, "gap_percent": 6.67,
-        "bound_is_close": True,
-    }  # fmt: skip
-    nothing = {**decision, "id": "p2", "nodes": []}
-    text = drawn(whole(decisions=[decision, nothing]))
+    nothing = {**DECISION, "id": "p2", "nodes": []}
+    text = drawn(whole(decisions=[DECISION, nothing]))
     assert "01:00:00" in text
-    assert "2 × m5.large spot" in text
-    assert "$0.0640/h, gap 6.67 %" in text
+    assert "3 × c5.4xlarge on-demand" in text
     assert "buys nothing" in text
 
 

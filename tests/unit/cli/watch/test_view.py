@@ -62,51 +62,37 @@ def test_a_running_node_shows_what_fills_it_and_its_price() -> None:
     assert [share.count for share in view.pods] == [1]
 
 
-def test_a_node_without_kubelet_waits_for_it_and_shows_what_was_promised() -> None:
-    view = view_node(node(ready=None), [], provisioner(), [pod("a"), pod("b")], None)
-    assert (view.phase, view.waits_for) == ("launched", "the kubelet to be Ready")
-    assert [share.count for share in view.promised] == [2]
-
-
-def test_a_ready_node_waits_for_its_startup_taint() -> None:
-    taint = Taint(key="cni", effect=Effect.NO_SCHEDULE)
-    view = view_node(node(taints=(taint,)), [], provisioner(startup_taints=(taint,)), [], None)
-    assert (view.phase, view.waits_for) == ("registered", "startup taint cni to go")
-
-
-def test_a_ready_node_that_lacks_nothing_waits_for_dovetail() -> None:
-    view = view_node(node(taints=(CLOSED,)), [], provisioner(), [], None)
-    assert view.waits_for == "Dovetail to bind its pods and open it"
-
-
-def test_a_node_that_goes_says_why_and_what_holds_it() -> None:
-    written = {keys.REMOVAL_REASON: "empty", keys.DRAIN_BLOCKED: "by budget web"}
-    view = view_node(node(annotations=written, labels=JOINED), [], None, [], None)
-    assert (view.phase, view.reason, view.blocked) == (GOING, "empty", "by budget web")
-
-
-def test_a_node_that_is_deleted_goes_even_without_a_written_reason() -> None:
-    view = view_node(node(deletion_at=NOW), [], None, [], None)
-    assert (view.phase, view.reason) == (GOING, "the Node was deleted")
+CNI = Taint(key="cni", effect=Effect.NO_SCHEDULE)
+GOES = {keys.REMOVAL_REASON: "empty", keys.DRAIN_BLOCKED: "by budget web"}
 
 
 @pytest.mark.parametrize(
-    ("changes", "waits"),
+    ("changes", "phase", "waits"),
     [
-        ({"labels": JOINED}, "its kubelet to be Ready again"),
-        ({"finalizers": ()}, "its kubelet to be Ready"),
+        ({"ready": None}, "launched", "the kubelet to be Ready"),
+        ({"taints": (CNI,)}, "registered", "startup taint cni to go"),
+        ({"taints": (CLOSED,)}, "registered", "Dovetail to bind its pods and open it"),
+        ({"ready": False, "labels": JOINED}, NOT_READY, "its kubelet to be Ready again"),
+        ({"ready": False, "finalizers": ()}, NOT_READY, "its kubelet to be Ready"),
+        ({"finalizers": ()}, "initialized", ""),
+        ({"annotations": GOES, "labels": JOINED}, GOING, ""),
+        ({"deletion_at": NOW}, GOING, ""),
     ],
 )
-def test_a_node_that_is_not_ready_waits_for_its_kubelet(
-    changes: dict[str, Any], waits: str
+def test_a_node_shows_how_far_it_has_come_and_what_it_waits_for(
+    changes: dict[str, Any], phase: str, waits: str
 ) -> None:
-    view = view_node(node(ready=False, **changes), [], None, [], None)
-    assert (view.phase, view.waits_for) == (NOT_READY, waits)
+    view = view_node(node(**changes), [], provisioner(startup_taints=(CNI,)), [], None)
+    assert (view.phase, view.waits_for) == (phase, waits)
+    assert view.owner == ("" if changes.get("finalizers") == () else "default")
 
 
-def test_a_node_of_another_owner_has_none_and_stands_when_it_is_ready() -> None:
-    view = view_node(node(finalizers=()), [], None, [], None)
-    assert (view.owner, view.phase, view.waits_for) == ("", "initialized", "")
+def test_a_node_shows_its_promised_pods_and_why_it_goes_and_what_holds_it() -> None:
+    view = view_node(node(ready=None), [], provisioner(), [pod("a"), pod("b")], None)
+    assert [share.count for share in view.promised] == [2]
+    view = view_node(node(annotations=GOES, labels=JOINED), [], None, [], None)
+    assert (view.reason, view.blocked) == ("empty", "by budget web")
+    assert view_node(node(deletion_at=NOW), [], None, [], None).reason == "the Node was deleted"
 
 
 def test_an_instance_without_node_shows_what_it_will_have() -> None:

@@ -3,22 +3,11 @@ from typing import Any
 
 import pytest
 
-from functions.cli.plan.reading.documents import Document, InvalidDocumentError
-from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
-from shared.instance_types.catalog import Catalog
+from functions.cli.plan.reading.documents import InvalidDocumentError
 from shared.model import labels as keys
 from shared.planning.decide import decide
 from tests import builders as make
-from tests.unit.cli.running import PROVISIONER, container, deployment, node, pod
-
-CATALOG = Catalog(
-    region="us-east-1", source="a test", date="2026-01-01", instance_types=(make.instance_type(),)
-)
-
-
-def read(*raws: Mapping[str, object]) -> OfflineSnapshot:
-    documents = [Document(where=f"a: document {n}", raw=raw) for n, raw in enumerate(raws, 1)]
-    return read_snapshot(documents, CATALOG)
+from tests.unit.cli.running import CATALOG, PROVISIONER, container, deployment, node, pod, read
 
 
 def waiting(*raws: Mapping[str, object]) -> list[str]:

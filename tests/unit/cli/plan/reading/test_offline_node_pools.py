@@ -6,17 +6,13 @@ from typing import Any
 import pytest
 
 from functions.cli.plan.reading.documents import Document, InvalidDocumentError
-from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
-from shared.instance_types.catalog import Catalog
+from functions.cli.plan.reading.snapshot import read_snapshot
 from shared.planning.decide import decide
 from shared.planning.rules.limits import used_capacity
 from tests import builders as make
-from tests.unit.cli.running import PROVISIONER
+from tests.unit.cli.running import CATALOG, PROVISIONER, read
 from tests.unit.manifests.documents import CLASS_REF, node_class, node_pool
 
-CATALOG = Catalog(
-    region="us-east-1", source="a test", date="2026-01-01", instance_types=(make.instance_type(),)
-)
 FOREIGN = node_pool({"nodeClassRef": {**CLASS_REF, "group": "eks.amazonaws.com"}})
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -30,11 +26,6 @@ POD: dict[str, Any] = {
         "containers": [{"name": "a", "resources": {"requests": {"cpu": 1}}}],
     },
 }
-
-
-def read(*raws: dict[str, Any]) -> OfflineSnapshot:
-    documents = [Document(where=f"a: document {n}", raw=raw) for n, raw in enumerate(raws, 1)]
-    return read_snapshot(documents, CATALOG)
 
 
 def node(**labels: str) -> dict[str, Any]:

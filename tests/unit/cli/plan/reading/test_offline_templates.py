@@ -4,23 +4,12 @@ from typing import Any
 
 import pytest
 
-from functions.cli.plan.reading.documents import Document, InvalidDocumentError
-from functions.cli.plan.reading.snapshot import OfflineSnapshot, read_snapshot
-from shared.instance_types.catalog import Catalog
-from tests import builders as make
-from tests.unit.cli.running import PROVISIONER
+from functions.cli.plan.reading.documents import InvalidDocumentError
+from tests.unit.cli.running import PROVISIONER, read
 from tests.unit.manifests.documents import template
 
-CATALOG = Catalog(
-    region="us-east-1", source="a test", date="2026-01-01", instance_types=(make.instance_type(),)
-)
 PLAIN: dict[str, Any] = dict(PROVISIONER)
 NAMING = {**PLAIN, "spec": {**PLAIN["spec"], "providerRef": {"name": "nodes"}}}
-
-
-def read(*raws: dict[str, Any]) -> OfflineSnapshot:
-    documents = [Document(where=f"a: document {n}", raw=raw) for n, raw in enumerate(raws, 1)]
-    return read_snapshot(documents, CATALOG)
 
 
 def test_provisioner_is_planned_with_its_template_in_any_order() -> None:

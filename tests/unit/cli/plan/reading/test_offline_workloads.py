@@ -8,8 +8,8 @@ from functions.cli.plan.reading.documents import Document, InvalidDocumentError
 from functions.cli.plan.reading.workloads import PodReader
 from shared.model.kubernetes.pods import Pod
 from shared.model.resources import Resources
-from tests.unit.cli.plan.reading.test_offline import owned, read, workload
-from tests.unit.cli.running import container, deployment, pod
+from tests.unit.cli.plan.reading.test_offline import owned, workload
+from tests.unit.cli.running import container, deployment, pod, read
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 HASH = "pod-template-hash"
