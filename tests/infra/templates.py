@@ -72,6 +72,25 @@ class Template:
             if resource["Type"] == kind
         ]
 
+    def one(self, kind: str, part: str = "", **said: Any) -> Resource:
+        """Return the only resource of a kind whose logical id begins so and that says so."""
+        (found,) = (
+            resource
+            for resource in self.of(kind)
+            if resource.logical_id.startswith(part)
+            and all(resource.properties.get(name) == value for name, value in said.items())
+        )
+        return found
+
+    def node_role(self) -> Resource:
+        """Return the role that machines of the cluster carry."""
+        (role,) = (
+            resource
+            for resource in self.of("AWS::IAM::Role")
+            if str(resource.properties.get("RoleName", "")).startswith("DovetailNode-")
+        )
+        return role
+
     def __getitem__(self, logical_id: str) -> Resource:
         raw = self.raw["Resources"][logical_id]
         return Resource(

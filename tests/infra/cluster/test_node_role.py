@@ -35,12 +35,8 @@ def chosen(folder: Path) -> Template:
 
 def managed(template: Template) -> set[str]:
     """Return the names of the managed policies of the node role."""
-    (role,) = [
-        resource
-        for resource in template.of("AWS::IAM::Role")
-        if str(resource.properties.get("RoleName", "")).startswith("DovetailNode-")
-    ]
-    return {arn.rsplit("/", 1)[1] for arn in role.properties["ManagedPolicyArns"]}
+    arns = template.node_role().properties["ManagedPolicyArns"]
+    return {arn.rsplit("/", 1)[1] for arn in arns}
 
 
 def test_by_default_nodes_have_what_they_join_with_and_the_network_plugin_uses(

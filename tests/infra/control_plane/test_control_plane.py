@@ -29,14 +29,6 @@ def _functions(template: Template) -> dict[str, Resource]:
     }
 
 
-def _queue(template: Template, part: str) -> Resource:
-    return next(
-        resource
-        for resource in template.of("AWS::SQS::Queue")
-        if resource.logical_id.startswith(part)
-    )
-
-
 def test_functions_that_wake_themselves_are_exempt_from_loop_detection_and_no_others(
     control_plane: Template,
 ) -> None:
@@ -51,7 +43,7 @@ def test_functions_that_wake_themselves_are_exempt_from_loop_detection_and_no_ot
 
 def test_every_queue_has_a_dead_letter_queue_or_is_one(control_plane: Template) -> None:
     queues = {resource.logical_id: resource for resource in control_plane.of("AWS::SQS::Queue")}
-    wake = _queue(control_plane, "QueuesWakeFE")
+    wake = control_plane.one("AWS::SQS::Queue", "QueuesWakeFE")
     redrive = wake.raw["Properties"]["RedrivePolicy"]
 
     assert len(queues) == 3
@@ -68,7 +60,9 @@ def test_queues_are_encrypted(control_plane: Template) -> None:
 
 def test_visibility_outlasts_six_attempts_of_provision(control_plane: Template) -> None:
     provision = _functions(control_plane)["provision"]
-    visibility = _queue(control_plane, "QueuesWakeFE").properties["VisibilityTimeout"]
+    visibility = control_plane.one("AWS::SQS::Queue", "QueuesWakeFE").properties[
+        "VisibilityTimeout"
+    ]
 
     assert visibility >= 6 * provision.properties["Timeout"]
 
@@ -141,12 +135,8 @@ def test_a_function_runs_on_arm_with_its_own_role_and_kept_logs(
     functions = _functions(control_plane)
     function = functions[name]
     roles = [resource.raw["Properties"]["Role"]["Fn::GetAtt"][0] for resource in functions.values()]
-    (log,) = [
-        resource
-        for resource in control_plane.of("AWS::Logs::LogGroup")
-        if resource.properties["LogGroupName"].removeprefix("/aws/lambda/")
-        == function.properties["FunctionName"]
-    ]
+    group = f"/aws/lambda/{function.properties['FunctionName']}"
+    log = control_plane.one("AWS::Logs::LogGroup", LogGroupName=group)
 
     assert function.properties["Runtime"] == "python3.13"
     assert function.properties["Architectures"] == ["arm64"]
@@ -280,31 +270,27 @@ def test_there_is_an_alarm_for_each_way_to_fail(control_plane: Template) -> None
     }
 
 
-def test_silence_of_the_forwarder_rings(control_plane: Template) -> None:
-    alarm = _alarms(control_plane)["HeartbeatMissing"].properties
-    dimensions = {dimension["Name"]: dimension["Value"] for dimension in alarm["Dimensions"]}
+def _missing(template: Template, name: str, *metric: str) -> dict[str, str]:
+    """Return the dimensions of an alarm that rings while a metric is missing."""
+    alarm = _alarms(template)[name].properties
 
     assert alarm["TreatMissingData"] == "breaching"
     assert alarm["ComparisonOperator"] == "LessThanThreshold"
-    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/Events", "MatchedEvents")
+    assert (alarm["Namespace"], alarm["MetricName"]) == metric
+    return {dimension["Name"]: dimension["Value"] for dimension in alarm["Dimensions"]}
+
+
+def test_silence_of_the_forwarder_rings(control_plane: Template) -> None:
+    dimensions = _missing(control_plane, "HeartbeatMissing", "AWS/Events", "MatchedEvents")
     assert dimensions["EventBusName"] == "dovetail"
-    (rule,) = [
-        rule
-        for rule in control_plane.of("AWS::Events::Rule")
-        if rule.properties.get("Name") == dimensions["RuleName"]
-    ]
+    rule = control_plane.one("AWS::Events::Rule", Name=dimensions["RuleName"])
     assert rule.properties["EventPattern"]["detail-type"] == ["heartbeat"]
 
 
 def test_a_sweep_that_does_not_run_rings_whatever_the_forwarders_send(
     control_plane: Template,
 ) -> None:
-    alarm = _alarms(control_plane)["SweepMissing"].properties
-    dimensions = {dimension["Name"]: dimension["Value"] for dimension in alarm["Dimensions"]}
-
-    assert alarm["TreatMissingData"] == "breaching"
-    assert alarm["ComparisonOperator"] == "LessThanThreshold"
-    assert (alarm["Namespace"], alarm["MetricName"]) == ("Dovetail", "SweepRounds")
+    dimensions = _missing(control_plane, "SweepMissing", "Dovetail", "SweepRounds")
     assert dimensions == {"service": "sweep"}
 
 

@@ -27,6 +27,11 @@ def _target(rule: Resource) -> str:
     return logical_id
 
 
+def _rules_of(template: Template, function: str) -> list[Resource]:
+    rules = template.of("AWS::Events::Rule")
+    return [rule for rule in rules if _target(rule).startswith(f"{function}Function")]
+
+
 def _routes(template: Template) -> set[tuple[str, str]]:
     """Return (detail-type, target) of every rule on our bus."""
     return {
@@ -81,11 +86,7 @@ def test_every_rule_may_call_its_target(control_plane: Template) -> None:
 def test_the_fast_lane_takes_only_the_first_event_and_never_repeats_it(
     control_plane: Template,
 ) -> None:
-    (rule,) = [
-        resource
-        for resource in control_plane.of("AWS::Events::Rule")
-        if _target(resource).startswith("ProvisionFunction")
-    ]
+    (rule,) = _rules_of(control_plane, "Provision")
     (target,) = rule.properties["Targets"]
 
     assert _pattern(rule)["detail"] == {"leading": [True]}
@@ -104,11 +105,7 @@ def test_rules_for_our_messages_are_on_our_bus_and_the_others_on_the_default_one
 
 
 def test_interrupt_hears_what_aws_says_of_machines(control_plane: Template) -> None:
-    rules = [
-        resource
-        for resource in control_plane.of("AWS::Events::Rule")
-        if _target(resource).startswith("InterruptFunction")
-    ]
+    rules = _rules_of(control_plane, "Interrupt")
     details = {kind: _pattern(rule) for rule in rules for kind in _pattern(rule)["detail-type"]}
 
     assert set(details) == NOTICES
@@ -146,23 +143,14 @@ def test_queues_take_events_only_from_rules_of_this_stack(control_plane: Templat
     ("rate", "function"), [("rate(1 minute)", "Sweep"), ("rate(1 hour)", "RefreshCatalog")]
 )
 def test_schedules_wake_their_function(control_plane: Template, rate: str, function: str) -> None:
-    (rule,) = [
-        resource
-        for resource in control_plane.of("AWS::Events::Rule")
-        if resource.properties.get("ScheduleExpression") == rate
-    ]
-
+    rule = control_plane.one("AWS::Events::Rule", ScheduleExpression=rate)
     assert _target(rule).startswith(f"{function}Function")
 
 
 def test_the_catalogue_is_written_once_the_stack_is_complete_and_again_if_that_fails(
     control_plane: Template,
 ) -> None:
-    (rule,) = [
-        resource
-        for resource in control_plane.of("AWS::Events::Rule")
-        if resource.logical_id.startswith("DeliveryDeployed")
-    ]
+    rule = control_plane.one("AWS::Events::Rule", "DeliveryDeployed")
     (target,) = rule.properties["Targets"]
 
     assert rule.raw["Properties"]["EventPattern"]["detail"] == {
@@ -171,9 +159,5 @@ def test_the_catalogue_is_written_once_the_stack_is_complete_and_again_if_that_f
     }
     assert _target(rule).startswith("RefreshCatalogFunction")
     assert target["RetryPolicy"]["MaximumRetryAttempts"] >= 2
-    (hourly,) = [
-        resource
-        for resource in control_plane.of("AWS::Events::Rule")
-        if resource.logical_id.startswith("DeliveryEveryHour")
-    ]
+    hourly = control_plane.one("AWS::Events::Rule", "DeliveryEveryHour")
     assert hourly.properties["Targets"][0]["RetryPolicy"]["MaximumRetryAttempts"] == 2

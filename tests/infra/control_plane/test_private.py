@@ -193,11 +193,7 @@ def test_machines_carry_a_role_of_the_user_s_where_it_is_named(
     assert passes(role)
     assert not passes(role, "lambda.amazonaws.com")
     assert not passes("Theirs" if role == "Mine" else "Mine")
-    (profile,) = [
-        resource.logical_id
-        for resource in template.of("AWS::IAM::InstanceProfile")
-        if resource.properties["Roles"] == [role]
-    ]
+    profile = template.one("AWS::IAM::InstanceProfile", Roles=[role]).logical_id
     (parameter,) = template.of("AWS::SSM::Parameter")
     written = json.dumps(parameter.raw["Properties"]["Value"])
     assert f'{role}\\":\\"' in written

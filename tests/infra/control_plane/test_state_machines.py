@@ -104,11 +104,7 @@ def test_a_step_may_take_as_long_as_its_function(
 def test_each_timer_takes_its_steps_in_its_own_function(
     control_plane: Template, timer: str
 ) -> None:
-    (machine,) = [
-        resource
-        for resource in control_plane.of("AWS::StepFunctions::StateMachine")
-        if resource.logical_id.startswith(f"{timer}Machine")
-    ]
+    machine = control_plane.one("AWS::StepFunctions::StateMachine", f"{timer}Machine")
     function = machine.raw["Properties"]["DefinitionSubstitutions"]["FunctionArn"]
     role = machine.raw["Properties"]["RoleArn"]["Fn::GetAtt"][0]
 

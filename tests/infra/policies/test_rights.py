@@ -20,11 +20,8 @@ LAUNCHING = {"ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate"}
 
 
 def _functions_role(template: Template, name: str) -> str:
-    (function,) = [
-        resource
-        for resource in template.of("AWS::Lambda::Function")
-        if resource.properties["Handler"] == f"functions.{name}.handler.handler"
-    ]
+    handler = f"functions.{name}.handler.handler"
+    function = template.one("AWS::Lambda::Function", Handler=handler)
     role: str = function.raw["Properties"]["Role"]["Fn::GetAtt"][0]
     return role
 
@@ -266,14 +263,9 @@ def test_only_the_node_role_is_passed_and_only_to_ec2(clusters: Mapping[str, Tem
             for property_ in policy.properties["PolicyDocument"]["Statement"]
             if "iam:PassRole" in listed(property_["Action"])
         ]
-        (node_role,) = [
-            resource
-            for resource in template.of("AWS::IAM::Role")
-            if str(resource.properties.get("RoleName", "")).startswith("DovetailNode-")
-        ]
         (statement,) = passing
-
-        assert statement["Resource"].endswith(f":role/{node_role.properties['RoleName']}")
+        role = template.node_role().properties["RoleName"]
+        assert statement["Resource"].endswith(f":role/{role}")
         assert statement["Condition"]["StringEquals"]["iam:PassedToService"] == [
             "ec2.amazonaws.com",
             "ec2.amazonaws.com.cn",
