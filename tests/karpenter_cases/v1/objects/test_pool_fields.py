@@ -107,7 +107,7 @@ def test_a_schedule_and_a_duration_need_each_other() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [NIGHT, {**NIGHT, "duration": "1h30m"}, {}, {**NIGHT, "schedule": "@daily"}],
+    [NIGHT, {**NIGHT, "duration": "1h30m0s"}, {}, {**NIGHT, "schedule": "@daily"}],
     ids=["both", "minutes", "neither", "named"],
 )
 def test_a_budget_may_have_a_schedule(more: dict[str, Any]) -> None:
@@ -281,7 +281,7 @@ def test_a_fixed_number_beside_what_is_not_fixed_is_refused(more: dict[str, Any]
 
 
 def test_of_capacity_types_the_known_ones_count() -> None:
-    alone = {"bad": asks(wants(keys.CAPACITY_TYPE, "In", "bad"))}
+    alone = {word: asks(wants(keys.CAPACITY_TYPE, "In", word)) for word in ("bad", "reserved")}
     each_is_refused(alone, f"{NODE}.requirements", "allow at least one of on-demand, spot")
     assert asks(wants(keys.CAPACITY_TYPE, "In", "bad", "spot")) == []
 

@@ -124,35 +124,6 @@ def test_labels_annotations_taints_and_weight_reach_the_nodes() -> None:
     assert found.weight == 10
 
 
-@pytest.mark.parametrize(
-    ("written", "span"),
-    [("30s", timedelta(seconds=30)), ("1h30m", timedelta(minutes=90)), ("Never", None)],
-)
-def test_nodes_expire_after_the_span_that_is_written(written: str, span: timedelta | None) -> None:
-    assert decoded({"expireAfter": written}).ttl_until_expired == span
-
-
-@pytest.mark.parametrize(
-    ("policy", "after", "consolidates", "empty_for"),
-    [
-        ("WhenEmpty", "5m", False, timedelta(minutes=5)),
-        ("WhenEmpty", "Never", False, None),
-        ("WhenEmptyOrUnderutilized", "0s", True, None),
-        ("WhenEmptyOrUnderutilized", "Never", False, None),
-    ],
-)
-def test_the_policy_decides_between_emptiness_and_consolidation(
-    policy: str, after: str, *, consolidates: bool, empty_for: timedelta | None
-) -> None:
-    found = disrupted(consolidationPolicy=policy, consolidateAfter=after)
-    assert (found.consolidation, found.ttl_after_empty) == (consolidates, empty_for)
-    assert found.warnings == ()
-
-
-def test_empty_nodes_of_a_pool_without_a_span_are_removed_at_once() -> None:
-    assert disrupted(consolidationPolicy="WhenEmpty").ttl_after_empty == timedelta(0)
-
-
 def test_limits_count_resources_and_nodes() -> None:
     found = decoded(limits={"cpu": 10, "nodes": "3"})
     assert found.limits == Resources.of(cpu=10_000)
