@@ -17,6 +17,7 @@ from shared.model.provisioner import (
     KubeletConfiguration,
     MetadataOptions,
 )
+from shared.model.resources import Resources
 from tests.builders import needs, node_of, pod, provisioner
 from tests.unit.disruption.clusters import LATER, cluster, looked, on
 from tests.unit.worlds import World
@@ -115,6 +116,8 @@ def test_only_nodes_of_the_provisioner_that_changed_have_drifted() -> None:
         {"taints": (TAINT,)},
         {"startup_taints": (TAINT,)},
         {"kubelet": KubeletConfiguration(max_pods=20)},
+        {"kubelet": KubeletConfiguration(kube_reserved=Resources.of(cpu=100))},
+        {"kubelet": KubeletConfiguration(eviction_hard={"memory.available": "5%"})},
     ],
 )
 def test_every_field_of_a_provisioner_that_shapes_nodes_counts(changes: Any) -> None:

@@ -3,7 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
-from shared.disruption.consolidation import ConsolidationResult, consolidate
+from shared.disruption.consolidation import (
+    ConsolidationCommand,
+    ConsolidationResult,
+    consolidate,
+)
 from shared.disruption.evaluation import (
     DisruptionCommand,
     DisruptionInput,
@@ -55,6 +59,13 @@ def several_on(name: str, count: int, cpu: int = 500, **more: Any) -> tuple[Pod,
 
 def consolidated(seen: ClusterSnapshot, most: int = 100, **settings: Any) -> ConsolidationResult:
     return consolidate(seen, (), DisruptionSettings(**settings), ONE_OPTION, most_nodes=most)
+
+
+def best_change(seen: ClusterSnapshot, most: int = 100, **settings: Any) -> ConsolidationCommand:
+    """Return the best change that consolidation finds; there is one."""
+    best = consolidated(seen, most, **settings).best
+    assert best is not None
+    return best
 
 
 def looked(

@@ -7,17 +7,14 @@ from typing import Any
 import pytest
 
 from shared.disruption.allowances import NO_BUDGETS, allowances, disruptions_left, is_active
-from shared.disruption.consolidation import DisruptionMethod
-from shared.disruption.evaluation import DisruptionInput, OngoingChanges
-from shared.disruption.fingerprint import fingerprint
-from shared.disruption.settings import DisruptionSettings
+from shared.disruption.evaluation import OngoingChanges
 from shared.model import labels as keys
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason, NodeBudget
 from shared.model.provisioner import Provisioner
 from tests.builders import NOW, node_of, provisioner
-from tests.unit.disruption.clusters import AGED, LATER, PACKING, cluster, looked, on
+from tests.unit.disruption.clusters import AGED, changed, cluster, looked, on
 
 HOUR = timedelta(hours=1)
 EMPTY, DRIFTED = DisruptionReason.EMPTY, DisruptionReason.DRIFTED
@@ -70,11 +67,6 @@ def test_a_budget_is_active_from_its_schedule_until_its_end(
     assert is_active(budget, TUESDAY) is active
 
 
-def test_a_share_is_rounded_up() -> None:
-    found = [left(some(count), NodeBudget(percent=10)) for count in (0, 1, 3, 10, 11)]
-    assert found == [0, 1, 1, 1, 2]
-
-
 def test_the_smallest_budget_for_the_reason_counts() -> None:
     budgets = (NodeBudget(nodes=3), NodeBudget(nodes=1, reasons=(EMPTY,)))
     assert left(some(9), *budgets) == 1
@@ -82,33 +74,6 @@ def test_the_smallest_budget_for_the_reason_counts() -> None:
     assert left(some(9), *budgets, reason=None) == 3
     assert left(some(9), budgets[1], reason=DRIFTED) is None
     assert left(some(9)) is None
-
-
-def test_a_budget_that_is_not_active_limits_nothing() -> None:
-    closed = NodeBudget(nodes=0, schedule="0 9 * * 0", duration=HOUR)
-    assert left(some(3), closed) is None
-    assert left(some(3), closed, NodeBudget(nodes=2)) == 2
-
-
-def test_a_budget_that_cannot_be_read_blocks_every_reason() -> None:
-    broken = NodeBudget(fault="schedule: …", reasons=(EMPTY,))
-    assert left(some(3), broken, NodeBudget(nodes=2), reason=DRIFTED) == 0
-
-
-def test_nodes_that_are_not_ready_or_going_use_it_up() -> None:
-    nodes = [
-        *some(15),
-        joined("late", ready=False),
-        joined("lost", ready=None),
-        joined("drains", deletion_at=NOW),
-        node_of("starts"),
-        joined("foreign", finalizers=()),
-        node_of("other", labels={keys.PROVISIONER_NAME: "other", keys.INITIALIZED: "true"}),
-    ]
-    # 18 were initialized: four of them, three of which are used up.
-    assert left(nodes, NodeBudget(percent=20)) == 1
-    assert left(nodes, NodeBudget(percent=20), going=frozenset({"uid-n0"})) == 0
-    assert left(nodes, NodeBudget(nodes=1)) == 0
 
 
 @pytest.mark.parametrize(("minutes", "allowed"), [(4, 0), (5, 1)])
@@ -143,14 +108,6 @@ def test_each_owner_has_its_own_and_others_share_the_settings() -> None:
 
 
 SAVING = {"consolidation": True}
-
-
-def test_empty_nodes_go_within_the_budget_for_empty_ones() -> None:
-    budgets = (NodeBudget(nodes=2, reasons=(EMPTY,)),)
-    seen = cluster(*some(5), provisioners=(owner(*budgets, **SAVING),))
-    found = looked(seen, budget_percent=1).change
-    assert found is not None
-    assert (found.method, found.remove) == (DisruptionMethod.EMPTY, ("n0", "n1"))
 
 
 ASLEEP = NodeBudget(nodes=1, schedule="0 0 30 6 *", duration=HOUR)
@@ -197,23 +154,7 @@ def test_an_empty_node_that_its_budget_holds_is_not_removed_as_underused() -> No
     budgets = (NodeBudget(nodes=0, reasons=(EMPTY,)),)
     used = [on(f"n{number}") for number in (1, 2)]
     seen = cluster(*some(3), bound=tuple(used), provisioners=(owner(*budgets, **SAVING),))
-    found = looked(seen).change
-    assert found is not None
-    assert "n0" not in found.remove
-
-
-def test_a_budget_of_none_holds_consolidation() -> None:
-    seen = cluster(*some(3), provisioners=(owner(NodeBudget(nodes=0), **SAVING),))
-    assert looked(seen).reason == "the budget of disruptions is used up"
-
-
-def test_used_nodes_of_an_owner_are_changed_within_its_budget() -> None:
-    budget = NodeBudget(nodes=1)
-    used = tuple(on(f"n{number}") for number in range(4))
-    seen = cluster(*some(4), bound=used, provisioners=(owner(budget, **SAVING),))
-    found = looked(seen).change
-    assert found is not None
-    assert len(found.remove) == 1
+    assert "n0" not in changed(seen).remove
 
 
 def test_a_node_that_is_due_waits_for_its_budget() -> None:
@@ -236,22 +177,9 @@ def test_nodes_that_timers_are_about_to_remove_use_it_up() -> None:
     assert looked(seen, pace).reason == "the budget of disruptions is used up"
 
 
-def test_the_scene_is_another_once_a_budget_leaves_more() -> None:
-    def of(budget: NodeBudget) -> str:
-        seen = cluster(joined("a"), provisioners=(owner(budget),), taken_at=LATER)
-        disruption_input = DisruptionInput(
-            snapshot=seen, budgets=(), settings=DisruptionSettings(), packing=PACKING
-        )
-        return fingerprint(disruption_input)
-
-    assert of(NodeBudget(nodes=1)) == of(NodeBudget(percent=100)) != of(NodeBudget(nodes=0))
-
-
 def test_nodes_of_an_owner_without_a_budget_left_are_not_tried() -> None:
     labels = {keys.PROVISIONER_NAME: "free", keys.INITIALIZED: "true"}
     nodes = (joined("a"), node_of("b", labels=labels), node_of("c", labels=labels))
     held, free = owner(NodeBudget(nodes=0), **SAVING), provisioner("free", **SAVING)
     used = tuple(on(name) for name in "abc")
-    found = looked(cluster(*nodes, bound=used, provisioners=(held, free))).change
-    assert found is not None
-    assert "a" not in found.remove
+    assert "a" not in changed(cluster(*nodes, bound=used, provisioners=(held, free))).remove

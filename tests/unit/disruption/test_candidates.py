@@ -14,12 +14,10 @@ from shared.model.kubernetes.pods import ControllerRef, Pod
 from tests.builders import (
     NOT_READY,
     NOW,
-    budget,
     node_of,
     pod,
     provisioner,
     ref,
-    selector,
     slot,
     snapshot,
 )
@@ -53,28 +51,9 @@ def test_an_initialized_node_of_a_consolidating_provisioner_is_a_candidate() -> 
     assert refused == {}
 
 
-def test_pods_of_daemonsets_static_and_ended_pods_need_no_new_place() -> None:
-    bound = (
-        pod("d", node_name="n1", owner=ControllerRef(kind="DaemonSet", name="d", uid="d")),
-        pod("s", node_name="n1", owner=ControllerRef(kind="Node", name="n1", uid="n")),
-        pod("e", node_name="n1", phase="Succeeded"),
-    )
-    ((candidate,), _) = _look(node(), bound=bound)
-
-    assert candidate.is_empty
-    assert candidate.disruption_cost == 0
-
-
 def test_a_pod_of_the_lowest_priority_needs_its_node() -> None:
     ((candidate,), _) = _look(node(), bound=(pod("a", node_name="n1", priority=-(2**31)),))
     assert not candidate.is_empty
-
-
-def test_of_pods_that_leave_those_of_a_statefulset_need_their_node() -> None:
-    last = ControllerRef(kind="StatefulSet", name="db", uid="db")
-    ((empty,), _) = _look(node(), bound=(pod("a", node_name="n1", deletion_at=NOW),))
-    ((used,), _) = _look(node(), bound=(pod("a", node_name="n1", deletion_at=NOW, owner=last),))
-    assert (empty.is_empty, used.is_empty) == (True, False)
 
 
 @pytest.mark.parametrize("ready", [False, None])
@@ -86,14 +65,6 @@ def test_a_node_whose_kubelet_stopped_is_a_candidate_and_empty_without_running_p
     ((empty,), _) = _look(node(ready=ready), bound=(leaves,))
     ((used,), _) = _look(node(ready=ready), bound=(leaves, pod("b", node_name="n1", owner=last)))
     assert (empty.is_empty, used.is_empty) == (True, False)
-
-
-def test_nodes_of_others_are_neither_candidates_nor_refused() -> None:
-    foreign = node("foreign", finalizers=())
-    elsewhere = node("other", labels={**node().labels, keys.PROVISIONER_NAME: "other"})
-
-    assert _look(foreign, elsewhere) == ((), {})
-    assert _look(node(), owner=provisioner()) == ((), {})
 
 
 @pytest.mark.parametrize(
@@ -163,33 +134,6 @@ def test_a_node_that_pods_are_promised_to_is_left_alone() -> None:
     promised = slot(instance_id="i-n1", node_name="n1", pods=(ref(pod("b")),))
 
     assert _look(node(), slots=(promised,)) == ((), {"n1": "pods are promised to it"})
-
-
-def test_one_pod_that_may_not_be_evicted_keeps_its_node() -> None:
-    bound = (pod("a", node_name="n1", annotations={keys.DO_NOT_EVICT: "true"}),)
-    leaving = (pod("a", node_name="n1", annotations={keys.DO_NOT_EVICT: "true"}, deletion_at=NOW),)
-
-    assert _look(node(), bound=bound) == (
-        (),
-        {"n1": "pod default/a has the annotation karpenter.sh/do-not-evict"},
-    )
-    assert len(_look(node(), bound=leaving)[0]) == 1
-
-
-def test_a_budget_holds_only_pods_it_selects_in_its_namespace() -> None:
-    bound = (pod("a", node_name="n1"),)
-
-    assert _look(node(), bound=bound, budgets=(budget(0),)) == (
-        (),
-        {"n1": "PodDisruptionBudget web holds pod default/a"},
-    )
-    for harmless in (
-        budget(1),
-        budget(0, namespace="other"),
-        budget(0, selector=None),
-        budget(0, selector=selector(app="db")),
-    ):
-        assert len(_look(node(), bound=bound, budgets=(harmless,))[0]) == 1
 
 
 @pytest.mark.parametrize(

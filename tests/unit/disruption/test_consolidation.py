@@ -18,7 +18,6 @@ from tests.builders import (
     instance_type,
     node,
     node_of,
-    pod,
     pods,
     provisioner,
     slot,
@@ -27,6 +26,7 @@ from tests.builders import (
 from tests.unit.disruption.clusters import (
     ONE_OPTION,
     SPOT_ONLY,
+    best_change,
     cluster,
     consolidated,
     on,
@@ -48,51 +48,14 @@ def test_empty_nodes_are_removed_first_and_all_at_once() -> None:
 
 def test_a_change_is_of_so_few_nodes_that_a_step_of_its_timer_ends() -> None:
     empty = cluster(*(node_of(f"n{number}") for number in range(5)))
-    best = consolidated(empty, most_at_once=3).best
-    assert best is not None
+    best = best_change(empty, most_at_once=3)
     assert best.remove == ("n0", "n1", "n2")
     used = cluster(
         *(node_of(f"n{number}") for number in range(6)),
         bound=tuple(on(f"n{number}", cpu=100) for number in range(6)),
     )
-    best = consolidated(used, most_at_once=3).best
-    assert best is not None
+    best = best_change(used, most_at_once=3)
     assert len(best.remove) == 3
-
-
-def test_no_more_empty_nodes_are_removed_than_the_budget_allows() -> None:
-    outlook = consolidated(cluster(node_of("a"), node_of("b"), bound=()), most=1)
-
-    assert outlook.best is not None
-    assert outlook.best.remove == ("a",)
-    assert consolidated(cluster(node_of("a"), bound=()), most=0) == ConsolidationResult(
-        reason="the budget of disruptions is used up"
-    )
-
-
-def test_node_whose_pods_fit_on_others_is_removed_without_a_replacement() -> None:
-    seen = cluster(
-        node_of("a", "m5.xlarge"), node_of("b"), bound=(*several_on("a", 2), *several_on("b", 1))
-    )
-    outlook = consolidated(seen)
-
-    assert outlook.best is not None
-    assert outlook.best.method == DisruptionMethod.DELETE
-    assert outlook.best.remove == ("a",)
-    assert outlook.best.plan.nodes == ()
-    assert outlook.best.saving_micros_per_hour == 192_000
-
-
-def test_a_node_too_large_for_its_pods_is_replaced_by_a_cheaper_one() -> None:
-    outlook = consolidated(cluster(node_of("a", "m5.2xlarge"), bound=several_on("a", 2)))
-
-    assert outlook.best is not None
-    assert outlook.best.method == DisruptionMethod.REPLACE
-    (planned,) = outlook.best.plan.nodes
-    assert planned.price_micros_per_hour == 96_000
-    dearest = max(option.price_micros_per_hour for option in planned.options)
-    assert outlook.best.saving_micros_per_hour == 384_000 - dearest
-    assert planned.options[0].offering.instance_type == "m5.large"
 
 
 def test_one_node_may_become_several_cheaper_ones() -> None:
@@ -101,13 +64,11 @@ def test_one_node_may_become_several_cheaper_ones() -> None:
     seen = cluster(
         node_of("a", "m5.2xlarge"), bound=several_on("a", 9, cpu=600), instance_types=types
     )
-    outlook = consolidated(seen)
-
-    assert outlook.best is not None
-    assert len(outlook.best.plan.nodes) == 3
-    assert outlook.best.plan.cost_micros_per_hour == 3 * 96_000
-    assert outlook.best.saving_micros_per_hour == 500_000 - sum(
-        planned_node.highest_price_micros_per_hour for planned_node in outlook.best.plan.nodes
+    best = best_change(seen)
+    assert len(best.plan.nodes) == 3
+    assert best.plan.cost_micros_per_hour == 3 * 96_000
+    assert best.saving_micros_per_hour == 500_000 - sum(
+        planned_node.highest_price_micros_per_hour for planned_node in best.plan.nodes
     )
 
 
@@ -146,12 +107,6 @@ def test_of_spot_only_the_cheapest_types_that_keep_the_saving_are_asked_for() ->
         assert best.saving_micros_per_hour == 128_000 - dearest
 
 
-def test_nothing_is_disrupted_while_pods_wait_for_capacity() -> None:
-    seen = cluster(node_of("a"), bound=(), pending=(pod("new"),))
-
-    assert consolidated(seen).reason == "pods wait for capacity"
-
-
 def test_a_node_is_not_removed_for_a_machine_that_is_being_launched() -> None:
     coming = slot(0, allocatable=Resources.of(cpu=1900, memory=7 * GIB, pods=29))
     seen = cluster(node_of("a"), bound=several_on("a", 1), slots=(coming,))
@@ -166,22 +121,6 @@ def test_limits_count_the_old_node_while_the_new_one_comes() -> None:
 
     assert consolidated(seen).best is None
     assert consolidated(dataclasses.replace(seen, provisioners=(wide,))).best is not None
-
-
-def test_spot_becomes_spot_only_with_enough_cheaper_types_however_many_zones_sell_each() -> None:
-    types = tuple(instance_type(f"m{n}.large", price=96_000 + 300 * n) for n in range(5, 9))
-    seen = cluster(
-        spot("a", "m5.2xlarge"),
-        bound=several_on("a", 2),
-        provisioners=(SPOT_ONLY,),
-        instance_types=(*types, CATALOG[1]),
-    )
-
-    assert consolidated(seen, spot_types=5).best is None
-    found = consolidated(seen, spot_types=3).best
-    assert found is not None
-    options = found.plan.nodes[0].options
-    assert len({option.offering.instance_type for option in options}) >= 3
 
 
 def test_types_far_from_the_cheapest_count_among_those_that_could_serve() -> None:
@@ -209,11 +148,9 @@ def test_two_spot_nodes_become_one_whatever_the_number_of_types() -> None:
         bound=(*several_on("a", 3, cpu=600), *several_on("b", 3, cpu=600)),
         provisioners=(SPOT_ONLY,),
     )
-    outlook = consolidated(seen, spot_types=100)
-
-    assert outlook.best is not None
-    assert outlook.best.saving_micros_per_hour > 0
-    assert len(outlook.best.plan.nodes) < len(outlook.best.remove)
+    best = best_change(seen, spot_types=100)
+    assert best.saving_micros_per_hour > 0
+    assert len(best.plan.nodes) < len(best.remove)
 
 
 def test_the_tries_are_limited_and_counted() -> None:
@@ -245,21 +182,7 @@ def test_of_the_best_group_only_the_nodes_that_count_are_moved() -> None:
         bound=(*several_on("a", 2), *pods(1, prefix="b-", node_name="b", cpu=0, memory=GIB)),
         instance_types=(*CATALOG, tiny),
     )
-    outlook = consolidated(seen)
-
-    assert outlook.best is not None
-    assert outlook.best.remove == ("a",)
-
-
-def test_cheaper_node_must_offer_as_many_values_of_a_label_as_its_owner_asks_for() -> None:
-    def saved(least: int) -> bool:
-        owner = provisioner(consolidation=True, least_values={keys.INSTANCE_TYPE: least})
-        seen = cluster(node_of("a", "m5.2xlarge"), bound=several_on("a", 2), provisioners=(owner,))
-        return consolidated(seen).best is not None
-
-    # Of the types that would hold the pods, m5.2xlarge saves nothing.
-    assert saved(1)
-    assert not saved(3)
+    assert best_change(seen).remove == ("a",)
 
 
 @pytest.mark.parametrize("kind", OwnerKind)

@@ -47,22 +47,6 @@ def test_a_pod_is_waited_for_until_a_minute_past_its_end() -> None:
     assert step(leaving) == DrainStep(waiting=(leaving,))
 
 
-def test_an_empty_node_is_drained() -> None:
-    assert step() == DrainStep(drained=True)
-
-
-def test_plain_pods_leave_before_critical_ones() -> None:
-    plain, critical = on_node("b"), on_node("a", priority_class="system-cluster-critical")
-    assert step(critical, plain) == DrainStep(evict=(plain,))
-
-
-def test_critical_pods_stay_while_a_plain_one_is_leaving() -> None:
-    leaving = on_node("b", deletion_at=NOW + timedelta(seconds=30))
-    critical = on_node("a", priority_class="system-node-critical")
-    assert step(critical, leaving) == DrainStep(waiting=(leaving,))
-    assert step(critical) == DrainStep(evict=(critical,))
-
-
 def test_critical_pods_leave_together() -> None:
     first = on_node("a", priority_class="system-node-critical", deletion_at=NOW)
     second = on_node("b", priority_class="system-cluster-critical")

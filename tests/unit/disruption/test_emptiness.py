@@ -11,12 +11,11 @@ from shared.disruption.emptiness import (
     empty_since,
     is_empty,
 )
-from shared.disruption.expiration import time_to_expiration
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
-from tests.builders import NOT_READY, NOW, node, node_of, pod, provisioner, ref, slot
+from tests.builders import NOT_READY, NOW, node, node_of, pod, ref, slot
 
 TTL = timedelta(seconds=30)
 
@@ -94,10 +93,6 @@ def test_nodes_that_dovetail_may_not_remove_lose_their_stamp(
     assert decide(wrong_node, ttl=ttl).step == EmptinessStep.FORGET
 
 
-def test_an_occupied_node_is_forgotten_even_past_its_time() -> None:
-    assert decide(stamped(TTL), pod(node_name="n1")).step == EmptinessStep.FORGET
-
-
 def test_an_empty_node_is_stamped_waited_for_and_removed() -> None:
     assert decide(node()) == EmptinessDecision(step=EmptinessStep.STAMP, wait=TTL)
     wait = EmptinessDecision(step=EmptinessStep.WAIT, wait=timedelta(seconds=20))
@@ -118,23 +113,9 @@ def test_a_stamp_from_the_future_is_written_anew() -> None:
     assert decide(stamped(timedelta(seconds=-1))).step == EmptinessStep.STAMP
 
 
-@pytest.mark.parametrize("text", ["", "yesterday"])
-def test_a_stamp_that_cannot_be_read_is_none(text: str) -> None:
-    assert empty_since(node(annotations={keys.EMPTINESS_TIMESTAMP: text})) is None
-
-
 def test_a_stamp_without_a_zone_is_utc_as_karpenter_wrote_it() -> None:
     for text in ("2026-01-01T00:00:00", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00"):
         assert empty_since(node(annotations={keys.EMPTINESS_TIMESTAMP: text})) == NOW
-
-
-def test_a_node_expires_from_its_creation() -> None:
-    hour = timedelta(hours=1)
-    owner = provisioner(ttl_until_expired=hour)
-    assert time_to_expiration(node(), owner, NOW + timedelta(minutes=45)) == timedelta(minutes=15)
-    assert time_to_expiration(node(), owner, NOW + 2 * hour) == -hour
-    assert time_to_expiration(node(), provisioner(ttl_until_expired=None), NOW) is None
-    assert time_to_expiration(node(created_at=None), owner, NOW) is None
 
 
 def test_a_node_that_is_not_to_be_disrupted_is_not_removed_when_it_is_empty() -> None:

@@ -82,9 +82,7 @@ def test_while_a_node_is_replaced_others_wait_unless_budgets_count_them() -> Non
     pace = OngoingChanges(running=frozenset({"uid-a"}))
     assert looked(seen, pace).skipped == {"b": "another node is drained first"}
     two = dataclasses.replace(AGED, budgets=(NodeBudget(nodes=2),))
-    counted = looked(dataclasses.replace(seen, provisioners=(two,)), pace).change
-    assert counted is not None
-    assert counted.remove == ("b",)
+    assert changed(dataclasses.replace(seen, provisioners=(two,)), pace=pace).remove == ("b",)
     one = dataclasses.replace(AGED, budgets=(NodeBudget(nodes=1),))
     assert looked(dataclasses.replace(seen, provisioners=(one,)), pace).change is None
 
@@ -155,8 +153,7 @@ SPOT = {keys.CAPACITY_TYPE: CapacityType.SPOT.value}
 def test_a_recommendation_is_followed_when_it_does_not_cost_more() -> None:
     taken = node_of("a", annotations=RECOMMENDED)
     seen = cluster(taken, bound=(on("a"),), provisioners=(provisioner(),))
-    found = looked(seen).change
-    assert found is not None
+    found = changed(seen)
     assert (found.cause, found.method) == (DisruptionCause.REBALANCE, DisruptionMethod.REPLACE)
     # On demand costs three times as much as the spot machine that would be left.
     spot = node_of("a", annotations=RECOMMENDED, labels=SPOT)
@@ -170,9 +167,7 @@ def test_a_recommendation_is_followed_when_it_does_not_cost_more() -> None:
 def test_a_recommendation_is_followed_at_no_price_where_others_have_room() -> None:
     spot = node_of("a", annotations=RECOMMENDED, labels=SPOT)
     seen = cluster(spot, node_of("b"), bound=(on("a"),), provisioners=(provisioner(),))
-    found = looked(seen).change
-    assert found is not None
-    assert found.method == DisruptionMethod.DELETE
+    assert changed(seen).method == DisruptionMethod.DELETE
 
 
 def test_a_recommendation_is_not_followed_where_too_few_values_are_left_for_no_higher_price() -> (
@@ -215,12 +210,10 @@ def test_a_node_that_is_not_to_be_disrupted_is_not_left_for_a_recommendation() -
 def test_consolidation_comes_last_and_within_its_budget() -> None:
     both = provisioner(consolidation=True, ttl_until_expired=HOUR)
     seen = cluster(node_of("a"), node_of("b"), bound=(on("a"), on("b")), provisioners=(both,))
-    found = looked(seen).change
-    assert found is not None
+    found = changed(seen)
     assert found.cause == DisruptionCause.EXPIRATION
     only = dataclasses.replace(seen, provisioners=(provisioner(consolidation=True),))
-    found = looked(only).change
-    assert found is not None
+    found = changed(only)
     assert (found.cause, found.method) == (DisruptionCause.CONSOLIDATION, DisruptionMethod.DELETE)
     assert found.why.startswith("saves $")
     spent = OngoingChanges(rested=frozenset({"uid-gone"}))

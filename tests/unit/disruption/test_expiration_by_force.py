@@ -16,12 +16,11 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import NodeBudget
 from shared.model.policy import KarpenterBehavior
 from shared.model.provisioner import Provisioner
-from tests.builders import NOW, OTHER_SHAPE, budget, node_of, provisioner
-from tests.unit.disruption.clusters import LATER, cluster, looked, on
+from tests.builders import NOW, node_of, provisioner
+from tests.unit.disruption.clusters import LATER, changed, cluster, looked, on
 
 MINUTE = timedelta(minutes=1)
 KEPT = {keys.DO_NOT_DISRUPT: "true"}
-OLD = OTHER_SHAPE
 
 
 def pool(**more: Any) -> Provisioner:
@@ -48,8 +47,7 @@ def test_nodes_that_expire_together_are_replaced_together_within_the_budget() ->
     nodes = [of_pool(name) for name in "abc"]
     bound = tuple(on(name) for name in "abc")
     seen = cluster(*nodes, bound=bound, provisioners=(pool(budgets=(NodeBudget(nodes=2),)),))
-    found = looked(seen).change
-    assert found is not None
+    found = changed(seen)
     assert (found.cause, found.remove) == (DisruptionCause.EXPIRATION, ("a", "b"))
     assert found.why == "it will soon be older than expireAfter"
     closed = cluster(*nodes, bound=bound, provisioners=(pool(budgets=(NodeBudget(nodes=0),)),))
@@ -59,9 +57,7 @@ def test_nodes_that_expire_together_are_replaced_together_within_the_budget() ->
 def test_where_they_cannot_be_replaced_together_one_is() -> None:
     bound = (on("a"), on("b", extra={"example.com/rare": 1}))
     seen = cluster(of_pool("a"), of_pool("b"), bound=bound, provisioners=(pool(),))
-    found = looked(seen).change
-    assert found is not None
-    assert found.remove == ("a",)
+    assert changed(seen).remove == ("a",)
 
 
 def test_what_holds_a_node_does_not_hold_its_replacement() -> None:
@@ -70,28 +66,6 @@ def test_what_holds_a_node_does_not_hold_its_replacement() -> None:
     of_provisioner = provisioner(ttl_until_expired=MINUTE)
     held = cluster(node_of("a"), bound=(on("a", annotations=KEPT),), provisioners=(of_provisioner,))
     assert looked(held).change is None
-
-
-def test_drift_of_a_held_node_goes_ahead_only_under_a_grace_period() -> None:
-    drifted, held = of_pool("a", annotations=OLD), on("a", annotations=KEPT)
-    for span, changes in ((None, False), (MINUTE, True)):
-        owner = pool(ttl_until_expired=None, termination_grace_period=span)
-        seen = cluster(drifted, bound=(held,), provisioners=(owner,))
-        assert bool(looked(seen, drift=True).change) is changes
-        under_budget = cluster(
-            drifted, bound=(on("a", labels={"app": "web"}),), provisioners=(owner,)
-        )
-        assert bool(looked(under_budget, budgets=(budget(),), drift=True).change) is changes
-
-
-def test_consolidation_of_a_held_node_does_not() -> None:
-    owner = pool(ttl_until_expired=None, termination_grace_period=MINUTE, consolidation=True)
-    seen = cluster(
-        of_pool("a"), of_pool("b"), bound=(on("a", annotations=KEPT),), provisioners=(owner,)
-    )
-    found = looked(seen).change
-    assert found is not None
-    assert found.remove == ("b",)
 
 
 def test_drained_nodes_do_not_hold_those_of_an_owner_with_budgets() -> None:
@@ -148,8 +122,7 @@ def test_nodes_that_may_live_longer_are_replaced_one_by_one_unless_a_pod_holds_t
     nodes = [of_pool(name, annotations=lived) for name in "abc"]
     bound = (on("a", annotations=KEPT), on("b"), on("c"))
     seen = cluster(*nodes, bound=bound, provisioners=(pool(ttl_until_expired=MINUTE),))
-    found = looked(seen).change
-    assert found is not None
+    found = changed(seen)
     assert (found.remove, found.why) == (("b",), "it is older than expireAfter")
 
 

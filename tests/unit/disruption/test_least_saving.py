@@ -7,7 +7,7 @@ from tests.builders import (
     instance_type,
     node_of,
 )
-from tests.unit.disruption.clusters import cluster, consolidated, several_on
+from tests.unit.disruption.clusters import best_change, cluster, consolidated, several_on
 
 
 def test_node_is_removed_with_others_when_it_adds_more_than_the_minimum_saving() -> None:
@@ -19,12 +19,9 @@ def test_node_is_removed_with_others_when_it_adds_more_than_the_minimum_saving()
         bound=(*several_on("a", 1, cpu=1900), *several_on("b", 4, cpu=1900)),
         instance_types=(*CATALOG, small, large),
     )
-    alone, both = consolidated(seen, 1).best, consolidated(seen, 2).best
-
-    assert alone is not None
+    alone = best_change(seen, 1)
     assert alone.remove == ("a",)
-    assert both is not None
-    assert both.remove == ("a", "b")
+    assert best_change(seen, 2).remove == ("a", "b")
     assert consolidated(seen, 2, minimum_saving_micros_per_hour=13_000).best == alone
 
 
@@ -39,7 +36,6 @@ def test_no_pod_moves_for_less_than_the_least_amount_though_there_is_room() -> N
     two = cluster(big, a, b, bound=(*bound, *several_on("b", 1, cpu=100)), instance_types=types)
 
     assert consolidated(one).best is None
-    best = consolidated(two).best
-    assert best is not None
+    best = best_change(two)
     assert (best.method, best.saving_micros_per_hour >= 12_000) == (DisruptionMethod.DELETE, True)
     assert consolidated(one, minimum_saving_micros_per_hour=6_000).best is not None

@@ -8,7 +8,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from tests.builders import CATALOG, GIB, NOW, instance_type, node_of, pods
-from tests.unit.disruption.clusters import LATER, cluster, consolidated, several_on
+from tests.unit.disruption.clusters import LATER, best_change, cluster, consolidated, several_on
 
 # $1.8360 an hour, as c6a.12xlarge.
 LARGE = instance_type("c6a.12xlarge", cpu=48_000, memory=96 * GIB, price=1_836_000)
@@ -55,8 +55,7 @@ def test_the_node_that_wastes_most_is_tried_though_tries_are_few() -> None:
 def test_small_changes_move_no_pods_to_a_large_node_that_is_soon_old_enough() -> None:
     """They would save cents, and the pods that come would make it wait for consolidateAfter."""
     seen = beside_small_ones(young())
-    best = consolidated(seen, 3).best
-    assert best is not None
+    best = best_change(seen, 3)
     assert "large" not in {placement.node for placement in best.plan.placements}
     assert "large" not in best.remove
     # Once it is old enough, it goes first.
@@ -72,8 +71,7 @@ def test_a_change_that_saves_more_than_a_young_node_wastes_may_use_its_room() ->
         bound=tuple(each for name, count in full for each in several_on(name, count, cpu=900)),
         instance_types=TYPES,
     )
-    best = consolidated(seen).best
-    assert best is not None
+    best = best_change(seen)
     assert best.remove == ("a",)
     assert {placement.node for placement in best.plan.placements} == {"b"}
 

@@ -18,7 +18,7 @@ from tests.builders import NOW, OTHER_SHAPE, budget, pod, ref, slot
 from tests.karpenter_cases.scheduling.writing import pod_manifest
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world
-from tests.unit.disruption.clusters import LATER, looked, on
+from tests.unit.disruption.clusters import LATER, changed, looked, on
 
 DAEMON = ControllerRef(kind="DaemonSet", name="d", uid="d")
 STATIC = ControllerRef(kind="Node", name="a", uid="a")
@@ -222,6 +222,4 @@ def test_what_moving_a_pod_counts() -> None:
 def test_a_resting_node_is_left_to_its_own_change() -> None:
     seen = scene(of_pool("a"), of_pool("b"), bound=(used(),))
     resting = OngoingChanges(running=frozenset({"uid-a"}))
-    found = looked(seen, resting).change
-    assert found is not None
-    assert found.remove == ("b",)
+    assert changed(seen, pace=resting).remove == ("b",)

@@ -12,7 +12,15 @@ from shared.model.ec2.instance_types import CapacityType
 from shared.model.policy import PreferencePolicy
 from tests.builders import GIB, affinity, budget, instance_type, pod, ref, slot, spread
 from tests.karpenter_cases.v1.disruption.scenes import AMD, of_pool, saving, scene, some
-from tests.unit.disruption.clusters import PACKING, changed, consolidated, looked, on, several_on
+from tests.unit.disruption.clusters import (
+    PACKING,
+    best_change,
+    changed,
+    consolidated,
+    looked,
+    on,
+    several_on,
+)
 
 KEEP = {keys.DO_NOT_DISRUPT: "true"}
 SPOT = (keys.CAPACITY_TYPE, "In", "spot")
@@ -100,8 +108,7 @@ def test_several_nodes_become_one() -> None:
     owner = (saving("default", AMD, EITHER),)
     mixed = (of_pool("a", "m5.xlarge"), spot("b", "m5.xlarge"))
     both = tuple(on(name, cpu=1800, memory=7 * GIB) for name in "ab")
-    best = consolidated(scene(*mixed, bound=both, pools=owner)).best
-    assert best is not None
+    best = best_change(scene(*mixed, bound=both, pools=owner))
     for planned in best.plan.nodes:
         assert planned.options[0].offering.capacity_type == CapacityType.SPOT
 
@@ -175,8 +182,7 @@ def test_the_best_so_far_counts_when_time_is_over() -> None:
 
 def test_of_nodes_at_one_price_the_cheapest_to_disrupt_goes() -> None:
     bound = (*several_on("n0", 3, cpu=100), on("n1", cpu=100))
-    found = changed(scene(*some(2), bound=bound))
-    assert found.remove == ("n1",)
+    assert changed(scene(*some(2), bound=bound)).remove == ("n1",)
 
 
 def test_pods_that_wait_meanwhile_make_no_node_too_many() -> None:
