@@ -13,8 +13,8 @@ from typing import Any
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.pods import Pod
-from shared.ports import MachineImage
-from tests.builders import CATALOG, GIB, NOW, instance_type, pod
+from shared.ports import MachineImage, Subnet
+from tests.builders import CATALOG, GIB, NOW, ZONES, instance_type, pod
 from tests.unit.manifests.documents import template
 from tests.unit.worlds import World
 
@@ -55,11 +55,40 @@ def tagged(other_image: MachineImage, **labels: str) -> MachineImage:
 
 def world(*raws: Mapping[str, Any], types: Iterable[InstanceType] = CATALOG) -> World:
     """Return a world with these manifests; a template `nodes` is there unless one is given."""
+    return applied(raws, template(), types)
+
+
+def applied(
+    raws: Iterable[Mapping[str, Any]], usual: Mapping[str, Any], types: Iterable[InstanceType]
+) -> World:
+    """Return a world with these manifests, and with the usual one where none of its kind is."""
+    listed = sorted(raws, key=lambda raw: str(raw["kind"]))
+    if not any(raw["kind"] == usual["kind"] for raw in listed):
+        listed = [usual, *listed]
     made = World(types=types)
-    if not any(raw["kind"] == "AWSNodeTemplate" for raw in raws):
-        made.cluster.apply(template())
-    made.cluster.apply(*sorted(raws, key=lambda raw: str(raw["kind"])))
+    made.cluster.apply(*listed)
     return made
+
+
+def with_two_subnets(there: World) -> World:
+    """Give one zone two subnets of which one has a few more free addresses."""
+    there.cloud.subnets = (
+        Subnet(subnet_id="subnet-few", zone=ZONES[0], free_addresses=100),
+        Subnet(subnet_id="subnet-many", zone=ZONES[0], free_addresses=110),
+    )
+    return there
+
+
+def subnets_asked(there: World) -> list[set[str]]:
+    """Return the subnets that each fleet names."""
+    return [
+        {
+            override["SubnetId"]
+            for config in fleet["LaunchTemplateConfigs"]
+            for override in config["Overrides"]
+        }
+        for fleet in there.cloud.fleets
+    ]
 
 
 def bought(there: World, *pods: Pod) -> World:

@@ -8,7 +8,7 @@ from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from tests.builders import CATALOG, instance, node, offering, pod
-from tests.karpenter_cases.lifecycle.births import bought
+from tests.karpenter_cases.lifecycle.births import applied, bought
 from tests.unit.manifests.documents import node_class, node_pool, wants
 from tests.unit.worlds import World
 
@@ -38,11 +38,7 @@ def changed_class(**spec: Any) -> dict[str, Any]:
 
 def world(*raws: Mapping[str, Any], types: Iterable[InstanceType] = CATALOG) -> World:
     """Return a world with these manifests; an EC2NodeClass `nodes` is there unless one is given."""
-    made = World(types=types)
-    if not any(raw["kind"] == "EC2NodeClass" for raw in raws):
-        made.cluster.apply(node_class())
-    made.cluster.apply(*sorted(raws, key=lambda raw: str(raw["kind"])))
-    return made
+    return applied(raws, node_class(), types)
 
 
 def launched(spec: Mapping[str, Any] | None = None, **of_class: Any) -> World:

@@ -1,8 +1,10 @@
 """What tests of decisions ask of a plan."""
 
+from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
+from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.plan import Plan
 from shared.packing.problem import PackingSettings
@@ -35,3 +37,9 @@ def why(plan: Plan) -> dict[str, str]:
 def in_zone(zone: str, name: str, **more: Any) -> Any:
     labels = {**make.node().labels, keys.ZONE: zone, keys.HOSTNAME: name}
     return make.node(name, labels=labels, provider_id=f"aws:///{zone}/i-{name}", **more)
+
+
+def agent(**more: Any) -> DaemonSet:
+    """Return a DaemonSet of the namespace of pods, with labels that their rules can name."""
+    made = make.daemonset("agent", **{"tolerations": make.DEFAULT_TOLERATIONS, **more})
+    return replace(made, namespace="default", labels={"app": "agent"})

@@ -6,21 +6,15 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.builders import needs, pod, provisioner, snapshot
-from tests.unit.planning.asking import QUICK, A, B, C, there, together, why, zones_of
+from tests.unit.planning.asking import QUICK, A, B, C, agent, there, together, why, zones_of
 
 AGENT = make.selector(app="agent")
 SPREAD_OF_TWO = make.spread(keys.HOSTNAME, selector=AGENT, max_skew=2)
-
-
-def agent(**more: Any) -> DaemonSet:
-    made = make.daemonset("agent", **{"tolerations": make.DEFAULT_TOLERATIONS, **more})
-    return replace(made, namespace="default", labels={"app": "agent"})
 
 
 def apart(key: str = keys.HOSTNAME) -> Any:

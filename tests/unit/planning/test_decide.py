@@ -1,10 +1,6 @@
 """The provisioning decision, case by case, on four instance types."""
 
-from dataclasses import replace
-
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Pod
-from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
@@ -13,7 +9,6 @@ from tests import builders as make
 from tests.builders import ZONES, needs, pod, pods, provisioner, snapshot
 
 QUICK = PackingSettings(improve_iterations=2)
-ONLY = Taint(key="only", effect=Effect.NO_SCHEDULE)
 
 
 def types_of(plan: Plan) -> list[str]:
@@ -81,42 +76,6 @@ def test_a_room_in_another_domain_does_not_take_pinned_pods() -> None:
     assert sorted(node.options[0].offering.zone for node in plan.nodes) == list(ZONES[1:])
 
 
-def test_a_room_whose_taint_or_labels_refuse_is_left_alone() -> None:
-    tainted = make.node(taints=(ONLY,))
-    assert types_of(decide(snapshot(pod(), nodes=(tainted,)), QUICK)) == ["m5.large"]
-    elsewhere = pod(node_selector=needs(keys.ZONE, "In", ZONES[2]))
-    plan = decide(snapshot(elsewhere, nodes=(make.node(),)), QUICK)
-    assert plan.nodes[0].options[0].offering.zone == ZONES[2]
-
-
-def test_the_heaviest_provisioner_that_can_serve_a_pod_does() -> None:
-    owners = (
-        provisioner("light"),
-        provisioner("heavy", weight=10, also=needs(keys.ZONE, "In", ZONES[0])),
-        provisioner("tainted", weight=20, taints=(ONLY,)),
-    )
-    anywhere = pod("anywhere")
-    far = pod("far", node_selector=needs(keys.ZONE, "In", ZONES[1]))
-    tolerant = pod("tolerant", tolerations=(Toleration(key="only", operator="Exists"),))
-    plan = decide(snapshot(anywhere, far, tolerant, provisioners=owners), QUICK)
-    assert {ref.name: node.provisioner for node in plan.nodes for ref in node.pods} == {
-        "anywhere": "heavy",
-        "far": "light",
-        "tolerant": "tainted",
-    }
-
-
-def test_a_custom_label_is_given_the_value_a_pod_asks_for() -> None:
-    owner = provisioner(also=needs("team", "In", "red", "blue"))
-    red = pod("red", node_selector=needs("team", "In", "red"))
-    blue = pod("blue", node_selector=needs("team", "In", "blue"))
-    plan = decide(snapshot(red, blue, provisioners=(owner,)), QUICK)
-    assert {ref.name: node.labels["team"] for node in plan.nodes for ref in node.pods} == {
-        "red": "red",
-        "blue": "blue",
-    }
-
-
 def test_no_node_is_bought_for_a_pod_that_a_label_of_the_cloud_controller_may_keep_off() -> None:
     choosy = pod(node_selector=needs(keys.ZONE_ID, "NotIn", "use1-az1"))
     assert list(why(decide(snapshot(choosy), QUICK))) == ["a"]
@@ -177,18 +136,6 @@ def test_pods_of_one_host_port_get_a_node_each() -> None:
     assert plan.placements == ()
 
 
-def test_a_pod_is_not_placed_beside_one_that_avoids_it() -> None:
-    guard = pod("g", node_name="n1", labels={"app": "g"}, anti_affinity=(make.affinity(),))
-    plan = decide(snapshot(pod(cpu=100), nodes=(make.node(),), bound=(guard,)), QUICK)
-    assert plan.placements == ()
-    assert len(plan.nodes) == 1
-
-
-def test_provisioners_without_a_site_buy_nothing() -> None:
-    plan = decide(snapshot(pod(), sites=()), QUICK)
-    assert why(plan)["a"] == ("default: no subnet: nothing was found",)
-
-
 def test_pods_that_cannot_be_planned_for_say_why() -> None:
     one = pod(refusals=("it asks for x", "and for y"))
     plan = decide(snapshot(one, pod("b", affinity=(make.affinity("rack"),))), QUICK)
@@ -203,32 +150,8 @@ def test_pods_that_cannot_be_planned_for_say_why() -> None:
     }
 
 
-def test_spot_falls_back_to_on_demand_where_both_are_allowed() -> None:
-    owner = provisioner(requirements=needs(keys.ARCH, "In", "amd64"))
-    (node,) = decide(snapshot(pod(), provisioners=(owner,)), QUICK).nodes
-    assert {option.offering.capacity_type.value for option in node.options} == {"spot"}
-    assert {launch_option.offering.capacity_type.value for launch_option in node.fallback} == {
-        "on-demand"
-    }
-
-
 def test_the_same_snapshot_gives_the_same_plan_and_pods_keep_their_order() -> None:
     members = pods(7, cpu=900)
     plan = decide(snapshot(*members), QUICK)
     assert plan == decide(snapshot(*reversed(members)), QUICK)
     assert all(list(node.pods) == sorted(node.pods) for node in plan.nodes)
-
-
-def test_higher_priority_pods_are_drawn_first_from_what_there_is() -> None:
-    limited = provisioner(limits=Resources.of(cpu=2000))
-    high: Pod = pod("z", cpu=1500, priority=100)
-    low = pod("a", cpu=1500)
-    plan = decide(snapshot(low, high, provisioners=(limited,)), QUICK)
-    assert len(plan.nodes) == len(plan.unschedulable) == 1
-
-
-def test_a_planned_node_is_described_by_its_settings() -> None:
-    kubelet = replace(provisioner().kubelet, max_pods=5)
-    plan = decide(snapshot(*pods(6, cpu=10), provisioners=(provisioner(kubelet=kubelet),)), QUICK)
-    assert sorted(len(node.pods) for node in plan.nodes) in ([1, 5], [2, 4], [3, 3])
-    assert {node.options[0].allocatable["pods"] for node in plan.nodes} == {5}

@@ -9,7 +9,7 @@ from shared.model.resources import Resources
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.builders import needs, pod, provisioner, snapshot
-from tests.unit.planning.asking import QUICK, A, B
+from tests.unit.planning.asking import QUICK, A, B, agent
 
 MUCH = 10_000
 
@@ -97,15 +97,10 @@ def test_a_list_whose_neighbour_was_joined_with_one_it_may_not_have_stays() -> N
 
 
 def test_joined_nodes_take_the_daemons_of_their_new_options_along() -> None:
-    agent = replace(
-        make.daemonset("agent", tolerations=make.DEFAULT_TOLERATIONS),
-        namespace="default",
-        labels={"app": "agent"},
-    )
     chosen = make.spread(keys.HOSTNAME, selector=make.selector(app="agent"), max_skew=2)
     waiting = [replace(siz, labels={**siz.labels, "of": "all"}) for siz in sizes()]
     counting = pod("c", cpu=100, spreads=(chosen,))
-    world = snapshot(*waiting, counting, daemonsets=(agent,))
+    world = snapshot(*waiting, counting, daemonsets=(agent(),))
     plan = decide(world, replace(QUICK, max_launch_groups=1, fewer_groups_permille=MUCH))
     assert lists(plan) == 1
     assert len(plan.order) == 7

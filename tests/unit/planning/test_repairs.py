@@ -27,6 +27,7 @@ from tests.unit.planning.asking import (
     A,
     B,
     C,
+    agent,
     in_zone,
     there,
     together,
@@ -244,13 +245,8 @@ def test_a_shared_volume_leaves_with_the_last_pod_that_uses_it() -> None:
 
 
 def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_refused_again() -> None:
-    agent = replace(
-        make.daemonset("agent", tolerations=make.DEFAULT_TOLERATIONS),
-        namespace="default",
-        labels={"app": "agent"},
-    )
     rule = make.spread(keys.HOSTNAME, selector=make.selector(app="agent"), max_skew=2)
-    plan_state = solved(snapshot(*pods(3, cpu=900, spreads=(rule,)), daemonsets=(agent,)))
+    plan_state = solved(snapshot(*pods(3, cpu=900, spreads=(rule,)), daemonsets=(agent(),)))
     before = [target.name for _, _, target in plan_state.binding_order]
     plan_state.recheck = True
     revalidate(plan_state)

@@ -7,8 +7,8 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.kubernetes.pods import LabelSelector, PreferredNodes
-from shared.model.kubernetes.taints import Effect, Taint, Toleration
+from shared.model.kubernetes.pods import LabelSelector
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.planning.decide import decide
@@ -18,7 +18,6 @@ from tests.builders import needs, pod, pods, provisioner, snapshot
 from tests.unit.planning.asking import (
     DB,
     QUICK,
-    SOFT,
     A,
     B,
     C,
@@ -30,40 +29,12 @@ from tests.unit.planning.asking import (
 )
 
 
-def test_pods_that_must_share_a_host_get_a_node_for_all_of_them() -> None:
-    plan = decide(snapshot(*pods(5, cpu=700, affinity=(make.affinity(),))), QUICK)
-    assert together(plan) == [[f"p{n:03}" for n in range(5)]]
-    assert plan.nodes[0].options[0].offering.instance_type == "m5.xlarge"
-
-
-def test_group_too_large_for_any_host_is_placed_up_to_one_host() -> None:
-    plan = decide(snapshot(*pods(12, cpu=900, affinity=(make.affinity(),))), QUICK)
-    (node,) = plan.nodes
-    assert len(node.pods) == 8
-    assert "pod affinity over kubernetes.io/hostname" in why(plan)["p011"]
-
-
-def test_followers_join_the_host_of_those_they_ask_for_which_grows() -> None:
-    anchor = pod("anchor", labels={"app": "db"}, cpu=1700)
-    follower = pods(2, "f", cpu=900, affinity=(make.affinity(selector=DB),))
-    plan = decide(snapshot(anchor, *follower), QUICK)
-    assert together(plan) == [["anchor", "f000", "f001"]]
-    assert plan.order[0].name == "anchor"
-
-
 def test_followers_find_the_zone_of_pods_that_run_on_a_cordoned_node() -> None:
     db = pod("db", node_name="n1", labels={"app": "db"})
     node = in_zone(C, "n1", unschedulable=True)
     near = (make.affinity(keys.ZONE, selector=DB),)
     plan = decide(snapshot(*pods(2, affinity=near), nodes=(node,), bound=(db,)), QUICK)
     assert set(zones_of(plan).values()) == {C}
-
-
-def test_anti_affinity_of_running_pods_keeps_others_out_of_their_zone() -> None:
-    guard = pod("g", node_name="n1", labels={}, anti_affinity=(make.affinity(keys.ZONE),))
-    plan = decide(snapshot(pod(), nodes=(in_zone(A, "n1"),), bound=(guard,)), QUICK)
-    assert zones_of(plan)["a"] != A
-    assert plan.placements == ()
 
 
 def test_pods_that_avoid_others_do_not_get_a_node_each() -> None:
@@ -132,16 +103,6 @@ def test_pods_with_rules_over_hosts_are_last_where_hardly_any_host_is_taken(
     assert ruled[-3:] == [last] * 3
 
 
-def test_a_spread_over_a_label_of_the_users_own_picks_its_values() -> None:
-    owner = provisioner(also=needs("rack", "In", "r1", "r2"))
-    plan = decide(
-        snapshot(*pods(4, cpu=100, spreads=(make.spread("rack"),)), provisioners=(owner,)), QUICK
-    )
-    assert sorted(node.labels["rack"] for node in plan.nodes) == ["r1", "r2"]
-    nowhere = decide(snapshot(*pods(1, spreads=(make.spread("rack"),))), QUICK)
-    assert "topology spread over rack with maxSkew 1 of pods with app=web" in why(nowhere)["p000"]
-
-
 TAINT = Taint(key="team", effect=Effect.NO_SCHEDULE)
 
 
@@ -157,28 +118,12 @@ def test_a_spread_that_leaves_no_place_names_the_emptiest_domain_and_what_volume
     ) in told
 
 
-def test_fewer_domains_than_asked_for_allow_no_more_than_the_skew_in_each() -> None:
-    rule = make.spread(max_skew=2, min_domains=4)
-    plan = decide(snapshot(*pods(8, cpu=100, spreads=(rule,))), QUICK)
-    assert len(plan.unschedulable) == 2
-
-
 def test_a_node_that_lacks_one_of_the_keys_counts_for_no_spread() -> None:
     bare = make.node("bare", labels={keys.ZONE: A, keys.HOSTNAME: "bare"}, unschedulable=True)
     bound = pods(5, "x", node_name="bare")
     rules = (make.spread(), make.spread(keys.CAPACITY_TYPE))
     plan = decide(snapshot(pod(cpu=100, spreads=rules), nodes=(bare,), bound=bound), QUICK)
     assert plan.unschedulable == ()
-
-
-def test_taints_exclude_nodes_from_a_spread_that_honours_them() -> None:
-    taint = Taint(key="t", effect=Effect.NO_SCHEDULE)
-    nodes = (in_zone("far", "n1", taints=(taint,)),)
-    for honour, left in ((True, 0), (False, 3)):
-        rule = make.spread(honor_taints=honour)
-        waiting = pods(6, cpu=100, spreads=(rule,))
-        plan = decide(snapshot(*waiting, nodes=nodes), QUICK)
-        assert len(plan.unschedulable) == left
 
 
 def test_pods_that_are_being_deleted_count_for_affinity_but_not_for_spreads() -> None:
@@ -249,27 +194,6 @@ def test_a_rule_without_a_selector_is_the_reason_shown() -> None:
     assert "pods with x exists" in why(decide(snapshot(pod(affinity=(needy,))), QUICK))["a"]
     other = make.affinity(keys.ZONE, selector=LabelSelector(), namespaces=("shop",))
     assert "to any pods" in why(decide(snapshot(pod(affinity=(other,))), QUICK))["a"]
-
-
-def test_the_heaviest_preference_that_can_be_kept_is_kept() -> None:
-    def prefers(*wanted: tuple[int, str]) -> tuple[PreferredNodes, ...]:
-        return tuple(
-            PreferredNodes(weight=weight, requirements=needs(keys.ZONE, "In", zone))
-            for weight, zone in wanted
-        )
-
-    one = pod(preferred_nodes=prefers((100, "mars"), (50, B), (1, A)))
-    assert zones_of(decide(snapshot(one), QUICK)) == {"a": B}
-
-
-def test_a_soft_taint_is_kept_off_while_anything_else_will_do() -> None:
-    owners = (provisioner("soft", weight=9, taints=(SOFT,)), provisioner("plain"))
-    plan = decide(snapshot(pod(), provisioners=owners), QUICK)
-    assert plan.nodes[0].provisioner == "plain"
-    alone = decide(snapshot(pod(), provisioners=owners[:1]), QUICK)
-    assert alone.nodes[0].provisioner == "soft"
-    bears = pod(tolerations=(Toleration(key="soft", operator="Exists"),))
-    assert decide(snapshot(bears, provisioners=owners), QUICK).nodes[0].provisioner == "soft"
 
 
 def test_volumes_are_never_dropped() -> None:

@@ -11,7 +11,6 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.errors import UnavailableError
 from shared.model.provisioner import NodeTemplate
-from shared.ports import Subnet
 from tests.builders import GIB, ZONES, instance_type, needs, offering, pod
 from tests.karpenter_cases.lifecycle.births import (
     ANY_TYPE,
@@ -21,6 +20,8 @@ from tests.karpenter_cases.lifecycle.births import (
     only_data,
     provisioner,
     request,
+    subnets_asked,
+    with_two_subnets,
     world,
 )
 from tests.unit.manifests.documents import template
@@ -197,23 +198,7 @@ def test_subnets_and_groups_are_found_by_id(kind: str) -> None:
 
 
 def in_two_subnets(*types: InstanceType) -> World:
-    there = world(provisioner(), types=types or MACHINES[1:2])
-    there.cloud.subnets = (
-        Subnet(subnet_id="subnet-few", zone=ZONES[0], free_addresses=100),
-        Subnet(subnet_id="subnet-many", zone=ZONES[0], free_addresses=110),
-    )
-    return there
-
-
-def subnets_asked(there: World) -> list[set[str]]:
-    return [
-        {
-            override["SubnetId"]
-            for config in fleet["LaunchTemplateConfigs"]
-            for override in config["Overrides"]
-        }
-        for fleet in there.cloud.fleets
-    ]
+    return with_two_subnets(world(provisioner(), types=types or MACHINES[1:2]))
 
 
 def test_the_subnet_with_most_free_addresses_is_taken() -> None:

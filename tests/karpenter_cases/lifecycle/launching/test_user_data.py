@@ -62,6 +62,14 @@ def kubelet(family: str, **fields: Any) -> str:
     return text_of(launched({"kubeletConfiguration": fields}, amiFamily=family))
 
 
+def scripted(release: str, **kubelet: Any) -> list[str]:
+    """Return the arguments of the script, as told by a `provider` or by an AWSNodeTemplate."""
+    fields: dict[str, Any] = {"kubeletConfiguration": kubelet} if kubelet else {}
+    if release == "old":
+        return arguments(text_of(launched({**fields, "provider": {"amiFamily": "AL2"}})))
+    return arguments(text_of(launched(fields, amiFamily="AL2")))
+
+
 def extra(family: str = "AL2", **fields: Any) -> list[str]:
     """Return the kubelet's flags on an image with a script."""
     return arguments(kubelet(family, **fields))[-1].split()
@@ -81,33 +89,21 @@ def each(text: str, sign: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("release", ["old", "new"])
 def test_the_limit_by_network_interfaces_is_left_to_the_image(release: str) -> None:
-    provider: dict[str, Any] = {"amiFamily": "AL2"}
-    there = launched({"provider": provider}) if release == "old" else launched(**provider)
-    found = arguments(text_of(there))
+    found = scripted(release)
     assert "--use-max-pods" not in found
     assert "--max-pods" not in found[-1]
 
 
 @pytest.mark.parametrize(("release", "most"), [("old", 110), ("new", 110), ("own", 10)])
 def test_a_limit_of_the_users_replaces_that_by_network_interfaces(release: str, most: int) -> None:
-    fields: dict[str, Any] = {"kubeletConfiguration": {"maxPods": most}}
-    if release == "old":
-        there = launched({**fields, "provider": {"amiFamily": "AL2"}})
-    else:
-        there = launched(fields, amiFamily="AL2")
-    found = arguments(text_of(there))
+    found = scripted(release, maxPods=most)
     assert found[found.index("--use-max-pods") + 1] == "false"
     assert flag(found[-1].split(), "max-pods") == str(most)
 
 
 @pytest.mark.parametrize("release", ["old", "new"])
 def test_dns_address_of_the_users_is_reported(release: str) -> None:
-    fields: dict[str, Any] = {"kubeletConfiguration": {"clusterDNS": ["10.0.10.100"]}}
-    if release == "old":
-        there = launched({**fields, "provider": {"amiFamily": "AL2"}})
-    else:
-        there = launched(fields, amiFamily="AL2")
-    found = arguments(text_of(there))
+    found = scripted(release, clusterDNS=["10.0.10.100"])
     assert found[found.index("--dns-cluster-ip") + 1] == "10.0.10.100"
 
 

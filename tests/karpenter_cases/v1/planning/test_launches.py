@@ -8,9 +8,8 @@ import pytest
 from shared.disruption.drift import drift_of, launch_stamp, shape_hash
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import ControllerRef, Pod
-from shared.ports import Subnet
-from tests.builders import CATALOG, NOW, ZONES, budget, instance_type, pod
-from tests.karpenter_cases.lifecycle.births import bought
+from tests.builders import CATALOG, NOW, budget, instance_type, pod
+from tests.karpenter_cases.lifecycle.births import bought, subnets_asked, with_two_subnets
 from tests.karpenter_cases.v1.worlds import (
     apart,
     changed_class,
@@ -78,23 +77,7 @@ def test_a_node_made_after_an_edit_has_shape_and_life_of_its_launch() -> None:
 
 
 def in_two_subnets() -> World:
-    there = world(named_pool(), types=CATALOG[2:])
-    there.cloud.subnets = (
-        Subnet(subnet_id="subnet-few", zone=ZONES[0], free_addresses=100),
-        Subnet(subnet_id="subnet-many", zone=ZONES[0], free_addresses=110),
-    )
-    return there
-
-
-def subnets_asked(there: World) -> list[set[str]]:
-    return [
-        {
-            override["SubnetId"]
-            for config in fleet["LaunchTemplateConfigs"]
-            for override in config["Overrides"]
-        }
-        for fleet in there.cloud.fleets
-    ]
+    return with_two_subnets(world(named_pool(), types=CATALOG[2:]))
 
 
 def test_the_subnet_with_most_free_addresses_is_first_and_promises_count() -> None:

@@ -1,5 +1,7 @@
 """The public parameter that names each family's image."""
 
+from typing import Any
+
 import pytest
 
 from shared.instance_types.ami_families import DEFAULT, FAMILIES, ImageRequest, family_of
@@ -14,6 +16,13 @@ AL2023_ARM = "amazon-linux-2023/arm64/standard"
 EKS = "/aws/service/eks/optimized-ami/1.33"
 ROCKET = "/aws/service/bottlerocket/aws-k8s-1.33"
 UBUNTU = "/aws/service/canonical/ubuntu/eks"
+
+
+def named(family: str, version: str = "1.33", **more: Any) -> str:
+    """Return the parameter of the image that a family recommends."""
+    parameter = FAMILIES[family].parameter
+    assert parameter is not None
+    return parameter(ImageRequest(version=version, **more))
 
 
 @pytest.mark.parametrize(
@@ -40,10 +49,7 @@ UBUNTU = "/aws/service/canonical/ubuntu/eks"
 def test_the_recommended_image_has_a_name(
     family: str, architecture: str, capacity: Resources, name: str
 ) -> None:
-    parameter = FAMILIES[family].parameter
-    assert parameter is not None
-    request = ImageRequest(version="1.33", architecture=architecture, capacity=capacity)
-    assert parameter(request) == name
+    assert named(family, architecture=architecture, capacity=capacity) == name
 
 
 @pytest.mark.parametrize(
@@ -69,21 +75,14 @@ def test_the_recommended_image_has_a_name(
 def test_an_image_of_a_version_has_a_name(
     family: str, architecture: str, capacity: Resources, name: str
 ) -> None:
-    parameter = FAMILIES[family].parameter
-    assert parameter is not None
-    request = ImageRequest(
-        version="1.33", architecture=architecture, capacity=capacity, release="v1.2"
-    )
-    assert parameter(request) == name
+    assert named(family, architecture=architecture, capacity=capacity, release="v1.2") == name
 
 
 @pytest.mark.parametrize(
     ("version", "folder"), [("1.28", "20.04"), ("1.30", "22.04"), ("1.31", "24.04"), ("1", "20.04")]
 )
 def test_ubuntu_follows_the_version_of_the_cluster(version: str, folder: str) -> None:
-    parameter = FAMILIES["Ubuntu"].parameter
-    assert parameter is not None
-    assert f"/eks/{folder}/" in parameter(ImageRequest(version=version, architecture="amd64"))
+    assert f"/eks/{folder}/" in named("Ubuntu", version, architecture="amd64")
 
 
 def test_a_custom_image_has_no_recommended_parameter() -> None:

@@ -118,16 +118,6 @@ def test_a_kubelet_gets_no_labels_it_may_not_set_on_its_node() -> None:
     )
 
 
-def test_user_data_of_the_user_comes_first_on_al2023_and_that_of_dovetail_last() -> None:
-    found = parts(FAMILIES["AL2023"].user_data(joining(), MULTI))
-    assert [kind for kind, _ in found] == [
-        "text/x-shellscript",
-        "text/cloud-config",
-        "application/node.eks.aws",
-    ]
-    assert found[0][1].strip() == "#!/bin/bash\necho one"
-
-
 @pytest.mark.parametrize(
     ("custom", "kind"),
     [
@@ -294,10 +284,6 @@ own = "kept"
     assert found["kubernetes"]["allowed-unsafe-sysctls"] == ["net.core.somaxconn"]
     assert found["kubernetes"]["node-labels"]["team"] == "red"
     assert found["kubernetes"]["node-labels"]["own"] == "kept"
-
-
-def test_a_custom_image_gets_exactly_the_user_data_of_the_user() -> None:
-    assert FAMILIES["Custom"].user_data(joining(KUBELET), "\x00 anything") == "\x00 anything"
 
 
 def test_the_boundary_is_never_a_line_of_the_text() -> None:

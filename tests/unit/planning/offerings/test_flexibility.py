@@ -58,11 +58,6 @@ def test_values_come_before_cheaper_options_where_a_request_has_no_room_for_both
     assert len(node.options) == 4
 
 
-def test_more_values_than_a_request_has_room_for_are_never_met() -> None:
-    settings = PackingSettings(improve_iterations=2, max_options=3)
-    assert planned(pod(), owner=flexible(4), settings=settings).nodes == ()
-
-
 def test_a_node_is_no_larger_than_enough_options_are() -> None:
     """Alone they would share the cheapest machine, which only one family has."""
     waiting = pods(4, cpu=900, memory=3 * GIB)
@@ -81,12 +76,6 @@ def test_pod_too_large_for_enough_options_gets_none_and_is_told_why() -> None:
     }
 
 
-def test_next_owner_is_tried_where_options_are_too_few() -> None:
-    owners = (flexible(5), provisioner("spare"))
-    plan = decide(snapshot(pod(), provisioners=owners, instance_types=WIDE), QUICK)
-    assert [node.provisioner for node in plan.nodes] == ["spare"]
-
-
 def test_limits_are_blamed_only_where_they_leave_out_a_machine_that_would_hold_the_pod() -> None:
     # The zone of the pod that it must be near sells one of the two families asked for.
     types = (WIDE[0], instance_type("m5.large", zones=(A, B)))
@@ -103,11 +92,6 @@ def test_limits_are_blamed_only_where_they_leave_out_a_machine_that_would_hold_t
     large = pod(cpu=3000, affinity=(make.affinity(),))
     plan = planned(large, owner=provisioner(limits=Resources.of(cpu=3000)))
     assert why(plan) == {"a": "default: its limits are in the way: cpu 3 left of 3"}
-
-
-@pytest.mark.parametrize(("zones", "placed"), [(3, 1), (4, 0)])
-def test_zones_are_counted_over_options(zones: int, placed: int) -> None:
-    assert len(planned(pod(), owner=flexible(ZONE=zones)).nodes) == placed
 
 
 def test_capacity_types_are_counted_over_all_that_a_node_may_become() -> None:

@@ -53,12 +53,6 @@ def test_nodes_that_take_no_pods_are_no_room() -> None:
     assert existing_nodes(make.snapshot(nodes=nodes)) == ()
 
 
-def test_foreign_nodes_are_room() -> None:
-    foreign = make.node("f", labels={keys.ZONE: "z"}, finalizers=(), provider_id="")
-    (room,) = existing_nodes(make.snapshot(nodes=(foreign,)))
-    assert room.labels == {keys.ZONE: "z"}
-
-
 def test_a_node_in_flight_is_taken_at_its_word_and_its_starting_taints_are_ignored() -> None:
     waiting = make.pod("p", cpu=400, memory=make.GIB)
     slot = make.slot(instance_id="i-n1", pods=(make.ref(waiting), make.ref(make.pod("gone"))))
@@ -173,21 +167,6 @@ def test_a_slot_of_a_provisioner_and_type_that_are_gone_is_still_room() -> None:
     (room,) = existing_nodes(make.snapshot(slots=(slot,)))
     assert room.taints == ()
     assert dict(room.labels) == {**slot.labels, keys.HOSTNAME: slot.name}
-
-
-def test_existing_nodes_come_before_those_in_flight() -> None:
-    node, slot = make.node("z"), make.slot()
-    assert [room.name for room in existing_nodes(make.snapshot(nodes=(node,), slots=(slot,)))] == [
-        "z",
-        slot.name,
-    ]
-
-
-def test_a_machine_that_is_being_removed_is_no_room_as_a_slot_either() -> None:
-    slot = make.slot(instance_id="i-n1")
-    assert (
-        existing_nodes(make.snapshot(nodes=(make.node(unschedulable=True),), slots=(slot,))) == ()
-    )
 
 
 def test_promised_pods_are_named_by_uid() -> None:

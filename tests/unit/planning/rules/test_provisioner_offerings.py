@@ -18,7 +18,7 @@ from shared.model.resources import Resources
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import OfferingTable
 from shared.planning.rules.daemon_overhead import DaemonOverhead
-from shared.planning.rules.labels_and_taints import accepted_terms, labels_accepted, taint_refusal
+from shared.planning.rules.labels_and_taints import accepted_terms, labels_accepted
 from shared.planning.rules.limits import remaining_limits, used_capacity
 from shared.planning.rules.node_constraints import could_buy, node_constraints_of
 from shared.planning.rules.provisioner_offerings import (
@@ -146,21 +146,6 @@ def test_a_custom_label_that_cannot_exist_or_hold_offers_nothing() -> None:
     assert not bought(provisioner(also=impossible))
 
 
-def test_usable_provisioners_come_by_weight_then_name() -> None:
-    listed = (
-        provisioner("b"),
-        provisioner("a"),
-        provisioner("z", weight=1),
-        provisioner("p", weight=9, paused=True),
-        provisioner("d", weight=9, deleting=True),
-    )
-    assert [other_provisioner.name for other_provisioner in usable_in_order(listed)] == [
-        "z",
-        "a",
-        "b",
-    ]
-
-
 def test_node_pools_of_equal_weight_come_from_z_to_a_after_provisioners() -> None:
     listed = (
         provisioner("a", kind=OwnerKind.NODE_POOL),
@@ -263,14 +248,6 @@ def test_affinity_terms_are_alternatives_each_with_the_node_selector() -> None:
     assert labels_accepted(wanted, {"a": "1", "b": "2"})
     assert not labels_accepted(wanted, {"a": "1", "b": "3"})
     assert not labels_accepted(wanted, {"a": "2", "b": "2"})
-
-
-def test_the_taint_that_keeps_a_pod_away_is_named() -> None:
-    taint = Taint(key="only", value="batch", effect=Effect.NO_SCHEDULE)
-    assert taint_refusal(make.scheduling(), (taint,)) == (
-        "does not tolerate taint only=batch:NoSchedule"
-    )
-    assert taint_refusal(make.scheduling(), ()) == ""
 
 
 def test_offerings_are_grouped_by_the_pods_they_fit() -> None:
