@@ -165,8 +165,8 @@ verify: setup-tests  ## The long runs: every scenario, every expectation falsifi
 flaky: setup-tests  ## contract, local, infra, e2e, functions with 20 seeds; goes on where it stopped (SEEDS=, FOLDERS=)
 	@$(BIN)/python tools/flaky.py $(NOW) --seeds $(SEEDS) $(FOLDERS)
 
-bench: $(VENV)/.dev  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
-	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md
+bench: $(VENV)/.dev  ## Benchmarks: one run, one table, written to docs/evidence/benchmarks.md (10 minutes)
+	@$(BIN)/python -m tests.benchmarks.bench --write docs/evidence/benchmarks.md
 
 tenants: $(VENV)/.dev  ## What a hostile tenant costs the others of its cluster; prints tables (3 minutes)
 	@$(BIN)/python -m tests.benchmarks.planning.tenants
@@ -176,11 +176,11 @@ days: $(VENV)/.dev  ## What a cluster costs over a day under settings of small b
 
 ROW ?=
 
-scale: $(VENV)/.dev  ## How cost and time grow up to 10,000 nodes and 100,000 pods (ROW= for one row, 15 minutes for all); all rows are written to docs/scale.md
-	@$(BIN)/python -m tests.scale $(if $(ROW),--row $(ROW),--write docs/scale.md)
+scale: $(VENV)/.dev  ## How cost and time grow up to 10,000 nodes and 100,000 pods (ROW= for one row, 15 minutes for all); all rows are written to docs/evidence/scale.md
+	@$(BIN)/python -m tests.scale $(if $(ROW),--row $(ROW),--write docs/evidence/scale.md)
 
 faults: $(VENV)/.dev  ## 100,000 random schedules, crash points, mutations, hard days; goes on where it stopped
-	@$(BIN)/python -m tests.simulation --schedules 100000 --workers 2 --write docs/reliability.md
+	@$(BIN)/python -m tests.simulation --schedules 100000 --workers 2 --write docs/evidence/reliability.md
 
 DIR ?=
 
@@ -190,7 +190,7 @@ corpus: $(VENV)/.dev  ## Judge a folder of manifests as its INDEX.md says (DIR=)
 CASES ?=
 
 peers: $(VENV)/.dev  ## Beside the real Karpenter: price, nodes, time (CASES=), or what becomes of published NodePools (DIR=)
-	@$(BIN)/python -m tests.peers $(if $(CASES),$(CASES),--write docs/peers.md) $(if $(DIR),--manifests "$(DIR)")
+	@$(BIN)/python -m tests.peers $(if $(CASES),$(CASES),--write docs/evidence/peers.md) $(if $(DIR),--manifests "$(DIR)")
 
 MINOR ?=
 KUBELET ?= hollow

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.cost_inputs import ASSUMED, PRICES
-from tools.made_part import replaced
+from tools.made_part import replaced, with_result
 
 HOURS: Final = 730
 MINUTES: Final = HOURS * 60
 MARKS: Final = ("<!-- computed by tools/cost_model.py -->", "<!-- end of what is computed -->")
 _MIB_PER_GB: Final = 1024
-_PAGE: Final = Path(__file__).parents[1] / "docs" / "cost.md"
+_PAGE: Final = Path(__file__).parents[1] / "docs" / "evidence" / "cost.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +281,15 @@ def tables(bill: Bill) -> str:
     return "\n\n".join(parts)
 
 
+def result(bill: Bill) -> str:
+    """Return the sums in one line."""
+    idle, watched = total(bill.idle()), total(bill.observability())
+    return (
+        f"${idle:.2f} a month while nothing happens, ${watched:.2f} for alarms, dashboard and "
+        f"logs, ${total(bill.million_pod_events(10)):.2f} per million pods, ten at a time"
+    )
+
+
 def _table(title: str, lines: Sequence[Line]) -> str:
     rows = "\n".join(f"| {line.name} | {line.dollars:.3f} | {line.how} |" for line in lines)
     head = f"### {title}\n\n| | dollars | |\n|---|---:|---|"
@@ -292,16 +301,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.cost_model", description=__doc__)
     parser.add_argument("--assembly", type=Path, default=Path("cdk.out"))
     parser.add_argument("--cluster", default="prod")
-    parser.add_argument("--write", action="store_true", help="into docs/cost.md")
+    parser.add_argument("--write", action="store_true", help="into docs/evidence/cost.md")
     given = parser.parse_args(arguments)
     names = ("DovetailControlPlane", f"DovetailCluster-{given.cluster}")
     read = [
         json.loads((given.assembly / f"{name}.template.json").read_text(encoding="utf-8"))
         for name in names
     ]
-    text = tables(Bill(*read))
+    bill = Bill(*read)
+    text = tables(bill)
     if given.write:
-        _PAGE.write_text(replaced(_PAGE.read_text(encoding="utf-8"), text, MARKS), encoding="utf-8")
+        page = replaced(_PAGE.read_text(encoding="utf-8"), text, MARKS)
+        _PAGE.write_text(with_result(page, result(bill)), encoding="utf-8")
     else:
         sys.stdout.write(f"{text}\n")
     return 0

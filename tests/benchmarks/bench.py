@@ -27,7 +27,7 @@ on demand ({types} types; `constr` adds arm64, `gpumix` machines with Nvidia GPU
 cpu, 320 MiB and 4 pods on each node.
 
 * **bound**: no plan can cost less; printed by the planner with each plan, from prices of resources,
-  and where that leaves more than 0.8 %, from [patterns](plan.md#the-lower-bound). For `topo` it
+  and where that leaves more than 0.8 %, from [patterns](../plan.md#the-lower-bound). For `topo` it
   keeps of all rules only those that keep pods apart on hosts; for streams it is the bound of all
   pods at once. **gap**: percent over it.
 * **ms**: CPU time on one core, the plan's checker included; median of up to nine runs. For streams:
@@ -63,9 +63,9 @@ def main() -> None:
     text = [
         "# Benchmarks",
         "",
-        _made(speeds),
-        "",
         f"**{told}**",
+        "",
+        _made(speeds),
         "",
         _NOTES.format(types=len(price_table.listed())),
         "",

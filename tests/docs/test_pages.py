@@ -98,6 +98,16 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             assert wanted in {pages.anchor(title) for title in titles}, link
 
 
+def test_each_page_of_evidence_opens_with_its_result() -> None:
+    opened = sorted((ROOT / "docs" / "evidence").glob("*.md"))
+    assert len(opened) > 5
+    for page in opened:
+        title, blank, result, after, *_ = page.read_text(encoding="utf-8").splitlines()
+        assert title.startswith("# ")
+        assert (blank, after) == ("", "")
+        assert re.fullmatch(r"\*\*.+\.\*\*", result), page.name
+
+
 def test_the_page_of_scenarios_lists_all() -> None:
     listed = [re.findall(r"\[([\w-]+)\]", row[0])[0] for row in pages.rows(SCENARIOS, "Scenarios")]
     assert sorted(listed) == list(scenario_names())
@@ -179,7 +189,7 @@ def test_packages_in_the_architecture_exist_and_none_is_missing() -> None:
 
 
 def test_calls_that_are_not_emulated_are_reported_as_such() -> None:
-    listed = pages.rows(ROOT / "docs" / "emulated.md", "The AWS stand-in")
+    listed = pages.rows(ROOT / "docs" / "evidence" / "emulated.md", "The AWS stand-in")
     told = {row[0].strip("`"): row[1] for row in listed if row[0].startswith("`AWS::")}
     assert told == json.loads(NOT_EMULATED.read_text(encoding="utf-8"))
 

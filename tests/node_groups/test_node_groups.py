@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.node_groups.__main__ import MARKS, PAGE, Row, rows, table
+from tests.node_groups.__main__ import MARKS, PAGE, Row, result, rows, table
 from tests.node_groups.autoscaler import NodeGroup, Outcome, PodKind, scale_up
-from tools.made_part import replaced
+from tools.made_part import replaced, with_result
 
 GIB = 2**30
 
@@ -100,7 +100,8 @@ def test_dovetail_costs_no_more_than_the_groups_for_the_same_pods(made: list[Row
         assert same[-1].never_placed == 0
 
 
-def test_the_page_has_the_table_that_the_command_makes() -> None:
+def test_the_page_has_what_the_command_makes(made: list[Row]) -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert replaced(page, table(), MARKS) == page
+    assert replaced(page, table(made), MARKS) == page
+    assert with_result(page, result(made)) == page

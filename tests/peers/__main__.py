@@ -1,7 +1,8 @@
-"""Dovetail and the real Karpenter on the same pods and the same catalogue; writes docs/peers.md.
+"""Dovetail and the real Karpenter on the same pods and the same catalogue.
 
-`make peers` runs all cases; `make peers CASES="kmix topo"` some, and prints them only;
-`make peers DIR=folder` the NodePools of a folder, and writes their section alone.
+`make peers` runs all cases and writes docs/evidence/peers.md; `make peers CASES="kmix topo"` runs
+some and prints them only; `make peers DIR=folder` compares the NodePools of a folder and writes
+their section alone.
 """
 
 import argparse
@@ -95,7 +96,6 @@ class Row:
     def cells(self) -> list[str]:
         """Return the row as text."""
         sides = (self.karpenter, self.dovetail)
-        prices = [side.price_micros_per_hour for side in sides]
         figures = [
             f"{_bought(side, self.bound)}, {millis:,.1f}"
             for side, millis in zip(sides, self.cpu_millis, strict=True)
@@ -108,12 +108,45 @@ class Row:
             f"{self.bound / 1e6:,.4f}",
             *figures,
             _bought(self.plain, self.bound),
-            f"{prices[1] / prices[0]:.3f}",
-            f"{self.cpu_millis[1] / self.cpu_millis[0]:.2f}",
+            f"{self.price_ratio:.3f}",
+            f"{self.cpu_ratio:.2f}",
             f"{self.dovetail.bound_millis:,.0f}" if self.dovetail.bound_millis else "–",
             " / ".join(kept),
-            " / ".join(_told(judge(self.problem, side)) for side in sides),
+            " / ".join(_told(broken) for broken in self.broken()),
         ]
+
+    @property
+    def price_ratio(self) -> float:
+        """Dovetail's price by Karpenter's."""
+        return self.dovetail.price_micros_per_hour / self.karpenter.price_micros_per_hour
+
+    @property
+    def cpu_ratio(self) -> float:
+        """Dovetail's CPU time by Karpenter's."""
+        return self.cpu_millis[1] / self.cpu_millis[0]
+
+    def broken(self) -> tuple[Counter[str], Counter[str]]:
+        """Return the rules that Karpenter and Dovetail break."""
+        return judge(self.problem, self.karpenter), judge(self.problem, self.dovetail)
+
+
+def result(rows: Sequence[Row]) -> str:
+    """Return what both sides made of all problems, in one line."""
+    told = []
+    for what, ratios in (
+        ("price", [row.price_ratio for row in rows]),
+        ("CPU time", [row.cpu_ratio for row in rows]),
+    ):
+        told.append(
+            f"{what} is {min(ratios):.2f} to {max(ratios):.2f} of Karpenter's "
+            f"(median {statistics.median(ratios):.2f})"
+        )
+    sides = zip(*(row.broken() for row in rows), strict=True)
+    karpenter, dovetail = (sum(map(bool, side)) for side in sides)
+    return (
+        f"In {len(rows)} cases Dovetail's {' and its '.join(told)}. "
+        f"Karpenter breaks rules of pods in {karpenter} of them, Dovetail in {dovetail}"
+    )
 
 
 def _bought(answer: Answer, bound: int) -> str:
@@ -259,11 +292,12 @@ def _compare_pools(program: Path, given: argparse.Namespace) -> int:
 
 
 def _tables(program: Path, given: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[str]:
-    decided = []
+    decided: list[Row] = []
     for problem in problems(given.cases, given.seed, given.most_pods):
         tell(f"{problem.name} {problem.pods:,}")
-        decided.append(measure(program, problem, given.repetitions).cells())
-    yield _table(_HEADINGS, decided)
+        decided.append(measure(program, problem, given.repetitions))
+    yield f"**{result(decided)}.**\n" if decided else ""
+    yield _table(_HEADINGS, [row.cells() for row in decided])
     streamed = []
     for problem in _chosen(_STREAMS, given):
         for batch in _BATCHES:
@@ -294,9 +328,10 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _document(tables: Sequence[str], seconds: float) -> str:
-    decisions, streams, consolidated = tables
+    told, decisions, streams, consolidated = tables
     return f"""# Dovetail beside Karpenter
 
+{told}
 Made by `make peers` in {seconds / 60:.0f} minutes, {datetime.now(UTC):%Y-%m-%d}: the code of
 Karpenter v1.14.1, unchanged, decides for the same pods with the same catalogue. Each type has what
 is left once four small DaemonSets run. A request costs what its cheapest option costs; of several

@@ -254,7 +254,7 @@ def explained(
     return counts, unexplained
 
 
-# -- the section of docs/peers.md --------------------------------------------------------------
+# -- the section of docs/evidence/peers.md -----------------------------------------------------
 
 
 def compared_all(program: Path, folder: Path, seed: int) -> tuple[list[Cluster], list[Compared]]:

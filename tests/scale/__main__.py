@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.benchmarks.timing import reference_milliseconds
-from tests.scale.report import Measured, page, table
+from tests.scale.report import Measured, page, result, table
 from tests.scale.rows import ROWS
 
 _ROOT: Final = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def main() -> None:
             measured.append(Measured(row=name, size=size, values=_alone(name, size)))
     lines = table(measured, (speed + reference_milliseconds()) / 2)
     if chosen.write:
-        chosen.write.write_text(page(chosen.write.read_text(), lines))
+        chosen.write.write_text(page(chosen.write.read_text(), lines, result(measured)))
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""The table of what was measured, and its place in a page."""
+"""The table of what was measured, its result, and their places in a page."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,9 +8,11 @@ from typing import Final
 from tests.benchmarks.report import machine, markdown
 from tests.scale.rows import ROWS
 from tests.scale.virtual import constants
+from tools.made_part import with_result
 
 _BELOW: Final = "<!-- written by `make scale`: below this line nothing is kept -->"
 _HEADINGS: Final = ("row", "value", "sizes", "measured", "exponent", "bar", "met")
+_MISSED: Final = "**no**"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,14 @@ def exponent(first: tuple[int, float], last: tuple[int, float]) -> float:
     return math.log(last[1] / first[1]) / math.log(last[0] / first[0])
 
 
+def result(measured: Sequence[Measured]) -> str:
+    """Return how many bars are met, and which are not."""
+    judged = [cells for cells in _lines(measured) if cells[-1] != "–"]
+    missed = [f"{what} ({value})" for what, value, *_, met in judged if met == _MISSED]
+    told = f"{len(judged) - len(missed)} of {len(judged)} bars met"
+    return f"{told}. Not met: {'; '.join(missed)}" if missed else told
+
+
 def table(measured: Sequence[Measured], speed: float) -> list[str]:
     """Return the lines of the table.
 
@@ -49,12 +59,12 @@ def table(measured: Sequence[Measured], speed: float) -> list[str]:
     return [*head, *markdown(_HEADINGS, _lines(measured))]
 
 
-def page(before: str, lines: Sequence[str]) -> str:
-    """Return a page whose part below the mark is replaced."""
+def page(before: str, lines: Sequence[str], told: str) -> str:
+    """Return a page whose result and part below the mark are replaced."""
     kept, mark, _ = before.partition(_BELOW)
     if not mark:
         raise ValueError(f"the page has no line {_BELOW!r}: add it where the table begins")
-    return "\n".join([kept + mark, "", *lines, ""])
+    return with_result("\n".join([kept + mark, "", *lines, ""]), told)
 
 
 def _lines(measured: Sequence[Measured]) -> Iterator[list[str]]:
@@ -87,7 +97,7 @@ def _judged(name: str, value: str, series: Sequence[tuple[int, float]]) -> list[
     if value in row.exponents and grows is not None:
         asked.append(f"exponent ≤ {row.exponents[value]:g}")
         met.append(grows <= row.exponents[value])
-    return [told, ", ".join(asked) or "–", "–" if not met else "yes" if all(met) else "**no**"]
+    return [told, ", ".join(asked) or "–", "–" if not met else "yes" if all(met) else _MISSED]
 
 
 def _text(value: float) -> str:

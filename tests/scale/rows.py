@@ -224,7 +224,7 @@ ROWS: Final[Mapping[str, Row]] = {
         measure=joins,
         sizes=(100, 1_000, 10_000),
         bars={
-            # DynamoDB's limits of a partition: docs/scale.md.
+            # DynamoDB's limits of a partition: docs/evidence/scale.md.
             "RCU a second of the fullest partition, mean": 3_000,
             "WCU a second of the fullest partition, mean": 1_000,
         },

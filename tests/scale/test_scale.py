@@ -6,7 +6,7 @@ import pytest
 
 from infra.aws.functions import FUNCTIONS
 from shared.runtime.logs_and_metrics import logger
-from tests.scale.report import Measured, exponent, page, table
+from tests.scale.report import Measured, exponent, page, result, table
 from tests.scale.rows import ROWS
 from tests.scale.world import BIND_CONCURRENCY, MEMORY_MIB, TIMEOUT_SECONDS
 
@@ -54,17 +54,19 @@ def test_a_bar_that_is_missed_is_told_in_the_table() -> None:
     ]
     lines = table(measured, 80)
     assert sum("**no**" in line and "2.00" in line for line in lines) == 1
+    what = ROWS["joins"].what
+    assert result(measured) == f"0 of 1 bars met. Not met: {what} (RCU)"
 
 
 def test_only_the_bars_of_measured_sizes_are_told() -> None:
     first = Measured(row="burst", size=10_000, values={"all bound, s": 40.0})
     lines = table([first], 80)
     assert [line for line in lines if "| ≤ 60 | yes |" in line]
+    assert result([first]) == "1 of 1 bars met"
 
 
 def test_a_page_keeps_what_is_above_its_mark() -> None:
-    written = page(
-        "# Scale\n<!-- written by `make scale`: below this line nothing is kept -->\nold", ["new"]
-    )
-    assert written.startswith("# Scale\n")
+    mark = "<!-- written by `make scale`: below this line nothing is kept -->"
+    written = page(f"# Scale\n\n**Before.**\n\nText.\n{mark}\nold", ["new"], "1 of 1 bars met")
+    assert written.startswith("# Scale\n\n**1 of 1 bars met.**\n\nText.\n")
     assert written.endswith("\n\nnew\n")

@@ -11,9 +11,9 @@ from tests.infra.templates import Template
 from tools import cost_model
 from tools.cost_inputs import PRICES
 from tools.cost_model import HOURS, Bill, minutes_of, total
-from tools.made_part import replaced
+from tools.made_part import replaced, with_result
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "cost.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "evidence" / "cost.md"
 CONTROLLERS = 2 * HOURS * PRICES["m5_large_hour"]
 
 
@@ -75,3 +75,4 @@ def test_the_page_shows_what_is_computed(bill: Bill) -> None:
     page = PAGE.read_text()
 
     assert replaced(page, cost_model.tables(bill), cost_model.MARKS) == page
+    assert with_result(page, cost_model.result(bill)) == page

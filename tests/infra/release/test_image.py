@@ -176,11 +176,11 @@ def test_the_image_is_built_by_the_tool_that_is_weighed_here() -> None:
 
 
 def test_what_the_pod_asks_for_is_what_was_measured() -> None:
-    """docs/benchmarks.md has the forwarder's peak with 10,000 pods and 500 nodes."""
+    """docs/evidence/benchmarks.md has the forwarder's peak with 10,000 pods and 500 nodes."""
     documents = yaml.safe_load_all((ROOT / "infra" / "cluster" / "forwarder.yaml").read_text())
     (deployment,) = [document for document in documents if document["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    page = (ROOT / "docs" / "evidence" / "benchmarks.md").read_text()
     (peak,) = re.findall(r"^## Forwarder\n\n.*?peak ([\d.]+) MiB", page, re.MULTILINE)
     memory = container["resources"]
 

@@ -14,6 +14,7 @@ from tests.simulation.campaigns.hard_days import Burst, Runaway, Storm, Throttli
 from tests.simulation.campaigns.lifetimes import Blocked, Emptied
 from tests.simulation.campaigns.mutations import Catch
 from tests.simulation.campaigns.notices import Notices
+from tools.made_part import with_result
 
 _BEGIN = "<!-- figures: begin -->"
 _END = "<!-- figures: end -->"
@@ -106,6 +107,16 @@ class Figures:
     burst: Burst
     runaway: Runaway
     lives: Lives
+
+    def result(self) -> str:
+        """Return what was found, in one line."""
+        wrong = len(self.tally.broken) + sum(1 for point in self.points if point.broken)
+        noticed = sum(1 for catch in self.catches if catch.seed >= 0)
+        return (
+            f"{self.tally.schedules:,} random schedules of faults and {len(self.points):,} crash "
+            f"points: {wrong} violations. Of {len(self.catches)} safeguards that were taken away "
+            f"one at a time, the tests noticed {noticed}"
+        )
 
     def missed(self) -> list[str]:
         """Return every bar that was missed."""
@@ -211,9 +222,10 @@ def machine() -> str:
 
 
 def write(page: Path, figures: Figures) -> None:
-    """Replace the figures of the page."""
+    """Replace the result and the figures of the page."""
     text = page.read_text(encoding="utf-8")
     head, rest = text.split(_BEGIN)
     _, tail = rest.split(_END)
     body = "\n".join(figures.lines())
-    page.write_text(f"{head}{_BEGIN}\n{body}\n{_END}{tail}", encoding="utf-8")
+    written = with_result(f"{head}{_BEGIN}\n{body}\n{_END}{tail}", figures.result())
+    page.write_text(written, encoding="utf-8")
