@@ -19,7 +19,7 @@ FOLDER = ROOT / "docs" / "operations"
 INDEX = FOLDER / "README.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 # Pages that belong to no alarm.
-GUIDES = {"README", "metrics", "symptoms", "uninstall", "upgrade"}
+GUIDES = {"README", "brakes", "metrics", "symptoms", "troubleshooting", "uninstall", "upgrade"}
 # What the command line makes of several calls or adds to all of them.
 COMPOSED = {
     ("ecr", "get-login-password"),
