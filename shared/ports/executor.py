@@ -6,7 +6,7 @@ from typing import Final, TypeVar, cast
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Calls that wait concurrently: see docs/decisions/0028-several-nodes-are-made-at-a-time.md.
+# Calls that wait concurrently: see docs/decisions/0028-nodes-are-created-in-parallel.md.
 MAX_CONCURRENT_CALLS: Final = 16
 
 

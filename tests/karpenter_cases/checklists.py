@@ -7,11 +7,12 @@ detected; a group is in one file only:
     ["Scheduling › Taints (4)"]
     "name of a case" = "test_taints.py::test_some_sentence"
     "kept by several" = ["test_taints.py::test_a", "tests/unit/test_others.py::test_b"]
-    "another" = "differs: 0007-example.md#anchor"
+    "another" = "differs: anchor-of-a-heading"
     "of what is not offered" = "not offered: test_refused.py::test_it_is_refused_with_a_remedy"
     "one that the list has twice" = { "what the first is" = "...", "the second" = "..." }
 
-A test is named from the folder of its checklist, one that begins with `tests/` from the root.
+A test is named from the folder of its checklist, one that begins with `tests/` from the root. The
+file `differences.md` of the folder has a heading for each case that differs.
 """
 
 import re
@@ -26,7 +27,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = Path(__file__).parent
-DECISIONS: Final = ROOT / "docs" / "decisions"
+DIFFERENCES: Final = "differences.md"
 PATTERN: Final = "checklist*.toml"
 # At most one in so many cases may differ.
 SHARE_THAT_MAY_DIFFER: Final = 10
@@ -51,7 +52,7 @@ class Case:
 
     Attributes:
         tests: Node ids of the tests that keep it, or that show the refusal of what is not offered.
-        reason: Where a decision says why it differs, or what it waits for.
+        reason: The anchor in DIFFERENCES that says why it differs, or what it waits for.
     """
 
     group: str
@@ -133,10 +134,12 @@ def faults(checklist: Checklist) -> list[str]:
     for case in checklist.tested:
         found.extend(f"{case.name}: there is no test {test}" for test in case.tests if _lost(test))
     differing = checklist.marked(Mark.DIFFERS)
-    for case in differing:
-        document, _, anchor = case.reason.partition("#")
-        if anchor not in anchors(DECISIONS / document):
-            found.append(f"{case.name}: there is no {case.reason} in docs/decisions")
+    reasons = anchors(checklist.folder / DIFFERENCES)
+    found.extend(
+        f"{case.name}: there is no {case.reason} in {DIFFERENCES}"
+        for case in differing
+        if case.reason not in reasons
+    )
     if len(differing) * SHARE_THAT_MAY_DIFFER > len(checklist.cases):
         found.append(f"{len(differing)} of {len(checklist.cases)} cases differ: too many")
     return found

@@ -7,7 +7,8 @@ more expensive, or stop all launches with one that no instance can hold. Karpent
 https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/controllers/provisioning/scheduling/
 scheduler.go, 2026-11-29). Here one that is out of all proportion is not counted. Its pods are
 created all the same, and run where there is room: pods that a node was launched for are bound
-before it is opened to others. docs/decisions/0037-daemonsets-in-proportion.md has the reasons.
+before it is opened to others. The reasons are in
+docs/decisions/0037-limits-on-daemonsets-and-running-pods.md.
 """
 
 from collections import defaultdict
