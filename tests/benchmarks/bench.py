@@ -42,8 +42,8 @@ cpu, 320 MiB and 4 pods on each node.
   fewer (`small_batch_pods`) it fills free room with the pods that use up all it has, and may buy
   one node larger than needed, for at most 1 % of the running cost more (`growth_percent`). Measured
   on kmix in thirties: neither, 6.3 %; free room filled that way alone, 5.7 %; both, 4.4 %; always
-  one node, 4.1 %, but then batches of 100 are 5.6 % instead of 2.6 %. Room worth the mix that it
-  and all other free room hold together, not each for itself: 6.4 % instead of 6.1 %.
+  one node, 4.1 %, but then batches of 100 are 5.6 % instead of 2.6 %. If free room is valued by the
+  mix that all of it holds together, and not node by node: 6.4 % instead of 6.1 %.
 * A broken rule counts as a missed bar: zone and host skew, affinity, anti-affinity, each pod once
   and every option of every node large enough are looked up anew, not asked of the planner.
 """.strip()

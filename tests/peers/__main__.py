@@ -336,10 +336,10 @@ Made by `make peers` in {seconds / 60:.0f} minutes, {datetime.now(UTC):%Y-%m-%d}
 Karpenter v1.14.1, unchanged, decides for the same pods with the same catalogue. Each type has what
 is left once four small DaemonSets run. A request costs what its cheapest option costs; of several
 runs of Karpenter, which differ by the UIDs of the pods, the one of median price is shown. CPU time
-is that of the whole decision, in a process that lives, up to the plan; its bound is proved
-afterwards, in the time of a column of its own. *plain* weighs the price alone
+is that of the whole decision, in a running process, up to the plan; the bound is proved
+afterwards, and its time has a column of its own. *plain* weighs the price alone
 (`max_node_vcpus` 0, one pool, no fee). The bound is the best that was proved in the run; *price ÷*
-and *CPU ÷* are Dovetail's by Karpenter's.
+and *CPU ÷* are Dovetail's divided by Karpenter's.
 
 {decisions}
 ## Streams

@@ -129,7 +129,6 @@ describe("a played demo", () => {
     await expect.poll(background).not.toBe(dark);
     const light = await background();
     await page.waitForFunction(() => document.querySelectorAll(".legend li").length > 1);
-    await picture(page, "watch-light");
     await page.reload();
     expect(await background()).toBe(light);
     await page.evaluate(() => localStorage.clear());
