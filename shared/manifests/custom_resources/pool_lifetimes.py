@@ -117,8 +117,9 @@ def _annotations(raw: Raw) -> dict[str, str]:
 
 def _seconds(value: object) -> timedelta | None:
     seconds = integer(value)
-    valid = seconds is not None and 0 <= seconds <= _MAX_SECONDS
-    return timedelta(seconds=seconds) if valid else None
+    if seconds is None or not 0 <= seconds <= _MAX_SECONDS:
+        return None
+    return timedelta(seconds=seconds)
 
 
 def _shape(raw: Raw) -> Raw:

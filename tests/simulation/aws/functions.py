@@ -150,7 +150,11 @@ def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
     module = sys.modules[_LOADERS[name].__module__]
     made = "Wiring" if hasattr(module, "Wiring") else "ProvisioningWiring"
     environment = _environment(name, tuple(sorted(settings.items())))
-    with swapped(module, **{made: lambda *_, **__: wiring, "environment": lambda: environment}):
+
+    def given(*_: object, **__: object) -> object:
+        return wiring
+
+    with swapped(module, **{made: given, "environment": lambda: environment}):
         runtime = _LOADERS[name]()
     if name == "provision":
         # Tries to make a good plan better cost most of the time and none of the correctness.
