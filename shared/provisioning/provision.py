@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,13 +15,8 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
-from shared.nodes.brakes.ceilings import (
-    affordable,
-    ceiling_uses,
-    under_ceilings,
-    with_kubelet_resources,
-)
-from shared.nodes.brakes.hold import NO_CATALOGUE, SHADOW, held_back, hold_of, rivals_of
+from shared.nodes.brakes.ceilings import affordable, under_ceilings, with_kubelet_resources
+from shared.nodes.brakes.hold import SHADOW, hold_of, rivals_of
 from shared.nodes.brakes.runaway import (
     clear_failures,
     newly_failed,
@@ -32,7 +27,13 @@ from shared.nodes.brakes.runaway import (
     unusable_trials,
 )
 from shared.nodes.events.node_template_status import resolve_templates, write_template_statuses
-from shared.nodes.events.plan_events import PlanEvents
+from shared.nodes.events.plan_events import (
+    record_cheaper,
+    record_left_out,
+    record_shadow_plan,
+    record_unschedulable,
+    record_wider,
+)
 from shared.nodes.events.provisioner_conditions import ProvisionerConditions
 from shared.nodes.launch.held_lease import HeldLease
 from shared.nodes.launch.intents import LaunchOutcome
@@ -43,10 +44,10 @@ from shared.planning.lower_bound import with_bound
 from shared.planning.overdue_nodes import without_overdue
 from shared.ports import ClusterPorts
 from shared.provisioning.decisions.bases import DecisionWriter
-from shared.provisioning.disruption_loop import DisruptionLoop
+from shared.provisioning.disruption_loop import disrupt_nodes
 from shared.provisioning.report import ProvisionReport
 from shared.provisioning.session import ProvisioningSession
-from shared.provisioning.shadow_purchases import ShadowPurchases
+from shared.provisioning.shadow_purchases import record_shadow_purchases
 from shared.snapshot.gather import Gathered, gather
 
 # The most rounds of one invocation. There is another round if a wake message came meanwhile or EC2
@@ -54,9 +55,6 @@ from shared.snapshot.gather import Gathered, gather
 _MAX_ROUNDS: Final = 10
 # After this many calls that launched nothing, the pods wait for the next wake message.
 _MAX_FAILED_ATTEMPTS: Final = 3
-# The time reserved at the end of an invocation for what follows the last Nodes: Events and
-# messages.
-_LAST: Final = timedelta(seconds=30)
 # Once EC2 has launched nothing, expensive instances are better than none.
 _ANY_PRICE: Final = 10_000
 
@@ -82,24 +80,13 @@ class Provisioning:
         *,
         brakes: Callable[[], Brakes] | None = None,
     ) -> None:
-        settings = dataclasses.replace(settings, preference_policy=ports.preference_policy)
         self._ports = ports
         self._policy = policy
-        self._settings = settings
+        self._packing = dataclasses.replace(settings, preference_policy=ports.preference_policy)
         self._new_id = new_id
-        self._brakes = brakes or (lambda: ports.brakes)
-        self._events = PlanEvents(ports)
-        self._conditions = ProvisionerConditions(ports)
-        self._shadow_purchases = ShadowPurchases(ports, settings)
+        self._disruption = disruption or DisruptionSettings()
         self._writer = writer or DecisionWriter()
-        self._disruption_loop = DisruptionLoop(
-            ports,
-            disruption or DisruptionSettings(),
-            settings,
-            policy.registration_timeout,
-            self._writer,
-            self._conditions,
-        )
+        self._brakes = brakes or (lambda: ports.brakes)
 
     def run(
         self, holder: str, deadline: datetime, *, wait_for_batch: bool, evaluate: bool = False
@@ -113,21 +100,31 @@ class Provisioning:
             wait_for_batch: Whether to wait first until the burst of pods ends (the fast lane).
             evaluate: Whether to evaluate all nodes once no pod waits for Dovetail.
         """
+        ports, policy = self._ports, self._policy
         if wait_for_batch:
-            self._wait_for_batch()
-        ledger, clock, name = self._ports.ledger, self._ports.clock, self._ports.cluster.name
-        lease = ledger.acquire(name, holder, clock.now())
+            _wait_for_batch(ports, policy)
+        lease = ports.ledger.acquire(ports.cluster.name, holder, ports.clock.now())
         if lease is None:
             return ProvisionReport(leading=False)
-        held_lease = HeldLease(ledger, clock, lease, self._policy.lease_span)
+        session = ProvisioningSession(
+            ports=ports,
+            policy=policy,
+            packing=self._packing,
+            disruption=self._disruption,
+            writer=self._writer,
+            held_lease=HeldLease(ports.ledger, ports.clock, lease, policy.lease_span),
+            deadline=deadline,
+            evaluate_next=evaluate,
+        )
         try:
             # Taking the lease over from an invocation that was killed may have taken long.
-            held_lease.renew_if_due()
-            return self._rounds(held_lease, deadline, evaluate=evaluate)
+            session.renew_lease_if_due()
+            self._run_rounds(session)
         except AutoscalerError:
             # The next invocation can start at once, without waiting for the lease to expire.
-            self._release_lease(held_lease)
+            session.release_lease()
             raise
+        return session.report
 
     def report_provisioners(self) -> None:
         """Write the status of Provisioners and AWSNodeTemplates.
@@ -138,294 +135,187 @@ class Provisioning:
         hold = hold_of(self._ports, rivals, self._ports.catalog.problem())
         valid, invalid = self._ports.cluster.provisioners()
         resolved = {} if rivals else resolve_templates(self._ports, valid)
-        self._conditions.provisioners(valid, invalid, hold, resolved)
+        ProvisionerConditions(self._ports).provisioners(valid, invalid, hold, resolved)
         if not rivals:
             write_template_statuses(self._ports, valid, invalid, resolved)
 
-    def _rounds(
-        self, held_lease: HeldLease, deadline: datetime, *, evaluate: bool
-    ) -> ProvisionReport:
-        clock, name = self._ports.clock, self._ports.cluster.name
-        session = ProvisioningSession(self._ports, held_lease, self._policy, deadline - _LAST)
-        report = ProvisionReport()
+    def _run_rounds(self, session: ProvisioningSession) -> None:
+        """Run rounds until nothing is left to do, or hand over to another invocation."""
         for _ in range(_MAX_ROUNDS):
-            if clock.now() + self._policy.lease_span > deadline:
-                self._hand_over(name, timedelta(0), evaluate=evaluate)
+            if self._ports.clock.now() > session.decide_until:
+                session.hand_over(timedelta(0))
                 break
             session.renew_lease_if_due()
-            self._update_hold(session, first=not report.rounds)
-            report = dataclasses.replace(report, held_back=session.held_back)
-            until = deadline - self._policy.lease_span
-            report, again, evaluate = self._round(session, report, until, evaluate=evaluate)
-            if not again and self._ports.ledger.release(held_lease.value):
-                session.plan_launcher.wake_when_due()
-                return _with_launch_counts(session, report)
-        else:
-            self._hand_over(name, self._policy.describe_delay, evaluate=evaluate)
-        session.plan_launcher.wake_when_due()
-        self._release_lease(held_lease)
-        return _with_launch_counts(session, report)
-
-    def _hand_over(self, name: str, wait: timedelta, *, evaluate: bool) -> None:
-        """Let another invocation continue, which evaluates all nodes if this one was to."""
-        send = self._ports.outbox.evaluate if evaluate else self._ports.outbox.wake
-        send(name, wait)
-
-    def _update_hold(self, session: ProvisioningSession, *, first: bool) -> None:
-        """Read brakes, rivals and catalog; update the Provisioners' conditions if needed."""
-        ports = dataclasses.replace(self._ports, brakes=self._brakes())
-        rivals = rivals_of(ports)
-        problem = ports.catalog.problem()
-        hold = hold_of(ports, rivals, problem)
-        if first or hold != session.hold:
-            self._conditions.hold(hold)
-        session.hold, session.brakes = hold, ports.brakes
-        session.held_back = held_back(ports, rivals) or (NO_CATALOGUE if problem else "")
-
-    def _release_lease(self, held_lease: HeldLease) -> None:
-        """Release the lease, dirty or not: a new or redelivered message causes another plan."""
-        while not self._ports.ledger.release(held_lease.value):
-            continue
-
-    def _wait_for_batch(self) -> None:
-        """Read the pending pods until the list is unchanged for a while: the burst is over."""
-        clock = self._ports.clock
-        started = last_change = clock.now()
-        seen: tuple[str, ...] | None = None
-        while clock.now() - started < self._policy.batch_max:
-            now_seen = tuple(p.uid for p in self._ports.cluster.pending_pods())
-            if now_seen != seen:
-                seen, last_change = now_seen, clock.now()
-            elif clock.now() - last_change >= self._policy.batch_idle:
+            session.update_hold(self._brakes())
+            self._run_round(session)
+            if not session.again and session.release_lease_if_clean():
+                session.close()
                 return
-            clock.sleep(self._policy.poll_interval)
+        else:
+            session.hand_over(self._policy.describe_delay)
+        session.close()
+        session.release_lease()
 
-    def _round(
-        self,
-        session: ProvisioningSession,
-        report: ProvisionReport,
-        until: datetime,
-        *,
-        evaluate: bool,
-    ) -> tuple[ProvisionReport, bool, bool]:
-        """Gather, decide, record and apply.
-
-        Args:
-            until: When an evaluation of all nodes must have chosen.
-
-        Returns:
-            The report, whether to run another round at once, and whether that round evaluates the
-            nodes.
-        """
-        plan_id = self._new_id()
-        gathered = gather(
-            self._ports, plan_id, read_all=evaluate, each_page=session.renew_lease_if_due
-        )
-        self._events.left_out(gathered)
-        report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
-        interrupted = self._hand_over_interrupted(gathered.snapshot)
-        if interrupted:
-            if not evaluate:
-                # Their pods are planned for before they are evicted: repeat with all nodes.
-                return report, True, True
-            drained = as_drained(gathered.snapshot, interrupted)
-            gathered = dataclasses.replace(gathered, snapshot=drained)
-        ended = session.resume_launches(gathered)
+    def _run_round(self, session: ProvisioningSession) -> None:
+        """Gather, resume open launches, decide, record, launch; disrupt nodes if no pod waits."""
+        session.begin_round()
+        ports, plan_id = self._ports, self._new_id()
+        gathered = _gather(session, plan_id)
+        if gathered is None:
+            session.repeat_round(evaluating=True)
+            return
+        closed = session.resume_launches(gathered)
         if session.held_back not in ("", SHADOW):
-            self._conditions.waiting(gathered.snapshot.pending)
+            session.conditions.waiting(gathered.snapshot.pending)
             session.make_nodes(gathered)
-            return report, False, False
-        if session.held_back and evaluate:
-            texts = self._shadow_purchases.record(gathered.snapshot, until)
-            report = dataclasses.replace(report, shadow_purchases=texts)
-        if ended:
+            return
+        if session.held_back and session.evaluating:
+            session.report.shadow_purchases = record_shadow_purchases(
+                ports, session.packing, gathered.snapshot, session.decide_until
+            )
+        if closed:
             # Resumed launches are capacity now: gather again.
             session.make_nodes(gathered)
-            return report, True, evaluate
+            session.repeat_round()
+            return
         usable = without_overdue(gathered.snapshot, self._policy.initialization_timeout)
-        snapshot, report = self._with_brakes(session, with_interrupted(usable), report)
+        snapshot = _under_brakes(session, with_interrupted(usable))
         session.renew_lease_if_due()
-        settings = self._settings
-        if session.failed_attempts:
-            settings = dataclasses.replace(settings, option_price_ceiling_percent=_ANY_PRICE)
-        plan = decide(snapshot, settings)
+        packing = session.packing
+        if session.plan_launcher.failed_attempts:
+            packing = dataclasses.replace(packing, option_price_ceiling_percent=_ANY_PRICE)
+        plan = decide(snapshot, packing)
         session.save_plan_time(snapshot)
-        again = False
-        if plan == Plan():
-            session.make_nodes(gathered)
-            if evaluate:
-                report = self._ceilings(session, gathered.snapshot, (), report)
+        if plan != Plan():
+            session.renew_lease_if_due()
+            session.writer.write(ports.decisions, plan_id, snapshot, plan, packing)
+            _carry_out(session, gathered, plan_id, plan)
+            session.report.add(with_bound(snapshot, plan), plan_id)
         else:
-            session.renew_lease_if_due()
-            self._writer.write(self._ports.decisions, plan_id, snapshot, plan, settings)
-            report, again = self._carry_out(session, gathered, plan_id, plan, report)
-            report = report.plus(with_bound(snapshot, plan), plan_id)
-        if evaluate and not again and not (plan.nodes or plan.placements):
-            disrupted = self._disruption_loop.run(session, gathered, self._new_id(), until)
-            counted = report.nodes_disrupted + disrupted.nodes
-            return dataclasses.replace(report, nodes_disrupted=counted), again, disrupted.aborted
-        return report, again, evaluate and again
-
-    def _hand_over_interrupted(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
-        """Let bind drain the Nodes of instances that EC2 interrupts; return their names.
-
-        The plan is made even if bind cannot be called now: as long as such a Node exists, sweep
-        wakes provision each minute, which calls bind again.
-        """
-        interrupted = interrupted_nodes(self._ports, snapshot.slots)
-        if interrupted:
-            with contextlib.suppress(AutoscalerError):
-                self._ports.outbox.invoke_bind(snapshot.cluster, interrupted)
-        return interrupted
-
-    def _carry_out(
-        self,
-        session: ProvisioningSession,
-        gathered: Gathered,
-        plan_id: str,
-        plan: Plan,
-        report: ProvisionReport,
-    ) -> tuple[ProvisionReport, bool]:
-        self._events.wider(plan)
-        if session.held_back:
-            self._record_shadow_plan(gathered.snapshot, plan)
             session.make_nodes(gathered)
-            return report, False
-        return self._apply(session, gathered, plan_id, plan, report)
-
-    def _with_brakes(
-        self, session: ProvisioningSession, snapshot: ClusterSnapshot, report: ProvisionReport
-    ) -> tuple[ClusterSnapshot, ProvisionReport]:
-        """Return the snapshot under all ceilings; runaway pods count as placed."""
-        pending = {pod.uid: pod for pod in snapshot.pending}
-        ports, name = self._ports, snapshot.cluster
-        useful = served_subjects(snapshot)
-        trials = clear_failures(
-            ports.ledger, name, useful, recent_trials(ports.ledger, name, snapshot.taken_at)
-        )
-        rejected = report.pods_rejected
-
-        def pods_on(node_name: str) -> Sequence[Pod]:
-            session.renew_lease_if_due()
-            return ports.cluster.pods_on(node_name)
-
-        for found in unusable_trials(snapshot, pods_on):
-            failed = dataclasses.replace(found, subjects=found.subjects - useful)
-            rejected += newly_failed(failed, trials)
-            trials = save_failure(ports.ledger, name, failed, trials)
-        until = runaways(snapshot.pending, trials)
-        self._conditions.runaways(until, pending, trials, snapshot.provisioners)
-        if until:
-            snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
-        report = dataclasses.replace(report, pods_runaway=len(until), pods_rejected=rejected)
-        return under_ceilings(snapshot, session.brakes.ceiling), report
-
-    def _apply(
-        self,
-        session: ProvisioningSession,
-        gathered: Gathered,
-        plan_id: str,
-        plan: Plan,
-        report: ProvisionReport,
-    ) -> tuple[ProvisionReport, bool]:
-        snapshot = gathered.snapshot
-        nominated = session.nominate(snapshot, plan)
-        wanted = self._without_shadowed(snapshot, with_kubelet_resources(plan.nodes))
-        nodes, over = affordable(snapshot, wanted, session.brakes.ceiling)
-        calls, refused = (
-            session.plan_launcher.launcher.calls,
-            len(session.plan_launcher.refusal_actions.reported),
-        )
-        outcomes = session.plan_launcher.launch(gathered, plan_id, nodes, until=session.until)
-        slots = session.current_slots(snapshot, launched=bool(nodes or plan.placements))
-        filled = [slot for slot in slots if slot.plan_id == plan_id]
-        pending = {pod.uid: pod for pod in snapshot.pending}
-        report = dataclasses.replace(
-            report,
-            launches=report.launches + len(outcomes),
-            nodes_launched=report.nodes_launched + len(filled),
-            nodes_over_ceiling=report.nodes_over_ceiling + len(over),
-        )
-        session.make_nodes(gathered, slots)
-        session.renew_lease_if_due()
-        # Pods that were set aside are planned for at once if this plan left fewer pods pending.
-        resumed = bool(filled or plan.placements) and any(
-            pod_left.later for pod_left in plan.unschedulable
-        )
-        texts = _of_pending(plan, pending)
-        self._events.unschedulable(_without_later(texts) if resumed else texts, over, pending)
-        self._events.cheaper(snapshot, plan, self._settings)
-        session.renew_lease_if_due()
-        snapshot = dataclasses.replace(snapshot, slots=slots)
-        limited = {over_ceiling.node.provisioner for over_ceiling in over}
-        limited.update(*(refused.limited for refused in plan.unschedulable))
-        report = self._ceilings(session, snapshot, limited, report, launched=bool(outcomes))
-        # Try again only if EC2 refused something new, and after few calls that launched nothing.
-        learned = session.plan_launcher.launcher.calls > calls or refused < len(
-            session.plan_launcher.refusal_actions.reported
-        )
-        short = LaunchOutcome.SHORT in outcomes and learned
-        short = short and session.failed_attempts < _MAX_FAILED_ATTEMPTS
-        return report, short or resumed or not nominated
-
-    def _ceilings(
-        self,
-        session: ProvisioningSession,
-        snapshot: ClusterSnapshot,
-        limited: Collection[str],
-        report: ProvisionReport,
-        *,
-        launched: bool = False,
-    ) -> ProvisionReport:
-        """Record how full the ceilings are; return the report with the fullest."""
-        uses = ceiling_uses(snapshot, session.brakes.ceiling)
-        if uses and launched:
-            left_open = self._ports.ledger.open_intents(snapshot.cluster)
-            snapshot = dataclasses.replace(snapshot, intents=left_open)
-            uses = ceiling_uses(snapshot, session.brakes.ceiling)
-        self._conditions.ceilings(snapshot.provisioners, uses, limited)
-        fullest = max((use.percent for use in uses.values()), default=None)
-        return dataclasses.replace(report, ceiling_percent=fullest)
-
-    def _without_shadowed(
-        self, snapshot: ClusterSnapshot, nodes: tuple[PlannedNode, ...]
-    ) -> tuple[PlannedNode, ...]:
-        """Leave out the nodes of Provisioners in shadow mode; these get an Event instead."""
-        shadowed = {
-            provisioner.name: provisioner
-            for provisioner in snapshot.provisioners
-            if provisioner.shadow
-        }
-        self._events.shadow([node for node in nodes if node.provisioner in shadowed], shadowed)
-        return tuple(node for node in nodes if node.provisioner not in shadowed)
-
-    def _record_shadow_plan(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
-        provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
-        pending: Mapping[str, Pod] = {pod.uid: pod for pod in snapshot.pending}
-        self._events.shadow(plan.nodes, provisioners)
-        self._events.unschedulable(_of_pending(plan, pending), (), pending)
+            if session.evaluating:
+                session.record_ceilings(gathered.snapshot)
+        placed = bool(plan.nodes or plan.placements)
+        if session.evaluating and not session.again and not placed:
+            disrupt_nodes(session, gathered, self._new_id())
 
 
-def _with_launch_counts(session: ProvisioningSession, report: ProvisionReport) -> ProvisionReport:
-    """Return the report with the counts of throttled, failed and refused launches."""
-    launcher = session.plan_launcher.launcher
-    return dataclasses.replace(
-        report,
-        throttled=launcher.intents.throttled,
-        failed_attempts=launcher.refusals.failed_attempts + launcher.refusals.refused_attempts,
-        offerings_refused=len(launcher.refusals.refused),
-        refusals=session.plan_launcher.refusal_actions.reported,
-        unknown_codes=session.plan_launcher.refusal_actions.unknown_codes,
+def _wait_for_batch(ports: ClusterPorts, policy: LaunchPolicy) -> None:
+    """Read the pending pods until the list is unchanged for a while: the burst is over."""
+    clock = ports.clock
+    started = last_change = clock.now()
+    seen: tuple[str, ...] | None = None
+    while clock.now() - started < policy.batch_max:
+        now_seen = tuple(p.uid for p in ports.cluster.pending_pods())
+        if now_seen != seen:
+            seen, last_change = now_seen, clock.now()
+        elif clock.now() - last_change >= policy.batch_idle:
+            return
+        clock.sleep(policy.poll_interval)
+
+
+def _gather(session: ProvisioningSession, plan_id: str) -> Gathered | None:
+    """Read the cluster, and let bind drain the Nodes of instances that EC2 interrupts.
+
+    The plan is made even if bind cannot be called now: as long as such a Node exists, sweep wakes
+    provision each minute, which calls bind again.
+
+    Returns:
+        None if nodes are interrupted and not all were read: their pods are planned for before they
+        are evicted, in a round that reads all.
+    """
+    ports = session.ports
+    gathered = gather(
+        ports, plan_id, read_all=session.evaluating, each_page=session.renew_lease_if_due
     )
+    record_left_out(ports, gathered)
+    session.report.notes = gathered.notes
+    snapshot = gathered.snapshot
+    interrupted = interrupted_nodes(ports, snapshot.slots)
+    if not interrupted:
+        return gathered
+    with contextlib.suppress(AutoscalerError):
+        ports.outbox.invoke_bind(snapshot.cluster, interrupted)
+    if not session.evaluating:
+        return None
+    return dataclasses.replace(gathered, snapshot=as_drained(snapshot, interrupted))
 
 
-def _without_later(plan: Plan) -> Plan:
-    """Return the plan without the reasons of pods that it set aside."""
-    texts = tuple(pod_left for pod_left in plan.unschedulable if not pod_left.later)
-    return dataclasses.replace(plan, unschedulable=texts)
+def _under_brakes(session: ProvisioningSession, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return the snapshot under all ceilings; runaway pods count as placed."""
+    pending = {pod.uid: pod for pod in snapshot.pending}
+    ledger, name = session.ports.ledger, snapshot.cluster
+    useful = served_subjects(snapshot)
+    trials = clear_failures(ledger, name, useful, recent_trials(ledger, name, snapshot.taken_at))
+
+    def pods_on(node_name: str) -> Sequence[Pod]:
+        session.renew_lease_if_due()
+        return session.ports.cluster.pods_on(node_name)
+
+    for found in unusable_trials(snapshot, pods_on):
+        failed = dataclasses.replace(found, subjects=found.subjects - useful)
+        session.report.pods_rejected += newly_failed(failed, trials)
+        trials = save_failure(ledger, name, failed, trials)
+    until = runaways(snapshot.pending, trials)
+    session.conditions.runaways(until, pending, trials, snapshot.provisioners)
+    session.report.pods_runaway = len(until)
+    if until:
+        snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
+    return under_ceilings(snapshot, session.brakes.ceiling)
 
 
-def _of_pending(plan: Plan, pending: Mapping[str, Pod]) -> Plan:
-    """Return the plan without the reasons of pods that still run on an interrupted instance."""
-    texts = tuple(pod_left for pod_left in plan.unschedulable if pod_left.pod.uid in pending)
-    return dataclasses.replace(plan, unschedulable=texts)
+def _carry_out(session: ProvisioningSession, gathered: Gathered, plan_id: str, plan: Plan) -> None:
+    """Launch a plan; in shadow mode only record what would be launched."""
+    ports, snapshot = session.ports, gathered.snapshot
+    record_wider(ports, plan)
+    if not session.held_back:
+        _launch(session, gathered, plan_id, plan)
+        return
+    provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
+    record_shadow_plan(ports, plan.nodes, provisioners)
+    record_unschedulable(ports, plan.unschedulable, (), {pod.uid: pod for pod in snapshot.pending})
+    session.make_nodes(gathered)
+
+
+def _launch(session: ProvisioningSession, gathered: Gathered, plan_id: str, plan: Plan) -> None:
+    """Launch a plan and make its Nodes; repeat the round if that places more pods at once."""
+    ports, snapshot, report = session.ports, gathered.snapshot, session.report
+    launcher = session.plan_launcher
+    session.nominate(snapshot, plan)
+    wanted = _without_shadowed(ports, snapshot, with_kubelet_resources(plan.nodes))
+    nodes, over = affordable(snapshot, wanted, session.brakes.ceiling)
+    known = launcher.answers
+    outcomes = launcher.launch(gathered, plan_id, nodes, until=session.until)
+    slots = session.current_slots(snapshot, launched=bool(nodes or plan.placements))
+    filled = sum(slot.plan_id == plan_id for slot in slots)
+    report.launches += len(outcomes)
+    report.nodes_launched += filled
+    report.nodes_over_ceiling += len(over)
+    session.make_nodes(gathered, slots)
+    session.renew_lease_if_due()
+    left = plan.unschedulable
+    if filled or plan.placements:
+        # Pods that were set aside are planned for at once, as fewer pods are pending now.
+        left = tuple(pod_left for pod_left in left if not pod_left.later)
+    resumed = len(left) < len(plan.unschedulable)
+    record_unschedulable(ports, left, over, {pod.uid: pod for pod in snapshot.pending})
+    record_cheaper(ports, snapshot, plan, session.packing)
+    session.renew_lease_if_due()
+    limited = {over_ceiling.node.provisioner for over_ceiling in over}
+    limited.update(*(pod_left.limited for pod_left in plan.unschedulable))
+    session.record_ceilings(
+        dataclasses.replace(snapshot, slots=slots), limited, launched=bool(outcomes)
+    )
+    # Try again only if EC2 refused something new, and after few calls that launched nothing.
+    learned = LaunchOutcome.SHORT in outcomes and launcher.answers > known
+    if resumed or (learned and launcher.failed_attempts < _MAX_FAILED_ATTEMPTS):
+        session.repeat_round()
+
+
+def _without_shadowed(
+    ports: ClusterPorts, snapshot: ClusterSnapshot, nodes: tuple[PlannedNode, ...]
+) -> tuple[PlannedNode, ...]:
+    """Leave out the nodes of Provisioners in shadow mode; these get an Event instead."""
+    shadowed = {owner.name: owner for owner in snapshot.provisioners if owner.shadow}
+    record_shadow_plan(ports, [node for node in nodes if node.provisioner in shadowed], shadowed)
+    return tuple(node for node in nodes if node.provisioner not in shadowed)

@@ -1,15 +1,14 @@
 """The report of one provisioning invocation."""
 
-import dataclasses
 from dataclasses import dataclass
 
 from shared.model.plan import Plan
 from shared.nodes.events.plan_events import WIDER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ProvisionReport:
-    """The results of one invocation, for logs and metrics.
+    """The results of one invocation, for logs and metrics; filled while it runs.
 
     Attributes:
         leading: False if another invocation holds the lease; the lease was marked for another plan.
@@ -63,20 +62,15 @@ class ProvisionReport:
     notes: tuple[str, ...] = ()
     shadow_purchases: tuple[str, ...] = ()
 
-    def plus(self, plan: Plan, plan_id: str) -> "ProvisionReport":
-        """Return the report with one more plan counted."""
-        return dataclasses.replace(
-            self,
-            plans=(*self.plans, plan_id),
-            pods_planned=self.pods_planned + sum(len(node.pods) for node in plan.nodes),
-            pods_placed=self.pods_placed
-            + sum(len(placement.pods) for placement in plan.placements),
-            pods_unschedulable=sum(not pod_left.later for pod_left in plan.unschedulable),
-            pods_set_aside=sum(pod_left.later for pod_left in plan.unschedulable),
-            preferences_stated=self.preferences_stated + plan.preferences.stated,
-            preferences_kept=self.preferences_kept + plan.preferences.kept,
-            cost_micros_per_hour=self.cost_micros_per_hour + plan.cost_micros_per_hour,
-            lower_bound_micros_per_hour=self.lower_bound_micros_per_hour
-            + plan.lower_bound_micros_per_hour,
-            notes=(*self.notes, *(f"namespace {name}: {WIDER}" for name in plan.wider)),
-        )
+    def add(self, plan: Plan, plan_id: str) -> None:
+        """Count one more plan."""
+        self.plans += (plan_id,)
+        self.pods_planned += sum(len(node.pods) for node in plan.nodes)
+        self.pods_placed += sum(len(placement.pods) for placement in plan.placements)
+        self.pods_unschedulable = sum(not pod_left.later for pod_left in plan.unschedulable)
+        self.pods_set_aside = sum(pod_left.later for pod_left in plan.unschedulable)
+        self.preferences_stated += plan.preferences.stated
+        self.preferences_kept += plan.preferences.kept
+        self.cost_micros_per_hour += plan.cost_micros_per_hour
+        self.lower_bound_micros_per_hour += plan.lower_bound_micros_per_hour
+        self.notes += tuple(f"namespace {name}: {WIDER}" for name in plan.wider)

@@ -34,54 +34,50 @@ _KEEP: Final = timedelta(days=30)
 _MOST: Final = 5
 
 
-class ShadowPurchases:
-    """Compares the purchases of one cluster, under its lease."""
+def record_shadow_purchases(
+    ports: ClusterPorts, settings: PackingSettings, snapshot: ClusterSnapshot, until: datetime
+) -> tuple[str, ...]:
+    """Record an Event for each purchase that can be compared, and add it to the tally.
 
-    def __init__(self, ports: ClusterPorts, settings: PackingSettings) -> None:
-        self._ports = ports
-        self._settings = settings
-        self._recorder = EventRecorder(ports)
+    Args:
+        snapshot: A snapshot with nodes and bound pods.
+        until: After this time no further comparison is started.
 
-    def record(self, snapshot: ClusterSnapshot, until: datetime) -> tuple[str, ...]:
-        """Record an Event for each purchase that can be compared, and add it to the tally.
+    Returns:
+        The texts of the Events.
+    """
+    note = ports.ledger.note(snapshot.cluster, _NOTE)
+    tally = _read(note) if note.value else Tally(since=snapshot.taken_at)
+    recorded = _recorded(note, snapshot.nodes)
+    compared: list[PurchaseComparison] = []
+    for bought in purchases(snapshot.nodes, snapshot.bound, recorded, snapshot.taken_at)[:_MOST]:
+        if ports.clock.now() >= until:
+            break
+        compared.append(_compare(ports, settings, snapshot, bought))
+    if not compared:
+        return ()
+    for found in compared:
+        recorded |= {node.uid for node in found.bought}
+        tally = tally.plus(found)
+        EventRecorder(ports).record_each(*_events(snapshot, found))
+    value = {**to_plain(tally), "told": sorted(map(digest, recorded))}
+    kept = Note(name=_NOTE, value=value)
+    ports.ledger.put_note(snapshot.cluster, kept, snapshot.taken_at + _KEEP)
+    return tuple(found.text for found in compared)
 
-        Args:
-            snapshot: A snapshot with nodes and bound pods.
-            until: After this time no further comparison is started.
 
-        Returns:
-            The texts of the Events.
-        """
-        note = self._ports.ledger.note(snapshot.cluster, _NOTE)
-        tally = _read(note) if note.value else Tally(since=snapshot.taken_at)
-        recorded = _recorded(note, snapshot.nodes)
-        compared: list[PurchaseComparison] = []
-        for bought in purchases(snapshot.nodes, snapshot.bound, recorded, snapshot.taken_at)[
-            :_MOST
-        ]:
-            if self._ports.clock.now() >= until:
-                break
-            compared.append(self._compare(snapshot, bought))
-        if not compared:
-            return ()
-        for found in compared:
-            recorded |= {node.uid for node in found.bought}
-            tally = tally.plus(found)
-            self._recorder.record_each(*_events(snapshot, found))
-        value = {**to_plain(tally), "told": sorted(map(digest, recorded))}
-        kept = Note(name=_NOTE, value=value)
-        self._ports.ledger.put_note(snapshot.cluster, kept, snapshot.taken_at + _KEEP)
-        return tuple(found.text for found in compared)
-
-    def _compare(self, snapshot: ClusterSnapshot, bought: tuple[Node, ...]) -> PurchaseComparison:
-        names = {node.name for node in bought}
-        moving = {
-            pod.uid for pod in snapshot.bound if pod.node_name in names and counts_for_purchase(pod)
-        }
-        asking = with_claims_of(
-            snapshot, moving, lambda asked: with_volumes(self._ports.cluster, asked)
-        )
-        return compare(asking, bought, self._settings)
+def _compare(
+    ports: ClusterPorts,
+    settings: PackingSettings,
+    snapshot: ClusterSnapshot,
+    bought: tuple[Node, ...],
+) -> PurchaseComparison:
+    names = {node.name for node in bought}
+    moving = {
+        pod.uid for pod in snapshot.bound if pod.node_name in names and counts_for_purchase(pod)
+    }
+    asking = with_claims_of(snapshot, moving, lambda asked: with_volumes(ports.cluster, asked))
+    return compare(asking, bought, settings)
 
 
 def has_purchases(

@@ -9,7 +9,7 @@ from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import PermanentError
 from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner
-from shared.nodes.events.plan_events import PlanEvents
+from shared.nodes.events.plan_events import record_cannot_launch
 from shared.nodes.launch.ami_canary import ImageCanary
 from shared.nodes.launch.held_lease import HeldLease
 from shared.nodes.launch.intents import LaunchOutcome
@@ -33,10 +33,19 @@ class PlanLauncher:
     def __init__(self, ports: ClusterPorts, held_lease: HeldLease, policy: LaunchPolicy) -> None:
         self._ports = ports
         self._lease = held_lease
-        self._events = PlanEvents(ports)
         self._addresses = AddressReservations()
         self.launcher = Launcher(ports, held_lease, policy)
         self.refusal_actions = RefusalActions(ports)
+
+    @property
+    def failed_attempts(self) -> int:
+        """The number of calls so far that launched nothing."""
+        return self.launcher.refusals.failed_attempts
+
+    @property
+    def answers(self) -> int:
+        """The number of calls to CreateFleet and of refusals so far: it grows with each answer."""
+        return self.launcher.calls + len(self.refusal_actions.reported)
 
     def resume(self, gathered: Gathered, until: datetime) -> bool:
         """Resume open intents; return whether any was closed.
@@ -72,7 +81,7 @@ class PlanLauncher:
                 context = replace(context, images=safe)
                 outcome = self.launcher.resume(context, intent)
             except PermanentError as error:
-                self._events.cannot_launch(provisioner, str(error))
+                record_cannot_launch(self._ports, provisioner, str(error))
                 outcome = self.launcher.abandon(intent)
             ended |= outcome != LaunchOutcome.LATER
         self.refusal_actions.on_launches(self.launcher.refusals.take(), sites, gathered)
@@ -128,7 +137,7 @@ class PlanLauncher:
                     )
             except PermanentError as error:
                 # A Provisioner that cannot launch must not stop the others.
-                self._events.cannot_launch(provisioners[name], str(error))
+                record_cannot_launch(self._ports, provisioners[name], str(error))
         sites = {name: context.site for name, context in contexts.items()}
         self.refusal_actions.on_launches(self.launcher.refusals.take(), sites, gathered)
         return tuple(outcomes)

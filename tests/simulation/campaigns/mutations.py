@@ -28,7 +28,7 @@ from shared.nodes.leave import instance_terminator, interruption, pod_eviction, 
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.ports import NodeManifest
 from shared.ports.cluster import EachPage
-from shared.provisioning import provision
+from shared.provisioning import provision, session
 from shared.provisioning.sweep import sweep
 from shared.provisioning.sweep.sweep import Sweep
 from shared.snapshot import gather
@@ -198,7 +198,7 @@ def _no_ceiling() -> contextlib.AbstractContextManager[object, bool | None]:
 
 
 def _no_brakes() -> contextlib.AbstractContextManager[object, bool | None]:
-    return swapped(provision, held_back=lambda ports, rivals: "")
+    return swapped(session, held_back=lambda ports, rivals: "")
 
 
 def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:

@@ -10,7 +10,7 @@ from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.packing.problem import PackingSettings
 from shared.ports import Rival, RivalKind
-from shared.provisioning.shadow_purchases import ShadowPurchases
+from shared.provisioning.shadow_purchases import record_shadow_purchases
 from shared.snapshot.gather import gather
 from tests.builders import pod
 from tests.unit.cli.migrate.changing_hands import POOL, ChangingHands
@@ -115,5 +115,5 @@ def test_no_purchase_is_begun_with_when_time_is_up() -> None:
     world = found.world
     world.advance(timedelta(minutes=1))
     snapshot = gather(world.ports, "plan", read_all=True).snapshot
-    purchases = ShadowPurchases(world.ports, PackingSettings())
-    assert purchases.record(snapshot, snapshot.taken_at) == ()
+    settings, now = PackingSettings(), snapshot.taken_at
+    assert record_shadow_purchases(world.ports, settings, snapshot, now) == ()
