@@ -61,7 +61,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _serve_event(runtime: ProvisionRuntime, event: dict[str, Any], context: LambdaContext) -> None:
     message = decode(event)
     fast = message.kind == MessageKind.POD_PENDING
-    # The queue delivers the same message.
+    # A message that is not served at once is served from the queue, which has it, too.
     if fast and not runtime.admits(message):
         return
     try:

@@ -88,8 +88,8 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
     less than the minimum saving are dropped from the best group. As each accepted change makes the
     cluster strictly cheaper, no later change can undo it.
 
-    No pods move to a node that is only too young to be changed if more is wasted there than the
-    change saves: they would move twice, and might delay its change.
+    A node that cannot be changed yet, only because it is too young, takes no pods if its unused
+    capacity costs more than the change saves: these pods would soon move again.
 
     The same snapshot always gives the same result.
 
@@ -231,7 +231,7 @@ class _CandidateSearch:
     def _simulated(self, group: tuple[Candidate, ...], names: frozenset[str]) -> _Change | None:
         price = sum(candidate.price_micros_per_hour for candidate in group)
         most = price - self._settings.required_saving(price)
-        # Where more is wasted than the group costs, no saving can exceed it.
+        # No group saves more than it costs, so these nodes take none of its pods.
         closed = frozenset(name for name, waste in self._too_young.items() if waste > price)
         plan = simulate(with_cordoned(self._snapshot, closed), names, self._packing)
         if plan is None or most < 0:

@@ -71,7 +71,7 @@ def drain_step(
     """Return the next step of a node's drain.
 
     Plain pods are evicted first; critical ones only when no other is left. A pod with
-    do-not-disrupt is not evicted; one with do-not-evict holds the whole of a voluntary drain. The
+    do-not-disrupt is not evicted. While a pod has do-not-evict, a voluntary drain evicts none. The
     same pods and time always give the same step.
 
     Source: https://karpenter.sh/docs/concepts/disruption/#terminationgraceperiod (2026-11).

@@ -45,8 +45,8 @@ def shape_hash(provisioner: Provisioner) -> str:
 
     A field at its default counts as absent, so that a release with a new field causes no drift.
     Names, and selectors of subnets, security groups and images are left out: what these select may
-    change daily. So is an alias, which selects images, except for the family that it gives to user
-    data. The order of taints does not count. User data counts as its text alone.
+    change daily. Of an alias of images only the family counts, which decides the user data. The
+    order of taints does not count. User data counts as its text alone.
 
     Source: https://github.com/kubernetes-sigs/karpenter/blob/v1.8.0/pkg/apis/v1/nodepool.go (Hash)
     and https://github.com/aws/karpenter-provider-aws/blob/v1.8.0/pkg/apis/v1/ec2nodeclass.go

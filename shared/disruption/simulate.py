@@ -26,8 +26,8 @@ def without_nodes(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterS
     """Return the snapshot in which the pods of these nodes are pending.
 
     The nodes stay in it, cordoned, because limits count them: a replacement runs beside the node
-    that it replaces for a while. Slots without a node are cordoned, too: no node is removed for
-    capacity that is only promised. Pods that were pending already are left out.
+    that it replaces for a while. Slots without a node are cordoned, too: no node is removed in the
+    hope that an instance will join. Pods that were pending already are left out.
     """
     leaving = frozenset(names)
     moved: list[Pod] = []
@@ -107,12 +107,12 @@ def with_leaving(snapshot: ClusterSnapshot, uids: Collection[str]) -> ClusterSna
 def with_drained(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return the snapshot in which pods of nodes being deleted run on nodes that hold them.
 
-    The capacity that these pods need is reserved for them although the drain has only begun, and a
-    change of the node that provides it must find them another. A drain may last for ever, for
-    example under a PodDisruptionBudget, so a pod that no node can hold stays where it is, blocks no
-    change, and nothing is launched for it. A node that was launched to replace others takes their
-    pods only, which are placed first, also while it starts. Pods whose volumes are not resolved
-    stay, too.
+    The capacity that these pods need is reserved for them as soon as the drain begins. If the node
+    that has this capacity is to be removed, it must be found elsewhere. A drain may last for ever,
+    for example under a PodDisruptionBudget, so a pod that no node can hold stays where it is,
+    blocks no change, and nothing is launched for it. A node that was launched to replace others
+    takes only the pods of these, also while it starts; they are placed first. Pods whose volumes
+    are not resolved stay, too.
     """
     going = {node.name for node in snapshot.nodes if node.is_ours and node.deletion_at is not None}
     if not going:

@@ -65,8 +65,8 @@ class Dialect:
         owner_tags: Tags, on all resources of a launch, that name the owner.
         closing_taint: The taint of a Node that Dovetail creates for an instance; it keeps
             kube-scheduler away until pods are bound.
-        registering_taint: The taint that the kubelet registers the Node with; no pod was bound to
-            that Node before.
+        registering_taint: The taint in user data, with which the kubelet registers its Node if
+            Dovetail has not created that Node before.
         ready_condition: Type of the condition that says whether nodes are launched for an owner.
         reasons: Reasons of that condition.
         selectors: Names of the selector fields in the template.

@@ -67,8 +67,8 @@ class OfferingIndex:
     def accepting(self, node_constraints: NodeConstraints) -> int:
         """Return a bit mask of the launchable offerings that node constraints accept.
 
-        Burstable types that neither they nor the Provisioner name are left out if others remain,
-        and so are special types that no pod of the decision needs.
+        Burstable types are left out if others remain, unless the node constraints or the
+        Provisioner name them, and so are special types that no pod of the decision needs.
         """
         mask = self._compatible(node_constraints)
         return mask & ~self._left_out or mask

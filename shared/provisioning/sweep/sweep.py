@@ -218,8 +218,8 @@ class Sweep:
 
         Stopped instances, too: they never join again, and their volumes cost money.
 
-        A slot whose Node was created and is gone does not count: the invocation that removed the
-        finalizer ended before it updated the ledger. Its instance may be terminated already.
+        A slot does not protect its instance once its Node was created and is gone: the invocation
+        that removed the finalizer ended before it updated the ledger.
         """
         alive = {instance.instance_id for instance in instances if instance.is_alive}
         # `_lost` removes the Node of a stopped instance if it is Dovetail's. A Node that the
