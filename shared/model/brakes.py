@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from shared.model.resources import NODES, PRICE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
@@ -16,8 +18,14 @@ class Ceiling:
     max_nodes: int | None = None
     max_price_micros_per_hour: int | None = None
 
+    @property
+    def amounts(self) -> dict[str, int]:
+        """The limits as amounts by resource; what has no limit is absent."""
+        most = {NODES: self.max_nodes, PRICE: self.max_price_micros_per_hour}
+        return {name: amount for name, amount in most.items() if amount is not None}
+
     def __bool__(self) -> bool:
-        return self.max_nodes is not None or self.max_price_micros_per_hour is not None
+        return bool(self.amounts)
 
     def lower(self, other: "Ceiling") -> "Ceiling":
         """Return the stricter of the two, for each amount."""

@@ -7,7 +7,7 @@ from typing import Final, Self
 from shared.model import quantity
 
 CPU: Final = "cpu"
-# What ceilings count and no instance reports: its price in micro-dollars, and 1 for the node.
+# What limits count and no instance reports: its price in micro-dollars, and 1 for the node.
 PRICE: Final = "price-per-hour"
 NODES: Final = "nodes"
 MEMORY: Final = "memory"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from shared.model.brakes import Ceiling
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.kubernetes.daemon_sets import DaemonSet
@@ -54,6 +55,7 @@ class ClusterSnapshot:
             name.
         instance_types: Instance types that can be launched in the Region, sorted by name.
         unavailable: Offerings for which EC2 recently had no capacity, or that exceed a quota.
+        ceiling: That of the whole cluster; None if no ceiling applies, of a Provisioner neither.
         seed: Seed of every pseudo-random choice in the decision.
     """
 
@@ -72,6 +74,7 @@ class ClusterSnapshot:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     instance_types: tuple[InstanceType, ...]
     unavailable: frozenset[OfferingKey] = frozenset()
+    ceiling: Ceiling | None = None
     seed: int = 0
 
     def owner_of(self, node: Node) -> str:

@@ -37,7 +37,7 @@ class NodeType:
 
     Attributes:
         allocatable: What pods can request: after daemon requests, pseudo resources included.
-        capacity: Capacity of the instance, which counts against limits.
+        capacity: Capacity of the instance and whatever else counts against limits.
         offerings: Its offerings, cheapest first, not empty. Each is allowed for every class
             compatible with the node type.
     """

@@ -26,7 +26,7 @@ from shared.planning.provisioner_problems import (
 )
 from shared.planning.rules.daemon_overhead import DaemonOverhead
 from shared.planning.rules.labels_and_taints import accepted_terms, ports_conflict, taint_refusal
-from shared.planning.rules.limits import remaining_limits
+from shared.planning.rules.limits import limits_of, remaining_limits, used_capacity
 from shared.planning.rules.node_constraints import NodeConstraints, could_buy, node_constraints_of
 from shared.planning.rules.pod_classes import PodClass
 from shared.planning.rules.provisioner_offerings import (
@@ -76,6 +76,7 @@ class Explainer:
         self._sites = {site.provisioner: site for site in snapshot.sites}
         self._usable = usable_in_order(snapshot.provisioners)
         self._left = remaining_limits(snapshot) if left is None else left
+        self._limits: Mapping[str, Resources] | None = None
         self._found: dict[tuple[object, ...], str] = {}
         self._offers: dict[tuple[object, ...], tuple[ProvisionerOffering, ...]] = {}
         self._accepted: dict[tuple[str, NodeConstraints], Sequence[ProvisionerOffering]] = {}
@@ -347,7 +348,9 @@ class Explainer:
 
     def _limit_reached(self, provisioner: Provisioner) -> str:
         left = self._left.get(provisioner.name, Resources())
-        limits = provisioner.limits or Resources()
+        if self._limits is None:
+            self._limits = limits_of(self._snapshot, used_capacity(self._snapshot))
+        limits = self._limits.get(provisioner.name, Resources())
         parts = [
             f"{name} {readable_amount(name, max(amount, 0))} left of "
             f"{readable_amount(name, limits[name])}"

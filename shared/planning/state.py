@@ -306,11 +306,6 @@ class PlanState:
             self.set_options(target, options, fallback)
 
 
-def within_limits(capacity: Resources, left: Resources | None) -> bool:
-    """Return whether the limits left allow an instance of this capacity; None for no limits."""
-    return left is None or all(capacity[name] <= max(amount, 0) for name, amount in left.items)
-
-
 def provisioners_at_limit(table: OfferingTable, left: Mapping[str, Resources]) -> frozenset[str]:
     """Return the Provisioners whose limits allow none of their instance types.
 
@@ -320,7 +315,7 @@ def provisioners_at_limit(table: OfferingTable, left: Mapping[str, Resources]) -
     """
     able = {
         offer.provisioner.name
-        for offer in table.offers
-        if within_limits(offer.instance_type.capacity, left.get(offer.provisioner.name))
+        for index, offer in enumerate(table.offers)
+        if table.within_limits(index, left.get(offer.provisioner.name))
     }
     return frozenset(left.keys() - able)

@@ -39,7 +39,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.note import Note
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
-from shared.nodes.brakes.ceilings import affordable, under_ceilings, with_kubelet_resources
+from shared.nodes.brakes.ceilings import affordable, with_kubelet_resources
 from shared.nodes.events.node_events import MOST_PODS, event_on
 from shared.nodes.events.recorder import EventRecorder
 from shared.nodes.launch.current_images import current_images
@@ -77,8 +77,10 @@ def disrupt_nodes(session: ProvisioningSession, gathered: Gathered, plan_id: str
     Raises:
         ConflictError: If the lease was lost.
     """
-    ports, ceiling = session.ports, session.brakes.ceiling
-    snapshot = under_ceilings(with_claims(ports, gathered.snapshot), ceiling)
+    ports = session.ports
+    snapshot = dataclasses.replace(
+        with_claims(ports, gathered.snapshot), ceiling=session.brakes.ceiling
+    )
     if not any(node.is_ours for node in snapshot.nodes):
         session.conditions.outdated(snapshot.provisioners, {})
         return
@@ -89,7 +91,7 @@ def disrupt_nodes(session: ProvisioningSession, gathered: Gathered, plan_id: str
         for owner in snapshot.provisioners
         if reports_drift(owner, otherwise=session.disruption.drift)
     ]
-    disruption_input = _input(session, snapshot, gathered.snapshot, permits, drift_owners)
+    disruption_input = _input(session, snapshot, permits, drift_owners)
     if not session.held_back:
         _update_hash_stamps(ports, snapshot, drift_owners)
     evaluation = _evaluate(session, disruption_input)
@@ -154,14 +156,12 @@ def _carry_out(
 def _input(
     session: ProvisioningSession,
     snapshot: ClusterSnapshot,
-    gathered_snapshot: ClusterSnapshot,
     permits: Note,
     drift_owners: Sequence[Provisioner],
 ) -> DisruptionInput:
     """Read what an evaluation needs in addition to its snapshot.
 
     Args:
-        gathered_snapshot: The snapshot before ceilings were applied.
         drift_owners: Owners whose nodes may be outdated.
     """
     ports, now = session.ports, snapshot.taken_at
@@ -177,9 +177,7 @@ def _input(
         packing=dataclasses.replace(session.packing, growth_percent=0, fewer_nodes_permille=0),
         recently_changed=changed,
         ongoing=ongoing,
-        images=current_images(
-            ports, drift_owners, snapshot.nodes, gathered_snapshot.instance_types
-        ),
+        images=current_images(ports, drift_owners, snapshot.nodes, snapshot.instance_types),
         unsold=_unsold(ports, snapshot) if drift_owners else frozenset(),
         skipped_spot_pools=skipped_spot_pools(ports, now),
     )

@@ -15,7 +15,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
-from shared.nodes.brakes.ceilings import affordable, under_ceilings, with_kubelet_resources
+from shared.nodes.brakes.ceilings import affordable, with_kubelet_resources
 from shared.nodes.brakes.hold import SHADOW, hold_of, rivals_of
 from shared.nodes.brakes.runaway import (
     clear_failures,
@@ -259,9 +259,11 @@ def _under_brakes(session: ProvisioningSession, snapshot: ClusterSnapshot) -> Cl
     until = runaways(snapshot.pending, trials)
     session.conditions.runaways(until, pending, trials, snapshot.provisioners)
     session.report.pods_runaway = len(until)
-    if until:
-        snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
-    return under_ceilings(snapshot, session.brakes.ceiling)
+    return dataclasses.replace(
+        snapshot,
+        promised=snapshot.promised | until.keys(),
+        ceiling=session.brakes.ceiling,
+    )
 
 
 def _carry_out(session: ProvisioningSession, gathered: Gathered, plan_id: str, plan: Plan) -> None:

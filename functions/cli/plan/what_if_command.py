@@ -58,7 +58,6 @@ def _answer(arguments: argparse.Namespace) -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.plan.packing_settings import overridden_policy_notes, with_settings  # noqa: PLC0415
     from functions.cli.plan.what_if import what_if, with_provisioners  # noqa: PLC0415
-    from shared.nodes.brakes.ceilings import under_recorded_ceilings  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
 
     # Invalid settings are refused before anything is decided.
@@ -68,7 +67,7 @@ def _answer(arguments: argparse.Namespace) -> int:
 
     def with_chosen_provisioners(snapshot: "ClusterSnapshot") -> "ClusterSnapshot":
         if provisioners:
-            snapshot = under_recorded_ceilings(with_provisioners(snapshot, provisioners), snapshot)
+            snapshot = with_provisioners(snapshot, provisioners)
         found = overridden_policy_notes(requested, by_default, snapshot.provisioners)
         notes.extend(note for note in found if note not in notes)
         return snapshot

@@ -75,6 +75,11 @@ class InstanceType:
     image_max_pods: int | None = None
 
     @property
+    def highest_price_micros_per_hour(self) -> int:
+        """The price of the most expensive offering, 0 without any."""
+        return max((offering.price_micros_per_hour for offering in self.offerings), default=0)
+
+    @property
     def allocatable(self) -> Resources:
         """Capacity less overhead, never below zero for any resource."""
         taken = self.overhead.total

@@ -20,6 +20,7 @@ from shared.model.resources import CPU, Resources
 from shared.model.snapshot import ProvisionerSite
 from shared.packing.problem import NodeType
 from shared.planning.rules.labels_and_taints import Port
+from shared.planning.rules.limits import counted_amounts
 from shared.planning.rules.provisioner_offerings import (
     PLACE_KEYS,
     ProvisionerOffering,
@@ -98,6 +99,7 @@ class OfferingTable:
         self._sizes: list[tuple[int, int]] | None = None
         # Bit masks over `listed`.
         self._found: dict[Hashable, dict[Any, int]] = {}
+        self._counted: dict[int, Resources] = {}
         self._domain_masks: dict[tuple[str, ...], dict[Domain, int]] = {}
 
     def _rank(self, option: LaunchableOffering) -> tuple[int, str, str, str, int]:
@@ -133,12 +135,27 @@ class OfferingTable:
             self._variants[offer] = (provisioner_offering.provisioner.name, *own)
         return self._variants[offer]
 
-    def largest_capacity(self, options: Iterable[LaunchableOffering]) -> Resources:
-        """Return the largest capacity of any option, by resource."""
+    def counted_amounts(self, offer: int) -> Resources:
+        """Return what limits count of an instance of an offer, at the highest price of its type."""
+        if offer not in self._counted:
+            instance_type = self.offers[offer].instance_type
+            price = instance_type.highest_price_micros_per_hour
+            self._counted[offer] = counted_amounts(instance_type.capacity, price)
+        return self._counted[offer]
+
+    def largest_counted(self, options: Iterable[LaunchableOffering]) -> Resources:
+        """Return the largest amounts that limits count of any option, by resource."""
         most = Resources()
         for index in sorted({option.offer for option in options}):
-            most = most.largest(self.offers[index].instance_type.capacity)
+            most = most.largest(self.counted_amounts(index))
         return most
+
+    def within_limits(self, offer: int, left: Resources | None) -> bool:
+        """Return whether what limits leave allows an instance of an offer; None for no limits."""
+        if left is None:
+            return True
+        taken = self.counted_amounts(offer)
+        return all(taken[name] <= max(amount, 0) for name, amount in left.items)
 
     def labels(self, option: LaunchableOffering) -> dict[str, str]:
         """Return the labels of a node launched with an option, without the host's."""
@@ -295,7 +312,7 @@ class OfferingTable:
                     provisioner=offer.provisioner.name,
                     instance_type=offer.instance_type.name,
                     allocatable=allocatable[index],
-                    capacity=offer.instance_type.capacity,
+                    capacity=self.counted_amounts(index),
                     offerings=tuple([option.offering for option in target_options]),
                     vcpus=offer.instance_type.capacity[CPU] // 1000,
                 )

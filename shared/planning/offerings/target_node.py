@@ -223,7 +223,7 @@ def target_options(
         decided_labels=decided,
         undecided=frozenset(undecided),
         least_available=least,
-        reserved=offerings.table.largest_capacity((*kept, *spare)),
+        reserved=offerings.table.largest_counted((*kept, *spare)),
         daemon_requests=first.daemon_requests,
         taints=first.provisioner.taints,
         options_mask=offerings.table.mask_of((*kept, *spare)),

@@ -16,7 +16,7 @@ from shared.planning.rules.min_values import (
     values_of_one_launch,
 )
 from shared.planning.rules.node_constraints import NodeConstraints
-from shared.planning.state import PlanState, within_limits
+from shared.planning.state import PlanState
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ def _cpu_of(
 
     @cache
     def cpu_of(offer: int) -> int:
-        capacity = offerings.table.offers[offer].instance_type.capacity
-        good = offerings.table.holds(requests, offer) and within_limits(capacity, left)
-        return capacity[CPU] if good else 0
+        table = offerings.table
+        good = table.holds(requests, offer) and table.within_limits(offer, left)
+        return table.offers[offer].instance_type.capacity[CPU] if good else 0
 
     return cpu_of
 

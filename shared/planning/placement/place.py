@@ -14,7 +14,7 @@ from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.buying import Purchase, buy, buy_again
 from shared.planning.rules.topology.constraints import accepts
 from shared.planning.rules.topology.counts import Place, Profile, add
-from shared.planning.state import PlanState, within_limits
+from shared.planning.state import PlanState
 
 # Most pods of one class for which a single new node is chosen at once.
 _MOST_AT_ONCE = 512
@@ -223,10 +223,7 @@ def _limited(
     return {
         table.offers[index].provisioner.name
         for index in {option.offer for option in table.of_mask(mask)}
-        if not within_limits(
-            table.offers[index].instance_type.capacity,
-            left.get(table.offers[index].provisioner.name),
-        )
+        if not table.within_limits(index, left.get(table.offers[index].provisioner.name))
         and table.holds(requests, index)
     }
 

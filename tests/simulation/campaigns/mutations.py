@@ -26,6 +26,7 @@ from shared.nodes.launch.plan_launcher import PlanLauncher
 from shared.nodes.launch.refusals import refusal_log
 from shared.nodes.leave import instance_terminator, interruption, pod_eviction, termination
 from shared.nodes.leave.emptiness_timer import Emptiness
+from shared.planning.rules import limits
 from shared.ports import NodeManifest
 from shared.ports.cluster import EachPage
 from shared.provisioning import provision, session
@@ -118,12 +119,10 @@ def _no_fence() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _no_reservation() -> contextlib.AbstractContextManager[object, bool | None]:
     """Open intents reserve nothing of the limits, and of a group only its cheapest option."""
-    from shared.planning.rules import limits
-
     original = limits.used_capacity
 
-    def used(snapshot: Any, provisioner: str) -> Any:
-        return original(replace(snapshot, intents=()), provisioner)
+    def used(snapshot: Any) -> Any:
+        return original(replace(snapshot, intents=()))
 
     return swapped(limits, used_capacity=used)
 
@@ -190,11 +189,16 @@ def _short_lease() -> contextlib.AbstractContextManager[object, bool | None]:
 
 
 def _no_ceiling() -> contextlib.AbstractContextManager[object, bool | None]:
-    return swapped(
-        provision,
-        under_ceilings=lambda snapshot, of_cluster: snapshot,
-        affordable=lambda snapshot, nodes, of_cluster: (tuple(nodes), ()),
-    )
+    original = limits.limits_of
+
+    def limits_of(snapshot: Any, used: Any) -> Any:
+        return original(replace(snapshot, ceiling=None), used)
+
+    stack = contextlib.ExitStack()
+    stack.enter_context(swapped(limits, limits_of=limits_of))
+    unchecked = {"affordable": lambda snapshot, nodes, of_cluster: (tuple(nodes), ())}
+    stack.enter_context(swapped(provision, **unchecked))
+    return stack
 
 
 def _no_brakes() -> contextlib.AbstractContextManager[object, bool | None]:

@@ -12,7 +12,6 @@ from shared.model.plan import Plan
 from shared.nodes.brakes.ceilings import (
     OverCeiling,
     affordable,
-    under_ceilings,
     with_kubelet_resources,
 )
 from shared.nodes.brakes.runaway import recent_trials, runaways
@@ -207,7 +206,7 @@ def _plan(world: World, name: str, given_up: frozenset[str]) -> tuple[Plan, Sequ
     snapshot, ceiling = gather(ports, "oracle").snapshot, world.ceilings[name]
     packing = world.functions.runtimes["provision"]._packing
     snapshot = replace(snapshot, promised=snapshot.promised | given_up)
-    plan = decide(under_ceilings(snapshot, ceiling), packing)
+    plan = decide(replace(snapshot, ceiling=ceiling), packing)
     kept, over = affordable(snapshot, with_kubelet_resources(plan.nodes), ceiling)
     return replace(plan, nodes=kept), over
 

@@ -200,4 +200,4 @@ def test_machines_in_flight_count_under_limits_while_nodes_are_tried(kind: Owner
         found = without_nodes(
             snapshot(provisioners=(owner,), nodes=nodes, slots=(coming,)), {standing.name}
         )
-        assert used_capacity(found, "default")["cpu"] == 6000
+        assert used_capacity(found)["default"]["cpu"] == 6000

@@ -40,7 +40,6 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, without_stale_nominations
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
-from shared.nodes.brakes.ceilings import under_ceilings
 from shared.planning.rules.labels_and_taints import labels_accepted, taint_refusal
 from shared.planning.rules.provided_daemonsets import provided_daemonsets
 from shared.planning.rules.provisioner_offerings import never_with_image
@@ -167,10 +166,11 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> OfflineSna
         intents=(),
         namespaces=_namespaces(known),
         instance_types=catalog.instance_types,
+        ceiling=NO_CEILING,
     )
     if not snapshot.pending:
         notes += _why_none_waits(known, snapshot)
-    snapshot = under_ceilings(with_volumes(snapshot, volumes, known), NO_CEILING)
+    snapshot = with_volumes(snapshot, volumes, known)
     return OfflineSnapshot(snapshot=snapshot, notes=tuple(notes))
 
 

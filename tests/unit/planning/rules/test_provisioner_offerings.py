@@ -312,7 +312,7 @@ def test_limits_count_nodes_launches_and_reservations() -> None:
         intents=(make.intent(), make.intent(group=1, provisioner="free")),
     )
     # n1, n2 by its type, s by the larger of node and slot, the foreign one, slot 0, the intent.
-    assert used_capacity(snapshot, "default")["cpu"] == 2000 + 2000 + 3000 + 2000 + 2000 + 2000
+    assert used_capacity(snapshot)["default"]["cpu"] == 2000 + 2000 + 3000 + 2000 + 2000 + 2000
     left = remaining_limits(snapshot)
     assert set(left) == {"default"}
     assert left["default"]["cpu"] == 7000

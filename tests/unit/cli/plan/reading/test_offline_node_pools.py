@@ -82,14 +82,14 @@ def test_a_limit_on_nodes_counts_those_that_are_there() -> None:
     pool = node_pool(limits={"nodes": 2})
     old = {**node(**{"karpenter.sh/nodepool": "default"}), "spec": {"unschedulable": True}}
     snapshot = read(pool, node_class(), old, *pods).snapshot
-    assert used_capacity(snapshot, "default")
+    assert used_capacity(snapshot)["default"]
     assert len(decide(snapshot).nodes) == 1
 
 
 def test_a_node_of_a_pool_that_is_not_given_has_no_owner() -> None:
     snapshot = read(node_pool(), node_class(), node(**{"karpenter.sh/nodepool": "x"})).snapshot
     assert snapshot.owner_of(snapshot.nodes[0]) == ""
-    assert not used_capacity(snapshot, "x")
+    assert not used_capacity(snapshot)
 
 
 def test_v1beta1_is_read_as_v1_with_a_note() -> None:
