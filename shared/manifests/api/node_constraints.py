@@ -14,7 +14,7 @@ from shared.manifests.api.status import DATE_TIME
 from shared.manifests.problems import key_fault, value_fault
 from shared.model import labels as keys
 from shared.model.dialect import Dialect
-from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.kubernetes.taints import Effect
 from shared.model.requirements import (
     KUBERNETES_OPERATORS,
     Operator,
@@ -245,11 +245,6 @@ class NodeTaint(Part):
         description=f"One of {', '.join(Effect)}"
     )
     time_added: Annotated[Any, WithJsonSchema(DATE_TIME)] = None
-
-    @property
-    def taint(self) -> Taint:
-        """Return the Taint of the model."""
-        return Taint(key=self.key, value=self.value, effect=Effect(self.effect))
 
 
 NodeTaints = Annotated[
