@@ -243,8 +243,8 @@ def _named(key: str, offline: "OfflineSnapshot") -> "Pod":
 
 def _remarks(plan_run: "PlanRun") -> Iterator[str]:
     """Yield remarks on topology keys that no node has, and on Provisioners dearer than others."""
+    from functions.cli.plan.unknown_topology_keys import unknown_topology_keys  # noqa: PLC0415
     from shared.planning.cheaper_provisioners import cheaper_provisioners  # noqa: PLC0415
-    from shared.planning.offerings.unknown_names import unknown_topology_keys  # noqa: PLC0415
 
     plan, least = plan_run.plan, plan_run.plan.cost_micros_per_hour
     yield from unknown_topology_keys(plan_run.snapshot)

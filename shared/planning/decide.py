@@ -7,14 +7,13 @@ from typing import Final
 
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.pods import Pod
-from shared.model.plan import Placement, Plan, Unschedulable
+from shared.model.plan import KeptPreferences, Placement, Plan, Unschedulable
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.initial_state import initial_state, pods_to_place
 from shared.planning.offerings.pending_group import WeighedPreference
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.preferences.weighing import WeighedPlan, weigh
-from shared.planning.reasons import Explainer
+from shared.planning.reasons import Reasons
 from shared.planning.rules.topology.constraints import obstacles
 from shared.planning.setting_aside import (
     BUDGET_STEPS,
@@ -25,6 +24,7 @@ from shared.planning.setting_aside import (
 )
 from shared.planning.solve import solve
 from shared.planning.state import PlanState
+from shared.planning.weighing import weigh
 from shared.planning.work import OverBudgetError, Work
 
 # Each time pods are set aside the budget is halved, but never below a quarter of the first one.
@@ -60,12 +60,9 @@ def decide(
     tries = 0
     while waiting:
         tries += 1
-        work = Work(budget_steps)
+        work, priority_work = Work(budget_steps), Work(budget_steps)
         try:
-            priority_work = Work(budget_steps)
-            baseline = _solve_all(
-                snapshot, waiting, settings, work, as_rules=frozenset(), priority_work=priority_work
-            )
+            baseline = _solve_all(snapshot, waiting, settings, work, frozenset(), priority_work)
         except OverBudgetError:
             waiting, set_aside = split_by_cost(waiting, work, tries)
             unplaced += [_set_aside(pod) for pod in set_aside]
@@ -73,8 +70,8 @@ def decide(
                 budget_steps = max(budget_steps // 2, least)
         else:
             solve = partial(_solve_all, snapshot, waiting, settings)
-            chosen = weigh(baseline, solve, settings, budget_steps)
-            return _to_plan(snapshot, chosen, unplaced)
+            plan_state, preferences = weigh(baseline, solve, settings, budget_steps)
+            return _to_plan(snapshot, plan_state, preferences, unplaced)
     return Plan(unschedulable=_sorted(unplaced))
 
 
@@ -95,7 +92,6 @@ def _solve_all(
     waiting: Sequence[Pod],
     settings: PackingSettings,
     work: Work,
-    *,
     as_rules: AbstractSet[WeighedPreference],
     priority_work: Work | None = None,
 ) -> PlanState:
@@ -138,11 +134,11 @@ def _solve_all(
 
 def _to_plan(
     snapshot: ClusterSnapshot,
-    chosen: WeighedPlan,
+    plan_state: PlanState,
+    preferences: KeptPreferences,
     not_asked: Sequence[Unschedulable],
 ) -> Plan:
     """Return the plan; `not_asked` are the pods that were refused or set aside before it."""
-    plan_state = chosen.plan_state
     placements = [
         Placement(
             node=target.existing.name,
@@ -153,25 +149,17 @@ def _to_plan(
         if target.existing is not None and target.contents
     ]
     known: dict[int, tuple[LaunchOption, ...]] = {}
-    nodes = [
-        _planned(plan_state, target, known)
-        for target in plan_state.targets
-        if target.existing is None
-    ]
+    nodes = [_planned(plan_state, target, known) for target in plan_state.new_nodes]
     unplaced = [*not_asked]
-    explainer = Explainer(snapshot, plan_state.all_limits_left())
+    known_reasons = Reasons(snapshot, plan_state.all_limits_left())
     for pod_group in plan_state.unplaced():
-        later = pod_group.index in plan_state.without_picks
-        if later:
-            reasons: tuple[str, ...] = (NO_PICK,)
-        else:
-            rules = tuple(obstacles(pod_group.topology))
-            reasons = explainer.reasons_for(
-                pod_group.pod_class, frozenset(pod_group.limited_provisioners), rules
-            )
         limited = frozenset(pod_group.limited_provisioners)
+        reasons: tuple[str, ...] = (NO_PICK,)
+        if not pod_group.lacks_pick:
+            rules = tuple(obstacles(pod_group.topology))
+            reasons = known_reasons.of(pod_group.pod_class, limited, rules)
         unplaced += [
-            Unschedulable(pod=ref, reasons=reasons, limited=limited, later=later)
+            Unschedulable(pod=ref, reasons=reasons, limited=limited, later=pod_group.lacks_pick)
             for ref in pod_group.waiting
         ]
     return Plan(
@@ -181,7 +169,7 @@ def _to_plan(
         order=tuple(ref for _, ref, _ in plan_state.binding_order),
         cost_micros_per_hour=sum(node.price_micros_per_hour for node in nodes),
         remark=plan_state.remark,
-        preferences=chosen.preferences,
+        preferences=preferences,
         wider=plan_state.widened_namespaces,
     )
 

@@ -1,12 +1,13 @@
 """The initial state: what a decision starts from, made of a snapshot."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import product
 
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod, Scheduling
-from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.kubernetes.taints import Effect
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.existing_pod_rules import existing_pod_rules
@@ -55,7 +56,7 @@ def initial_state(
     waiting: Sequence[Pod],
     settings: PackingSettings,
     work: Work,
-    as_rules: AbstractSet[WeighedPreference] | None = None,
+    as_rules: AbstractSet[WeighedPreference] = frozenset(),
 ) -> PlanState:
     """Return the state before anything is decided: pods, nodes, and what can be launched.
 
@@ -64,22 +65,23 @@ def initial_state(
         waiting: The pods to place.
         settings: Packing settings.
         work: Counts the steps of the decision.
-        as_rules: The weighed preferences that are hard rules in this try; None for all.
+        as_rules: The weighed preferences that are hard rules in this try.
 
     Raises:
         OverBudgetError: If this takes more steps than the budget allows.
     """
     existing = existing_nodes(snapshot)
     others = counted_nodes(snapshot, existing)
-    existing_pods = _pods(existing, others)
+    nodes: tuple[ExistingNode | CountedNode, ...] = (*existing, *others)
+    existing_pods = [pod for node in nodes for pod in node.pods]
     rules = [pod.scheduling for pod in existing_pods]
     rules += [daemon_set.scheduling for daemon_set in snapshot.daemonsets]
     classes = work.classes = group_by_class(waiting, rules)
     seen = _VisibleLabels([*(pod_class.scheduling for pod_class in classes), *rules])
-    nodes, named = len(existing) + len(others), len(snapshot.namespaces)
-    work.expect(estimates(classes, nodes, seen.differing(existing_pods), named))
-    table, without_picks, picks_by_group = _table(snapshot, classes, work)
-    topology_counts = TopologyCounts(_topology_keys(table, existing, others))
+    differing, named = seen.differing(existing_pods), len(snapshot.namespaces)
+    work.expect(estimates(classes, len(nodes), differing, named))
+    table, picks, lacking_picks = _table(snapshot, classes, work)
+    topology_counts = TopologyCounts(_topology_keys(table, nodes))
     topology_rules = _make_topology_rules(
         snapshot, topology_counts, classes, _hosts(existing, others), existing_pods
     )
@@ -89,7 +91,6 @@ def initial_state(
     daemonsets = counted_daemonsets(snapshot.daemonsets, topology_rules)
     limits = remaining_limits(snapshot)
     offerings = OfferingIndex(table, existing, provisioners_at_limit(table, limits))
-    taints = [*table.by_taints(), *(existing_node.taints for existing_node in existing)]
     choice = PreferenceChoice(
         policy=settings.preference_policy,
         by_provisioner={
@@ -98,7 +99,11 @@ def initial_state(
             if provisioner.preference_policy is not None
         },
         as_rules=as_rules,
-        soft_taints=_soft(taints),
+        soft_taints=any(
+            taint.effect == Effect.PREFER_NO_SCHEDULE
+            for taints in (*table.by_taints(), *(node.taints for node in existing))
+            for taint in taints
+        ),
     )
     targets = [
         TargetNode(existing_node.name, existing_node.labels, existing_node)
@@ -113,6 +118,8 @@ def initial_state(
         for index, pod_class in enumerate(classes)
     )
     for pod_group in pod_groups:
+        pod_group.picks = picks[pod_group.index]
+        pod_group.lacks_pick = pod_group.index in lacking_picks
         if pod_group.preferences_as_rules:
             topology_rules.allow_preferences(
                 pod_group.pod_class.namespace,
@@ -121,8 +128,9 @@ def initial_state(
             )
     topology_counts.ignore(topology_rules.unused())
     topology_keys = topology_counts.keys()
-    suited = tuple(pod_group.suited(topology_keys) for pod_group in pod_groups)
-    offerings.leave_out_special(suited)
+    for pod_group in pod_groups:
+        pod_group.find_suited(topology_keys)
+    offerings.leave_out_special(pod_group.suited for pod_group in pod_groups)
     return PlanState(
         offerings=offerings,
         topology_counts=topology_counts,
@@ -134,16 +142,8 @@ def initial_state(
         daemonsets=daemonsets,
         topology_keys=topology_keys,
         work=work,
-        without_picks=without_picks,
-        picks_by_group=picks_by_group,
-        suited=suited,
         widened_namespaces=wider,
     )
-
-
-def _pods(existing: Iterable[ExistingNode], others: Iterable[CountedNode]) -> list[Pod]:
-    found = [pod for existing_node in existing for pod in existing_node.pods]
-    return found + [pod for other in others for pod in other.pods]
 
 
 def _hosts(existing: Iterable[ExistingNode], others: Iterable[CountedNode]) -> frozenset[str]:
@@ -191,35 +191,30 @@ class _VisibleLabels:
 
 
 def _topology_keys(
-    table: OfferingTable, existing: Iterable[ExistingNode], others: Iterable[CountedNode]
+    table: OfferingTable, nodes: Iterable[ExistingNode | CountedNode]
 ) -> frozenset[str]:
     """Return the label keys of existing nodes and of nodes that could be launched."""
-    labels = [
-        *(existing_node.labels for existing_node in existing),
-        *(node.labels for node in others),
-    ]
-    labels += [possible for node in others for possible in node.possible_labels]
+    labels: list[Mapping[str, str]] = []
+    for node in nodes:
+        labels += (node.labels, *(node.possible_labels if isinstance(node, CountedNode) else ()))
     return frozenset({keys.HOSTNAME, *PLACE_KEYS, *table.own_keys}.union(*labels))
 
 
 def _make_topology_rules(
     snapshot: ClusterSnapshot,
     topology_counts: TopologyCounts,
-    classes: Iterable[PodClass],
+    classes: Sequence[PodClass],
     hosts: frozenset[str],
     existing_pods: Iterable[Pod],
 ) -> TopologyRules:
     """Return the topology rules, with all rules of pending pods registered."""
-    listed = tuple(classes)
-    seen = {pod_class.namespace for pod_class in listed} | {pod.namespace for pod in existing_pods}
+    seen = {pod_class.namespace for pod_class in classes} | {pod.namespace for pod in existing_pods}
     seen |= {daemon_set.namespace for daemon_set in snapshot.daemonsets}
     namespaces = namespace_labels(snapshot.namespaces, seen)
     topology_rules = TopologyRules(topology_counts, namespaces, hosts)
-    registered: set[tuple[str, int]] = set()
-    for pod_class in listed:
-        if (pod_class.namespace, id(pod_class.scheduling)) not in registered:
-            registered.add((pod_class.namespace, id(pod_class.scheduling)))
-            topology_rules.register(pod_class.namespace, pod_class.scheduling)
+    stated = {(entry.namespace, id(entry.scheduling)): entry.scheduling for entry in classes}
+    for (namespace, _), scheduling in stated.items():
+        topology_rules.register(namespace, scheduling)
     return topology_rules
 
 
@@ -265,8 +260,8 @@ def _register_existing_pods(
 
 def _table(
     snapshot: ClusterSnapshot, classes: Sequence[PodClass], work: Work
-) -> tuple[OfferingTable, frozenset[int], dict[int, int]]:
-    """Return the offering table, classes without a pick, and how many picks each class added."""
+) -> tuple[OfferingTable, Counter[int], set[int]]:
+    """Return the offering table, how many picks each class added, and classes without a pick."""
     sites = {site.provisioner: site for site in snapshot.sites}
     order = _in_fair_order(classes)
     topology: set[str] = set()
@@ -274,39 +269,32 @@ def _table(
         id(pod_class.scheduling): pod_class.scheduling for pod_class in classes
     }.values():
         topology.update(spread.key for spread in scheduling.spreads)
-        topology.update(term.key for term in scheduling.affinity)
-        topology.update(term.key for term in scheduling.anti_affinity)
-        topology.update(tie.key for tie in scheduling.ties)
+        for terms in (scheduling.affinity, scheduling.anti_affinity, scheduling.ties):
+            topology.update(term.key for term in terms)
     deciding_keys = topology | daemon_keys(snapshot.daemonsets)
     provisioner_picks: list[ProvisionerPicks] = []
-    without_picks: set[int] = set()
-    picks_by_group: dict[int, int] = {}
+    lacking_picks: set[int] = set()
+    added: Counter[int] = Counter()
     for provisioner in usable_in_order(snapshot.provisioners):
         if provisioner.name not in sites:
             continue
         picks = Picks(provisioner, deciding_keys)
-        for index in order:
-            checks_before, size = picks.checks, len(picks)
-            if not picks.pick_for(accepted_terms(classes[index].scheduling)):
-                without_picks.add(index)
-            picks_by_group[index] = picks_by_group.get(index, 0) + len(picks) - size
-            work.spend(picks.checks - checks_before, index)
-        for index in order:
-            checks_before, size = picks.checks, len(picks)
-            for preferred_node in classes[index].scheduling.preferred_nodes:
-                picks.pick_for_preference(preferred_node.requirements)
-            picks_by_group[index] = picks_by_group.get(index, 0) + len(picks) - size
-            work.spend(picks.checks - checks_before, index)
+        # Preferences come last: none takes a pick that a requirement needs.
+        for is_preferred, index in product((False, True), order):
+            scheduling, checks, size = classes[index].scheduling, picks.checks, len(picks)
+            if is_preferred:
+                for preferred_node in scheduling.preferred_nodes:
+                    picks.pick_for_preference(preferred_node.requirements)
+            elif not picks.pick_for(accepted_terms(scheduling)):
+                lacking_picks.add(index)
+            added[index] += len(picks) - size
+            work.spend(picks.checks - checks, index)
         site, listed = sites[provisioner.name], picks.listed(sorted(topology))
         provisioner_picks.append(ProvisionerPicks(provisioner=provisioner, site=site, picks=listed))
     table = offering_table(
         provisioner_picks, snapshot.instance_types, snapshot.daemonsets, snapshot.unavailable
     )
-    return (
-        table,
-        frozenset(without_picks),
-        {index: many for index, many in picks_by_group.items() if many},
-    )
+    return table, added, lacking_picks
 
 
 def _in_fair_order(classes: Sequence[PodClass]) -> list[int]:
@@ -319,14 +307,6 @@ def _in_fair_order(classes: Sequence[PodClass]) -> list[int]:
         seen[priority, pod_class.namespace] = round_number + 1
         ranked.append((-priority, round_number, index))
     return [index for _, _, index in sorted(ranked)]
-
-
-def _soft(taints: Iterable[Sequence[Taint]]) -> bool:
-    return any(
-        taint.effect == Effect.PREFER_NO_SCHEDULE
-        for many in {id(taint): taint for taint in taints}.values()
-        for taint in many
-    )
 
 
 def _count_existing_pods(

@@ -6,7 +6,7 @@ It is proved from snapshot and plan alone, so no launch waits for it.
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from shared.model.plan import Plan
@@ -52,9 +52,7 @@ def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
         for pod in pods_to_place(snapshot)
         if pod.uid not in aside and not pod.scheduling.refusals
     ]
-    plan_state = initial_state(
-        snapshot, waiting, PackingSettings(), Work(sys.maxsize), as_rules=frozenset()
-    )
+    plan_state = initial_state(snapshot, waiting, PackingSettings(), Work(sys.maxsize))
     found = _bound(plan_state, plan)
     return dataclasses.replace(
         plan, lower_bound_micros_per_hour=found.micros_per_hour, bound_is_close=found.close
@@ -96,7 +94,8 @@ def _bound(plan_state: PlanState, plan: Plan) -> LeastCost:
             counts[1] += min(count, bought[pod_group.index])
     node_types, _, accepted = plan_state.offerings.node_types(numbers, pseudo_of_new_node)
     if in_order:
-        first_names = _first_provisioners(plan_state, some)
+        asked = {(pod_group.node_constraints, pod_group.requests) for pod_group in some}
+        first_names = {plan_state.offerings.first_provisioner(*one) for one in asked}
         kept = [i for i, node_type in enumerate(node_types) if node_type.provisioner in first_names]
         accepted = tuple(mask & bit_mask(kept, len(node_types)) for mask in accepted)
     problem = PackingProblem(
@@ -162,23 +161,3 @@ def _may_leave_first_provisioner(pod_group: PendingGroup) -> bool:
         or topology.has_rules
         or topology.has_host_rules
     )
-
-
-def _first_provisioners(
-    plan_state: PlanState, pod_groups: Sequence[PendingGroup]
-) -> frozenset[str]:
-    """Return the Provisioners that are used if each pod takes the first one that can hold it."""
-    offerings = plan_state.offerings
-    found: dict[tuple[NodeConstraints, Resources], str] = {}
-    for pod_group in pod_groups:
-        question = (pod_group.node_constraints, pod_group.requests)
-        if question not in found:
-            found[question] = next(
-                (
-                    name
-                    for name, own in offerings.table.by_provisioner().items()
-                    if offerings.could_hold(pod_group.node_constraints, pod_group.requests, own)
-                ),
-                "",
-            )
-    return frozenset(found.values())

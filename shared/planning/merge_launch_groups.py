@@ -73,10 +73,9 @@ def merge_launch_groups(plan_state: PlanState) -> None:
 
 def _groups_of(plan_state: PlanState) -> dict[int, _LaunchGroup]:
     found: dict[int, _LaunchGroup] = {}
-    for target in plan_state.targets:
-        if target.existing is None:
-            group = found.setdefault(target.options_mask, _LaunchGroup(len(found), [], -1, {}))
-            _add(plan_state, group, target)
+    for target in plan_state.new_nodes:
+        group = found.setdefault(target.options_mask, _LaunchGroup(len(found), [], -1, {}))
+        _add(plan_state, group, target)
     return {group.number: group for group in found.values()}
 
 

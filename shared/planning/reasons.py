@@ -16,7 +16,7 @@ from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, re
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.nearest_label import nearest_label
 from shared.planning.offerings.picks import label_choices
-from shared.planning.offerings.unknown_names import unknown_resources
+from shared.planning.offerings.unknown_resources import unknown_resources
 from shared.planning.provisioner_problems import (
     NO_SUBNET,
     excluding_requirement,
@@ -50,28 +50,13 @@ _OF_THE_CLOUD: Final = (
 _ANY: Final = (Toleration(operator="Exists"),)
 
 
-def reasons_for(
-    snapshot: ClusterSnapshot,
-    pod_class: PodClass,
-    limited: frozenset[str],
-    rules: Sequence[str] = (),
-) -> tuple[str, ...]:
-    """Return one line per provisioner, in the order they are tried.
-
-    Args:
-        limited: Provisioners that would have held the pods but for their limits.
-        rules: Descriptions of the topology rules that leave no place.
-    """
-    return Explainer(snapshot).reasons_for(pod_class, limited, rules)
-
-
-class Explainer:
-    """Explains many classes of one snapshot; what Provisioners offer is computed once."""
+class Reasons:
+    """The reasons of many classes of one snapshot; what Provisioners offer is computed once."""
 
     def __init__(
         self, snapshot: ClusterSnapshot, left: Mapping[str, Resources] | None = None
     ) -> None:
-        """Explain by a snapshot; `left` is what limits leave after the plan, by provisioner."""
+        """Find reasons in a snapshot; `left` is what limits leave after the plan, by owner."""
         self._snapshot = snapshot
         self._sites = {site.provisioner: site for site in snapshot.sites}
         self._usable = usable_in_order(snapshot.provisioners)
@@ -83,15 +68,20 @@ class Explainer:
         self._largest: dict[tuple[str, NodeConstraints], Resources] = {}
         self._of_types: tuple[tuple[InstanceType, Resources], ...] | None = None
 
-    def reasons_for(
+    def of(
         self, pod_class: PodClass, limited: frozenset[str], rules: Sequence[str] = ()
     ) -> tuple[str, ...]:
-        """Return one line per provisioner, in the order they are tried."""
+        """Return one line per provisioner, in the order they are tried.
+
+        Args:
+            limited: Provisioners that would have held the pods but for their limits.
+            rules: Descriptions of the topology rules that leave no place.
+        """
         if not self._usable:
             return ("no usable Provisioner: create one, or see the conditions of those there are",)
         lines = []
         # Many classes differ only in what does not matter here.
-        asked = node_constraints_of(pod_class.scheduling, Requirements())
+        asked = node_constraints_of(pod_class.scheduling)
         for provisioner in self._usable:
             demand = pod_class.scheduling
             question = (
@@ -302,7 +292,7 @@ class Explainer:
         pod_class: PodClass,
     ) -> Resources:
         """Return the most of each resource that any offer which a pod accepts has."""
-        question = (provisioner.name, node_constraints_of(pod_class.scheduling, Requirements()))
+        question = (provisioner.name, node_constraints_of(pod_class.scheduling))
         if question not in self._largest:
             largest = Resources()
             for offer in accepting:
@@ -314,7 +304,7 @@ class Explainer:
         self, provisioner: Provisioner, every: Sequence[ProvisionerOffering], pod_class: PodClass
     ) -> Sequence[ProvisionerOffering]:
         """Return the offers whose labels a pod accepts, largest first; many pods share them."""
-        question = (provisioner.name, node_constraints_of(pod_class.scheduling, Requirements()))
+        question = (provisioner.name, node_constraints_of(pod_class.scheduling))
         if question not in self._accepted:
             found = _accepting(every, pod_class)
             self._accepted[question] = sorted(found, key=lambda offer: -offer.available[CPU])
@@ -363,7 +353,7 @@ def _accepting(
     found: Iterable[ProvisionerOffering], pod_class: PodClass
 ) -> list[ProvisionerOffering]:
     """Return the offers whose labels a pod accepts, volumes included."""
-    asked = node_constraints_of(pod_class.scheduling, Requirements())
+    asked = node_constraints_of(pod_class.scheduling)
     tolerant = replace(asked, tolerations=_ANY)
     return [offer for offer in found if could_buy(tolerant, offer)]
 

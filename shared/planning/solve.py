@@ -1,60 +1,71 @@
-"""The solver: a round assigns pods to domains, packs them, and places what was packed.
+"""The solver: passes that place the pods of pending groups on nodes, in their order.
 
-What is left is placed pod by pod. Then each group with pods left drops a preference, and a
-further round follows. At the end the binding order is checked again, and launch groups are merged.
+Each pass takes the plan state. The first five are a round: they take the groups with waiting pods,
+place what they can and leave the other pods waiting. Then each group with pods left drops a
+preference, and a further round follows. The other passes take what all rounds have placed.
+
+| pass | gives |
+|---|---|
+| `place_together` | of a small batch whose rules refer to each other: all its pods, at least cost |
+| `_place_on_shared_hosts` | pods that must share a host with their like, or fit beside others |
+| `pack_groups` | pods on existing nodes and on new ones, packed at least cost |
+| `keep_flexible` | new nodes with options enough for minValues, or none |
+| `_place_rest` | pods that packing left, one by one |
+| `_fill_without_new_nodes` | spread pods on existing nodes, if no node can be launched |
+| `keep_known_domains` | options in domains that the spreads have counted |
+| `revalidate` | a binding order in which each pod is accepted, with all nodes there |
+| `shrink_nodes` | smaller instances where fewer pods were placed than packed |
+| `leave_out_special` | options without accelerators and bare metal that no pod of the node needs |
+| `merge_launch_groups` | fewer lists of options, each of which is one CreateFleet call |
+| `keep_flexible`, `revalidate` | as above, since the last three changed options |
 """
 
 from collections.abc import Sequence
-from typing import Final
 
-from shared.model import labels as keys
-from shared.model.dollars_and_counts import dollars
-from shared.packing.packer import pack
-from shared.packing.problem import LIMIT, Packing
 from shared.planning.merge_launch_groups import merge_launch_groups
-from shared.planning.offerings.domain_assignment import DomainAssigner
 from shared.planning.offerings.pending_group import PendingGroup
-from shared.planning.packing_problem import PackedGroup, group_for_packing, to_packing_problem
-from shared.planning.placement.flexible import keep_flexible
-from shared.planning.placement.place import fill, leave_out_special, place, shrink
-from shared.planning.placement.place_packed import place_packed
+from shared.planning.pack_groups import pack_groups
+from shared.planning.placement.node_options import (
+    keep_flexible,
+    keep_known_domains,
+    leave_out_special,
+    shrink_nodes,
+)
+from shared.planning.placement.place import fill, place
 from shared.planning.revalidate import revalidate
-from shared.planning.rules.topology.counts import DomainCounter
 from shared.planning.state import PlanState
-from shared.planning.together.bundles import bundled
 from shared.planning.together.place_together import place_together
-
-_MAX_LIMIT_ROUNDS: Final = 8
-# Packing: steps per node type, and the least pods per node, since nodes are filled one by one. Cpu,
-# memory, pods and one more resource are included in a group's steps.
-_NODE_TYPE: Final = 40
-_PODS_PER_NODE: Final = 4
-_PLAIN_RESOURCES: Final = 4
-# Groups that must not share hosts are packed in this many batches; the placer takes the rest.
-_MOST_BATCHES: Final = 8
 
 
 def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
     """Place as many pods of these pending groups as possible."""
-    active = [pod_group for pod_group in pod_groups if pod_group.waiting]
+    active = _waiting(pod_groups)
     while active:
         able = [pod_group for pod_group in active if _relax_until_able(pod_group)]
         _place_round(plan_state, able)
-        active = [pod_group for pod_group in active if pod_group.waiting and pod_group.relax()]
-    if all(target.existing is not None for target in plan_state.targets):
-        # No new node can be launched: spreads then compare only domains that have nodes.
-        for pod_group in pod_groups:
-            if pod_group.waiting and pod_group.topology.spreads:
-                pod_group.assume_no_new_nodes()
-                fill(plan_state, pod_group)
-    plan_state.keep_known_domains()
+        active = [pod_group for pod_group in _waiting(active) if pod_group.relax()]
+    _fill_without_new_nodes(plan_state, pod_groups)
+    keep_known_domains(plan_state)
     revalidate(plan_state)
-    shrink(plan_state)
+    shrink_nodes(plan_state)
     leave_out_special(plan_state)
     merge_launch_groups(plan_state)
-    # Shrinking nodes and merging groups remove options.
     keep_flexible(plan_state)
     revalidate(plan_state)
+
+
+def _place_round(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
+    if place_together(plan_state, pod_groups):
+        return
+    pod_groups = _waiting(pod_groups)
+    _place_on_shared_hosts(plan_state, pod_groups)
+    pack_groups(plan_state, _waiting(pod_groups))
+    keep_flexible(plan_state)
+    _place_rest(plan_state, _waiting(pod_groups))
+
+
+def _waiting(pod_groups: Sequence[PendingGroup]) -> list[PendingGroup]:
+    return [pod_group for pod_group in pod_groups if pod_group.waiting]
 
 
 def _relax_until_able(pod_group: PendingGroup) -> bool:
@@ -65,14 +76,8 @@ def _relax_until_able(pod_group: PendingGroup) -> bool:
     return True
 
 
-def _place_round(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
-    """Place pods for one round: groups that must share a host first, since others can join them.
-
-    Pods that must be on the host of others are packed with these, as bundles.
-    """
-    if place_together(plan_state, pod_groups):
-        return
-    pod_groups = [pod_group for pod_group in pod_groups if pod_group.waiting]
+def _place_on_shared_hosts(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
+    """Place groups that must share a host before all others, since these can join them."""
     together = [pod_group for pod_group in pod_groups if pod_group.topology.must_share_host]
     for pod_group in sorted(together, key=lambda entry: (-entry.priority, entry.index)):
         if any(rule.self_match for rule in pod_group.topology.affinities):
@@ -80,16 +85,6 @@ def _place_round(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> N
         else:
             # Pods that they must follow may run on existing nodes with room.
             fill(plan_state, pod_group)
-    apart, bundles = bundled(plan_state, pod_groups)
-    unpacked = [pod_group for pod_group in apart if not pod_group.topology.must_share_host]
-    unpacked += bundles
-    for _ in range(_MOST_BATCHES):
-        if not unpacked:
-            break
-        batch, unpacked = _without_conflicts(plan_state, unpacked)
-        _pack_batch(plan_state, batch)
-    keep_flexible(plan_state)
-    _place_rest(plan_state, [pod_group for pod_group in pod_groups if pod_group.waiting])
 
 
 def _place_rest(plan_state: PlanState, rest: list[PendingGroup]) -> None:
@@ -107,105 +102,17 @@ def _place_rest(plan_state: PlanState, rest: list[PendingGroup]) -> None:
             else:
                 # The limits of every provisioner that could launch a node prevent it.
                 fill(plan_state, pod_group)
-        rest = [pod_group for pod_group in rest if pod_group.waiting]
+        rest = _waiting(rest)
         # A pod just placed may satisfy the affinity of another.
         moved = sum(len(pod_group.waiting) for pod_group in rest) < before
 
 
-def _without_conflicts(
-    plan_state: PlanState, pod_groups: Sequence[PendingGroup]
-) -> tuple[list[PendingGroup], list[PendingGroup]]:
-    """Split off the groups that must not share a host with many others; they are packed later."""
-    later: set[int] = set()
-    holders: dict[DomainCounter, list[PendingGroup]] = {}
-    counted: dict[DomainCounter, list[PendingGroup]] = {}
-    for pod_group in pod_groups:
-        topology = pod_group.topology
-        plan_state.work.spend(len(topology.avoids) + len(topology.profile), pod_group.index)
-        own = frozenset(topology.profile)
-        for counter in own:
-            counted.setdefault(counter, []).append(pod_group)
-        for counter in topology.avoids:
-            if counter.key == keys.HOSTNAME and counter not in own:
-                holders.setdefault(counter, []).append(pod_group)
-    for counter, many in holders.items():
-        if counter in counted:
-            sides = (counted[counter], many)
-            fewer = min(sides, key=lambda side: sum(len(entry.waiting) for entry in side))
-            later.update(pod_group.index for pod_group in fewer)
-    now = [pod_group for pod_group in pod_groups if pod_group.index not in later]
-    if not now:
-        # Each group avoids another one: start with the first.
-        return list(pod_groups[:1]), list(pod_groups[1:])
-    return now, [pod_group for pod_group in pod_groups if pod_group.index in later]
+def _fill_without_new_nodes(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
+    """Place spread pods on existing nodes if no node can be launched.
 
-
-def _pack_batch(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
-    """Assign, pack and place; pack pods that a limit refused again, for other Provisioners."""
-    for _ in range(_MAX_LIMIT_ROUNDS):
-        assigner = DomainAssigner(plan_state.offerings, plan_state.targets, plan_state.work)
-        runs = assigner.assign(pod_groups)
-        if not runs:
-            return
-        packed_groups, host_limits = group_for_packing(plan_state, runs, pod_groups)
-        _spend_on_packing(plan_state, packed_groups)
-        problem, options_by_node_type = to_packing_problem(plan_state, packed_groups, host_limits)
-        packing = pack(problem, bounded=False)
-        plan_state.remark = plan_state.remark or _remark(plan_state, packing)
-        moved = _record_limits(plan_state, packed_groups, packing)
-        place_packed(plan_state, packed_groups, options_by_node_type, packing, runs)
-        pod_groups = [
-            pod_group for pod_group in pod_groups if pod_group in moved and pod_group.waiting
-        ]
-        if not pod_groups:
-            return
-
-
-def _remark(plan_state: PlanState, packing: Packing) -> str:
-    """Return a remark about a packing for users, usually empty."""
-    if packing.fallback:
-        return f"a simpler plan was taken: {packing.fallback}"
-    within_cap = packing.within_cap_micros_per_hour
-    if not within_cap:
-        return ""
-    more = 100 * (within_cap / packing.cost_micros_per_hour - 1)
-    return (
-        f"nodes above max_node_vcpus {plan_state.settings.max_node_vcpus}: "
-        f"within it they would cost {dollars(within_cap)}/h, {more:.1f} % more"
-    )
-
-
-def _spend_on_packing(plan_state: PlanState, packed_groups: Sequence[PackedGroup]) -> None:
-    """Count the steps of packing: each node is filled from all groups, equal nodes once."""
-    pods = sum(packed_group.count for packed_group in packed_groups)
-    fillings = min(pods // _PODS_PER_NODE, len(packed_groups))
-    node_types = len(plan_state.table.offers)
-    # Each pick of labels repeats the full list of node types.
-    part = _NODE_TYPE * node_types // (1 + sum(plan_state.picks_by_group.values()))
-    steps = {index: part * many for index, many in plan_state.picks_by_group.items()}
-    for packed_group in packed_groups:
-        # Host limits are resources, too: each adds one to every node type.
-        resources = max(len(packed_group.requests.items) - _PLAIN_RESOURCES, 0)
-        taken = fillings + node_types * resources + part // len(packed_groups)
-        for share in packed_group.pods:
-            index = share.pod_group.index
-            steps[index] = steps.get(index, 0) + taken // len(packed_group.pods)
-    plan_state.work.spend_each(steps)
-
-
-def _record_limits(
-    plan_state: PlanState, packed_groups: Sequence[PackedGroup], packing: Packing
-) -> set[PendingGroup]:
-    """Record the limits that refused pods; return the groups that another provisioner may take."""
-    moved: set[PendingGroup] = set()
-    for index, _, reason in packing.unplaced:
-        if reason != LIMIT:
-            continue
-        packed_group = packed_groups[index]
-        names = plan_state.offerings.provisioners_for(packed_group.signature)
-        elsewhere = names - packed_group.limited_provisioners - {packed_group.provisioner}
-        for share in packed_group.pods:
-            share.pod_group.limited_provisioners.add(packed_group.provisioner)
-            if elsewhere:
-                moved.add(share.pod_group)
-    return moved
+    Spreads then compare only domains that have nodes.
+    """
+    for pod_group in _waiting(pod_groups) if not plan_state.new_nodes else ():
+        if pod_group.topology.spreads:
+            pod_group.assume_no_new_nodes()
+            fill(plan_state, pod_group)

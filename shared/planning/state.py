@@ -1,6 +1,6 @@
 """The plan state: everything that one decision changes while it is made."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.model import labels as keys
@@ -19,6 +19,9 @@ from shared.planning.rules.topology.counts import Profile, TopologyCounts, add
 from shared.planning.rules.topology.daemonset_pods import CountedDaemonSets, daemonset_pods
 from shared.planning.work import Work
 
+# A placed pod, with its group and node.
+PlacedPod = tuple[PendingGroup, PodRef, TargetNode]
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class PlanState:
@@ -31,9 +34,6 @@ class PlanState:
         daemonsets: DaemonSets whose pods come with nodes and are counted by rules.
         topology_keys: Topology keys of all rules, without the host's, sorted.
         work: What the decision has cost so far.
-        without_picks: Indexes of pending groups for whose custom labels no value could be picked.
-        picks_by_group: By index of a pending group, how many picks were added for it.
-        suited: By pending group, a bit mask of the launchable offerings that suit its pods.
         widened_namespaces: Namespaces whose existing pods are checked by wider terms: theirs cost
             too much.
         binding_order: The placed pods in binding order, each with its group and node.
@@ -55,17 +55,14 @@ class PlanState:
     daemonsets: CountedDaemonSets
     topology_keys: tuple[str, ...]
     work: Work
-    without_picks: frozenset[int]
-    picks_by_group: Mapping[int, int]
-    suited: tuple[int, ...]
     widened_namespaces: tuple[str, ...] = ()
-    binding_order: list[tuple[PendingGroup, PodRef, TargetNode]] = field(default_factory=list)
+    binding_order: list[PlacedPod] = field(default_factory=list)
     underfilled: list[TargetNode] = field(default_factory=list)
     recheck: bool = False
     host_rules_admitted: bool = False
     remark: str = ""
     _opened: int = 0
-    _at_limit: frozenset[str] | None = None
+    _at_limit: tuple[Mapping[str, Resources], frozenset[str]] | None = None
     _by_daemonsets: dict[tuple[Profile, ...], int] = field(default_factory=dict)
     _target_options: dict[tuple[int, int], tuple[TargetOptions, object, object]] = field(
         default_factory=dict
@@ -75,6 +72,11 @@ class PlanState:
     def table(self) -> OfferingTable:
         """What can be launched."""
         return self.offerings.table
+
+    @property
+    def new_nodes(self) -> list[TargetNode]:
+        """The nodes to be launched."""
+        return [target for target in self.targets if target.existing is None]
 
     def admit(self, pod_group: PendingGroup, target: TargetNode, count: int) -> None:
         """Place the next pods of a pending group, which the topology constraints accept."""
@@ -117,14 +119,16 @@ class PlanState:
     ) -> None:
         """Replace the options of a node to be launched; its settled labels must not change."""
         if self.daemonsets:
-            options, fallback = self._with_daemonsets_of_first(options, fallback)
+            of_first = self._daemonsets_of(options[0])
+            options, fallback = (
+                tuple(option for option in some if self._daemonsets_of(option) == of_first)
+                for some in (options, fallback)
+            )
         target_options = self._options_of(options, fallback)
         target.set_options(target_options)
-        self._at_limit = None
         host = {keys.HOSTNAME: target.name}
-        self.recheck = (
-            target.update_labels({**target_options.cheapest_labels, **host}) or self.recheck
-        )
+        if target.update_labels({**target_options.cheapest_labels, **host}):
+            self.recheck = True
         if not target.labels:
             target.add_labels({**target_options.decided_labels, **host})
         elif len(target.labels) <= len(target_options.decided_labels):
@@ -132,26 +136,16 @@ class PlanState:
         if target.daemon_set_pods:
             self._count_daemonset_pods(target)
 
-    def _with_daemonsets_of_first(
-        self, options: Sequence[LaunchableOffering], fallback: Sequence[LaunchableOffering]
-    ) -> tuple[tuple[LaunchableOffering, ...], tuple[LaunchableOffering, ...]]:
-        """Keep options whose nodes get the first one's DaemonSet pods, in the same domains."""
-
-        def daemonsets_of(option: LaunchableOffering) -> tuple[object, ...]:
-            labels = self.table.labels(option)
-            found = self.daemonset_profiles(option)
-            counting = [
-                (counter.scope is None or counter.scope.allows(labels), labels.get(counter.key))
-                for profile in found
-                for counter in profile
-            ]
-            return (*found, *counting)
-
-        of_first = daemonsets_of(options[0])
-        return (
-            tuple(option for option in options if daemonsets_of(option) == of_first),
-            tuple(option for option in fallback if daemonsets_of(option) == of_first),
-        )
+    def _daemonsets_of(self, option: LaunchableOffering) -> Sequence[object]:
+        """Return the DaemonSet pods of nodes with an option, and in which domains they count."""
+        labels = self.table.labels(option)
+        found = self.daemonset_profiles(option)
+        counting = [
+            (counter.scope is None or counter.scope.allows(labels), labels.get(counter.key))
+            for profile in found
+            for counter in profile
+        ]
+        return (*found, *counting)
 
     def daemonset_profiles(self, option: LaunchableOffering) -> tuple[Profile, ...]:
         """Return what DaemonSet pods add to the topology counts on a node with this option."""
@@ -177,7 +171,8 @@ class PlanState:
         target.daemon_set_pods = daemonset_pods(self.daemonsets, target.all_labels, target.taints)
         for profile in target.daemon_set_pods:
             add(profile, target)
-        self.recheck = self.recheck or bool(target.daemon_set_pods and self.binding_order)
+        if target.daemon_set_pods and self.binding_order:
+            self.recheck = True
 
     def _options_of(
         self, options: Sequence[LaunchableOffering], fallback: Sequence[LaunchableOffering]
@@ -195,53 +190,51 @@ class PlanState:
         limit = self.limits.get(provisioner)
         if limit is None:
             return None
-        taken = [
+        used = Resources.total(
             target.reserved
-            for target in self.targets
-            if target.options
-            and target is not without
+            for target in self.new_nodes
+            if target is not without
             and self.table.offers[target.options[0].offer].provisioner.name == provisioner
-        ]
-        used = Resources.total(taken)
+        )
         return Resources(tuple((name, amount - used[name]) for name, amount in limit.items))
 
     def all_limits_left(self) -> dict[str, Resources]:
         """Return what all limits leave, by provisioner."""
-        found = {}
-        for name in self.limits:
-            left = self.limits_left(name)
-            assert left is not None
-            found[name] = left
-        return found
-
-    def keep_known_domains(self) -> None:
-        """Remove options in domains that no spread has counted."""
-        for target in self.targets:
-            for key in sorted(target.undecided):
-                known = self.topology_counts.known_domains(key, target)
-                if known is None:
-                    continue
-                if target.all_labels.get(key) not in known:
-                    known = frozenset((target.all_labels.get(key, ""),))
-                    self.recheck = True
-                options = self._within(target.options, key, known)
-                fallback = self._within(target.fallback, key, known)
-                if len(options) < len(target.options) or len(fallback) < len(target.fallback):
-                    self.set_options(target, options, fallback)
+        left = ((name, self.limits_left(name)) for name in self.limits)
+        return {name: amounts for name, amounts in left if amounts is not None}
 
     def suited_to(self, target: TargetNode) -> int:
         """Return a bit mask of the offerings that suit any of the pods on a node to be launched."""
         mask = 0
         for index in target.contents:
-            mask |= self.suited[index]
+            mask |= self.pod_groups[index].suited
         return mask
 
-    def _within(
-        self, options: tuple[LaunchableOffering, ...], key: str, domains: frozenset[str]
-    ) -> tuple[LaunchableOffering, ...]:
-        return tuple(
-            option for option in options if (self.table.label(option, key) or "") in domains
-        )
+    def keep_options(
+        self, target: TargetNode, is_wanted: Callable[[LaunchableOffering], bool]
+    ) -> None:
+        """Keep only the wanted options of a node to be launched."""
+        options = tuple(filter(is_wanted, target.options))
+        fallback = tuple(filter(is_wanted, target.fallback))
+        if len(options) < len(target.options) or len(fallback) < len(target.fallback):
+            self.set_options(target, options, fallback)
+
+    def take_back(self, lost: Collection[PlacedPod]) -> list[PendingGroup]:
+        """Return placed pods to pending, and the groups that they are of, by index.
+
+        The caller has taken them out of the topology counts.
+        """
+        if not lost:
+            return []
+        gone = {ref for _, ref, _ in lost}
+        self.binding_order = [entry for entry in self.binding_order if entry[1] not in gone]
+        for pod_group, ref, target in lost:
+            target.remove_pod(pod_group, ref)
+            pod_group.waiting.append(ref)
+        groups = sorted({pod_group for pod_group, _, _ in lost}, key=lambda entry: entry.index)
+        for pod_group in groups:
+            pod_group.waiting.sort(reverse=True)
+        return groups
 
     def drop_empty(self) -> None:
         """Drop nodes to be launched on which no pod was placed."""
@@ -252,21 +245,17 @@ class PlanState:
         self.targets = [
             target for target in self.targets if target.existing is not None or target.contents
         ]
-        self._at_limit = None
 
     def provisioners_at_limit(self) -> frozenset[str]:
         """Return the Provisioners whose limits allow none of their instance types."""
-        if self._at_limit is None:
-            self._at_limit = provisioners_at_limit(self.table, self.all_limits_left())
-        return self._at_limit
+        left = self.all_limits_left()
+        if self._at_limit is None or self._at_limit[0] != left:
+            self._at_limit = (left, provisioners_at_limit(self.table, left))
+        return self._at_limit[1]
 
     def cost(self) -> int:
         """Return the price of the nodes to be launched, in micro-dollars per hour."""
-        return sum(
-            target.options[0].offering.price_micros_per_hour
-            for target in self.targets
-            if target.options
-        )
+        return sum(target.options[0].offering.price_micros_per_hour for target in self.new_nodes)
 
     def unplaced(self) -> list[PendingGroup]:
         """Return the pending groups with unplaced pods."""
@@ -300,10 +289,7 @@ class PlanState:
                 [scope.allows(labels) for scope in scopes] == wanted
             )
 
-        options = tuple(option for option in target.options if same(option))
-        fallback = tuple(option for option in target.fallback if same(option))
-        if len(options) < len(target.options) or len(fallback) < len(target.fallback):
-            self.set_options(target, options, fallback)
+        self.keep_options(target, same)
 
 
 def provisioners_at_limit(table: OfferingTable, left: Mapping[str, Resources]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.offerings.picks import label_choices
-from shared.planning.reasons import Explainer
+from shared.planning.reasons import Reasons
 from shared.planning.rules.existing_nodes import ExistingNode, existing_nodes
 from shared.planning.rules.labels_and_taints import accepted_terms, labels_accepted, taint_refusal
 from shared.planning.rules.pod_classes import PodClass
@@ -185,7 +185,7 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
     pod_class = PodClass(
         namespace=pod.namespace, scheduling=pod.scheduling, labels=pod.labels, pods=()
     )
-    explainer = Explainer(snapshot)
+    explainer = Reasons(snapshot)
     for provisioner in usable_in_order(snapshot.provisioners):
         reason = explainer.why(provisioner, pod_class)
         if reason:

@@ -98,26 +98,20 @@ class DomainAssigner:
                 for counter in rule.counters:
                     self._followers.setdefault(counter, []).append(pod_group)
         while todo:
-            stuck = []
+            before = sum(left.values())
             for pod_group in todo:
-                before = left[pod_group.index]
                 if pod_group.topology.keys and pod_group.index not in domains:
                     domains[pod_group.index] = self._domains(pod_group)
                 left[pod_group.index] -= self._assign(
-                    pod_group, domains.get(pod_group.index, []), before
+                    pod_group, domains.get(pod_group.index, []), left[pod_group.index]
                 )
-                if left[pod_group.index]:
-                    stuck.append((pod_group, before))
-            # Pods assigned in this pass may let others into a domain: repeat while any were
-            # assigned.
-            moved = len(stuck) < len(todo) or any(
-                left[pod_group.index] < n for pod_group, n in stuck
-            )
-            todo = (
-                [pod_group for pod_group, _ in stuck if pod_group.topology.has_rules]
-                if moved
-                else []
-            )
+            # Pods assigned in this pass may let others into a domain: repeat while any were.
+            moved = sum(left.values()) < before
+            todo = [
+                pod_group
+                for pod_group in todo
+                if moved and left[pod_group.index] and pod_group.topology.has_rules
+            ]
         for profile, place, count in self._log:
             add(profile, place, -count)
         return self._runs
@@ -137,11 +131,7 @@ class DomainAssigner:
             best = min(domains, key=lambda domain: (domain.price, domain.load))
             self._assign_to(best, count)
             return count
-        reused = (
-            self._reused_domains.setdefault(_repelling_counters(topology), set())
-            if _prefers_few_domains(topology)
-            else None
-        )
+        reused = self._domains_to_reuse(topology)
         for assigned in range(count):
             best_domain, best_key = None, None
             for domain in domains:
@@ -163,6 +153,20 @@ class DomainAssigner:
                 reused.add(_values(topology, best_domain))
             self._assign_to(best_domain, 1)
         return count
+
+    def _domains_to_reuse(self, topology: TopologyConstraints) -> set[Domain] | None:
+        """Return the domains of pods that the same others repel; None if many are as good as few.
+
+        Anti-affinity between different pods makes few domains better than many.
+        """
+        repelling = [
+            counter
+            for counter in (*topology.avoids, *topology.avoided_by)
+            if counter.key in topology.keys
+        ]
+        if all(counter in topology.profile for counter in repelling):
+            return None
+        return self._reused_domains.setdefault(tuple(map(id, repelling)), set())
 
     def _is_assigned_last(self, topology: TopologyConstraints) -> bool:
         """Return whether such pods are only counted by spreads over domains and may come last."""
@@ -336,27 +340,6 @@ def _crowded_hosts(pod_groups: Sequence[PendingGroup]) -> frozenset[DomainCounte
                 if counter.key == keys.HOSTNAME:
                     before[counter] = before.get(counter, 0) + waiting[pod_group.index]
     return frozenset(counter for counter, pods in before.items() if pods > _FEW * nodes)
-
-
-def _prefers_few_domains(topology: TopologyConstraints) -> bool:
-    """Return whether anti-affinity between different pods makes few domains better than many."""
-    return any(
-        counter not in topology.profile
-        for counter in topology.avoids
-        if counter.key in topology.keys
-    ) or any(
-        counter not in topology.profile
-        for counter in topology.avoided_by
-        if counter.key in topology.keys
-    )
-
-
-def _repelling_counters(topology: TopologyConstraints) -> tuple[int, ...]:
-    return tuple(
-        id(avoid)
-        for avoid in (*topology.avoids, *topology.avoided_by)
-        if avoid.key in topology.keys
-    )
 
 
 def _values(topology: TopologyConstraints, domain: DomainShare) -> Domain:

@@ -5,24 +5,35 @@ price says nothing about pods that request cpu. They are launched only where a p
 names types, families or categories, or where nothing else is available. `Exists` and `NotIn` name
 none: excluding some types says nothing about the others. Source:
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/burstable-performance-instances.html (2026-11).
+
+Special types, bare metal and those with accelerators, are only for pods that need them. They are
+sometimes the cheapest, above all on spot. But bare metal takes a quarter of an hour to boot, and
+accelerators that a node's pods do not request are missing for pods that do. So a pod gets bare
+metal where it or the Provisioner names metal types or sizes, an accelerator where it requests its
+resource, and either where nothing else would hold it. `NotIn` and families name none. If a
+Provisioner sets minValues, none of its types is special. Source: `ExoticInstanceTypeFilter` of
+https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instance/filter/filter.go
+(2026-11-27), which leaves them out of a launch. Here they are left out of the plan, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from shared.instance_types.facts import ACCELERATORS
 from shared.model import labels as keys
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.packing.problem import NodeType
 from shared.planning.offerings.offering_table import Domain, OfferingTable, Options
-from shared.planning.offerings.special_types import SpecialTypes
 from shared.planning.rules.existing_nodes import ExistingNode
 from shared.planning.rules.labels_and_taints import UNKNOWN_HOST, taints_tolerated
 from shared.planning.rules.min_values import missing_values
 from shared.planning.rules.node_constraints import NodeConstraints, ports_taken
 
 _BURSTABLE: Final = "t"
+_METAL: Final = "metal"
 _NAMING: Final = (keys.INSTANCE_TYPE, keys.INSTANCE_FAMILY, keys.INSTANCE_CATEGORY)
+_NAMING_METAL: Final = (keys.INSTANCE_TYPE, keys.INSTANCE_SIZE)
 
 
 class OfferingIndex:
@@ -50,11 +61,13 @@ class OfferingIndex:
         self.within_limits = table.all
         for name in at_limit:
             self.within_limits &= ~table.by_provisioner().get(name, 0)
-        self._special = SpecialTypes(table)
         self._interned: dict[NodeConstraints, NodeConstraints] = {}
         # Bit masks over the table's offerings; that of `_existing_accepting` is over existing
         # nodes.
         self._left_out = 0
+        self._special = {
+            why: some for why, some in table.where("special", self._why_special).items() if any(why)
+        }
         self._by_requirement: dict[Requirement, int] = {}
         self._burstable_left_out: int | None = None
         self._accepted: dict[NodeConstraints, int] = {}
@@ -85,20 +98,58 @@ class OfferingIndex:
             requests: Of one pod.
             topology_keys: Topology keys of the decision.
         """
-        if not self._special.all:
+        if not self._special:
             return self.table.all
         found = 0
         for node_constraints in node_constraints_list:
-            accepted = self._compatible(node_constraints)
-            found |= self._special.suited(node_constraints, accepted, requests, topology_keys)
+            found |= self._suited(node_constraints, requests, topology_keys)
         return found
+
+    def _suited(
+        self,
+        node_constraints: NodeConstraints,
+        requests: Resources,
+        topology_keys: tuple[str, ...],
+    ) -> int:
+        """Return what suits pods of these node constraints.
+
+        In a domain where nothing else holds the pod, special types suit it.
+        """
+        accepted = self._compatible(node_constraints)
+        names_metal = any(map(_names_metal, node_constraints.terms))
+        special = 0
+        for (metal, accelerators), some in self._special.items():
+            unasked = accelerators and not any(requests[name] for name in accelerators)
+            if unasked or (metal and not names_metal):
+                special |= some & accepted
+        found = accepted & ~special
+        for own in self.table.by_provisioner().values() if special else ():
+            for there in self.table.by_domain(topology_keys).values():
+                alike = own & there
+                only = special & alike
+                if only and not self._holds(requests, found & alike):
+                    found |= only if self._holds(requests, only) else 0
+        return found
+
+    def _why_special(self, index: int) -> tuple[bool, tuple[str, ...]]:
+        """Return whether an offer is bare metal that is not named, and its accelerators."""
+        offer = self.table.offers[index]
+        if offer.provisioner.least_values:
+            return False, ()
+        capacity, size = offer.instance_type.capacity, offer.labels.get(keys.INSTANCE_SIZE, "")
+        return (
+            _METAL in size and not _names_metal(offer.provisioner.requirements),
+            tuple(name for name in ACCELERATORS if capacity[name]),
+        )
 
     def leave_out_special(self, suited: Iterable[int]) -> None:
         """Exclude special types that no pod of the decision needs; call it before any other query.
 
         A type that one pod needs stays open to all: a pod may fill up a node launched for another.
         """
-        self._left_out = self._special.all
+        self._left_out = 0
+        for some in self._special.values():
+            self._left_out |= some
         for some in suited:
             self._left_out &= ~some
 
@@ -197,6 +248,13 @@ class OfferingIndex:
             )
         return self._provisioners[node_constraints]
 
+    def first_provisioner(self, node_constraints: NodeConstraints, requests: Resources) -> str:
+        """Return the first Provisioner whose empty nodes could hold the requests, "" for none."""
+        for name, own in self.table.by_provisioner().items():
+            if self.could_hold(node_constraints, requests, own):
+                return name
+        return ""
+
     def intern(self, node_constraints: NodeConstraints) -> NodeConstraints:
         """Return one object for equal node constraints, so that comparing them is fast."""
         return self._interned.setdefault(node_constraints, node_constraints)
@@ -209,11 +267,12 @@ class OfferingIndex:
         Args:
             among: Bit mask of the launchable offerings to consider; -1 for all.
         """
-        accepted = self.accepting(node_constraints) & among
-        return any(
-            some & accepted and self.table.holds(requests, offer)
-            for offer, some in self.table.by_size()
-        )
+        return self._holds(requests, self.accepting(node_constraints) & among)
+
+    def _holds(self, requests: Resources, among: int) -> bool:
+        """Return whether an empty node of any offering of a bit mask has room for the requests."""
+        table = self.table
+        return any(some & among and table.holds(requests, offer) for offer, some in table.by_size)
 
     def domains(
         self,
@@ -245,3 +304,12 @@ class OfferingIndex:
 
 def _names_types(requirements: Requirements) -> bool:
     return any(item.key in _NAMING and not item.complement for item in requirements)
+
+
+def _names_metal(requirements: Requirements) -> bool:
+    return any(
+        item.key in _NAMING_METAL
+        and not item.complement
+        and any(_METAL in value for value in item.values)
+        for item in requirements
+    )

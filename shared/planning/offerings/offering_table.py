@@ -7,6 +7,7 @@ DaemonSets.
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 from typing import Any, Final, TypeVar
 
@@ -89,14 +90,11 @@ class OfferingTable:
         self.all = (1 << len(self.listed)) - 1
         self._amounts = [dict(offer.available.items) for offer in self.offers]
         self.own_keys = frozenset(key for offer in self.offers for key in offer.labels)
-        self._numbers: dict[tuple[int, str, str], int] | None = None
-        self._variants: dict[int, tuple[object, ...]] = {}
         self._node_types: RecentCache[
             tuple[tuple[int, ...], Resources],
             tuple[tuple[NodeType, ...], tuple[Options, ...], tuple[int, ...]],
         ] = RecentCache(_MOST_NODE_TYPES)
         self._allocatable: dict[int, Resources] = {}
-        self._sizes: list[tuple[int, int]] | None = None
         # Bit masks over `listed`.
         self._found: dict[Hashable, dict[Any, int]] = {}
         self._counted: dict[int, Resources] = {}
@@ -126,14 +124,16 @@ class OfferingTable:
 
     def variant(self, offer: int) -> tuple[object, ...]:
         """Return an offer's Provisioner and pick of labels, as one value to compare."""
-        if offer not in self._variants:
-            provisioner_offering = self.offers[offer]
-            type_labels = provisioner_offering.instance_type.labels
-            own = sorted(
-                (k, v) for k, v in provisioner_offering.labels.items() if k not in type_labels
-            )
-            self._variants[offer] = (provisioner_offering.provisioner.name, *own)
         return self._variants[offer]
+
+    @cached_property
+    def _variants(self) -> Sequence[tuple[object, ...]]:
+        found: list[tuple[object, ...]] = []
+        for offer in self.offers:
+            of_type = offer.instance_type.labels
+            own = sorted((k, v) for k, v in offer.labels.items() if k not in of_type)
+            found.append((offer.provisioner.name, *own))
+        return found
 
     def counted_amounts(self, offer: int) -> Resources:
         """Return what limits count of an instance of an offer, at the highest price of its type."""
@@ -171,9 +171,12 @@ class OfferingTable:
 
     def mask_of(self, options: Iterable[LaunchableOffering]) -> int:
         """Return a bit mask of some launchable offerings."""
-        if self._numbers is None:
-            self._numbers = {_place(option): number for number, option in enumerate(self.listed)}
         return bit_mask([self._numbers[_place(option)] for option in options], len(self.listed))
+
+    @cached_property
+    def _numbers(self) -> Mapping[tuple[int, str, str], int]:
+        """Places in `listed`."""
+        return {_place(option): number for number, option in enumerate(self.listed)}
 
     def of_mask(self, mask: int) -> Iterable[LaunchableOffering]:
         """Return the launchable offerings of a bit mask, in order."""
@@ -257,19 +260,17 @@ class OfferingTable:
                 return False
         return True
 
+    @cached_property
     def by_size(self) -> list[tuple[int, int]]:
         """Return one offer of each size and the bit mask of all its offerings, most cpu first."""
-        if self._sizes is None:
-            first: dict[Resources, int] = {}
-            for index, offer in enumerate(self.offers):
-                first.setdefault(offer.available, index)
-            alike = [first[offer.available] for offer in self.offers]
-            masks = self.where("size", lambda index: alike[index])
-            order = sorted(
-                first.values(), key=lambda entry: (-self._amounts[entry].get("cpu", 0), entry)
-            )
-            self._sizes = [(value, masks[value]) for value in order]
-        return self._sizes
+        first: dict[Resources, int] = {}
+        for index, offer in enumerate(self.offers):
+            first.setdefault(offer.available, index)
+        masks = self.where("size", lambda index: first[self.offers[index].available])
+        order = sorted(
+            first.values(), key=lambda entry: (-self._amounts[entry].get("cpu", 0), entry)
+        )
+        return [(value, masks[value]) for value in order]
 
     def node_types(
         self, accepted: tuple[int, ...], pseudo_capacity: Resources

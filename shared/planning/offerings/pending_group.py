@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef
@@ -29,21 +29,21 @@ from shared.planning.rules.topology.rules import TopologyRules
 WeighedPreference = tuple[int, Preference]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreferenceChoice:
     """Which preferences one try of a decision keeps.
 
     Attributes:
         policy: For nodes whose Provisioner sets none.
         by_provisioner: The policies that Provisioners set, by name.
-        as_rules: The weighed preferences that are hard rules in this try; None for all.
+        as_rules: The weighed preferences that are hard rules in this try.
         soft_taints: Whether any node has, or would have, a PreferNoSchedule taint.
     """
 
-    policy: PreferencePolicy = PreferencePolicy.WEIGH
-    by_provisioner: Mapping[str, PreferencePolicy] = field(default_factory=dict, hash=False)
-    as_rules: AbstractSet[WeighedPreference] | None = None
-    soft_taints: bool = False
+    policy: PreferencePolicy
+    by_provisioner: Mapping[str, PreferencePolicy]
+    as_rules: AbstractSet[WeighedPreference]
+    soft_taints: bool
 
 
 class PendingGroup:
@@ -59,16 +59,22 @@ class PendingGroup:
         without_new_nodes: Whether no new node can be launched: then only domains that have nodes
             count.
         limited_provisioners: Provisioners whose limits kept its pods from being placed.
+        picks: How many picks of custom labels were added for it.
+        lacks_pick: Whether no value could be picked for some custom label.
+        suited: Bit mask of the launchable offerings that suit its pods under any preference.
     """
 
     __slots__ = (
         "_active",
         "_known_terms",
         "_offerings",
+        "_required",
         "_topology_rules",
         "_tries_left",
         "index",
+        "lacks_pick",
         "limited_provisioners",
+        "picks",
         "pod_class",
         "policy",
         "ports",
@@ -77,6 +83,7 @@ class PendingGroup:
         "priority",
         "requests",
         "shared_volumes",
+        "suited",
         "waiting",
         "without_new_nodes",
     )
@@ -98,19 +105,24 @@ class PendingGroup:
         self.waiting: list[PodRef] = list(reversed(pod_class.pods))
         self.without_new_nodes = False
         self.limited_provisioners: set[str] = set()
+        self.picks = 0
+        self.lacks_pick = False
+        self.suited = 0
         self._topology_rules = topology_rules
         self._active: tuple[TopologyConstraints, NodeConstraints] | None = None
         self._offerings = offerings
         self._known_terms: dict[tuple[Preference, ...], tuple[Requirements, ...]] = {
             (): accepted_terms(pod_class.scheduling)
         }
+        self._required = self._node_constraints_with((), strict=False)
         self.policy = self._policy(choice)
         ignored = self.policy == PreferencePolicy.IGNORE
         self.preferences = () if ignored else stated_preferences(pod_class.scheduling)
         as_rules = [
             preference
             for preference in self.preferences
-            if self._is_rule(preference, choice) and self._possible(preference)
+            if (self.policy != PreferencePolicy.WEIGH or (index, preference) in choice.as_rules)
+            and self._possible(preference)
         ]
         if choice.soft_taints:
             as_rules.append(KEEP_OFF)
@@ -119,38 +131,25 @@ class PendingGroup:
             reversed(preferences_by_try(self.preferences_as_rules, self.policy))
         )
 
-    def suited(self, topology_keys: tuple[str, ...]) -> int:
-        """Return a bit mask of the launchable offerings that suit its pods under any preference.
-
-        Args:
-            topology_keys: Topology keys of the decision.
-        """
+    def find_suited(self, topology_keys: tuple[str, ...]) -> None:
+        """Find the offerings that suit its pods, given the topology keys of the decision."""
         for_nodes = [entry for entry in self.preferences if entry[0] == PreferenceKind.NODES]
-        node_constraints_list = [
-            self._node_constraints_with((), strict=False),
-            *map(self.nodes_meeting, for_nodes),
-        ]
-        return self._offerings.suited(node_constraints_list, self.requests_with(()), topology_keys)
+        node_constraints_list = [self._required, *map(self.nodes_meeting, for_nodes)]
+        self.suited = self._offerings.suited(
+            node_constraints_list, self.requests_with(()), topology_keys
+        )
 
     def _policy(self, choice: PreferenceChoice) -> PreferencePolicy:
-        for provisioner, own in self._offerings.table.by_provisioner().items():
-            if not choice.by_provisioner:
-                break
-            required = self._node_constraints_with((), strict=False)
-            if self._offerings.could_hold(required, self.requests_with(()), own):
-                return choice.by_provisioner.get(provisioner, choice.policy)
-        return choice.policy
-
-    def _is_rule(self, preference: Preference, choice: PreferenceChoice) -> bool:
-        if self.policy != PreferencePolicy.WEIGH or choice.as_rules is None:
-            return True
-        return (self.index, preference) in choice.as_rules
+        if not choice.by_provisioner:
+            return choice.policy
+        first = self._offerings.first_provisioner(self._required, self.requests_with(()))
+        return choice.by_provisioner.get(first, choice.policy)
 
     def _possible(self, preference: Preference) -> bool:
         """Return whether any existing or new node could meet a preference about nodes."""
         if preference[0] != PreferenceKind.NODES:
             return True
-        return self._has_node(self._node_constraints_with((preference,), strict=False))
+        return self._has_node(self.nodes_meeting(preference))
 
     def has_any_node(self) -> bool:
         """Return whether any node meets its node constraints now, other pods left out."""
@@ -188,10 +187,7 @@ class PendingGroup:
         """Return the domains that new nodes could be in, None if each node is its own domain."""
         if self.without_new_nodes:
             return frozenset()
-        required, allowed = (
-            self._node_constraints_with((), strict=False),
-            self._offerings.within_limits,
-        )
+        required, allowed = self._required, self._offerings.within_limits
         if key == keys.HOSTNAME:
             able = self._offerings.could_hold(required, self.requests_with(()), allowed)
             return None if able else frozenset()

@@ -110,10 +110,8 @@ class TargetNode(Place):
                 self._use(resource, 1)
             self.volumes[volume] = self.volumes.get(volume, 0) + len(pods)
         for name, amount in pod_group.requests.items:
-            self.available[name] = self.available.get(name, 0) - amount * len(pods)
+            self._use(name, amount * len(pods))
         if self.existing is None:
-            for name, amount in pod_group.requests.items:
-                self.used[name] = self.used.get(name, 0) + amount * len(pods)
             self.node_constraints[pod_group.node_constraints] = None
         if pod_group.ports:
             self.ports.extend(pod_group.ports)
@@ -129,10 +127,7 @@ class TargetNode(Place):
                 del self.volumes[volume]
                 self._use(resource, -1)
         for name, amount in pod_group.requests.items:
-            self.available[name] += amount
-        if self.existing is None:
-            for name, amount in pod_group.requests.items:
-                self.used[name] -= amount
+            self._use(name, -amount)
         for port in pod_group.ports:
             self.ports.remove(port)
 

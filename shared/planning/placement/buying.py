@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
@@ -17,6 +18,9 @@ from shared.planning.rules.min_values import (
 )
 from shared.planning.rules.node_constraints import NodeConstraints
 from shared.planning.state import PlanState
+
+# Steps of a search for the cheapest instance.
+PURCHASE_STEPS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,13 @@ from dataclasses import replace
 from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.placement.buying import Purchase, buy, buy_again
+from shared.planning.placement.buying import PURCHASE_STEPS, Purchase, buy
 from shared.planning.rules.topology.constraints import accepts
 from shared.planning.rules.topology.counts import Place, Profile, add
 from shared.planning.state import PlanState
 
 # Most pods of one class for which a single new node is chosen at once.
 _MOST_AT_ONCE = 512
-# Steps of a search for the cheapest instance.
-_PURCHASE = 200
 
 
 def place(plan_state: PlanState, pod_group: PendingGroup) -> None:
@@ -140,7 +138,7 @@ def _new_nodes(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purch
         pod_group.node_constraints, topology.keys, pod_group.requests_with(())
     )
     for domain in sorted(domains, key=lambda d: (domains[d], str(d))):
-        plan_state.work.spend(_PURCHASE, pod_group.index)
+        plan_state.work.spend(PURCHASE_STEPS, pod_group.index)
         labels = dict(zip(topology.keys, domain, strict=True))
         most, among, alike = _most_and_offerings(plan_state, pod_group, labels)
         for count in _counts_to_try(most) if most else ():
@@ -177,7 +175,7 @@ def _most_and_offerings(
         )
         if most or alike == every:
             return most, among, alike & among
-        plan_state.work.spend(_PURCHASE, pod_group.index)
+        plan_state.work.spend(PURCHASE_STEPS, pod_group.index)
         among &= ~alike
     if among == every:
         pod_group.limited_provisioners |= _limited(plan_state, pod_group, labels)
@@ -268,9 +266,8 @@ def _acceptable(
 
 def _larger_instances(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
     """Yield larger instances for nodes of this plan."""
-    targets = [target for target in plan_state.targets if target.existing is None]
-    for target in targets:
-        plan_state.work.spend(_PURCHASE, pod_group.index)
+    for target in plan_state.new_nodes:
+        plan_state.work.spend(PURCHASE_STEPS, pod_group.index)
         if pod_group.ports and not target.ports_free(pod_group.ports):
             continue
         # Labels on which its options differ are settled as those of the cheapest.
@@ -297,40 +294,3 @@ def _larger_instances(plan_state: PlanState, pod_group: PendingGroup) -> Iterato
                 more = max(bought.comparison_price - before, 0)
                 yield replace(bought, comparison_price=more, pods=count, target=target)
                 break
-
-
-def shrink(plan_state: PlanState) -> None:
-    """Give nodes that got fewer pods than were packed the cheapest instance that holds them."""
-    for target in plan_state.underfilled:
-        if not target.contents:
-            continue
-        bought = buy_again(plan_state, target)
-        if bought is not None and bought.price < target.options[0].offering.price_micros_per_hour:
-            plan_state.set_options(target, bought.options, bought.fallback)
-    plan_state.underfilled.clear()
-
-
-def leave_out_special(plan_state: PlanState) -> None:
-    """Remove special types that a node's own pods do not need, if other options remain."""
-    known: dict[tuple[object, ...], Purchase | None] = {}
-    for target in plan_state.targets:
-        suited = plan_state.suited_to(target)
-        if not target.options_mask & ~suited:
-            continue
-        # Without limits, the options of a node do not depend on other nodes.
-        alone = target.name if plan_state.limits else ""
-        decided = tuple(target.labels.get(key) for key in plan_state.topology_keys)
-        likeness = (
-            alone,
-            target.options_mask,
-            suited,
-            tuple(target.node_constraints),
-            target.requests,
-            decided,
-        )
-        if likeness not in known:
-            plan_state.work.spend(_PURCHASE, min(target.contents))
-            known[likeness] = buy_again(plan_state, target, suited)
-        bought = known[likeness]
-        if bought is not None:
-            plan_state.set_options(target, bought.options, bought.fallback)

@@ -8,14 +8,14 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import PlannedNode, Slot
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Pod, Scheduling
+from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Taint
 from shared.model.kubernetes.volumes import CLAIM_LABEL
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.rules.daemon_overhead import DaemonOverhead
-from shared.planning.rules.labels_and_taints import Port, labels_accepted, taint_refusal
+from shared.planning.rules.labels_and_taints import Port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +40,6 @@ class ExistingNode:
     available: Resources
     ports: tuple[Port, ...] = ()
     volumes: frozenset[str] = frozenset()
-
-    def accepts(self, scheduling: Scheduling) -> bool:
-        """Return whether labels and taints accept such pods."""
-        return labels_accepted(scheduling, self.labels) and not taint_refusal(
-            scheduling, self.taints
-        )
 
 
 # By name: a node, the pods on it in the order they came, and the existing node made of them.

@@ -68,10 +68,9 @@ class NodeConstraints:
         )
 
 
-def node_constraints_of(scheduling: Scheduling, pinned: Requirements) -> NodeConstraints:
-    """Return the node constraints of pods, also pinned to a domain (empty: to none)."""
-    terms = accepted_terms(scheduling)
-    return NodeConstraints(terms=terms, tolerations=scheduling.tolerations).pinned(pinned)
+def node_constraints_of(scheduling: Scheduling) -> NodeConstraints:
+    """Return the node constraints of pods, without preferences and host ports."""
+    return NodeConstraints(terms=accepted_terms(scheduling), tolerations=scheduling.tolerations)
 
 
 def could_buy(node_constraints: NodeConstraints, offer: ProvisionerOffering) -> bool:

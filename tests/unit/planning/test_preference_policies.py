@@ -11,10 +11,9 @@ from shared.model.plan import KeptPreferences, Plan
 from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.planning import solve
+from shared.planning import solve, weighing
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
-from shared.planning.preferences import weighing
 from shared.planning.work import Work
 from tests import builders as make
 from tests.builders import needs, pod, pods, provisioner, snapshot

@@ -13,7 +13,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
-from shared.planning.reasons import reasons_for
+from shared.planning.reasons import Reasons
 from shared.planning.rules.pod_classes import group_by_class
 from tests import builders as make
 from tests.builders import needs, pod, pods, provisioner, snapshot
@@ -25,21 +25,20 @@ GPU = "nvidia.com/gpu"
 def reason(other_pod: Pod, owner: Provisioner | None = None, **more: Any) -> str:
     """Return why a pod does not fit the one provisioner there is."""
     world = snapshot(other_pod, provisioners=(owner or provisioner(),), **more)
-    (line,) = reasons_for(world, group_by_class([other_pod])[0], frozenset())
+    (line,) = Reasons(world).of(group_by_class([other_pod])[0], frozenset())
     return line.removeprefix("default: ")
 
 
 def test_without_a_provisioner_it_says_what_to_make() -> None:
     world: ClusterSnapshot = snapshot(pod(), provisioners=(provisioner(paused=True),))
-    (line,) = reasons_for(world, group_by_class([pod()])[0], frozenset())
+    (line,) = Reasons(world).of(group_by_class([pod()])[0], frozenset())
     assert line.startswith("no usable Provisioner: create one")
 
 
 def test_each_provisioner_gets_a_line_in_the_order_they_are_tried() -> None:
     owners = (provisioner("a"), provisioner("b", weight=1))
-    lines = reasons_for(
-        snapshot(pod(), provisioners=owners), group_by_class([pod()])[0], frozenset("a")
-    )
+    reasons = Reasons(snapshot(pod(), provisioners=owners))
+    lines = reasons.of(group_by_class([pod()])[0], frozenset("a"))
     assert [line.split(":")[0] for line in lines] == ["b", "a"]
 
 

@@ -10,12 +10,13 @@ from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.packer import pack
 from shared.packing.problem import Packing, PackingSettings
-from shared.planning import solve
+from shared.planning import pack_groups, solve
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
 from shared.planning.offerings.offering_table import LaunchableOffering
-from shared.planning.placement.place import fill, shrink
-from shared.planning.placement.place_packed import PackedPlaces
+from shared.planning.place_packed import PackedPlaces
+from shared.planning.placement.node_options import shrink_nodes
+from shared.planning.placement.place import fill
 from shared.planning.revalidate import revalidate
 from shared.planning.together import place_together
 from shared.planning.work import Work
@@ -86,13 +87,13 @@ def test_nodes_that_lost_pods_become_smaller_and_empty_ones_are_forgotten() -> N
     for ref in list(target.contents[0])[:2]:
         target.remove_pod(one, ref)
     plan_state.underfilled.append(target)
-    shrink(plan_state)
+    shrink_nodes(plan_state)
     assert target.options != large
     plan_state.underfilled.append(target)
-    shrink(plan_state)
+    shrink_nodes(plan_state)
     target.remove_pod(one, target.contents[0][0])
     plan_state.underfilled.append(target)
-    shrink(plan_state)
+    shrink_nodes(plan_state)
     assert plan_state.underfilled == []
     plan_state.drop_empty()
     assert plan_state.targets == []
@@ -190,10 +191,10 @@ def test_a_plan_that_changes_with_every_revalidation_is_left_at_its_last(
     plan_state = solved(snapshot(pod(spreads=(make.spread(),))))
     seen = []
 
-    def judged(given: Any) -> set[Any]:
+    def judged(given: Any) -> list[Any]:
         given.recheck = True
         seen.append(given)
-        return set()
+        return []
 
     monkeypatch.setattr("shared.planning.revalidate._refused_again", judged)
     plan_state.recheck = True
@@ -278,5 +279,5 @@ def test_a_plan_says_why_a_simpler_one_was_taken(monkeypatch: pytest.MonkeyPatch
     def simpler(*asked: Any, **options: Any) -> Packing:
         return replace(pack(*asked, **options), fallback="the work is counted")
 
-    monkeypatch.setattr(solve, "pack", simpler)
+    monkeypatch.setattr(pack_groups, "pack", simpler)
     assert decide(snapshot(pod())).remark == "a simpler plan was taken: the work is counted"

@@ -13,8 +13,7 @@ from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
-from shared.planning.placement import buying
-from shared.planning.placement import place as placing
+from shared.planning.placement import buying, node_options
 from tests.builders import GIB, instance_type, needs, pod, provisioner, snapshot, spread
 from tests.unit.planning.asking import QUICK, A
 
@@ -96,7 +95,7 @@ def test_of_nodes_alike_one_is_asked_whether_it_can_do_without(
         asked.append(request)
         return buying.buy_again(*request)
 
-    monkeypatch.setattr(placing, "buy_again", counted)
+    monkeypatch.setattr(node_options, "buy_again", counted)
     others = [pod(f"small-{number}", cpu=3_000) for number in range(20)]
     kind = instance_type("g4dn.4xlarge", cpu=16_000, memory=64 * GIB, price=650_000)
     cards = with_accelerator(kind, GPU)

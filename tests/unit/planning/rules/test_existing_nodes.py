@@ -9,6 +9,7 @@ from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
 from shared.planning.rules.existing_nodes import counted_nodes, existing_nodes, nominated
+from shared.planning.rules.node_constraints import node_constraints_of
 from tests import builders as make
 
 CLOUD = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, effect=Effect.NO_SCHEDULE)
@@ -145,7 +146,7 @@ def test_a_soft_taint_keeps_no_pod_from_a_room() -> None:
     soft = Taint(key="k", effect=Effect.PREFER_NO_SCHEDULE)
     (room,) = existing_nodes(make.snapshot(nodes=(make.node(taints=(soft,)),)))
     assert room.taints == (soft,)
-    assert room.accepts(make.scheduling())
+    assert node_constraints_of(make.scheduling()).accepts(room.labels, room.taints)
 
 
 def test_a_slot_without_a_node_is_room_with_the_labels_of_its_type() -> None:
@@ -159,7 +160,7 @@ def test_a_slot_without_a_node_is_room_with_the_labels_of_its_type() -> None:
     assert (room.name, room.slot, room.taints) == (slot.name, slot.name, (OWN,))
     assert room.labels[keys.ARCH] == "amd64"
     arm = make.scheduling(node_selector=make.needs(keys.ARCH, "NotIn", "amd64"))
-    assert not room.accepts(arm)
+    assert not node_constraints_of(arm).accepts(room.labels, room.taints)
 
 
 def test_a_slot_of_a_provisioner_and_type_that_are_gone_is_still_room() -> None:

@@ -13,7 +13,6 @@ from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
-from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import OfferingTable
@@ -255,11 +254,8 @@ def test_offerings_are_grouped_by_the_pods_they_fit() -> None:
     in_b = make.scheduling(node_selector=needs(keys.ZONE, "In", B))
     arm = make.scheduling(node_selector=needs(keys.ARCH, "In", "arm64"))
     either = make.scheduling(required_terms=(needs(keys.ZONE, "In", A), needs("x", "In", "y")))
-    signatures = [
-        node_constraints_of(scheduling, Requirements())
-        for scheduling in (anyone, in_b, arm, either)
-    ]
-    pinned = node_constraints_of(anyone, needs(keys.ZONE, "In", C))
+    signatures = [node_constraints_of(scheduling) for scheduling in (anyone, in_b, arm, either)]
+    pinned = node_constraints_of(anyone).pinned(needs(keys.ZONE, "In", C))
     large = next(offer for offer in bought(provisioner()) if offer.instance_type.name == "m5.large")
     launchables = OfferingIndex(OfferingTable((large,)), ())
     shapes, _, masks = launchables.node_types([*signatures, pinned], Resources())
@@ -274,9 +270,7 @@ def test_offerings_are_grouped_by_the_pods_they_fit() -> None:
 
 def test_offerings_no_pod_may_have_are_left_out() -> None:
     tainted = provisioner(taints=(Taint(key="only", effect=Effect.NO_SCHEDULE),))
-    in_b = node_constraints_of(
-        make.scheduling(node_selector=needs(keys.ZONE, "In", B)), Requirements()
-    )
+    in_b = node_constraints_of(make.scheduling(node_selector=needs(keys.ZONE, "In", B)))
     (first, *_) = bought(provisioner())
     shapes, (ways,), _ = OfferingIndex(OfferingTable((first,)), ()).node_types([in_b], Resources())
     assert [launchable.offering.zone for launchable in ways] == [B]
@@ -291,7 +285,7 @@ def test_a_host_that_is_not_there_yet_cannot_be_asked_for() -> None:
     launchables = OfferingIndex(OfferingTable((first,)), ())
     for operator, values, good in (("In", ("n1",), False), ("NotIn", ("n1",), True)):
         asked = make.scheduling(node_selector=needs(keys.HOSTNAME, operator, *values))
-        signature = node_constraints_of(asked, Requirements())
+        signature = node_constraints_of(asked)
         assert could_buy(signature, first) == bool(launchables.accepting(signature)) == good
 
 

@@ -4,19 +4,20 @@ The plan without any of them comes first. Then all are tried together. If that c
 of pods that then pay little more are tried, then the others, and so on.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
+from shared.model import labels as keys
 from shared.model.plan import KeptPreferences
 from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.planning.offerings.pending_group import WeighedPreference
+from shared.planning.offerings.pending_group import PendingGroup, WeighedPreference
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.preferences.kept import KeptCounter
-from shared.planning.rules.preferences import weight_of
+from shared.planning.rules.preferences import Preference, PreferenceKind, weight_of
+from shared.planning.rules.topology.counts import DomainCounter
 from shared.planning.state import PlanState
 from shared.planning.work import OverBudgetError, Work
 
@@ -25,34 +26,18 @@ _MOST_TRIES: Final = 4
 _MILLION: Final = 1_000_000
 
 
-class Solve(Protocol):
-    """Makes the plan in which some of the weighed preferences are hard rules."""
-
-    def __call__(self, work: Work, *, as_rules: AbstractSet[WeighedPreference]) -> PlanState:
-        """Return the state after placing as many pods as possible.
-
-        Raises:
-            OverBudgetError: If this takes more steps than the budget allows.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeighedPlan:
-    """The plan that was chosen, and how far it keeps what pods prefer."""
-
-    plan_state: PlanState
-    preferences: KeptPreferences
+# Makes the plan in which some of the weighed preferences are hard rules.
+Solve = Callable[[Work, AbstractSet[WeighedPreference]], PlanState]
 
 
 def weigh(
     baseline: PlanState, solve: Solve, settings: PackingSettings, budget_steps: int
-) -> WeighedPlan:
-    """Return the plan that keeps the preferences that cost little.
+) -> tuple[PlanState, KeptPreferences]:
+    """Return the plan that keeps the preferences that cost little, and how many it keeps.
 
     Args:
         baseline: The plan in which no weighed preference is a rule.
-        solve: Makes another plan.
+        solve: Makes another plan, or raises an OverBudgetError.
         settings: How much more preferences may cost.
         budget_steps: Most steps of all further tries together.
     """
@@ -68,10 +53,10 @@ def weigh(
             break
         if not weighing.accept_if_cheap(tried, some) and len(some) > 1:
             todo += reversed(weighing.split(tried, some))
-    kept, there = KeptCounter(weighing.best).count()
+    kept, there = _KeptCounter(weighing.best).count()
     rest = weighing.highest - weighing.best.cost() if kept < there else 0
     preferences = KeptPreferences(stated=there, kept=kept, rest_micros_per_hour=max(rest, 0))
-    return WeighedPlan(plan_state=weighing.best, preferences=preferences)
+    return weighing.best, preferences
 
 
 def _weighed_preferences(baseline: PlanState) -> list[WeighedPreference]:
@@ -116,7 +101,7 @@ class _Weighing:
         """Return the plan that also keeps these; None if it takes more steps than are left."""
         work = Work(self._left_steps)
         try:
-            tried = self._solve(work, as_rules=self._accepted | set(some))
+            tried = self._solve(work, self._accepted | set(some))
         except OverBudgetError:
             return None
         self._left_steps -= work.steps
@@ -173,9 +158,7 @@ def costs_by_group(plan_state: PlanState) -> list[int]:
     Pods share the price of their node by the resource of which they take the largest part.
     """
     found = [0] * len(plan_state.pod_groups)
-    for target in plan_state.targets:
-        if not target.options:
-            continue
+    for target in plan_state.new_nodes:
         shares = {
             index: len(pods) * _largest_share(target, plan_state.pod_groups[index].requests)
             for index, pods in target.contents.items()
@@ -195,3 +178,90 @@ def _largest_share(target: TargetNode, requests: Resources) -> int:
         for name, amount in requests.items
     ]
     return max([1, *shares])
+
+
+class _KeptCounter:
+    """Counts which preferences of the pods of a plan are kept, once all pods have their places.
+
+    A preference for a zone is not kept if the node could still be launched in another one.
+    """
+
+    def __init__(self, plan_state: PlanState) -> None:
+        self._plan_state = plan_state
+        self._counts: dict[DomainCounter, Mapping[str, int]] = {}
+        self._placed = [
+            (plan_state.pod_groups[index], target, len(pods))
+            for target in plan_state.targets
+            for index, pods in target.contents.items()
+        ]
+
+    def count(self) -> tuple[int, int]:
+        """Return how many preferences are kept, and how many are stated, each once per pod."""
+        kept = there = 0
+        for pod_group, target, pods in self._placed:
+            for preference in pod_group.preferences:
+                there += pods
+                if self._is_kept(pod_group, preference, target):
+                    kept += pods
+        return kept, there
+
+    def _is_kept(self, pod_group: PendingGroup, preference: Preference, target: TargetNode) -> bool:
+        about, position = preference
+        if about == PreferenceKind.NODES:
+            return self._meets(pod_group, preference, target)
+        counter = pod_group.counter(preference)
+        domain = self._domain(counter, target)
+        if domain is None:
+            return False
+        counts = self._counted(counter)
+        there = counts.get(domain, 0)
+        if about == PreferenceKind.SPREAD:
+            least = min(counts[known] for known in {*counts, domain})
+            return there - least <= pod_group.pod_class.scheduling.spreads[position].max_skew
+        itself = int(
+            counter.selection.counts(pod_group.pod_class.namespace, pod_group.pod_class.labels)
+        )
+        return (there > itself) == (about == PreferenceKind.AFFINITY)
+
+    def _meets(self, pod_group: PendingGroup, preference: Preference, target: TargetNode) -> bool:
+        wanted = pod_group.nodes_meeting(preference)
+        if target.existing is not None:
+            return wanted.accepts(target.labels, target.taints)
+        return not target.options_mask & ~self._plan_state.offerings.accepting(wanted)
+
+    def _domain(self, counter: DomainCounter, target: TargetNode) -> str | None:
+        """Return the domain that a node will be in, None if that is open or there is none."""
+        table = self._plan_state.table
+        own = target.all_labels.get(counter.key)
+        if counter.key in target.labels or target.existing is not None:
+            return own
+        values = {
+            table.label(option, counter.key) for option in (*target.options, *target.fallback)
+        }
+        return own if len(values) == 1 else None
+
+    def _counted(self, counter: DomainCounter) -> Mapping[str, int]:
+        """Return how many pods a preference counts, by domain: existing pods and the plan's."""
+        if counter not in self._counts:
+            found = Counter(self._empty(counter))
+            found.update(self._plan_state.topology_counts.saved_counts(counter))
+            for pod_group, target, pods in self._placed:
+                domain = target.all_labels.get(counter.key)
+                pod_class = pod_group.pod_class
+                if domain is None or (counter.scope and not target.within(counter.scope)):
+                    continue
+                found[domain] += pods * counter.selection.counts(
+                    pod_class.namespace, pod_class.labels
+                )
+            self._counts[counter] = found
+        return self._counts[counter]
+
+    def _empty(self, counter: DomainCounter) -> dict[str, int]:
+        """Return a count of 0 for each domain that pods could be in."""
+        if counter.key != keys.HOSTNAME:
+            return dict.fromkeys(counter.eligible, 0)
+        return {
+            target.all_labels.get(counter.key, target.name): 0
+            for target in self._plan_state.targets
+            if counter.scope is None or target.within(counter.scope)
+        }

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 from shared.packing.problem import Packing
-from shared.planning.offerings.bundle import Bundle
 from shared.planning.offerings.domain_assignment import DomainShare, accepts_domain
 from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.pending_group import PendingGroup
@@ -11,6 +10,7 @@ from shared.planning.offerings.target_node import TargetNode
 from shared.planning.packing_problem import PackedGroup
 from shared.planning.rules.topology.constraints import accepts
 from shared.planning.state import PlanState
+from shared.planning.together.bundles import Bundle
 
 
 class PackedPlaces:

@@ -1,1 +1,0 @@
-"""Which preferences of pods a plan keeps, and what they cost."""
