@@ -250,10 +250,9 @@ class OfferingIndex:
 
     def first_provisioner(self, node_constraints: NodeConstraints, requests: Resources) -> str:
         """Return the first Provisioner whose empty nodes could hold the requests, "" for none."""
-        for name, own in self.table.by_provisioner().items():
-            if self.could_hold(node_constraints, requests, own):
-                return name
-        return ""
+        owners = self.table.by_provisioner().items()
+        able = (name for name, own in owners if self.could_hold(node_constraints, requests, own))
+        return next(able, "")
 
     def intern(self, node_constraints: NodeConstraints) -> NodeConstraints:
         """Return one object for equal node constraints, so that comparing them is fast."""
