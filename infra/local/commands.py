@@ -274,7 +274,6 @@ def _own_file(path: Path) -> Path:
 
 
 def _write_exports(path: Path, lines: Sequence[str]) -> str:
-    """Write the exports; return the file's content."""
     text = "".join(f"{line}\n" for line in (_EXPORTS_BY, *lines))
     write_private_file(path, text)
     return text

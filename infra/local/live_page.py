@@ -17,17 +17,11 @@ class Children(Protocol):
 
     def begin(
         self, name: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None
-    ) -> None:
-        """Start `python ...` and wait for nothing."""
-        ...
+    ) -> None: ...
 
-    def alive(self, name: str) -> bool:
-        """Return whether a child runs."""
-        ...
+    def alive(self, name: str) -> bool: ...
 
-    def stop(self, name: str, *, hard: bool = False) -> None:
-        """End one child; `hard` kills it."""
-        ...
+    def stop(self, name: str, *, hard: bool = False) -> None: ...
 
 
 class LivePage:

@@ -32,21 +32,13 @@ class Watcher:
         self._restarts: deque[float] = deque(maxlen=_RESTARTS)
 
     def watch(self) -> None:
-        """Look twice a second, for ever.
-
-        Raises:
-            Problem: A process ended by itself and is not started again.
-        """
+        """Look twice a second, for ever."""
         while True:
             time.sleep(0.5)
             self.look()
 
     def look(self) -> None:
-        """Look once.
-
-        Raises:
-            Problem: A process ended by itself and is not started again.
-        """
+        """Look once."""
         for server in _SERVERS:
             if not self._world.children.alive(server):
                 raise self._ended(server)

@@ -51,7 +51,6 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Serve until told to stop; return the exit status."""
     try:
         asyncio.run(_serve(_arguments()))
     except (OSError, ValueError) as error:

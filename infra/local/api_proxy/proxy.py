@@ -76,7 +76,6 @@ class Front:
         self.url = await self._server.start()
 
     async def stop(self) -> None:
-        """End all streams and stop serving."""
         await self._server.stop()
         if self._session is not None:
             await self._session.close()

@@ -134,7 +134,6 @@ def _trust(path: Path, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> s
 
 
 def _content(path: Path, part: Mapping[str, Any], key: str) -> bytes:
-    """Return the bytes of the file (`key`) or of the kubeconfig itself (`key-data`)."""
     if encoded := part.get(f"{key}-data"):
         try:
             return base64.b64decode(encoded)

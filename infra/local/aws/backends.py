@@ -12,7 +12,6 @@ _PARTITIONED = frozenset({"iam", "s3", "sts"})
 
 
 def backend(service: str, account_id: str, region: str) -> Any:
-    """Return moto's backend of a service, for example `backend("sqs", account, region)`."""
     from moto.backends import get_backend
 
     place = "aws" if service in _PARTITIONED else region

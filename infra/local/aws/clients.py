@@ -36,12 +36,10 @@ class Access:
 
     @classmethod
     def read(cls, ready: Mapping[str, Any]) -> Self:
-        """Return what a ready file says."""
         return cls(**{name: str(ready[name]) for name in cls.__slots__})
 
     @property
     def ready(self) -> dict[str, str]:
-        """Return what `read` reads."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @property
@@ -63,7 +61,6 @@ def use_access(access: Access) -> None:
 
 
 def own_access() -> Access:
-    """Return the access to the server of this process."""
     return _own[0]
 
 

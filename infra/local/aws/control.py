@@ -24,11 +24,6 @@ class ControlError(Exception):
 
 
 def text(body: Json, name: str, default: str | None = None) -> str:
-    """Read a text field of a control request.
-
-    Raises:
-        ControlError: the field is missing, empty or no text.
-    """
     value = body.get(name, default)
     if not isinstance(value, str) or not value:
         raise ControlError(f"{name}: {value!r} is not a non-empty text: send {name} as a string")
@@ -114,7 +109,6 @@ class Control:
         self._launch_hooks.append(call)
 
     def launched(self) -> None:
-        """Run the launch hooks."""
         for hook in self._launch_hooks:
             hook()
 
@@ -151,11 +145,6 @@ class Control:
         )
 
     def call(self, name: str, arguments: Json) -> Any:
-        """Run one verb.
-
-        Raises:
-            ControlError: there is no such verb, or it refused.
-        """
         verb = self.verbs.get(name)
         if verb is None:
             known = ", ".join(sorted(self.verbs))
@@ -163,12 +152,10 @@ class Control:
         return verb(arguments)
 
     def reset(self) -> None:
-        """Run the reset hooks."""
         self.harm.clear()
         for hook in self._reset_hooks:
             hook()
 
     def stop(self) -> None:
-        """Run the stop hooks, last registered first."""
         for hook in reversed(self._stop_hooks):
             hook()

@@ -46,12 +46,10 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
 
     @property
     def url(self) -> str:
-        """Address of the server."""
         return self.access.url
 
     @property
     def pid(self) -> int:
-        """Process id of the server."""
         assert self._process is not None
         return self._process.pid
 
@@ -84,19 +82,12 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
             self._process.wait()
 
     def client(self, service: str) -> Any:
-        """Return a boto3 client for the server, one for each service."""
         return clients_of(self.access)(service)
 
     def control(self, verb: str, arguments: Json | None = None) -> Any:
-        """Call a control verb and return its answer.
-
-        Raises:
-            ControlError: the verb is unknown or refused.
-        """
         return call_verb(self.access, verb, arguments)
 
     def reset(self) -> None:
-        """Forget every resource."""
         self.control("reset")
 
     def _command(self, ready: Path) -> list[str]:
@@ -131,11 +122,7 @@ def _environment() -> dict[str, str]:
 
 
 def call_verb(access: Access, verb: str, arguments: Json | None = None) -> Any:
-    """Call a control verb of a server, signed with its key.
-
-    Raises:
-        ControlError: the verb is unknown or refused.
-    """
+    """Call a control verb of a server, signed with its key."""
     url, body = f"{access.url}/_dovetail/{verb}", json.dumps(arguments or {}).encode()
     headers = {"Content-Type": "application/json"}
     signed = AWSRequest(method="POST", url=url, data=body, headers=headers)

@@ -181,7 +181,6 @@ class Listener:
         )
 
     def start(self) -> None:
-        """Begin to answer."""
         self._thread.start()
 
     def stop(self) -> None:

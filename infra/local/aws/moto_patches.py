@@ -18,11 +18,7 @@ class RepairError(RuntimeError):
 
 
 def check_version() -> None:
-    """Refuse any version of the emulator but the one these repairs were written against.
-
-    Raises:
-        RepairError: another version is installed.
-    """
+    """Refuse any version of the emulator but the one these repairs were written against."""
     installed = metadata.version(EMULATOR)
     if installed != EMULATOR_VERSION:
         raise RepairError(
@@ -50,9 +46,6 @@ class Repairs:
             owner: the class or module that holds the name.
             name: the attribute.
             parameters: names of the leading parameters the stock callable must have.
-
-        Raises:
-            RepairError: the name is gone or its parameters changed.
         """
         where = f"{owner.__name__}.{name}"
         found = inspect.getattr_static(owner, name, None)
@@ -79,11 +72,7 @@ class Repairs:
         self._names.append(f"{owner.__name__}.{name}")
 
     def add(self, owner: Any, name: str, new: Any) -> None:
-        """Give `owner` a name it must not have yet.
-
-        Raises:
-            RepairError: the emulator has it by now, so ours would hide it.
-        """
+        """Give `owner` a name it must not have yet."""
         if inspect.getattr_static(owner, name, None) is not None:
             raise RepairError(f"{owner.__name__}.{name} exists by now; drop our version of it")
         setattr(owner, name, new)
@@ -99,7 +88,6 @@ class Repairs:
         self._names.append(path)
 
     def undo(self) -> None:
-        """Restore the emulator."""
         while self._undo:
             self._undo.pop()()
         self._names.clear()

@@ -10,7 +10,6 @@ class QueueMissingError(Exception):
 
 
 def backend_of(account_id: str, region: str) -> Any:
-    """Return moto's SQS backend."""
     return backend("sqs", account_id, region)
 
 

@@ -45,12 +45,10 @@ class AwsServer:
         self._authentication = Authentication(self.access, account_id=self.control.account_id)
 
     def start(self) -> None:
-        """Answer requests."""
         self._services.start()
         self._listener.start()
 
     def stop(self) -> None:
-        """Answer nothing more and leave no child process behind."""
         self._listener.stop()
         self.control.stop()
         self._services.stop()

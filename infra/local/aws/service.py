@@ -73,7 +73,6 @@ class Services:
         control.deliver_events_to(self.bus.emit)
 
     def start(self) -> None:
-        """Start the threads."""
         for part in (self.output, self.deferred, self.scheduler, self.mappings):
             part.start()
 
@@ -86,7 +85,6 @@ class Services:
         self.throttle.clear()
 
     def stop(self) -> None:
-        """Stop the threads, end every worker, remove unpacked code."""
         for part in (self.scheduler, self.mappings, self.deferred, self.deliveries, self.output):
             part.stop()
         self.invoker.stop()

@@ -33,7 +33,6 @@ class Throttle:
             self._until[service] = self._clock() + seconds
 
     def clear(self) -> None:
-        """Let everything pass."""
         with self._lock:
             self._until.clear()
 

@@ -61,7 +61,6 @@ what was missed is made up for.
 
 
 def mount(subparsers: Any) -> None:
-    """Add the command."""
     parser = add_command(subparsers, "break", HELP["break"], _TEXT, _CODES)
     _common(parser)
     parser.set_defaults(run=guarded(_run), fault=None)

@@ -34,7 +34,6 @@ class Condition:
         return not (self.waiting or self.not_ready or self.unmatched)
 
     def told(self) -> str:
-        """Return it in a few words."""
         parts = [pods_that_wait(self.waiting), counted(len(self.machines), "machine")]
         if self.not_ready:
             parts.append(f"{counted(len(self.not_ready), 'node')} not Ready")
@@ -46,7 +45,6 @@ class Condition:
 def condition_of(
     pods: Iterable[Object], nodes: Iterable[Object], instances: Iterable[Object]
 ) -> Condition:
-    """Return how things are, from the objects as the APIs answer them."""
     ours = [node for node in nodes if any(key in _labels(node) for key in _OURS)]
     of_nodes = {str(node["spec"].get("providerID", "")).rsplit("/", 1)[-1] for node in ours}
     machines = {row["InstanceId"] for row in instances if row["State"]["Name"] in _ALIVE}

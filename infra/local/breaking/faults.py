@@ -42,11 +42,7 @@ Begin = Callable[[RunningWorld, argparse.Namespace], Injection]
 
 
 def spot_warning(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
-    """Warn of the interruption of a spot node's machine, and take it when the time is over.
-
-    Raises:
-        Problem: There is no such spot node.
-    """
+    """Warn of the interruption of a spot node's machine, and take it when the time is over."""
     nodes, pods = world.cluster.items("api/v1/nodes"), world.cluster.items("api/v1/pods")
     name = arguments.node or busiest_spot_node(pods, nodes)
     if name is None:
@@ -70,11 +66,7 @@ def _spot_machine(nodes: list[Object], name: str) -> str:
 
 
 def capacity(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
-    """Let EC2 have no machine of a type or a capacity type, for a while.
-
-    Raises:
-        Problem: The type is not known.
-    """
+    """Let EC2 have no machine of a type or a capacity type, for a while."""
     pool, seconds = {}, arguments.seconds
     if arguments.type is not None:
         _check_type(world, arguments.type)
@@ -124,11 +116,7 @@ def throttle(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
 
 
 def api_server(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
-    """Freeze the API server for a while; returns when it answers again.
-
-    Raises:
-        Problem: A machine came or went meanwhile, or the API server is not the world's own.
-    """
+    """Freeze the API server for a while; returns when it answers again."""
     _fault_injection(world).api_server_away(arguments.seconds)
     return Injection(told=f"the API server did not answer for {arguments.seconds:g} s")
 

@@ -38,11 +38,6 @@ class RunningWorld:
     api_server: int | None
 
     def api_server_process(self) -> int:
-        """Return the process id of the API server.
-
-        Raises:
-            Problem: The world did not start it.
-        """
         if self.api_server is None:
             raise Problem("this API server was not started by `dovetail up`: it is not frozen")
         return self.api_server
@@ -53,9 +48,6 @@ def find_world(kubeconfig: str) -> RunningWorld:
 
     Args:
         kubeconfig: Path of the file; the world keeps its own files beside it.
-
-    Raises:
-        Problem: There is none, or it has ended.
     """
     if not kubeconfig:
         raise Problem(f"no running world: KUBECONFIG is not set: {_REMEDY}")

@@ -48,7 +48,6 @@ def read_scores(path: Path) -> list[Score]:
 
 
 def keep_score(path: Path, score: Score) -> list[Score]:
-    """Add one; return all."""
     scores = [*read_scores(path), score]
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps([asdict(row) for row in scores]), encoding="utf-8")
@@ -57,7 +56,6 @@ def keep_score(path: Path, score: Score) -> list[Score]:
 
 
 def table_of(scores: Sequence[Score]) -> Table:
-    """Return the scoreboard as it is printed."""
     survived = sum(score.verdict is Verdict.SURVIVED for score in scores)
     tested = sum(score.verdict is not Verdict.UNTESTED for score in scores)
     table = Table(title=f"Survived {survived} of {tested}", title_justify="left", box=None)

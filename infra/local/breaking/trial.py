@@ -56,11 +56,7 @@ class Trial:
         self._said = ""
 
     def run(self, begin: Callable[[], Injection], within_seconds: float) -> Score:
-        """Begin the fault and watch until it is over and every pod runs, or the time is.
-
-        Raises:
-            Problem: The fault cannot begin, or the world stays silent.
-        """
+        """Begin the fault and watch until it is over and every pod runs, or the time is."""
         before = self._look()
         self._hands.say(f"before: {before.condition.told()}")
         self._began = self._hands.clock()

@@ -20,7 +20,6 @@ from infra.local.ready import announce
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play the parts asked for until SIGTERM or SIGINT."""
     options = _parser().parse_args(arguments)
     level = logging.DEBUG if options.verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")

@@ -99,7 +99,6 @@ class Client:
         """Send one request and return the answer.
 
         Raises:
-            ApiError: The server refused.
             aiohttp.ClientError: The server was not reached.
         """
         assert self._session is not None
@@ -118,7 +117,6 @@ class Client:
             return answer
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Json:
-        """Read one object."""
         return await self.call("GET", kind.path(namespace, name))
 
     async def list_page(self, kind: Kind, token: str) -> Json:
@@ -127,7 +125,6 @@ class Client:
         return await self.call("GET", kind.path(), query=query)
 
     async def create(self, kind: Kind, obj: Json) -> Json:
-        """Create an object in the namespace its metadata names."""
         path = kind.path(obj["metadata"].get("namespace", ""))
         return await self.call("POST", path, body=obj)
 
@@ -172,11 +169,7 @@ class Client:
                 raise
 
     async def watch(self, kind: Kind, version: str, seconds: int) -> AsyncIterator[Json]:
-        """Yield watch events after a resourceVersion, until the server ends the stream.
-
-        Raises:
-            ApiError: The server refused, or sent an ERROR event (410: list again).
-        """
+        """Yield watch events after a resourceVersion, until the server ends the stream."""
         assert self._session is not None
         query = {
             "watch": "true",

@@ -55,7 +55,6 @@ class CsiDriver:
         world.informer(STORAGE_CLASS)
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loops."""
         queues = (self._nodes, self._claims, self._volumes, self._attachments)
         return [queue.run() for queue in queues]
 
@@ -181,7 +180,6 @@ def volume_of(attachment: Json) -> str:
 
 
 def is_attached(attachment: Json) -> bool:
-    """Return whether the driver has attached the volume."""
     return bool((attachment.get("status") or {}).get("attached"))
 
 

@@ -51,7 +51,6 @@ class Informer:
             handler(None, obj)
 
     def get(self, name: str, namespace: str = "") -> Json | None:
-        """Return an object, or None."""
         return self.objects.get((namespace, name))
 
     def __iter__(self) -> Iterator[Json]:

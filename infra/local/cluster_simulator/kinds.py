@@ -24,18 +24,15 @@ class Kind:
     optional: bool = False
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Return the path of a collection, or of one object."""
         root = f"/api/{self.api}" if self.api == "v1" else f"/apis/{self.api}"
         middle = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         return f"{root}{middle}/{self.plural}" + (f"/{name}" if name else "")
 
     def path_of(self, obj: Mapping[str, Any]) -> str:
-        """Return the path of an object."""
         meta = obj["metadata"]
         return self.path(meta.get("namespace", ""), meta["name"])
 
     def document(self, metadata: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
-        """Return a new object of this kind."""
         return {"apiVersion": self.api, "kind": self.name, "metadata": dict(metadata), **parts}
 
 

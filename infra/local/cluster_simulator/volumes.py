@@ -44,7 +44,6 @@ class VolumeControllers:
         world.pods.subscribe(self._pod_changed)
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loops."""
         return self._volumes.run(), self._rounds.run()
 
     def _volume_changed(self, _: Json | None, new: Json | None) -> None:

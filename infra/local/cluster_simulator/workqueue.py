@@ -52,7 +52,6 @@ class WorkQueue(Generic[KeyT]):
             self._release(key)
 
     async def run(self) -> None:
-        """Handle keys until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._parallel):
                 group.create_task(self._work())

@@ -87,12 +87,10 @@ class World:
 
     @property
     def nodes(self) -> Informer:
-        """Return the cache of nodes."""
         return self.informer(NODE)
 
     @property
     def pods(self) -> Informer:
-        """Return the cache of pods."""
         return self.informer(POD)
 
     def pods_on(self, node_name: str) -> list[Json]:
@@ -101,7 +99,6 @@ class World:
         return sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], *key_of(pod)))
 
     async def create(self, kind: Kind, obj: Json) -> Json:
-        """Create an object and put it in the cache."""
         return self.informer(kind).observe(await self.client.create(kind, obj))
 
     async def patch(self, kind: Kind, obj: Json, change: Json, *, part: str = "") -> Json:
@@ -121,7 +118,6 @@ class World:
             await self.patch(kind, obj, {"metadata": version, "status": status}, part="status")
 
     async def run(self) -> None:
-        """Reflect every kind asked for so far, until cancelled."""
         async with asyncio.TaskGroup() as group:
             for informer in self.informers.values():
                 group.create_task(informer.run())
@@ -190,12 +186,10 @@ def condition_of(obj: Json, kind: str) -> Json:
 
 
 def is_true(obj: Json, kind: str) -> bool:
-    """Return whether a status condition holds."""
     return condition_of(obj, kind).get("status") == "True"
 
 
 def annotation(obj: Json, key: str) -> str | None:
-    """Return an annotation, or None."""
     value: str | None = (obj["metadata"].get("annotations") or {}).get(key)
     return value
 

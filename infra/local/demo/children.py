@@ -25,7 +25,6 @@ class Children:
     """Child processes, each with a log file; ending them leaves nothing behind."""
 
     def __init__(self, folder: Path) -> None:
-        """Keep logs and ready files in `folder`."""
         self._folder = folder
         # What they leave in the temporary folder goes with ours.
         self._temporary = folder / "tmp"
@@ -42,9 +41,6 @@ class Children:
             name: Of the child, its log and its ready file.
             arguments: After `python -m`.
             environment: Added to ours.
-
-        Raises:
-            Problem: If it ends or stays silent.
         """
         self.launch(name, arguments, environment=environment)
         return self.ready(name)
@@ -58,11 +54,7 @@ class Children:
         self.begin(name, ["-m", *arguments, *telling], environment=environment)
 
     def ready(self, name: str) -> dict[str, Any]:
-        """Wait for the ready file of a child that was launched; return its JSON.
-
-        Raises:
-            Problem: If it ends or stays silent.
-        """
+        """Wait for the ready file of a child that was launched; return its JSON."""
 
         def read() -> list[dict[str, Any]]:
             if not self.alive(name):
@@ -117,11 +109,9 @@ class Children:
         return code
 
     def alive(self, name: str) -> bool:
-        """Return whether a child runs."""
         return name in self._running and self._running[name].poll() is None
 
     def pid(self, name: str) -> int:
-        """Return a child's process id."""
         return self._running[name].pid
 
     def stop(self, name: str, *, hard: bool = False) -> None:

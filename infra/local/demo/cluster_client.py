@@ -61,7 +61,6 @@ class Refused(Exception):  # noqa: N818 - an answer of the server, not a failure
     message: str
 
     def __str__(self) -> str:
-        """Return status and message."""
         return f"{self.status}: {self.message}"
 
 
@@ -69,7 +68,6 @@ class ClusterClient:
     """Talks JSON to an API server."""
 
     def __init__(self, server: str, *, token: str = "", ca_file: str | None = None) -> None:
-        """Connect lazily, with a bearer token if one is given."""
         self._server = server.rstrip("/")
         self._pool = urllib3.PoolManager(maxsize=4, ca_certs=ca_file, retries=False)
         self._headers = {"Accept": "application/json"}
@@ -89,9 +87,6 @@ class ClusterClient:
 
         A call that is answered 429 with Retry-After is repeated for up to a minute: the server
         answers so while it fills the cache of a new custom resource.
-
-        Raises:
-            Refused: If the answer is not a success.
         """
         url = f"{self._server}/{path}" + (f"?{urlencode(query)}" if query else "")
         headers = {**self._headers, "Content-Type": content_type}
@@ -112,7 +107,6 @@ class ClusterClient:
         return document
 
     def items(self, path: str, **query: str) -> list[Object]:
-        """Return all objects of a collection."""
         listed = self.call("GET", path, query=query)
         return list(listed.get("items") or [])
 
@@ -142,7 +136,6 @@ class ClusterClient:
         )
 
     def delete(self, document: Object) -> None:
-        """Delete an object; gone already is fine."""
         try:
             self.call("DELETE", path_of(document), query={"propagationPolicy": "Background"})
         except Refused as refused:
@@ -150,7 +143,6 @@ class ClusterClient:
                 raise
 
     def merge(self, path: str, change: Object) -> None:
-        """Apply a merge patch."""
         self.call("PATCH", path, change, content_type="application/merge-patch+json")
 
 
@@ -163,11 +155,7 @@ def _message(body: bytes) -> str:
 
 
 def path_of(document: Object) -> str:
-    """Return the path of an object, without a leading slash.
-
-    Raises:
-        Problem: If its kind is not one that scenarios may use.
-    """
+    """Return the path of an object, without a leading slash."""
     kind = (str(document.get("apiVersion")), str(document.get("kind")))
     if kind not in _PATHS:
         known = ", ".join(sorted(name for _, name in _PATHS))
@@ -182,11 +170,7 @@ def path_of(document: Object) -> str:
 
 
 def read_documents(paths: Iterable[Path]) -> list[Object]:
-    """Return the Kubernetes documents of YAML files, in order.
-
-    Raises:
-        Problem: If a file cannot be read.
-    """
+    """Return the Kubernetes documents of YAML files, in order."""
     found: list[Object] = []
     for path in paths:
         try:

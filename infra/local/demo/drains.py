@@ -38,7 +38,6 @@ class Pace:
         return max(self.span(ttl_seconds), _EMPTY_AT_LEAST)
 
     def latest(self, span: float, argument: Mapping[str, Any]) -> float:
-        """Return how long it may last at most."""
         return span + float(argument.get("slack_seconds", 30)) * self.slowness
 
 

@@ -26,11 +26,7 @@ _LOOK_SECONDS: Final = 0.3
 
 
 def require_allowed_kubeconfig(path: Path, allowed: str) -> None:
-    """Refuse a kubeconfig whose server is neither on this machine nor the allowed one.
-
-    Raises:
-        Problem: It is refused, or cannot be read.
-    """
+    """Refuse a kubeconfig whose server is neither on this machine nor the allowed one."""
     try:
         require_allowed(server_of(path), allowed)
     except ValueError as error:
@@ -48,11 +44,7 @@ class ForeignCluster(ClusterClient):
         self._added: list[Object] = []
 
     def check(self) -> None:
-        """Look at what is there already.
-
-        Raises:
-            Problem: The cluster refuses us, or has nodes that look like ours and are not.
-        """
+        """Look at what is there already."""
         try:
             nodes = self.items("api/v1/nodes")
             self._claims = frozenset(_name(entry) for entry in self.items(_CLAIMS))
@@ -70,11 +62,7 @@ class ForeignCluster(ClusterClient):
             raise Problem(f"node {left} is of an earlier run or not ours; if it may go: {remedy}")
 
     def require_room(self) -> None:
-        """Refuse a cluster in which a scenario's pods would run without Dovetail.
-
-        Raises:
-            Problem: A node takes pods, or the namespace of the scenarios is not empty.
-        """
+        """Refuse a cluster in which a scenario's pods would run without Dovetail."""
         for node in self.items("api/v1/nodes"):
             if _takes_pods(node):
                 raise Problem(

@@ -47,11 +47,7 @@ class FaultInjection:
         self._client("ec2").terminate_instances(InstanceIds=[instance_id])
 
     def api_server_away(self, seconds: float) -> None:
-        """Freeze the API server: calls to it get no answer, as of one that is cut off.
-
-        Raises:
-            Problem: If a machine started or ended meanwhile: without an API server none may.
-        """
+        """Freeze the API server: calls to it get no answer, as of one that is cut off."""
         if self._api_server is None:
             raise Problem("this API server was not started by the demo and cannot be frozen")
         process, before = self._api_server(), self._machines()
@@ -81,7 +77,6 @@ class FaultInjection:
         return read_harm(self._control)
 
     def sweep_now(self) -> None:
-        """Let the schedule of sweep fire, as it does each minute."""
         pages = self._client("events").get_paginator("list_rules").paginate()
         for page in pages:
             for rule in page["Rules"]:

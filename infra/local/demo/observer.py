@@ -21,7 +21,6 @@ class Observer:
     def __init__(
         self, cluster: ClusterClient, ec2: Any, on_change: Callable[[], None] | None = None
     ) -> None:
-        """Prepare; `on_change` is called after each reading."""
         self.timeline = Timeline()
         self.failures = 0
         # Held while the timeline is written or read as a whole.
@@ -40,16 +39,13 @@ class Observer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
         self._ended.set()
         self._thread.join(timeout=10)
 
     def now(self) -> float:
-        """Return the seconds since the observer was made."""
         return time.monotonic() - self._began
 
     def look(self) -> None:
-        """Make one reading."""
         # Machines first, nodes last: a node is never observed before the machine it runs on, and a
         # pod never where its node did not show yet what it waited for.
         pages = self._ec2.get_paginator("describe_instances").paginate()

@@ -52,9 +52,6 @@ def bound_of(
         replicas: Of Deployments, by name, in place of the replicas in their manifests.
         deep_pools: Whether only the deeper half of the spot pools counts: EC2 takes no machine
             from another while one of these is among the options.
-
-    Raises:
-        Problem: If these pods cannot be planned.
     """
     changed = []
     for document in documents:

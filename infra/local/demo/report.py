@@ -42,7 +42,6 @@ def build_report(
     timeline: Timeline,
     moment: Moment,
 ) -> dict[str, Any]:
-    """Return the report as plain JSON."""
     plans = _plans(world)
     nodes = [_node(our_node, timeline) for our_node in timeline.our_nodes()]
     early = timeline.bound_early()

@@ -65,16 +65,10 @@ class Scenario:
 
 
 def scenario_names(examples: Path = EXAMPLES) -> tuple[str, ...]:
-    """Return the names of all scenarios, sorted."""
     return tuple(sorted(path.parents[1].name for path in examples.glob(f"*/{_FILE}")))
 
 
 def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
-    """Return a scenario by name.
-
-    Raises:
-        Problem: If there is none of that name or its file is wrong.
-    """
     folder = examples / name
     if not (folder / _FILE).exists():
         if known := ", ".join(scenario_names(examples)):

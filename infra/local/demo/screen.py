@@ -25,7 +25,6 @@ class Screen:
     """A live view of the cluster while a scenario is played."""
 
     def __init__(self, console: Console) -> None:
-        """Draw on a console; without a terminal, stages are printed as plain lines."""
         self._console = console
         self._stage = ""
         self._observer: Observer | None = None
@@ -55,11 +54,9 @@ class Screen:
         self.say(step)
 
     def watch(self, observer: Observer) -> None:
-        """Draw what this observer sees from now on."""
         self._observer = observer
 
     def refresh(self) -> None:
-        """Draw once."""
         if self._console.is_terminal and self._observer is not None:
             self._live.update(self._picture(self._observer))
 
@@ -130,7 +127,6 @@ def say(console: Console, what: str) -> None:
 
 
 def print_summary(console: Console, report: dict[str, Any]) -> None:
-    """Print a report for people."""
     table = Table(title=f"{report['scenario']}: what came of it", title_justify="left", box=None)
     table.add_column("", style="bold")
     table.add_column("")

@@ -84,7 +84,6 @@ class Timeline:
     def observe(
         self, now: float, pods: Iterable[Object], nodes: Iterable[Object], instances: Iterable[Any]
     ) -> None:
-        """Take in one reading of the three APIs."""
         listed = list(pods)
         self._pods(now, listed)
         self._nodes(now, list(nodes), listed)
@@ -116,7 +115,6 @@ class Timeline:
         )
 
     def living_nodes(self) -> list[NodeTrack]:
-        """Return the nodes that exist, by name."""
         return sorted((n for n in self.nodes.values() if n.gone is None), key=lambda n: n.name)
 
     def bound_early(self) -> list[PodTrack]:

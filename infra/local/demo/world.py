@@ -112,7 +112,6 @@ class World:
         )
 
     def client(self, service: str) -> Any:
-        """Return a boto3 client of the embedded AWS API."""
         return clients_of(self.aws)(service)
 
     @property
@@ -121,7 +120,6 @@ class World:
         return Karpenter(self.cluster, clients_of(self.aws), CLUSTER, self.aws.environment)
 
     def control(self, verb: str, **arguments: Any) -> Any:
-        """Call a control verb of the embedded AWS API."""
         return call_verb(self.aws, verb, arguments)
 
     def start_forwarder(self) -> None:
@@ -150,7 +148,6 @@ class World:
         return self._folder
 
     def log(self, name: str) -> Path:
-        """Return the log file of a child or function."""
         return self._folder / f"{name}.log"
 
     def _begin(self) -> None:
@@ -191,11 +188,7 @@ class World:
                 client.apply(document)
 
     def _check_deployment(self) -> None:
-        """Look up each resource of the template, which is needed no more.
-
-        Raises:
-            Problem: If one is missing.
-        """
+        """Look up each resource of the template, which is needed no more."""
         missing = missing_resources(self._assembly, self.aws, STACKS)
         if missing:
             raise Problem(f"not deployed: {missing[0]} (and {len(missing) - 1} more)")

@@ -138,11 +138,7 @@ class Account(ABC):
 
     @abstractmethod
     def template(self, specification: Mapping[str, Any]) -> Template:
-        """Return a launch template.
-
-        Raises:
-            ApiError: It, or its version, does not exist.
-        """
+        """Return a launch template."""
 
     @abstractmethod
     def launch(self, launch: Launch) -> Iterable[str]:
@@ -196,11 +192,7 @@ class Account(ABC):
     def read_option(
         self, template: Template, sent: Mapping[str, Any], broken: Refusal | None
     ) -> Option:
-        """Return an override as a launch option, with why nothing can come of it.
-
-        Raises:
-            ApiError: EC2 refuses the whole request for it.
-        """
+        """Return an override as a launch option, with why nothing can come of it."""
         if "InstanceRequirements" in sent:
             raise ApiError("UnsupportedOperation", "InstanceRequirements are not emulated")
         override = {"InstanceType": template.launch.get("InstanceType") or "m1.small", **sent}

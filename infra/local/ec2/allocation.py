@@ -49,7 +49,6 @@ class Candidate:
 
     @property
     def pool(self) -> PoolKey:
-        """The capacity pool it draws on."""
         return (self.instance_type, self.zone, self.capacity_type)
 
 
@@ -73,7 +72,6 @@ class Allotment:
 
     @property
     def total(self) -> int:
-        """Machines granted."""
         return sum(count for _, count in self.launches)
 
 

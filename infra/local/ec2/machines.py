@@ -77,7 +77,6 @@ class Machine:
     reason: Reason | None = None
 
     def state(self, now: datetime) -> str:
-        """Return its state at a time."""
         for at, state in reversed(self.steps):
             if at <= now:
                 return state
@@ -121,11 +120,9 @@ class Addresses:
         self._released.setdefault(subnet_id, deque()).append((at, address))
 
     def cooling(self, subnet_id: str, now: datetime) -> int:
-        """Return how many addresses were released and may not be given yet."""
         return sum(at + COOLING > now for at, _ in self._released.get(subnet_id, ()))
 
     def taken(self, subnet_id: str, now: datetime) -> int:
-        """Return how many addresses are not to be had."""
         return self._taken.get(subnet_id, 0) + self.cooling(subnet_id, now)
 
 

@@ -71,11 +71,7 @@ class Ec2:
         self._fleets = itertools.count(1)
 
     def once(self, token: Any, body: Any, act: Callable[[], Any]) -> Any:
-        """Do something once for each ClientToken; later calls get the answer of the first.
-
-        Raises:
-            ApiError: IdempotentParameterMismatch, the token was used with another body.
-        """
+        """Do something once for each ClientToken; later calls get the answer of the first."""
         if not token:
             return act()
         kept = self._answers.get(token)
@@ -99,9 +95,6 @@ class Ec2:
         """Return the answer to CreateFleet of type instant: FleetId, Instances and Errors.
 
         Errors has the refused options, in order of trying; the other options are launched.
-
-        Raises:
-            ApiError: The request as a whole is refused; then nothing was launched.
         """
         now = self.now()
         request = read_request(account, parameters)
@@ -164,11 +157,9 @@ class Ec2:
         self.changed(machine, machine.enter(now, (_NOW, "stopping"), end))
 
     def shows(self, machine: Machine) -> bool:
-        """Return whether DescribeInstances shows an instance now."""
         return shown(machine, self.settings.hidden, self.now())
 
     def name_of(self, machine: Machine) -> str:
-        """Return the private DNS name that DescribeInstances shows now."""
         now = self.now()
         named = now - machine.launched_at >= self.settings.named
         return machine.private_dns_name if named and machine.state(now) != "terminated" else ""

@@ -52,7 +52,6 @@ class Pools:
             self.rules.pop(key, None)
 
     def reset(self) -> None:
-        """Make every pool unlimited again and drop quotas."""
         self.rules.clear()
         self.until.clear()
         self.vcpu_quota.clear()
@@ -90,7 +89,6 @@ class Stock:
     vcpus_left: dict[QuotaKey, int]
 
     def copy(self) -> "Stock":
-        """Return an independent copy, for trying something out."""
         return Stock(
             pools=Pools(rules=dict(self.pools.rules)),
             addresses=dict(self.addresses),
@@ -122,7 +120,6 @@ class Stock:
 
 
 def no_capacity(instance_type: str, zone: str, capacity_type: str) -> Refusal:
-    """Return the refusal of an empty pool."""
     if capacity_type == SPOT:
         text = "There is no Spot capacity available that matches your request."
         return Refusal(code="InsufficientInstanceCapacity", message=text)

@@ -27,11 +27,6 @@ class FleetRequest:
 
 
 def read_request(account: Account, parameters: Mapping[str, Any]) -> FleetRequest:
-    """Read a request.
-
-    Raises:
-        ApiError: what EC2 refuses as a whole: shape, strategy, unknown launch template.
-    """
     configs: Sequence[Mapping[str, Any]] = parameters.get("LaunchTemplateConfigs") or ()
     if not configs:
         raise ApiError("MissingParameter", "The request must contain LaunchTemplateConfigs")

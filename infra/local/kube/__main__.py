@@ -60,7 +60,6 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Serve until told to stop; return the exit status."""
     arguments = _arguments()
     try:
         asyncio.run(_serve(arguments))

@@ -97,7 +97,6 @@ class Authenticator:
         self._admitted[token] = self._clock() + seconds, user
 
     async def close(self) -> None:
-        """Close the connections to STS."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -107,9 +106,6 @@ class Authenticator:
 
         Args:
             header: The Authorization header.
-
-        Raises:
-            ApiError: 401: the token is missing, unknown, expired, or maps to no access entry.
         """
         self._reload_quietly()
         scheme, _, token = header.partition(" ")

@@ -42,15 +42,10 @@ class Call:
     body: bytes
 
     def flag(self, name: str) -> bool:
-        """Whether a query parameter is set to true."""
         return self.query.get(name, "") in _TRUE
 
     def number(self, name: str) -> int | None:
-        """Return a query parameter that counts something, or None when absent.
-
-        Raises:
-            ApiError: 400: it is not a whole number.
-        """
+        """Return a query parameter that counts something, or None when absent."""
         text = self.query.get(name, "")
         if not text:
             return None
@@ -59,19 +54,10 @@ class Call:
         return int(text)
 
     def content(self) -> Any:
-        """Return the decoded body.
-
-        Raises:
-            ApiError: 400 when it is malformed, 415 when its media type is not read here.
-        """
         return read_content(self.headers.get("content-type", ""), self.body)
 
     def object(self) -> JsonObject:
-        """Return the body as an object of the path's kind.
-
-        Raises:
-            ApiError: 400: it is something else.
-        """
+        """Return the body as an object of the path's kind."""
         body = self.content()
         if not isinstance(body, dict):
             raise bad_request("the body of the request is not an object")
@@ -91,7 +77,6 @@ class Call:
             )
 
     def write_options(self) -> WriteOptions:
-        """Return how a write is to be made."""
         return WriteOptions(
             dry_run="dryRun" in self.query,
             validation=self.query.get("fieldValidation") or "Warn",
@@ -114,11 +99,7 @@ class Call:
         )
 
     def match(self) -> Match:
-        """Return the test of the request's selectors and of the name in its path.
-
-        Raises:
-            ApiError: 400: a selector cannot be read.
-        """
+        """Return the test of the request's selectors and of the name in its path."""
         labels = label_selector(self.query.get("labelSelector", ""))
         fields = field_selector(self.resource, self.query.get("fieldSelector", ""))
         if labels is None and fields is None:
@@ -137,11 +118,7 @@ def _everything(_: Entry) -> bool:
 
 
 def locate(kinds: Kinds, path: str) -> tuple[Resource, str, str, str]:
-    """Return (resource, namespace, name, subresource) of a path.
-
-    Raises:
-        ApiError: 404: nothing is served there.
-    """
+    """Return (resource, namespace, name, subresource) of a path."""
     parts = [part for part in path.split("/") if part]
     if parts[:2] == ["api", "v1"]:
         group, version, rest = "", "v1", parts[2:]
@@ -167,11 +144,6 @@ def locate(kinds: Kinds, path: str) -> tuple[Resource, str, str, str]:
 
 
 def read_content(media_type: str, body: bytes) -> Any:
-    """Return a decoded body.
-
-    Raises:
-        ApiError: 400 when it is malformed, 415 when its media type is not read here.
-    """
     media = media_type.partition(";")[0].strip()
     if media == MEDIA_TYPE:
         return decode(body)

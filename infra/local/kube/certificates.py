@@ -16,7 +16,6 @@ _NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.s
 
 
 def ca_file(directory: Path) -> Path:
-    """Return where the certificate of the authority is."""
     return directory / "ca.crt"
 
 

@@ -36,7 +36,6 @@ class ApiError(Exception):
         self.metadata = metadata
 
     def status(self) -> JsonObject:
-        """Return the `Status` object of this refusal."""
         body: JsonObject = {
             "kind": "Status",
             "apiVersion": "v1",

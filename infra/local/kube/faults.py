@@ -43,11 +43,9 @@ class Faults:
         self._waiting: list[Fault] = []
 
     def add(self, fault: Fault) -> None:
-        """Let a fault wait for its requests."""
         self._waiting.append(fault)
 
     def clear(self) -> None:
-        """Forget all faults."""
         self._waiting.clear()
 
     def strike(self, method: str, path: str, *, watch: bool) -> Fault | None:

@@ -193,12 +193,10 @@ class Kinds:
             self._found[resource.group, resource.version, resource.plural] = resource
 
     def drop(self, group: str, plural: str) -> None:
-        """Serve no version of this resource any more."""
         for key in [key for key in self._found if (key[0], key[2]) == (group, plural)]:
             del self._found[key]
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """Return the resource under this path, if it is served."""
         return self._found.get((group, version, plural))
 
     def core(self, plural: str) -> Resource:
@@ -221,7 +219,6 @@ class Kinds:
         raise KeyError(f"{plural}.{group}")
 
     def all(self) -> list[Resource]:
-        """Return all resources, oldest registration first."""
         return list(self._found.values())
 
     def groups(self) -> dict[str, list[str]]:

@@ -40,7 +40,6 @@ class Access:
 
     @classmethod
     def of(cls, call: Call) -> "Access":
-        """Return what a call asks for."""
         plural = call.resource.plural
         return cls(
             verb=_verb(call),
@@ -69,11 +68,7 @@ class Roles:
         self._stamp: tuple[int, ...] = ()
 
     def require(self, user: User, access: Access) -> None:
-        """Refuse what the caller may not do.
-
-        Raises:
-            ApiError: 403 Forbidden.
-        """
+        """Refuse what the caller may not do."""
         if self.allows(user, access):
             return
         group, where = access.group, "at the cluster scope"
@@ -89,7 +84,6 @@ class Roles:
         raise ApiError(403, "Forbidden", message, details={k: v for k, v in details.items() if v})
 
     def allows(self, user: User, access: Access) -> bool:
-        """Return whether the caller may do it."""
         return any(_covers(rule, access) for rule in self.of(user, access.namespace))
 
     def of(self, user: User, namespace: str) -> tuple[JsonObject, ...]:

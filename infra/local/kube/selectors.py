@@ -123,11 +123,7 @@ def _label_test(part: str) -> Test:
 
 
 def label_selector(text: str) -> Test | None:
-    """Compile a label selector; None when it selects everything.
-
-    Raises:
-        ApiError: 400: the text is not a label selector.
-    """
+    """Compile a label selector; None when it selects everything."""
     tests = [_label_test(part) for part in _split(text)]
     if not tests:
         return None
@@ -135,11 +131,7 @@ def label_selector(text: str) -> Test | None:
 
 
 def field_selector(resource: Resource, text: str) -> Test | None:
-    """Compile a field selector; None when it selects everything.
-
-    Raises:
-        ApiError: 400: the text is not a field selector, or the kind has no such field.
-    """
+    """Compile a field selector; None when it selects everything."""
     known = (*_ANY, *_field_names(resource))
     wanted: list[tuple[str, bool, str]] = []
     for part in _split(text):

@@ -79,7 +79,6 @@ class KubeApi:
         self.url = await self._server.start()
 
     async def stop(self) -> None:
-        """End all streams and stop serving."""
         await self._server.stop()
         if self._authenticator is not None:
             await self._authenticator.close()
@@ -107,11 +106,7 @@ class KubeApi:
             return _json(500, orjson.dumps(defect.status()))
 
     def _acting(self, user: User, request: web.BaseRequest) -> User:
-        """Return who a caller asks to act as (`kubectl --as`), else the caller.
-
-        Raises:
-            ApiError: 403: the caller may not impersonate that user or one of those groups.
-        """
+        """Return who a caller asks to act as (`kubectl --as`), else the caller."""
         name = request.headers.get("Impersonate-User")
         if name is None:
             return user
@@ -292,7 +287,6 @@ class EmbeddedKube:
         return fault
 
     def clear_faults(self) -> None:
-        """Let everything go right again."""
         self._do(self.api.faults.clear)
 
     def write_kubeconfig(self, path: str | Path, *, token: str = "", ca_file: str = "") -> Path:

@@ -16,11 +16,7 @@ _REFUSED: Final = {
 
 
 def require_possible(plural: str, name: str, subresource: str) -> None:
-    """Refuse what needs a running program, with a sentence that says so.
-
-    Raises:
-        ApiError: 501: a simulated pod cannot do this.
-    """
+    """Refuse what needs a running program, with a sentence that says so."""
     why = _REFUSED.get(subresource.partition("/")[0]) if plural == "pods" else None
     if why is not None:
         message = f"pod {name} is simulated: it runs no program, so {why}"
@@ -28,11 +24,7 @@ def require_possible(plural: str, name: str, subresource: str) -> None:
 
 
 def log_text(pod: JsonObject, query: Mapping[str, str]) -> str:
-    """Return the log of one container: when it started, and that it is simulated.
-
-    Raises:
-        ApiError: 400: the container does not exist, or has not started.
-    """
+    """Return the log of one container: when it started, and that it is simulated."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     known = [
         container["name"]

@@ -89,14 +89,12 @@ class Collection:
             waker.set()
 
     def forget(self, count: int) -> None:
-        """Drop the oldest events."""
         if count:
             self.floor = self.log[count - 1].version
             del self.log[:count]
             self.base += count
 
     def place(self, entry: Entry, previous: Entry | None) -> None:
-        """Keep a state in the place of another."""
         if previous is None:
             insort(self.order, entry.key)
         else:
@@ -106,7 +104,6 @@ class Collection:
             self.by_node[node].add(entry.key)
 
     def displace(self, entry: Entry) -> None:
-        """Forget an object."""
         self._off_its_node(entry)
         del self.entries[entry.key]
         del self.order[bisect_left(self.order, entry.key)]
@@ -118,11 +115,7 @@ class Collection:
                 del self.by_node[node]
 
     def position_after(self, version: int) -> int:
-        """Return the place in the log of the first event later than a version.
-
-        Raises:
-            ApiError: 410 Expired: events after that version have been dropped.
-        """
+        """Return the place in the log of the first event later than a version."""
         if version < self.floor:
             raise expired(f"too old resource version: {version} ({self.floor})")
         return self.base + bisect_right(self.log, version, key=lambda change: change.version)
@@ -148,7 +141,6 @@ class Store:
         return found
 
     def get(self, resource: Resource, key: Key) -> Entry | None:
-        """Return the current state of an object, if it exists."""
         return self.collection(resource).entries.get(key)
 
     def select(

@@ -23,15 +23,9 @@ class AccessEntries:
     entries: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = field(default_factory=dict)
 
     def reset(self) -> None:
-        """Forget all entries."""
         self.entries.clear()
 
     def of(self, response: Any, cluster: str) -> dict[str, dict[str, Any]]:
-        """Entries of an existing cluster.
-
-        Raises:
-            ResourceNotFoundException: there is no such cluster.
-        """
         response.eks_backend.describe_cluster(name=cluster)
         key = (response.current_account, response.region, cluster)
         return self.entries.setdefault(key, {})

@@ -22,15 +22,9 @@ class Addons:
     names: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
 
     def reset(self) -> None:
-        """Forget all add-ons."""
         self.names.clear()
 
     def of(self, response: Any, cluster: str) -> set[str]:
-        """Add-ons of an existing cluster.
-
-        Raises:
-            ResourceNotFoundException: there is no such cluster.
-        """
         response.eks_backend.describe_cluster(name=cluster)
         key = (response.current_account, response.region, cluster)
         return self.names.setdefault(key, {_AGENT})

@@ -63,9 +63,6 @@ def install(
             Region; what the file lacks, or all when there is none, is computed.
         agenda: the clock of instances; tests pass one they drive themselves.
         now: wall clock, UTC.
-
-    Raises:
-        RepairError: the emulator is not the version, or not of the shape, that was read.
     """
     check_version()
     clock = agenda or Agenda()

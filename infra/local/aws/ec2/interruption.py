@@ -22,9 +22,6 @@ def interrupt(world: World, body: Json) -> dict[str, Any]:
 
     Returns:
         `instance_id` and `terminates_in_seconds`.
-
-    Raises:
-        ControlError: no such instance, it is ending, or it is not a spot instance.
     """
     instance = _find(world, text(body, "instance_id"), text(body, "region", world.region))
     if instance.lifecycle != SPOT:

@@ -30,12 +30,6 @@ class EmulatedAccount(Account):
         self._book = book
 
     def template(self, specification: Mapping[str, Any]) -> Template:
-        """Look a launch template up.
-
-        Raises:
-            EC2ClientError: It, or its version, does not exist.
-            ApiError: Neither id nor name is given.
-        """
         backend = self._backend
         if specification.get("LaunchTemplateId"):
             template = backend.get_launch_template(specification["LaunchTemplateId"])
@@ -55,7 +49,6 @@ class EmulatedAccount(Account):
         return make_instances(self._backend, launch)
 
     def place(self, subnet_id: str) -> Place | None:
-        """Return a subnet with the addresses that are free now."""
         try:
             found = self._backend.get_subnet(subnet_id)
         except InvalidSubnetIdError:
@@ -68,18 +61,15 @@ class EmulatedAccount(Account):
         )
 
     def default_subnet(self, zone: str | None) -> str | None:
-        """Return the default subnet of a zone, or of the first."""
         found: dict[str, Any] = self._backend.get_default_subnets()
         names = [zone] if zone else sorted(found)
         return next((str(found[name].id) for name in names if name in found), None)
 
     def group_vpc(self, group_id: str) -> str | None:
-        """Return the VPC of a security group."""
         found = self._backend.get_security_group_from_id(group_id)
         return None if found is None else str(found.vpc_id)
 
     def profile_age(self, profile: Mapping[str, str]) -> timedelta | None:
-        """Return the age of an instance profile."""
         try:
             found = find_profile(self._backend, profile)
         except NotFoundException:
@@ -89,17 +79,14 @@ class EmulatedAccount(Account):
         return age
 
     def profile_without_role(self, profile: Mapping[str, str]) -> str:
-        """Return the ARN of an instance profile that has no role."""
         found = find_profile(self._backend, profile)
         return "" if found.roles else str(found.arn)
 
     def architecture(self, image_id: str) -> str | None:
-        """Return what an image runs on."""
         image = self._backend.amis.get(resolve_image(self._backend, image_id))
         return None if image is None else image.architecture or ""
 
     def facts(self, instance_type: str) -> TypeFacts | None:
-        """Return an instance type of the emulator's tables."""
         if not type_facts.known(instance_type):
             return None
         return TypeFacts(
@@ -110,11 +97,9 @@ class EmulatedAccount(Account):
         )
 
     def price(self, pool: PoolKey) -> int:
-        """Return the price of the book."""
         return self._book.price(*pool)
 
     def depth(self, instance_type: str, zone: str) -> int:
-        """Return the synthetic depth of a pool."""
         return pool_depth(instance_type, zone)
 
 

@@ -69,11 +69,6 @@ def matches(instance: Any, filters: Mapping[str, Sequence[str]]) -> bool:
 
 
 def check_filters(names: Iterable[str]) -> None:
-    """Refuse a filter that is not emulated.
-
-    Raises:
-        EC2ClientError: InvalidParameterValue, also when there is no instance to look at.
-    """
     for name in names:
         if name.startswith("tag:") or name in (*_ATTRIBUTES, *_GROUPS, *_OTHERS):
             continue

@@ -82,11 +82,7 @@ def repair(repairs: Repairs) -> None:
 
 
 def _existing(backend: Any, ids: Sequence[str], names: Sequence[str]) -> list[Any]:
-    """The named templates, or all.
-
-    Raises:
-        EC2ClientError: one of them does not exist.
-    """
+    """The named templates, or all."""
     for name in names:
         if name not in backend.launch_template_name_to_ids:
             raise EC2ClientError(

@@ -67,7 +67,6 @@ class World:
         return self.accounts[found.region_name]
 
     def backend(self, region: str | None = None) -> Any:
-        """The emulator's EC2 of a Region."""
         return ec2_backends[self.account][region or self.region]
 
     def reset(self) -> None:

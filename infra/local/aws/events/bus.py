@@ -50,7 +50,6 @@ class EventBus:
             self._duplicate[detail_type] = count
 
     def clear(self) -> None:
-        """Forget what tests asked for."""
         with self._lock:
             self._drop.clear()
             self._duplicate.clear()

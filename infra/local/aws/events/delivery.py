@@ -43,7 +43,6 @@ class Deliveries:
             self._threads.submit(attempt, self._senders[service], event, target, rule_arn)
 
     def stop(self) -> None:
-        """Deliver nothing more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _attempt(

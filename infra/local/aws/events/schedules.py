@@ -46,7 +46,6 @@ class Scheduler:
         self._last: dict[tuple[str, str], datetime] = {}
 
     def start(self) -> None:
-        """Begin to look at the clock."""
         repeat(
             lambda: self.look(datetime.now(UTC)),
             name="schedules",
@@ -55,7 +54,6 @@ class Scheduler:
         )
 
     def stop(self) -> None:
-        """Fire nothing more."""
         self._stopped.set()
 
     def clear(self) -> None:

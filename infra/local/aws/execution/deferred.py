@@ -58,18 +58,15 @@ class DeferredInvocations:
         self._stopped = False
 
     def start(self) -> None:
-        """Begin to invoke what is due."""
         threading.Thread(target=self._run, daemon=True, name="deferred").start()
 
     def stop(self) -> None:
-        """Invoke nothing more."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def clear(self) -> None:
-        """Forget what waits (reset)."""
         with self._changed:
             self._waiting.clear()
 
@@ -81,11 +78,7 @@ class DeferredInvocations:
         qualifier: str | None = None,
         traces: tuple[str, ...] = (),
     ) -> None:
-        """Queue one event; `traces` are the trace headers that it came with.
-
-        Raises:
-            FunctionNotFoundError: there is no such function.
-        """
+        """Queue one event; `traces` are the trace headers that it came with."""
         self._invoker.exists(name, qualifier)
         item = _Deferred(
             name=name,

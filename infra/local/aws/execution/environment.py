@@ -91,12 +91,10 @@ class ExecutionEnvironment:
 
     @property
     def pid(self) -> int:
-        """Process id of the worker."""
         return self._worker.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether the worker still runs."""
         return self._worker.is_alive
 
     @property

@@ -27,7 +27,6 @@ class InvokeFront:
 
     @staticmethod
     def matches(environ: Environ) -> bool:
-        """Whether a request is an invocation."""
         return environ["REQUEST_METHOD"] == "POST" and bool(_PATH.match(environ["PATH_INFO"]))
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:

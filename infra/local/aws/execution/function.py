@@ -42,11 +42,7 @@ class FunctionSpec:
 
 
 def read_function(account_id: str, region: str, name: str, qualifier: str | None) -> Any:
-    """Find moto's function by name, partial ARN or ARN.
-
-    Raises:
-        FunctionNotFoundError: it does not exist.
-    """
+    """Find moto's function by name, partial ARN or ARN."""
     from moto.awslambda.exceptions import UnknownAliasException, UnknownFunctionException
 
     try:
@@ -56,7 +52,6 @@ def read_function(account_id: str, region: str, name: str, qualifier: str | None
 
 
 def spec_of(function: Any) -> FunctionSpec:
-    """Read moto's function object."""
     logging = getattr(function, "logging_config", None) or {}
     reserved = function.reserved_concurrency
     return FunctionSpec(

@@ -59,7 +59,6 @@ class InvocationResult:
 
     @property
     def failed(self) -> bool:
-        """Whether the handler or its environment failed."""
         return self.outcome.error_type is not None
 
 
@@ -100,7 +99,6 @@ class Invoker:
             traces: Trace headers that the event came with.
 
         Raises:
-            FunctionNotFoundError: there is no such function.
             ThrottledError: its reserved concurrency is used up.
             RecursiveLoopError: its chain of requests has invoked it too often.
         """
@@ -127,11 +125,6 @@ class Invoker:
         return InvocationResult(outcome=outcome, request_id=request_id, version=spec.version)
 
     def exists(self, name: str, qualifier: str | None = None) -> FunctionSpec:
-        """Read a function.
-
-        Raises:
-            FunctionNotFoundError: there is no such function.
-        """
         return spec_of(read_function(self.account_id, self.region, name, qualifier))
 
     def records(self, name: str | None) -> list[dict[str, Any]]:
@@ -140,7 +133,6 @@ class Invoker:
             return [row.as_json() for row in self._records if name in (None, row.function)]
 
     def processes(self) -> tuple[int, ...]:
-        """Process ids of the living workers."""
         return self._pool.processes()
 
     def kill(self, name: str) -> int:
@@ -148,14 +140,12 @@ class Invoker:
         return self._pool.kill_busy(name)
 
     def reset(self) -> None:
-        """End all environments and forget the records."""
         self._pool.kill_all()
         self._output.clear()
         with self._lock:
             self._records.clear()
 
     def stop(self) -> None:
-        """End all environments."""
         self._pool.stop()
 
     def _enter(self, spec: FunctionSpec) -> None:

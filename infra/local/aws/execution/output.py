@@ -51,11 +51,9 @@ class FunctionOutput:
             folder.mkdir(parents=True, exist_ok=True)
 
     def start(self) -> None:
-        """Begin to copy to CloudWatch."""
         repeat(self.flush, name="output", every_seconds=FLUSH_SECONDS, stopped=self._stopped)
 
     def stop(self) -> None:
-        """Stop copying."""
         self._stopped.set()
 
     def clear(self) -> None:
@@ -88,7 +86,6 @@ class FunctionOutput:
                     file.write(line + "\n")
 
     def flush(self) -> None:
-        """Copy what is waiting to moto's CloudWatch Logs."""
         with self._copying:
             with self._lock:
                 lines, self._lines = self._lines, defaultdict(list)

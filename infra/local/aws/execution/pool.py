@@ -59,7 +59,6 @@ class EnvironmentPool:
         return len(doomed)
 
     def kill_all(self) -> None:
-        """End every environment, also the busy ones."""
         with self._changed:
             doomed = [*self._idle, *self._busy]
             self._idle.clear()
@@ -67,7 +66,6 @@ class EnvironmentPool:
             environment.kill()
 
     def stop(self) -> None:
-        """End every environment and what they are forked from."""
         self.kill_all()
         self._template.stop()
 

@@ -28,7 +28,6 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs."""
         return not self._ended.is_set()
 
     def wait(self) -> int:
@@ -37,7 +36,6 @@ class Worker:
         return self._code
 
     def end(self, code: int) -> None:
-        """Note that it has ended."""
         self._code = code
         self._ended.set()
 

@@ -35,7 +35,6 @@ class Poller:
         self._thread = threading.Thread(target=self._run, daemon=True, name="poller")
 
     def start(self) -> None:
-        """Begin to poll."""
         self._thread.start()
 
     def stop(self) -> None:

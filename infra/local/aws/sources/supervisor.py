@@ -23,11 +23,9 @@ class MappingSupervisor:
         self._running: dict[str, Poller] = {}
 
     def start(self) -> None:
-        """Begin to follow."""
         repeat(self._follow, name="mappings", every_seconds=_LOOK_SECONDS, stopped=self._stopped)
 
     def stop(self) -> None:
-        """Stop all pollers."""
         self._stopped.set()
         self.clear()
 

@@ -35,9 +35,6 @@ def deploy(
         access: to the embedded AWS API.
         stacks: names of the stacks wanted; none means all.
         parameters: template parameters by stack name.
-
-    Raises:
-        DeployError: a stack name is unknown, or a resource could not be made.
     """
     found = read_assembly(assembly)
     known = [stack.name for stack in found]

@@ -45,7 +45,6 @@ class Cloud:
         world.nodes.subscribe(self._changed)
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loops."""
         return self._queue.run(), self._monitor()
 
     def _changed(self, _: Json | None, new: Json | None) -> None:

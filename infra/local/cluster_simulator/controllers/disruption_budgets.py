@@ -34,7 +34,6 @@ class Budgets:
         world.pods.subscribe(self._pod_changed)
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loop."""
         return (self._queue.run(),)
 
     def _changed(self, _: Json | None, new: Json | None) -> None:

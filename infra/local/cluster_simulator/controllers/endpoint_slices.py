@@ -41,7 +41,6 @@ class EndpointSlices:
         world.pods.subscribe(self._pod_changed)
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loop."""
         return (self._queue.run(),)
 
     def _changed(self, old: Json | None, new: Json | None) -> None:

@@ -43,7 +43,6 @@ class Garbage:
             world.informer(kind).subscribe(self._watcher(kind))
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loops."""
         return (self._items.run(),)
 
     def _watcher(self, kind: Kind) -> Any:

@@ -57,7 +57,6 @@ class NodeLifecycle:
         self._leases.subscribe(self._lease_changed)
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loops."""
         return self._nodes.run(), self._pods.run()
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:

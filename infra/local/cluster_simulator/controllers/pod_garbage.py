@@ -29,7 +29,6 @@ class PodGarbage:
         self._looks: WorkQueue[str] = WorkQueue(self._look, parallel=1)
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loop."""
         self._looks.add(POD.name)
         return (self._looks.run(),)
 

@@ -79,7 +79,6 @@ def is_active(pod: Json) -> bool:
 
 
 def ready_count(pods: Iterable[Json]) -> int:
-    """Return how many pods are ready."""
     return sum(is_true(pod, "Ready") for pod in pods)
 
 

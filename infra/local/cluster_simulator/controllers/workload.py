@@ -37,7 +37,6 @@ class Workload(ABC):
         world.informer(self.owned).subscribe(self._owned_changed)
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loop."""
         return (self.queue.run(),)
 
     @abstractmethod

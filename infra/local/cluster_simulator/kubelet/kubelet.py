@@ -111,7 +111,6 @@ class Kubelet:
         return (*loops, self._discover()) if self._discovers else loops
 
     def owns(self, node: Json) -> bool:
-        """Return whether a node is simulated by this kubelet."""
         labels = labels_of(node)
         return any(key in labels and value in {None, labels[key]} for key, value in self._marks)
 

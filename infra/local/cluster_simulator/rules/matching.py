@@ -17,7 +17,6 @@ _MOST: Final = 2**63 - 1
 
 
 def labels_of(thing: Object) -> Mapping[str, str]:
-    """Return an object's labels, empty when it has none."""
     return thing["metadata"].get("labels") or {}
 
 
@@ -119,5 +118,4 @@ def untolerated(
 
 
 def taints_of(node: Object) -> Sequence[Object]:
-    """Return a node's taints, empty when it has none."""
     return (node.get("spec") or {}).get("taints") or ()

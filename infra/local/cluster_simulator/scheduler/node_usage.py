@@ -34,11 +34,9 @@ class Room:
     pods: dict[Key, Json] = field(default_factory=dict)
 
     def free(self) -> dict[str, int]:
-        """Return what is left of each resource."""
         return {name: n - self.used.get(name, 0) for name, n in self.allocatable.items()}
 
     def holds(self, requests: dict[str, int]) -> bool:
-        """Return whether requests fit beside what is there."""
         used, allocatable = self.used, self.allocatable
         return all(
             amount + used.get(name, 0) <= allocatable.get(name, 0)
@@ -46,7 +44,6 @@ class Room:
         )
 
     def ports(self) -> Iterator[tuple[str, str, int]]:
-        """Yield the host ports taken."""
         for pod in self.pods.values():
             yield from host_ports(pod)
 

@@ -96,7 +96,6 @@ class Scheduler:
         world.pods.subscribe(self._pod_changed)
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loops."""
         return self._passes.run(), self._binds.run(), self._notes.run()
 
     # -- events ---------------------------------------------------------------------------

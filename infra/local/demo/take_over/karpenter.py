@@ -60,9 +60,6 @@ class Karpenter:
 
         Args:
             wanted: `count`, `instance_type`, `node_pool` and `node_class`.
-
-        Raises:
-            Problem: If a machine does not join.
         """
         pool, node_class = str(wanted["node_pool"]), str(wanted["node_class"])
         owner = self._cluster.call("GET", f"apis/karpenter.sh/v1/nodepools/{pool}")
@@ -77,9 +74,6 @@ class Karpenter:
 
         Args:
             wanted: `arguments`, and the `exit_code` that is expected.
-
-        Raises:
-            Problem: If it exits with another code.
         """
         words = ["migrate", "--cluster", self._name, *map(str, wanted["arguments"])]
         ended = subprocess.run(

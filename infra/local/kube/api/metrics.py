@@ -26,7 +26,6 @@ _KINDS: Final = {"nodes": "NodeMetrics", "pods": "PodMetrics"}
 
 
 def resources() -> JsonObject:
-    """Return the resource list of the group's only version."""
     listed = [
         {"name": plural, "singularName": "", "namespaced": plural == "pods", "kind": kind,
          "verbs": ["get", "list"]}
@@ -39,11 +38,7 @@ def resources() -> JsonObject:
 def answer(
     kinds: Kinds, store: Store, path: str, query: Mapping[str, str], now: datetime
 ) -> JsonObject:
-    """Return the metrics of one or all nodes or running pods.
-
-    Raises:
-        ApiError: 404: nothing is served there, or the object has no metrics.
-    """
+    """Return the metrics of one or all nodes or running pods."""
     parts = [part for part in path.removeprefix(ROOT).split("/") if part]
     namespace = parts[1] if parts[:1] == ["namespaces"] and len(parts) > 2 else ""
     plural, name, *rest = [*(parts[2:] if namespace else parts), "", ""]

@@ -109,7 +109,6 @@ def _operations(resource: Resource) -> JsonObject:
 
 
 def index(kinds: Kinds) -> JsonObject:
-    """Return where the document of each group version is."""
     names = [
         f"apis/{group}/{version}" if group else f"api/{version}"
         for group, versions in kinds.groups().items()

@@ -20,7 +20,6 @@ _ADMIN: Final = User(name="kubernetes-admin", groups=("system:masters",))
 
 
 def is_review(path: str) -> bool:
-    """Whether a path takes reviews."""
     return path in _KINDS
 
 
@@ -33,9 +32,6 @@ def review(
         media: Content type of the body.
         user: The caller; None where the server admits every caller.
         roles: Say what callers may do.
-
-    Raises:
-        ApiError: The body is no review of this kind, or the method is not POST.
     """
     if method != "POST":
         message = "the server does not allow this method on the requested resource"

@@ -13,11 +13,7 @@ _MAX_DISRUPTED = 2000
 
 
 def perform(lifecycle: Lifecycle, call: Call) -> tuple[int, JsonObject] | None:
-    """Do what a subresource with rules of its own is for; None for `status`.
-
-    Raises:
-        ApiError: The request is refused.
-    """
+    """Do what a subresource with rules of its own is for; None for `status`."""
     match call.subresource, call.method:
         case "scale", "GET":
             entry = lifecycle.require(call.resource, call.namespace, call.name)

@@ -25,9 +25,6 @@ def issue(lifecycle: Lifecycle, call: Call, authenticator: Authenticator | None)
 
     Args:
         authenticator: Learns of the token; None where every caller is let in.
-
-    Raises:
-        ApiError: There is no such service account, or the time asked for is too short.
     """
     lifecycle.require(call.resource, call.namespace, call.name)
     asked = call.content()

@@ -50,11 +50,6 @@ class Verbs:
         self._store = lifecycle.store
 
     def perform(self, call: Call) -> Answer:
-        """Do what a request asks.
-
-        Raises:
-            ApiError: It is refused; nothing has been changed.
-        """
         if call.subresource and (found := subresources.perform(self._lifecycle, call)):
             status, body = found
             return Answer(status=status, body=orjson.dumps(body))
@@ -206,11 +201,7 @@ class Verbs:
 
 
 def patched(call: Call, entry: Entry, media: str, target: JsonObject | None = None) -> JsonObject:
-    """Return the object a patch makes of an entry, or of another form of it.
-
-    Raises:
-        ApiError: 400 or 422: the patch is malformed or does not fit.
-    """
+    """Return the object a patch makes of an entry, or of another form of it."""
     resource = call.resource
     head = {"kind": resource.kind, "apiVersion": resource.api_version}
     whole: JsonObject = target or (head | versions.load(resource, entry))

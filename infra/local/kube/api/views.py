@@ -16,7 +16,6 @@ _MEDIA = {"application/json", "application/*", "*/*", ""}
 
 
 def render(resource: Resource, entry: Entry) -> bytes:
-    """Return the whole object as JSON."""
     return resource.prefix + versions.raw(resource, entry)[1:]
 
 
@@ -35,7 +34,6 @@ class View:
     include: str = "Metadata"
 
     def one(self, entry: Entry) -> bytes:
-        """Write one object."""
         if self.form == "Table":
             return self._table([entry], {"resourceVersion": str(entry.version)})
         if self.form:
@@ -46,7 +44,6 @@ class View:
         return render(self.resource, entry)
 
     def many(self, entries: Sequence[Entry], metadata: JsonObject) -> bytes:
-        """Write a list."""
         if self.form == "Table":
             return self._table(entries, metadata)
         if self.form:
@@ -93,11 +90,7 @@ def visible(change: Change, namespace: str, match: Match) -> tuple[str, Entry] |
 
 
 def negotiate(resource: Resource, accept: str, include: str) -> View:
-    """Choose the first form of an Accept header that is served.
-
-    Raises:
-        ApiError: 406: none is.
-    """
+    """Choose the first form of an Accept header that is served."""
     for part in accept.split(","):
         media, *parameters = (piece.strip() for piece in part.split(";"))
         options = dict(parameter.partition("=")[::2] for parameter in parameters)

@@ -42,11 +42,7 @@ class Watch:
         return self.position < self.collection.base + len(self.collection.log)
 
     def pending(self) -> list[bytes]:
-        """Return the lines of the next changes and step over them.
-
-        Raises:
-            ApiError: 410 Expired: changes not yet seen have been dropped.
-        """
+        """Return the lines of the next changes and step over them."""
         if self.position < self.collection.base:
             raise ApiError(410, "Expired", f"too old resource version ({self.collection.floor})")
         start = self.position - self.collection.base
@@ -62,7 +58,6 @@ class Watch:
         return lines
 
     def matches(self, entry: Entry) -> bool:
-        """Whether the watch is about this state."""
         return (not self.call.name or entry.key[1] == self.call.name) and self.match(entry)
 
     def line(self, kind: str, entry: Entry, version: int) -> bytes:
@@ -74,7 +69,6 @@ class Watch:
         return text
 
     def bookmark(self, version: int, *, initial: bool = False) -> bytes:
-        """Write a bookmark."""
         metadata: JsonObject = {"resourceVersion": str(version), "creationTimestamp": None}
         if initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
@@ -105,11 +99,7 @@ def _open(store: Store, call: Call, match: Match) -> tuple[Watch, Iterable[bytes
 
 
 async def serve(request: web.BaseRequest, store: Store, call: Call) -> web.StreamResponse:
-    """Answer a watch until its time is over, the client leaves, or its history is gone.
-
-    Raises:
-        ApiError: 400 or 406, before the stream starts.
-    """
+    """Answer a watch until its time is over, the client leaves, or its history is gone."""
     match = call.match()
     view_of(call)
     seconds = call.number("timeoutSeconds") or DEFAULT_SECONDS

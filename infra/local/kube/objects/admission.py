@@ -24,11 +24,7 @@ def not_enforced(resource: Resource) -> list[str]:
 
 
 def check_namespace(store: Store, kinds: Kinds, resource: Resource, obj: JsonObject) -> None:
-    """Refuse to create in a namespace that is absent or going.
-
-    Raises:
-        ApiError: 404 or 403.
-    """
+    """Refuse to create in a namespace that is absent or going."""
     name = obj["metadata"]["namespace"]
     entry = store.get(kinds.core("namespaces"), ("", name))
     if entry is None:
@@ -42,21 +38,13 @@ def check_namespace(store: Store, kinds: Kinds, resource: Resource, obj: JsonObj
 
 
 def check_namespace_delete(name: str) -> None:
-    """Refuse to delete the namespaces a cluster cannot be without.
-
-    Raises:
-        ApiError: 403.
-    """
+    """Refuse to delete the namespaces a cluster cannot be without."""
     if name in PROTECTED:
         raise errors.forbidden("", "namespaces", name, "this namespace may not be deleted")
 
 
 def admit(store: Store, kinds: Kinds, resource: Resource, obj: JsonObject) -> None:
-    """Change a new object the way the plug-ins do.
-
-    Raises:
-        ApiError: 403: the pod names a priority class that does not exist.
-    """
+    """Change a new object the way the plug-ins do."""
     if resource.is_pod:
         _set_priority(store, kinds, obj)
     elif resource.kind == "Node" and not resource.group:

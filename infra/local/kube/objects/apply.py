@@ -25,9 +25,6 @@ def apply_patch(lifecycle: Lifecycle, call: Call, options: WriteOptions) -> tupl
 
     Returns:
         The object, and whether it was created.
-
-    Raises:
-        ApiError: 400 without a manager.
     """
     manager = call.query.get("fieldManager")
     if not manager:

@@ -37,9 +37,6 @@ class Deletion:
 
         Returns:
             Its last or marked state, and whether it is gone.
-
-        Raises:
-            ApiError: 409: a precondition does not hold. 400: dependents are to go first.
         """
         self._check_preconditions(resource, entry, options)
         obj = entry.load()

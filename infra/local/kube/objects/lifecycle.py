@@ -46,15 +46,9 @@ class Lifecycle:
         self._clock = clock
 
     def now(self) -> datetime:
-        """Return the time now."""
         return self._clock()
 
     def require(self, resource: Resource, namespace: str, name: str) -> Entry:
-        """Return an object's current state.
-
-        Raises:
-            ApiError: 404: it does not exist.
-        """
         entry = self.store.get(resource, (namespace, name))
         if entry is None:
             raise errors.not_found(resource.group, resource.plural, name)
@@ -65,11 +59,6 @@ class Lifecycle:
     def create(
         self, resource: Resource, namespace: str, obj: JsonObject, options: WriteOptions
     ) -> Entry:
-        """Store a new object.
-
-        Raises:
-            ApiError: 400, 403, 404, 409 or 422, with the reason a real server gives.
-        """
         self._decode(resource, obj, options)
         options.warnings.extend(admission.not_enforced(resource))
         metadata = obj["metadata"]
@@ -170,9 +159,6 @@ class Lifecycle:
             obj: The new state.
             options: How to write.
             subresource: `status`, or another path that may write what the object's own may not.
-
-        Raises:
-            ApiError: 400, 409 or 422.
         """
         old = entry.load()
         self._decode(resource, obj, options)

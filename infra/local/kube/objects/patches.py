@@ -12,11 +12,7 @@ _REMOVE = "$deleteFromPrimitiveList/"
 
 
 def json_patch(target: JsonObject, operations: Any) -> JsonObject:
-    """Apply a JSON patch (RFC 6902).
-
-    Raises:
-        ApiError: 400 for a malformed patch, 422 when it does not fit the object.
-    """
+    """Apply a JSON patch (RFC 6902)."""
     try:
         patched = jsonpatch.JsonPatch(operations).apply(target)
     except jsonpatch.InvalidJsonPatch as error:
@@ -41,11 +37,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def strategic_patch(target: JsonObject, patch: Any, root: FieldType) -> JsonObject:
-    """Apply a strategic merge patch; the target may be changed in place.
-
-    Raises:
-        ApiError: 400: the patch is no object, or an item lacks the key it is merged by.
-    """
+    """Apply a strategic merge patch; the target may be changed in place."""
     return _object(_merge_object(target, _object(patch), root))
 
 

@@ -54,7 +54,6 @@ class Schemas:
             store.write(resource, crd | {"status": status}, entry)
 
     def definition_complaints(self, crd: JsonObject) -> Iterable[Cause]:
-        """Return why a definition cannot be served."""
         spec = crd.get("spec") or {}
         names = spec.get("names") or {}
         for field, value in (
@@ -110,7 +109,6 @@ class Schemas:
         return unknown
 
     def complaints(self, resource: Resource, obj: JsonObject) -> list[Cause]:
-        """Return how an object breaks its schema, rules included."""
         schema = _schema(resource)
         found = list(check(obj, schema, ""))
         return found or list(self._broken_rules(obj, schema, ""))

@@ -75,7 +75,6 @@ def _parse_type(text: str) -> FieldType:
 
 @cache
 def types() -> dict[str, dict[str, FieldType]]:
-    """Return the fields of every built-in type."""
     found = {}
     table = Path(__file__).with_name("field_table.txt").read_text(encoding="utf-8")
     for line in table.strip().replace("\n ", " ").split("\n"):
@@ -106,9 +105,6 @@ def clean(obj: JsonObject, resource: Resource) -> list[str]:
 
     Returns:
         The paths of the unknown fields.
-
-    Raises:
-        ApiError: 400: a value has a type the field cannot hold.
     """
     unknown: list[str] = []
     if resource.custom is None:

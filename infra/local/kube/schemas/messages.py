@@ -60,7 +60,6 @@ def _parse_field(text: str) -> MessageField:
 
 @cache
 def messages() -> dict[str, dict[int, MessageField]]:
-    """Return the fields of every message, by number."""
     table = Path(__file__).with_name("message_table.txt").read_text(encoding="utf-8")
     found = {}
     for line in table.strip().replace("\n ", " ").split("\n"):
@@ -71,11 +70,7 @@ def messages() -> dict[str, dict[int, MessageField]]:
 
 
 def decode(body: bytes) -> JsonObject:
-    """Return the object in a protobuf body.
-
-    Raises:
-        ApiError: 400 when it is malformed, 415 when its kind is read as JSON only.
-    """
+    """Return the object in a protobuf body."""
     if not body.startswith(MAGIC):
         raise bad_request("the body of the request does not begin as Kubernetes protobuf does")
     try:

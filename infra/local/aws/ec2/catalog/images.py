@@ -59,7 +59,6 @@ class Image:
 
 
 def images() -> Iterator[Image]:
-    """All images, by version."""
     for version in KUBERNETES_VERSIONS:
         optimized = f"/aws/service/eks/optimized-ami/{version}"
         for architecture, variant in _AL2023:

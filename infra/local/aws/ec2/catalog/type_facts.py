@@ -7,7 +7,6 @@ from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYP
 
 
 def known(instance_type: str) -> bool:
-    """Whether such a type exists at all."""
     return instance_type in INSTANCE_TYPES
 
 
@@ -25,7 +24,6 @@ def vcpus(instance_type: str) -> int:
 
 
 def architectures(instance_type: str) -> tuple[str, ...]:
-    """Supported processor architectures, for example `x86_64`."""
     return tuple(facts(instance_type)["ProcessorInfo"]["SupportedArchitectures"])
 
 
@@ -36,7 +34,6 @@ def usage_classes(instance_type: str) -> tuple[str, ...]:
 
 @cache
 def zonal_offerings(region: str) -> frozenset[tuple[str, str]]:
-    """(type, zone) pairs offered in a Region."""
     rows = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(region, [])
     return frozenset((row["InstanceType"], row["Location"]) for row in rows)
 
