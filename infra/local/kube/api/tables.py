@@ -1,199 +1,314 @@
-"""Tables for `kubectl get`: the columns of each kind."""
+"""Tables for `kubectl get`: the columns of each kind, and what stands in their cells."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
-from infra.local.kube.api.table_cells import (
-    Cell,
-    access_modes,
-    address,
-    age,
-    age_of,
-    age_or_none,
-    at,
-    claim,
-    condition,
-    container_names,
-    count,
-    endpoints,
-    event_age,
-    event_object,
-    external,
-    hosts,
-    images,
-    node_roles,
-    node_status,
-    of,
-    pod_ready,
-    pod_status,
-    ports,
-    scale_metrics,
-    scale_target,
-    selector,
-    slice_addresses,
-    slice_ports,
-    statuses,
-)
 from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Resource
+from infra.local.kube.selectors import selector_text
 
+Cell = Callable[[JsonObject], Any]
 Column = tuple[str, Cell]
 """Name and cell; a name that starts with `+` is shown with `-o wide` only."""
 
-_NAME: Column = ("Name", at("metadata.name"))
-_AGE: Column = ("Age", age_of("metadata.creationTimestamp"))
-
-
-_WIDE: list[Column] = [("+Containers", container_names), ("+Images", images),
-                       ("+Selector", selector)]  # fmt: skip
-_COLUMNS: dict[str, list[Column]] = {
-    "Pod": [
-        _NAME,
-        ("Ready", pod_ready),
-        ("Status", pod_status),
-        ("Restarts", lambda pod: sum(status.get("restartCount", 0) for status in statuses(pod))),
-        _AGE,
-        ("+IP", at("status.podIP", "<none>")),
-        ("+Node", at("spec.nodeName", "<none>")),
-        ("+Nominated Node", at("status.nominatedNodeName", "<none>")),
-        ("+Readiness Gates", lambda _: "<none>"),
-    ],
-    "Node": [
-        _NAME,
-        ("Status", node_status),
-        ("Roles", node_roles),
-        _AGE,
-        ("Version", at("status.nodeInfo.kubeletVersion")),
-        ("+Internal-IP", address("InternalIP")),
-        ("+External-IP", address("ExternalIP")),
-        ("+OS-Image", at("status.nodeInfo.osImage", "<unknown>")),
-        ("+Kernel-Version", at("status.nodeInfo.kernelVersion", "<unknown>")),
-        ("+Container-Runtime", at("status.nodeInfo.containerRuntimeVersion", "<unknown>")),
-    ],
-    "Namespace": [_NAME, ("Status", at("status.phase")), _AGE],
-    "Service": [
-        _NAME,
-        ("Type", at("spec.type")),
-        ("Cluster-IP", at("spec.clusterIP", "<none>")),
-        ("External-IP", external),
-        ("Port(s)", ports),
-        _AGE,
-    ],
-    "Endpoints": [_NAME, ("Endpoints", endpoints), _AGE],
-    "EndpointSlice": [
-        _NAME,
-        ("AddressType", at("addressType")),
-        ("Ports", slice_ports),
-        ("Endpoints", slice_addresses),
-        _AGE,
-    ],
-    "ConfigMap": [_NAME, ("Data", count("data")), _AGE],
-    "Secret": [_NAME, ("Type", at("type")), ("Data", count("data")), _AGE],
-    "Event": [
-        ("Last Seen", event_age),
-        ("Type", at("type")),
-        ("Reason", at("reason")),
-        ("Object", event_object),
-        ("Message", lambda event: event.get("message") or event.get("note") or ""),
-    ],
-    "Deployment": [
-        _NAME,
-        ("Ready", of("status.readyReplicas", "spec.replicas")),
-        ("Up-to-date", at("status.updatedReplicas", 0)),
-        ("Available", at("status.availableReplicas", 0)),
-        _AGE,
-        *_WIDE,
-    ],
-    "ReplicaSet": [
-        _NAME,
-        ("Desired", at("spec.replicas", 0)),
-        ("Current", at("status.replicas", 0)),
-        ("Ready", at("status.readyReplicas", 0)),
-        _AGE,
-        *_WIDE,
-    ],
-    "StatefulSet": [_NAME, ("Ready", of("status.readyReplicas", "spec.replicas")), _AGE],
-    "DaemonSet": [
-        _NAME,
-        ("Desired", at("status.desiredNumberScheduled", 0)),
-        ("Current", at("status.currentNumberScheduled", 0)),
-        ("Ready", at("status.numberReady", 0)),
-        ("Up-to-date", at("status.updatedNumberScheduled", 0)),
-        ("Available", at("status.numberAvailable", 0)),
-        _AGE,
-        *_WIDE,
-    ],
-    "Job": [
-        _NAME,
-        ("Status", lambda job: "Complete" if condition(job, "Complete") == "True" else "Running"),
-        ("Completions", of("status.succeeded", "spec.completions")),
-        _AGE,
-    ],
-    "CronJob": [
-        _NAME,
-        ("Schedule", at("spec.schedule")),
-        ("Timezone", at("spec.timeZone", "<none>")),
-        ("Suspend", lambda cron_job: str(bool(cron_job["spec"].get("suspend")))),
-        ("Active", count("status.active")),
-        ("Last Schedule", age_or_none("status.lastScheduleTime")),
-        _AGE,
-    ],
-    "HorizontalPodAutoscaler": [
-        _NAME,
-        ("Reference", scale_target),
-        ("Targets", scale_metrics),
-        ("MinPods", at("spec.minReplicas")),
-        ("MaxPods", at("spec.maxReplicas")),
-        ("Replicas", at("status.currentReplicas", 0)),
-        _AGE,
-    ],
-    "Ingress": [
-        _NAME,
-        ("Class", at("spec.ingressClassName", "<none>")),
-        ("Hosts", hosts),
-        ("Address", lambda _: ""),
-        ("Ports", lambda ingress: "80, 443" if ingress["spec"].get("tls") else "80"),
-        _AGE,
-    ],
-    "PodDisruptionBudget": [
-        _NAME,
-        ("Min Available", at("spec.minAvailable", "N/A")),
-        ("Max Unavailable", at("spec.maxUnavailable", "N/A")),
-        ("Allowed Disruptions", at("status.disruptionsAllowed", 0)),
-        _AGE,
-    ],
-    "PersistentVolumeClaim": [
-        _NAME,
-        ("Status", at("status.phase")),
-        ("Volume", at("spec.volumeName")),
-        ("Capacity", at("status.capacity.storage")),
-        ("Access Modes", access_modes("status.accessModes")),
-        ("StorageClass", at("spec.storageClassName")),
-        _AGE,
-    ],
-    "PersistentVolume": [
-        _NAME,
-        ("Capacity", at("spec.capacity.storage")),
-        ("Access Modes", access_modes("spec.accessModes")),
-        ("Reclaim Policy", at("spec.persistentVolumeReclaimPolicy")),
-        ("Status", at("status.phase")),
-        ("Claim", claim),
-        ("StorageClass", at("spec.storageClassName")),
-        ("Reason", at("status.reason")),
-        _AGE,
-    ],
-    "StorageClass": [
-        _NAME,
-        ("Provisioner", at("provisioner")),
-        ("ReclaimPolicy", at("reclaimPolicy")),
-        ("VolumeBindingMode", at("volumeBindingMode")),
-        _AGE,
-    ],
-    "PriorityClass": [_NAME, ("Value", at("value")), _AGE],
-    "Lease": [_NAME, ("Holder", at("spec.holderIdentity")), _AGE],
-    "CustomResourceDefinition": [_NAME, ("Created At", at("metadata.creationTimestamp"))],
+# One kind a line, its columns after a bar each: `name=path`, with `?` what is shown where nothing
+# is there; `path/path`: one number of another; `#path`: how many; `@path`: how long ago;
+# `!function`: what one of the functions below returns.
+_BUILT_IN = """
+Pod|Name|Ready=!_pod_ready|Status=!_pod_status|Restarts=!_restarts|Age|+IP=status.podIP?<none>|\
++Node=spec.nodeName?<none>|+Nominated Node=status.nominatedNodeName?<none>|+Readiness Gates=?<none>
+Node|Name|Status=!_node_status|Roles=!_node_roles|Age|Version=status.nodeInfo.kubeletVersion|\
++Internal-IP=!_internal_ip|+External-IP=!_external_ip|\
++OS-Image=status.nodeInfo.osImage?<unknown>|\
++Kernel-Version=status.nodeInfo.kernelVersion?<unknown>|\
++Container-Runtime=status.nodeInfo.containerRuntimeVersion?<unknown>
+Namespace|Name|Status=status.phase|Age
+Service|Name|Type=spec.type|Cluster-IP=spec.clusterIP?<none>|External-IP=!_external|\
+Port(s)=!_ports|Age
+Endpoints|Name|Endpoints=!endpoints|Age
+EndpointSlice|Name|AddressType=addressType|Ports=!slice_ports|Endpoints=!slice_addresses|Age
+ConfigMap|Name|Data=#data|Age
+Secret|Name|Type=type|Data=#data|Age
+Event|Last Seen=!_event_age|Type=type|Reason=reason|Object=!_event_object|Message=!_event_message
+Deployment|Name|Ready=status.readyReplicas/spec.replicas|Up-to-date=status.updatedReplicas?0|\
+Available=status.availableReplicas?0|Age|Wide
+ReplicaSet|Name|Desired=spec.replicas?0|Current=status.replicas?0|Ready=status.readyReplicas?0|Age|\
+Wide
+StatefulSet|Name|Ready=status.readyReplicas/spec.replicas|Age
+DaemonSet|Name|Desired=status.desiredNumberScheduled?0|Current=status.currentNumberScheduled?0|\
+Ready=status.numberReady?0|Up-to-date=status.updatedNumberScheduled?0|\
+Available=status.numberAvailable?0|Age|Wide
+Job|Name|Status=!_job_status|Completions=status.succeeded/spec.completions|Age
+CronJob|Name|Schedule=spec.schedule|Timezone=spec.timeZone?<none>|Suspend=!_suspend|\
+Active=#status.active|Last Schedule=!_last_schedule|Age
+HorizontalPodAutoscaler|Name|Reference=!_scale_target|Targets=!_scale_metrics|\
+MinPods=spec.minReplicas|MaxPods=spec.maxReplicas|Replicas=status.currentReplicas?0|Age
+Ingress|Name|Class=spec.ingressClassName?<none>|Hosts=!_hosts|Address=?|Ports=!_ingress_ports|Age
+PodDisruptionBudget|Name|Min Available=spec.minAvailable?N/A|\
+Max Unavailable=spec.maxUnavailable?N/A|Allowed Disruptions=status.disruptionsAllowed?0|Age
+PersistentVolumeClaim|Name|Status=status.phase|Volume=spec.volumeName|\
+Capacity=status.capacity.storage|Access Modes=!_claim_modes|StorageClass=spec.storageClassName|Age
+PersistentVolume|Name|Capacity=spec.capacity.storage|Access Modes=!_volume_modes|\
+Reclaim Policy=spec.persistentVolumeReclaimPolicy|Status=status.phase|Claim=!_claim|\
+StorageClass=spec.storageClassName|Reason=status.reason|Age
+StorageClass|Name|Provisioner=provisioner|ReclaimPolicy=reclaimPolicy|\
+VolumeBindingMode=volumeBindingMode|Age
+PriorityClass|Name|Value=value|Age
+Lease|Name|Holder=spec.holderIdentity|Age
+CustomResourceDefinition|Name|Created At=metadata.creationTimestamp
+"""
+_SHORT = {
+    "Name": "Name=metadata.name",
+    "Age": "Age=@metadata.creationTimestamp",
+    "Wide": "+Containers=!_container_names|+Images=!_images|+Selector=!_selector",
 }
+_ACCESS_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+
+
+def _column(text: str) -> Column:
+    name, _, what = text.partition("=")
+    if what.startswith("!"):
+        return name, globals()[what[1:]]
+    if what.startswith("@"):
+        return name, lambda obj: _age(_at(obj, what[1:], None))
+    if what.startswith("#"):
+        return name, lambda obj: len(_at(obj, what[1:], ()))
+    if "/" in what and "?" not in what:
+        part, whole = what.split("/")
+        return name, lambda obj: f"{_at(obj, part, 0)}/{_at(obj, whole, 0)}"
+    path, _, nothing = what.partition("?")
+    return name, lambda obj: _at(obj, path, 0 if nothing == "0" else nothing)
+
+
+@cache
+def _built_in() -> dict[str, list[Column]]:
+    found = {}
+    for line in _BUILT_IN.strip().split("\n"):
+        kind, *columns = line.split("|")
+        written = "|".join(_SHORT.get(column, column) for column in columns)
+        found[kind] = [_column(text) for text in written.split("|")]
+    return found
+
+
+def _at(obj: JsonObject, path: str, nothing: Any = "") -> Any:
+    """Return the value at a path."""
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return nothing if value is None else value
+
+
+def _age(text: str | None) -> str:
+    """Write how long ago a time was, the way kubectl does."""
+    if not text:
+        return "<unknown>"
+    then = datetime.fromisoformat(text)
+    seconds = max(int((datetime.now(UTC) - then).total_seconds()), 0)
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    return f"{hours}h" if hours < 48 else f"{days}d"
+
+
+def _condition(obj: JsonObject, kind: str) -> str:
+    conditions = _at(obj, "status.conditions", ())
+    return next((str(entry["status"]) for entry in conditions if entry["type"] == kind), "")
+
+
+def _pod_ready(pod: JsonObject) -> str:
+    ready = sum(bool(status.get("ready")) for status in _at(pod, "status.containerStatuses", ()))
+    return f"{ready}/{len(_at(pod, 'spec.containers', ()))}"
+
+
+def _pod_status(pod: JsonObject) -> str:
+    if pod["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    for entry in _at(pod, "status.containerStatuses", ()):
+        for word in ("waiting", "terminated"):
+            if reason := _at(entry, f"state.{word}.reason"):
+                return str(reason)
+    if pod["spec"].get("schedulingGates"):
+        return "SchedulingGated"
+    return str(_at(pod, "status.reason") or _at(pod, "status.phase") or "Unknown")
+
+
+def _restarts(pod: JsonObject) -> int:
+    statuses = _at(pod, "status.containerStatuses", ())
+    return sum(status.get("restartCount", 0) for status in statuses)
+
+
+def _node_status(node: JsonObject) -> str:
+    word = {"True": "Ready", "False": "NotReady"}.get(_condition(node, "Ready"), "Unknown")
+    return f"{word},SchedulingDisabled" if _at(node, "spec.unschedulable") else word
+
+
+def _node_roles(node: JsonObject) -> str:
+    start = "node-role.kubernetes.io/"
+    labels = node["metadata"].get("labels") or {}
+    roles = sorted(key.removeprefix(start) for key in labels if key.startswith(start))
+    return ",".join(roles) or "<none>"
+
+
+def _address(node: JsonObject, kind: str) -> str:
+    found = _at(node, "status.addresses", ())
+    return next((str(entry["address"]) for entry in found if entry["type"] == kind), "<none>")
+
+
+def _internal_ip(node: JsonObject) -> str:
+    return _address(node, "InternalIP")
+
+
+def _external_ip(node: JsonObject) -> str:
+    return _address(node, "ExternalIP")
+
+
+def _containers(workload: JsonObject) -> Iterator[JsonObject]:
+    yield from workload["spec"]["template"]["spec"].get("containers") or ()
+
+
+def _container_names(workload: JsonObject) -> str:
+    return ",".join(str(container["name"]) for container in _containers(workload))
+
+
+def _images(workload: JsonObject) -> str:
+    return ",".join(str(container.get("image", "")) for container in _containers(workload))
+
+
+def _selector(workload: JsonObject) -> str:
+    return selector_text(workload["spec"].get("selector")) or "<none>"
+
+
+def _job_status(job: JsonObject) -> str:
+    return "Complete" if _condition(job, "Complete") == "True" else "Running"
+
+
+def _suspend(cron_job: JsonObject) -> str:
+    return str(bool(cron_job["spec"].get("suspend")))
+
+
+def _last_schedule(cron_job: JsonObject) -> str:
+    last = _at(cron_job, "status.lastScheduleTime", None)
+    return _age(last) if last else "<none>"
+
+
+def _scale_target(autoscaler: JsonObject) -> str:
+    target = autoscaler["spec"]["scaleTargetRef"]
+    return f"{target['kind']}/{target['name']}"
+
+
+def _scale_metrics(autoscaler: JsonObject) -> str:
+    rows = _at(autoscaler, "status.currentMetrics", ())
+    now = {row["resource"]["name"]: row["resource"]["current"] for row in rows}
+    return ", ".join(_of_target(metric, now) for metric in _at(autoscaler, "spec.metrics", ()))
+
+
+def _of_target(metric: JsonObject, now: Mapping[str, JsonObject]) -> str:
+    """Write what is used of a resource, and what is aimed at."""
+    resource = metric.get("resource")
+    if resource is None:
+        return f"<unknown> ({metric['type']})"
+    used, target = now.get(resource["name"], {}), resource["target"]
+    if "averageUtilization" in target:
+        percent = used.get("averageUtilization")
+        told = "<unknown>" if percent is None else f"{percent}%"
+        return f"{resource['name']}: {told}/{target['averageUtilization']}%"
+    return f"{resource['name']}: {used.get('averageValue', '<unknown>')}/{target['averageValue']}"
+
+
+def _hosts(ingress: JsonObject) -> str:
+    rules = _at(ingress, "spec.rules", ())
+    return ",".join(str(rule.get("host") or "*") for rule in rules) or "*"
+
+
+def _ingress_ports(ingress: JsonObject) -> str:
+    return "80, 443" if ingress["spec"].get("tls") else "80"
+
+
+def _modes(listed: Sequence[str]) -> str:
+    return ",".join(_ACCESS_MODES.get(mode, mode) for mode in listed)
+
+
+def _claim_modes(claim: JsonObject) -> str:
+    return _modes(_at(claim, "status.accessModes", ()))
+
+
+def _volume_modes(volume: JsonObject) -> str:
+    return _modes(_at(volume, "spec.accessModes", ()))
+
+
+def _claim(volume: JsonObject) -> str:
+    found = volume["spec"].get("claimRef") or {}
+    return f"{found.get('namespace', '')}/{found.get('name', '')}" if found else ""
+
+
+def _ports(service: JsonObject) -> str:
+    ports = service["spec"].get("ports") or ()
+    return ",".join(f"{port['port']}/{port.get('protocol', 'TCP')}" for port in ports) or "<none>"
+
+
+def _external(service: JsonObject) -> str:
+    """Write where a service is reached from outside: nothing here gives it an address."""
+    spec = service["spec"]
+    if spec.get("type") == "LoadBalancer":
+        return "<pending>"
+    return ",".join(spec.get("externalIPs") or ()) or spec.get("externalName") or "<none>"
+
+
+def _event_age(event: JsonObject) -> str:
+    times = (event.get("lastTimestamp"), event.get("eventTime"))
+    return _age(next((time for time in times if time), event["metadata"].get("creationTimestamp")))
+
+
+def _event_object(event: JsonObject) -> str:
+    found = event.get("involvedObject") or {}
+    return f"{str(found.get('kind', '')).lower()}/{found.get('name', '')}"
+
+
+def _event_message(event: JsonObject) -> str:
+    return str(event.get("message") or "")
+
+
+def slice_ports(found: JsonObject) -> str:
+    return _first([str(port.get("port", "*")) for port in found.get("ports") or ()], "<unset>")
+
+
+def slice_addresses(found: JsonObject) -> str:
+    return _first([entry["addresses"][0] for entry in found.get("endpoints") or ()], "<unset>")
+
+
+def endpoints(found: JsonObject) -> str:
+    """Write the ready addresses of Endpoints with their ports."""
+    listed = [
+        f"{address['ip']}:{port['port']}"
+        for subset in found.get("subsets") or ()
+        for port in subset.get("ports") or ()
+        for address in subset.get("addresses") or ()
+    ]
+    return _first(listed, "<none>")
+
+
+def _first(found: list[str], nothing: str) -> str:
+    """Write the first three, as kubectl does.
+
+    Source: `formatDiscoveryPorts`, `formatDiscoveryEndpoints` and `formatEndpoints` of
+    Kubernetes 1.35.
+    """
+    more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
+    return ",".join(found[:3]) + more or nothing
 
 
 def _json_path(path: str) -> Cell:
@@ -219,17 +334,17 @@ def _json_path(path: str) -> Cell:
 def _printer_column(column: JsonObject) -> Column:
     cell = _json_path(column["jsonPath"])
     name = f"{'+' if column.get('priority') else ''}{column['name']}"
-    return name, (lambda obj: age(cell(obj))) if column["type"] == "date" else cell
+    return name, (lambda obj: _age(cell(obj))) if column["type"] == "date" else cell
 
 
 def _columns(resource: Resource) -> list[Column]:
+    name, age = _column(_SHORT["Name"]), _column(_SHORT["Age"])
     if resource.custom is None:
-        return _COLUMNS.get(resource.kind, [_NAME, _AGE])
+        return _built_in().get(resource.kind, [name, age])
     own = [
-        _printer_column(additional_printer_column)
-        for additional_printer_column in resource.custom.get("additionalPrinterColumns") or ()
+        _printer_column(column) for column in resource.custom.get("additionalPrinterColumns", ())
     ]
-    return [_NAME, *(own or [_AGE])]
+    return [name, *(own or [age])]
 
 
 def _definition(name: str) -> JsonObject:

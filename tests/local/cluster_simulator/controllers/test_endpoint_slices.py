@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from infra.local.kube.api.table_cells import endpoints, slice_addresses, slice_ports
+from infra.local.kube.api.tables import endpoints, slice_addresses, slice_ports
 from tests.local.cluster_simulator.bench import DEPLOYMENTS, Bench, template, workload
 from tests.waiting import until
 
