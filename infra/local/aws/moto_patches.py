@@ -1,7 +1,7 @@
-"""Replacing names of the emulator, so that a renamed one is noticed at once and all can be undone.
+"""Replacing names of moto, so that a renamed one is noticed at once and all can be undone.
 
-Every replacement goes through `Repairs.replace`, which refuses a name that is not there, a version
-that was not read, and a callable whose parameters are not those the replacement was written for.
+Every replacement goes through `Repairs.replace`, which refuses a name that is not there, and a
+callable whose parameters are not those the replacement was written for.
 """
 
 import inspect
@@ -9,21 +9,21 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any, Final
 
-EMULATOR: Final = "moto"
-EMULATOR_VERSION: Final = "5.2.5"
+MOTO_VERSION: Final = "5.2.5"
+REPAIRS: Final[dict[str, Callable[[], None]]] = {}
 
 
 class RepairError(RuntimeError):
-    """The emulator does not look as the repairs expect; the text names the place."""
+    """moto does not look as the repairs expect; the text names the place."""
 
 
 def check_version() -> None:
-    """Refuse any version of the emulator but the one these repairs were written against."""
-    installed = metadata.version(EMULATOR)
-    if installed != EMULATOR_VERSION:
+    """Refuse any version of moto but the one these repairs were written against."""
+    installed = metadata.version("moto")
+    if installed != MOTO_VERSION:
         raise RepairError(
-            f"{EMULATOR} {installed} is installed, but its repairs were written for "
-            f"{EMULATOR_VERSION}; install {EMULATOR}=={EMULATOR_VERSION} or read them again"
+            f"moto {installed} is installed, but its repairs were written for {MOTO_VERSION}: "
+            "install the pinned version, or check each repair's self-test and raise the pin"
         )
 
 
@@ -50,7 +50,7 @@ class Repairs:
         where = f"{owner.__name__}.{name}"
         found = inspect.getattr_static(owner, name, None)
         if found is None:
-            raise RepairError(f"{EMULATOR} has no {where} any more; the repair needs another place")
+            raise RepairError(f"moto has no {where} any more; the repair needs another place")
         if parameters is not None:
             actual = tuple(inspect.signature(found).parameters)[: len(parameters)]
             if actual != parameters:
@@ -91,3 +91,28 @@ class Repairs:
         while self._undo:
             self._undo.pop()()
         self._names.clear()
+
+
+_OF_PROCESS: Final = Repairs()
+_APPLIED: Final[set[str]] = set()
+replace, add = _OF_PROCESS.replace, _OF_PROCESS.add
+
+
+def repair(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Register the decorated callable as the repair `name`; it must patch when called."""
+
+    def register(patch: Callable[[], None]) -> Callable[[], None]:
+        REPAIRS[name] = patch
+        return patch
+
+    return register
+
+
+def apply_repairs() -> None:
+    """Apply every registered repair once in this process."""
+    check_version()
+    # Those for speed first: the others import all of moto.
+    for name in sorted(REPAIRS, key=lambda name: not name.startswith("speed")):
+        if name not in _APPLIED:
+            REPAIRS[name]()
+            _APPLIED.add(name)

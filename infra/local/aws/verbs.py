@@ -3,7 +3,7 @@
 from infra.local.aws.access.permissions import MODES
 from infra.local.aws.control import Control, ControlError, Json, number, text
 from infra.local.aws.execution.function import FunctionNotFoundError
-from infra.local.aws.repairs.machines import stop_all_executions
+from infra.local.aws.repairs.state_machines import stop_all_executions
 from infra.local.aws.service import Services
 
 

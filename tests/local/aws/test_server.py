@@ -2,7 +2,6 @@ import http.client
 import json
 import os
 import signal
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ from botocore.exceptions import ClientError
 
 from infra.local.aws import ControlError, EmbeddedAws, Options
 from infra.local.aws.control import Control
-from infra.local.aws.repairs import MOTO_VERSION, REPAIRS
-from infra.local.aws.repairs import registry as repair_registry
+from infra.local.aws.repairs import REPAIRS
 from tests.local.aws.lab import Lab
 from tests.waiting import until
 
@@ -61,25 +59,9 @@ def await_end(pids: list[int]) -> None:
 
 
 def test_every_repair_has_a_self_test() -> None:
-    own = {name for name in REPAIRS if not name.startswith("ec2")}
-    assert own == set(SELF_TESTS)
+    assert REPAIRS.keys() == SELF_TESTS.keys()
     text = "".join(file.read_text() for file in Path(__file__).parent.rglob("test_*.py"))
     assert [name for name in SELF_TESTS.values() if f"def {name}(" not in text] == []
-
-
-def test_the_pinned_moto_is_installed() -> None:
-    assert version("moto") == MOTO_VERSION
-
-
-def test_another_moto_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repair_registry, "version", lambda _name: "5.3.0")
-    with pytest.raises(repair_registry.UnknownMotoError, match=r"moto 5\.3\.0 is installed"):
-        repair_registry.apply_repairs()
-
-
-def test_a_renamed_private_name_fails_loudly() -> None:
-    with pytest.raises(AttributeError):
-        repair_registry.replace(Lab, "absent", None)
 
 
 def test_a_stopped_server_leaves_no_process() -> None:

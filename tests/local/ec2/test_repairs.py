@@ -12,7 +12,7 @@ from moto.ec2.responses.fleets import Fleets
 from infra.local.aws.control import Control
 from infra.local.aws.ec2 import install
 from infra.local.aws.ec2.schedule import Agenda
-from infra.local.aws.moto_patches import EMULATOR_VERSION, RepairError, Repairs, check_version
+from infra.local.aws.moto_patches import MOTO_VERSION, RepairError, Repairs, check_version
 
 REPLACED = {
     "AmiBackend.describe_images",
@@ -47,7 +47,7 @@ REPLACED = {
 
 def test_the_emulator_is_the_version_that_was_read() -> None:
     check_version()
-    assert metadata.version("moto") == EMULATOR_VERSION
+    assert metadata.version("moto") == MOTO_VERSION
 
 
 def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def repair(repairs: Repairs, world: World) -> None:
             world.launched()
         return ActionResult(fleet)
 
-    repairs.replace(Fleets, "create_fleet", create_fleet, parameters=("self",))
+    repairs.replace(Fleets, "create_fleet", create_fleet)
     _repair_image_lookup(repairs)
 
 

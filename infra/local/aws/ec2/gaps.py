@@ -32,4 +32,4 @@ def repair(repairs: Repairs) -> None:
             text = f"{self._get_action()} is not emulated here: {problem}"
             return _error(self, "UnsupportedOperation", text)
 
-    repairs.replace(EC2Response, "call_action", call_action, parameters=("self",))
+    repairs.replace(EC2Response, "call_action", call_action)

@@ -140,8 +140,8 @@ def repair(repairs: Repairs, world: World) -> None:
     repairs.replace(InstanceBackend, "terminate_instances", terminate_instances, parameters=ids)
     repairs.replace(InstanceBackend, "stop_instances", stop_instances, parameters=ids)
     for name in ("stop", "terminate"):
-        repairs.stock(Instance, name, ("self",))
-    repairs.stock(NetworkInterface, "delete", ("self",))
+        repairs.stock(Instance, name)
+    repairs.stock(NetworkInterface, "delete")
     _repair_addresses(repairs, world)
     _repair_answer(repairs)
     _repair_names(repairs)
@@ -192,9 +192,7 @@ def _repair_answer(repairs: Repairs) -> None:
             }
         )
 
-    repairs.replace(
-        InstanceResponse, "terminate_instances", terminate_instances, parameters=("self",)
-    )
+    repairs.replace(InstanceResponse, "terminate_instances", terminate_instances)
 
 
 def _repair_names(repairs: Repairs) -> None:

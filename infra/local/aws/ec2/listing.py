@@ -129,8 +129,6 @@ def repair(repairs: Repairs, world: World) -> None:
         own = self.ec2_backend.tags.get(self.id, {}) if self.id else {}
         return [{"resource_id": self.id, "key": key, "value": own[key]} for key in own]
 
-    repairs.replace(
-        InstanceResponse, "describe_instances", describe_instances, parameters=("self",)
-    )
-    repairs.replace(TaggedEC2Resource, "get_tags", get_tags, parameters=("self",))
+    repairs.replace(InstanceResponse, "describe_instances", describe_instances)
+    repairs.replace(TaggedEC2Resource, "get_tags", get_tags)
     repairs.stock(InstanceBackend, "describe_instances")

@@ -95,9 +95,4 @@ def repair(repairs: Repairs, world: World) -> None:
             }
         )
 
-    repairs.replace(
-        SpotInstances,
-        "describe_spot_price_history",
-        describe_spot_price_history,
-        parameters=("self",),
-    )
+    repairs.replace(SpotInstances, "describe_spot_price_history", describe_spot_price_history)

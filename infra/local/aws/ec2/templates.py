@@ -73,12 +73,7 @@ def repair(repairs: Repairs) -> None:
         delete_launch_template,
         parameters=("self", "name", "tid"),
     )
-    repairs.replace(
-        LaunchTemplates,
-        "describe_launch_templates",
-        describe_launch_templates,
-        parameters=("self",),
-    )
+    repairs.replace(LaunchTemplates, "describe_launch_templates", describe_launch_templates)
 
 
 def _existing(backend: Any, ids: Sequence[str], names: Sequence[str]) -> list[Any]:

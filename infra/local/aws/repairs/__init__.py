@@ -4,27 +4,10 @@ Each repair replaces private names of one exactly pinned moto version; the serve
 other version, and tests/local/aws has a self-test for each repair.
 """
 
-from infra.local.aws.repairs import (
-    buckets,
-    events,
-    machines,
-    permissions,
-    queues,
-    speed,
-    templates,
-)
-from infra.local.aws.repairs.registry import MOTO_VERSION, REPAIRS, apply_repairs, repair
+from importlib import import_module
 
-__all__ = [
-    "MOTO_VERSION",
-    "REPAIRS",
-    "apply_repairs",
-    "buckets",
-    "events",
-    "machines",
-    "permissions",
-    "queues",
-    "repair",
-    "speed",
-    "templates",
-]
+from infra.local.aws.moto_patches import REPAIRS as REPAIRS
+from infra.local.aws.moto_patches import apply_repairs as apply_repairs
+
+for _name in ("events", "permissions", "queues", "speed", "state_machines", "templates"):
+    import_module(f"{__name__}.{_name}")

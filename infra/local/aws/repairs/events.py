@@ -6,11 +6,7 @@ from infra.local.aws.backends import moto_name
 from infra.local.aws.events.bus import EventBus, RequestRefusedError
 from infra.local.aws.events.delivery import target_problem
 from infra.local.aws.events.schedules import schedule_problem
-from infra.local.aws.repairs.registry import (
-    add,
-    repair,
-    replace,
-)
+from infra.local.aws.moto_patches import add, repair, replace
 
 _bus: list[EventBus] = []
 

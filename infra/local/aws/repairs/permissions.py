@@ -1,11 +1,11 @@
-"""IAM: roles are checked by action name, by our own rules."""
+"""IAM: roles are checked by action name, by our own rules; bucket policies are kept alone."""
 
 import re
 from typing import Any
 
 from infra.local.aws.access.permissions import Permissions
 from infra.local.aws.backends import moto_name
-from infra.local.aws.repairs.registry import repair, replace
+from infra.local.aws.moto_patches import repair, replace
 
 _SCOPE = re.compile(r"Credential=([^/]+)/\d+/[^/]*/([^/]+)/")
 _used: list[Permissions] = []
@@ -49,3 +49,19 @@ def name_linked_roles() -> None:
     from moto.iam.models import SERVICE_NAME_CONVERSION
 
     SERVICE_NAME_CONVERSION.update(ec2fleet="EC2Fleet", spot="EC2Spot")
+
+
+@repair("buckets-policies")
+def keep_policies_only() -> None:
+    """Decide nothing by bucket policy.
+
+    moto ignores conditions, so the usual "deny without TLS" statement would deny every call.
+    """
+    from moto.iam.access_control import PermissionResult
+    from moto.s3.models import FakeBucket
+
+    def get_permission(self: Any, action: str, resource: str) -> Any:
+        del self, action, resource
+        return PermissionResult.NEUTRAL
+
+    replace(FakeBucket, "get_permission", get_permission)

@@ -5,7 +5,7 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
-from infra.local.aws.repairs.registry import repair, replace
+from infra.local.aws.moto_patches import repair, replace
 
 LOCK = threading.RLock()
 """One lock for all queues: an operation takes microseconds, and redrive spans two queues."""

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from infra.local.aws.backends import moto_name
-from infra.local.aws.repairs.registry import add, repair, replace
+from infra.local.aws.moto_patches import add, repair, replace
 
 
 @repair("speed-models")

@@ -6,12 +6,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from infra.local.aws.backends import backend, moto_name
-from infra.local.aws.repairs.registry import (
-    as_classmethod,
-    repair,
-    replace,
-    stock_classmethod,
-)
+from infra.local.aws.moto_patches import repair, replace
 from infra.local.aws.templates.resource_types import add_resource_types
 
 _URL_READERS = ("utils", "models", "responses")
@@ -68,10 +63,12 @@ def _fail(stack: Any, error: Exception) -> None:
 def keep_function_properties() -> None:
     """Architectures, log group, recursion, tracing of AWS::Lambda::Function."""
     function_class = moto_name("awslambda.models", "LambdaFunction")
-    stock = stock_classmethod(function_class, "create_from_cloudformation_json")
+    stock = function_class.create_from_cloudformation_json.__func__
     stock_configuration = function_class.get_configuration
 
-    def create(cls: type, name: str, template: Any, account: str, region: str, **rest: Any) -> Any:
+    def create(
+        cls: type, /, name: str, template: Any, account: str, region: str, **rest: Any
+    ) -> Any:
         properties = template["Properties"]
         function = stock(cls, name[:64], template, account, region, **rest)
         function.architectures = properties.get("Architectures") or ["x86_64"]
@@ -86,7 +83,7 @@ def keep_function_properties() -> None:
         configuration["LoggingConfig"] = default | (getattr(self, "logging_config", None) or {})
         return configuration
 
-    replace(function_class, "create_from_cloudformation_json", as_classmethod(create))
+    replace(function_class, "create_from_cloudformation_json", classmethod(create))
     replace(function_class, "get_configuration", get_configuration)
 
 
@@ -94,29 +91,33 @@ def keep_function_properties() -> None:
 def keep_table_properties() -> None:
     """Time to live and point-in-time recovery of AWS::DynamoDB::Table."""
     table_class = moto_name("dynamodb.models.table", "Table")
-    stock = stock_classmethod(table_class, "create_from_cloudformation_json")
+    stock = table_class.create_from_cloudformation_json.__func__
 
-    def create(cls: type, name: str, template: Any, account: str, region: str, **rest: Any) -> Any:
+    def create(
+        cls: type, /, name: str, template: Any, account: str, region: str, **rest: Any
+    ) -> Any:
         table = stock(cls, name, template, account, region, **rest)
         lifetime = template["Properties"].get("TimeToLiveSpecification")
         if lifetime:
             backend("dynamodb", account, region).update_time_to_live(name, lifetime)
         return table
 
-    replace(table_class, "create_from_cloudformation_json", as_classmethod(create))
+    replace(table_class, "create_from_cloudformation_json", classmethod(create))
 
 
 @repair("templates-parameters")
 def read_parameter_tags() -> None:
     """Tags of AWS::SSM::Parameter are a map in templates, unlike those of other types."""
     parameter_class = moto_name("ssm.models", "Parameter")
-    stock = stock_classmethod(parameter_class, "create_from_cloudformation_json")
+    stock = parameter_class.create_from_cloudformation_json.__func__
 
-    def create(cls: Any, name: str, template: Any, account: str, region: str, **rest: Any) -> Any:
+    def create(
+        cls: Any, /, name: str, template: Any, account: str, region: str, **rest: Any
+    ) -> Any:
         tags = template["Properties"].get("Tags")
         if isinstance(tags, dict):
             rows = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
             template["Properties"]["Tags"] = rows
         return stock(cls, name, template, account, region, **rest)
 
-    replace(parameter_class, "create_from_cloudformation_json", as_classmethod(create))
+    replace(parameter_class, "create_from_cloudformation_json", classmethod(create))

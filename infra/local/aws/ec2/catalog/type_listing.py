@@ -84,4 +84,4 @@ def repair(repairs: Repairs) -> None:
         ("describe_instance_types", describe_instance_types),
         ("describe_instance_type_offerings", describe_instance_type_offerings),
     ):
-        repairs.replace(InstanceResponse, name, new, parameters=("self",))
+        repairs.replace(InstanceResponse, name, new)

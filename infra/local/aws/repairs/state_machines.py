@@ -10,7 +10,7 @@ from typing import Any
 
 from infra.local.aws.backends import machine_backend, moto_name
 from infra.local.aws.clients import own_access
-from infra.local.aws.repairs.registry import as_classmethod, repair, replace, stock_classmethod
+from infra.local.aws.moto_patches import repair, replace
 
 _NAME = re.compile(r"^[^\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]{1,80}$")
 _MAX_INPUT_BYTES = 262_144
@@ -148,7 +148,7 @@ def read_templates() -> None:
     cfn_to_api_tags = moto_name("stepfunctions.models", "cfn_to_api_tags")
 
     def create(
-        _cls: type, name: str, template: Any, account: str, region: str, **_rest: Any
+        _cls: type, /, name: str, template: Any, account: str, region: str, **_rest: Any
     ) -> Any:
         properties = template["Properties"]
         return machine_backend(account, region).create_state_machine(
@@ -160,17 +160,17 @@ def read_templates() -> None:
             sm_type=properties.get("StateMachineType", "STANDARD"),
         )
 
-    stock_has = stock_classmethod(machine, "has_cfn_attr")
+    stock_has = machine.has_cfn_attr.__func__
     stock_get = machine.get_cfn_attribute
 
-    def has_cfn_attr(cls: type, attribute: str) -> bool:
+    def has_cfn_attr(cls: type, /, attribute: str) -> bool:
         return attribute == "Arn" or stock_has(cls, attribute)
 
     def get_cfn_attribute(self: Any, attribute: str) -> Any:
         return self.arn if attribute == "Arn" else stock_get(self, attribute)
 
-    replace(machine, "create_from_cloudformation_json", as_classmethod(create))
-    replace(machine, "has_cfn_attr", as_classmethod(has_cfn_attr))
+    replace(machine, "create_from_cloudformation_json", classmethod(create))
+    replace(machine, "has_cfn_attr", classmethod(has_cfn_attr))
     replace(machine, "get_cfn_attribute", get_cfn_attribute)
 
 
