@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from infra.local.aws.access import access_entries, addons
+from infra.local.aws.access import eks
 from infra.local.aws.control import Control
 from infra.local.aws.ec2 import (
     fleet,
@@ -91,8 +91,7 @@ def install(
         type_listing.repair(repairs)
         spot_prices.repair(repairs, world)
         gaps.repair(repairs)
-        entries = access_entries.repair(repairs)
-        added = addons.repair(repairs)
+        forget_eks = eks.repair(repairs)
     except BaseException:
         repairs.undo()
         raise
@@ -100,7 +99,6 @@ def install(
     register(control, world)
     control.service(pricing.TARGET)(pricing.products(world))
     control.on_reset(world.reset)
-    control.on_reset(entries.reset)
-    control.on_reset(added.reset)
+    control.on_reset(forget_eks)
     control.on_stop(installation.close)
     return installation
