@@ -7,11 +7,10 @@ https://kubernetes-csi.github.io/docs/sidecar-containers.html (2026-11).
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final
+from typing import Final
 
 from infra.local.cluster_simulator.client import Json
-from infra.local.cluster_simulator.informer import Key, key_of
+from infra.local.cluster_simulator.informer import Key
 from infra.local.cluster_simulator.kinds import (
     ATTACHMENT,
     CLAIM,
@@ -23,7 +22,6 @@ from infra.local.cluster_simulator.kinds import (
 from infra.local.cluster_simulator.machines import Sizes
 from infra.local.cluster_simulator.rules.claims import SELECTED_NODE
 from infra.local.cluster_simulator.rules.matching import labels_of
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import World, annotation, is_terminating, is_true
 
 DRIVER: Final = "ebs.csi.aws.com"
@@ -38,10 +36,10 @@ class CsiDriver:
     def __init__(self, world: World, sizes: Sizes) -> None:
         self._world = world
         self._sizes = sizes
-        self._nodes: WorkQueue[Key] = WorkQueue(self._node)
-        self._claims: WorkQueue[Key] = WorkQueue(self._claim)
-        self._volumes: WorkQueue[Key] = WorkQueue(self._volume)
-        self._attachments: WorkQueue[Key] = WorkQueue(self._attachment)
+        self._nodes = world.queue(self._node)
+        self._claims = world.queue(self._claim)
+        self._volumes = world.queue(self._volume)
+        self._attachments = world.queue(self._attachment)
         self._since: dict[tuple[str, str], float] = {}
         for kind, queue in (
             (NODE, self._nodes),
@@ -49,14 +47,10 @@ class CsiDriver:
             (VOLUME, self._volumes),
             (ATTACHMENT, self._attachments),
         ):
-            world.informer(kind).subscribe(_adding(queue))
+            world.informer(kind).feed(queue.add)
         world.informer(CLAIM).subscribe(self._claim_gone)
         world.informer(CSI_NODE)
         world.informer(STORAGE_CLASS)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        queues = (self._nodes, self._claims, self._volumes, self._attachments)
-        return [queue.run() for queue in queues]
 
     def _claim_gone(self, old: Json | None, new: Json | None) -> None:
         if new is None and old is not None and old["spec"].get("volumeName"):
@@ -85,8 +79,7 @@ class CsiDriver:
             # Real kubelets make it, without drivers, when they start.
             await self._world.patch(CSI_NODE, found, {"spec": spec})
             return
-        owner = {"apiVersion": "v1", "kind": "Node", "name": key[1], "uid": node["metadata"]["uid"]}
-        metadata = {"name": key[1], "ownerReferences": [owner]}
+        metadata = {"name": key[1], "ownerReferences": [NODE.reference(node)]}
         await self._world.create(CSI_NODE, CSI_NODE.document(metadata, spec=spec))
 
     async def _claim(self, key: Key) -> float | None:
@@ -183,27 +176,13 @@ def is_attached(attachment: Json) -> bool:
     return bool((attachment.get("status") or {}).get("attached"))
 
 
-def _adding(queue: WorkQueue[Key]) -> Callable[[Json | None, Json | None], None]:
-    def changed(_: Json | None, new: Json | None) -> None:
-        if new is not None:
-            queue.add(key_of(new))
-
-    return changed
-
-
 def _volume(claim: Json, of_class: Json, zone: str) -> Json:
     meta = claim["metadata"]
     term = {"matchExpressions": [{"key": DRIVER_ZONE, "operator": "In", "values": [zone]}]}
     spec: Json = {
         "accessModes": claim["spec"].get("accessModes") or ["ReadWriteOnce"],
         "capacity": claim["spec"]["resources"]["requests"],
-        "claimRef": {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "name": meta["name"],
-            "namespace": meta["namespace"],
-            "uid": meta["uid"],
-        },
+        "claimRef": CLAIM.reference(claim),
         "csi": {"driver": DRIVER, "volumeHandle": f"vol-{meta['uid'].replace('-', '')[:17]}"},
         "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
         "persistentVolumeReclaimPolicy": of_class.get("reclaimPolicy") or "Delete",

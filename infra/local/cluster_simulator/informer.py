@@ -50,6 +50,10 @@ class Informer:
         for obj in list(self.objects.values()):
             handler(None, obj)
 
+    def feed(self, add: Callable[[Key], None]) -> None:
+        """Call with the key of each object that is there, now and whenever it changes."""
+        self.subscribe(lambda _, new: add(key_of(new)) if new is not None else None)
+
     def get(self, name: str, namespace: str = "") -> Json | None:
         return self.objects.get((namespace, name))
 

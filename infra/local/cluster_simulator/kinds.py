@@ -32,6 +32,15 @@ class Kind:
         meta = obj["metadata"]
         return self.path(meta.get("namespace", ""), meta["name"])
 
+    def reference(self, obj: Mapping[str, Any], *more: str) -> dict[str, Any]:
+        """Return how others name an object; `more` are further fields of its metadata."""
+        meta, named = obj["metadata"], ("name", "namespace", "uid", *more)
+        return {
+            "apiVersion": self.api,
+            "kind": self.name,
+            **{key: meta[key] for key in named if key in meta},
+        }
+
     def document(self, metadata: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
         return {"apiVersion": self.api, "kind": self.name, "metadata": dict(metadata), **parts}
 

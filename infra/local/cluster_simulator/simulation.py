@@ -1,10 +1,10 @@
 """The whole simulated cluster beside one API server."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Self
 
 from infra.local.cluster_simulator.client import Client, Server
@@ -25,7 +25,8 @@ from infra.local.cluster_simulator.kubelet.registration import SIMULATED
 from infra.local.cluster_simulator.machines import AssumedMachines, Machines, Sizes
 from infra.local.cluster_simulator.scheduler.scheduler import Scheduler
 from infra.local.cluster_simulator.volumes import VolumeControllers
-from infra.local.cluster_simulator.world import Actor, Timing, World
+from infra.local.cluster_simulator.world import Timing, World
+from infra.local.loop_thread import LoopThread
 
 PARTS: Final = (
     "kubelet",
@@ -38,8 +39,6 @@ PARTS: Final = (
     "pdb",
     "gc",
 )
-
-_STOP_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ class Setup:
     discovers: bool = True
 
 
-class Simulation:
+class Simulation(AbstractAsyncContextManager["Simulation"]):
     """Actors beside an API server, for `async with`; entering waits for the first lists.
 
     Raises:
@@ -82,8 +81,8 @@ class Simulation:
     async def __aenter__(self) -> Self:
         client = await self._stack.enter_async_context(Client(self._server))
         world = World(client, self._setup.timing)
-        actors = list(_actors(world, self._setup, self._server))
-        self._task = asyncio.create_task(_run(world, actors))
+        _populate(world, self._setup, self._server)
+        self._task = asyncio.create_task(world.run())
         synced = asyncio.create_task(world.wait_synced())
         await asyncio.wait({self._task, synced}, return_when=asyncio.FIRST_COMPLETED)
         if self._task.done():
@@ -104,81 +103,34 @@ class Simulation:
         await self._task
 
 
-class SimulationThread:
-    """A `Simulation` in a thread with a loop of its own, for `with` blocks and fixtures."""
+class SimulationThread(LoopThread):
+    """A `Simulation` in a thread."""
 
     def __init__(self, server: Server, setup: Setup | None = None) -> None:
+        super().__init__("simulation")
         self._simulation = Simulation(server, setup)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop: asyncio.Event | None = None
-        self._ready = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._main, name="simulation", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._ready.wait()
-        if self._failure is not None:
-            raise self._failure
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._loop is not None and self._stop is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(_STOP_SECONDS)
-        if self._failure is not None:
-            raise self._failure
-
-    def _main(self) -> None:
-        try:
-            asyncio.run(self._play())
-        except Exception as error:  # noqa: BLE001 - a thread's outermost loop: its owner raises it
-            self._failure = error
-        finally:
-            self._ready.set()
-
-    async def _play(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with self._simulation:
-            self._ready.set()
-            await self._stop.wait()
+    def serve(self) -> Simulation:
+        return self._simulation
 
 
-async def _run(world: World, actors: Iterable[Actor]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for actor in actors:
-            for job in actor.jobs():
-                group.create_task(job)
-        group.create_task(world.run())
-
-
-def _actors(world: World, setup: Setup, server: Server) -> Iterable[Actor]:
-    makers: dict[str, Callable[[], Iterable[Actor]]] = {
-        "kubelet": lambda: [
-            Kubelet(
-                world,
-                setup.machines,
-                setup.sizes,
-                setup.marks,
-                discovers=setup.discovers,
-                server=server,
-            )
-        ],
-        "cloud": lambda: [Cloud(world, setup.machines)],
-        "csi": lambda: [CsiDriver(world, setup.sizes)],
-        "volumes": lambda: [VolumeControllers(world)],
-        "lifecycle": lambda: [NodeLifecycle(world)],
-        "scheduler": lambda: [Scheduler(world)],
-        "workloads": lambda: [
-            kind(world)
-            for kind in (
-                *(Deployments, ReplicaSets, DaemonSets, StatefulSets),
-                *(Jobs, CronJobs, Autoscalers, EndpointSlices),
-            )
-        ],
-        "pdb": lambda: [Budgets(world)],
-        "gc": lambda: [Garbage(world), PodGarbage(world)],
+def _populate(world: World, setup: Setup, server: Server) -> None:
+    """Make the actors of the parts: each subscribes to what it looks at."""
+    kubelet = partial(Kubelet, machines=setup.machines, sizes=setup.sizes, marks=setup.marks)
+    makers: dict[str, tuple[Callable[[World], object], ...]] = {
+        "kubelet": (partial(kubelet, discovers=setup.discovers, server=server),),
+        "cloud": (partial(Cloud, machines=setup.machines),),
+        "csi": (partial(CsiDriver, sizes=setup.sizes),),
+        "lifecycle": (NodeLifecycle,),
+        "scheduler": (Scheduler,),
+        "volumes": (VolumeControllers,),
+        "workloads": (
+            *(Deployments, ReplicaSets, DaemonSets, StatefulSets),
+            *(Jobs, CronJobs, Autoscalers, EndpointSlices),
+        ),
+        "pdb": (Budgets,),
+        "gc": (Garbage, PodGarbage),
     }
     for part in PARTS:
-        if part in setup.parts:
-            yield from makers[part]()
+        for make in makers[part] if part in setup.parts else ():
+            make(world)

@@ -8,17 +8,15 @@ once under the out-of-service taint) and .../persistentvolume/pv_controller.go, 
 
 import asyncio
 import hashlib
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final
+from typing import Final
 
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.csi import is_attached, volume_of
-from infra.local.cluster_simulator.informer import Key, key_of
+from infra.local.cluster_simulator.informer import Key
 from infra.local.cluster_simulator.kinds import ATTACHMENT, CLAIM, VOLUME
 from infra.local.cluster_simulator.rules.claims import SELECTED_NODE, claim_names, serves
 from infra.local.cluster_simulator.rules.matching import taints_of
 from infra.local.cluster_simulator.rules.view import is_finished
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import World, annotation, is_terminating, is_true, node_of
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
@@ -35,20 +33,13 @@ class VolumeControllers:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._volumes: WorkQueue[Key] = WorkQueue(self._bind)
-        self._rounds: WorkQueue[str] = WorkQueue(self._attach_and_detach, parallel=1)
+        self._volumes = world.queue(self._bind)
+        self._rounds = world.queue(self._attach_and_detach, parallel=1)
         self._unwanted_since: dict[Place, float] = {}
-        world.informer(VOLUME).subscribe(self._volume_changed)
+        world.informer(VOLUME).feed(self._volumes.add)
         world.informer(CLAIM).subscribe(self._changed)
         world.informer(ATTACHMENT).subscribe(self._changed)
         world.pods.subscribe(self._pod_changed)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        return self._volumes.run(), self._rounds.run()
-
-    def _volume_changed(self, _: Json | None, new: Json | None) -> None:
-        if new is not None:
-            self._volumes.add(key_of(new))
 
     def _changed(self, *_: Json | None) -> None:
         self._rounds.add(_ALL, self._world.timing.real(0.1))
@@ -173,7 +164,7 @@ async def prebind(world: World, pod: Json, node: Json) -> bool:
             continue
         free = next((entry for entry in world.informer(VOLUME) if serves(entry, claim, node)), None)
         if free is not None:
-            await world.patch(VOLUME, free, {"spec": {"claimRef": _reference(claim)}})
+            await world.patch(VOLUME, free, {"spec": {"claimRef": CLAIM.reference(claim)}})
         else:
             selected = {SELECTED_NODE: node["metadata"]["name"]}
             await world.patch(CLAIM, claim, {"metadata": {"annotations": selected}})
@@ -182,17 +173,6 @@ async def prebind(world: World, pod: Json, node: Json) -> bool:
 
 def _is_of(volume: Json, claim: Json) -> bool:
     return bool((volume["spec"].get("claimRef") or {}).get("uid") == claim["metadata"]["uid"])
-
-
-def _reference(claim: Json) -> Json:
-    meta = claim["metadata"]
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "name": meta["name"],
-        "namespace": meta["namespace"],
-        "uid": meta["uid"],
-    }
 
 
 def _attachment(volume: Json, node_name: str) -> Json:

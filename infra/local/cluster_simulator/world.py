@@ -1,21 +1,15 @@
 """What the actors of the simulation share: client, caches, clock and times."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from infra.local.cluster_simulator.client import Client, Json
 from infra.local.cluster_simulator.informer import Informer, Key, key_of
 from infra.local.cluster_simulator.kinds import EVENT, NODE, POD, Kind
-
-
-class Actor(Protocol):
-    """One controller: subscribes when it is made, then works until cancelled."""
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return what has to run, each until cancelled."""
+from infra.local.cluster_simulator.workqueue import KeyT, WorkQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +64,14 @@ class Timing:
 
 
 class World:
-    """Shared caches, each reflected once however many actors look at it."""
+    """Shared caches, each reflected once however many actors look at it, and the actors' loops."""
 
     def __init__(self, client: Client, timing: Timing) -> None:
         self.client = client
         self.timing = timing
         self.pods_by_node: dict[str, dict[Key, Json]] = {}
         self.informers: dict[Kind, Informer] = {}
+        self._loops: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.informer(POD).subscribe(self._index_pod)
 
     def informer(self, kind: Kind) -> Informer:
@@ -84,6 +79,18 @@ class World:
         if kind not in self.informers:
             self.informers[kind] = Informer(kind, self.client)
         return self.informers[kind]
+
+    def queue(
+        self, handle: Callable[[KeyT], Awaitable[float | None]], *, parallel: int = 8
+    ) -> WorkQueue[KeyT]:
+        """Return a new queue whose keys are handled while the world runs; see `WorkQueue`."""
+        queue = WorkQueue(handle, parallel=parallel)
+        self.start(queue.run)
+        return queue
+
+    def start(self, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a loop of an actor while the world runs."""
+        self._loops.append(loop)
 
     @property
     def nodes(self) -> Informer:
@@ -118,9 +125,10 @@ class World:
             await self.patch(kind, obj, {"metadata": version, "status": status}, part="status")
 
     async def run(self) -> None:
+        """Run all loops and reflect every kind asked for so far, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for informer in self.informers.values():
-                group.create_task(informer.run())
+            for loop in (*self._loops, *(informer.run for informer in self.informers.values())):
+                group.create_task(loop())
 
     async def wait_synced(self) -> None:
         """Wait until every cache has its first list; optional kinds are not waited for."""
@@ -151,11 +159,9 @@ def event_about(kind: Kind, obj: Json, component: str, name: str, **told: str) -
         told: `type`, `reason` and `message`.
     """
     meta, now = obj["metadata"], stamp()
-    about = {"apiVersion": kind.api, "kind": kind.name}
-    about |= {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion")}
     return EVENT.document(
         {"name": f"{meta['name']}.{name}", "namespace": meta["namespace"]},
-        involvedObject=about,
+        involvedObject=kind.reference(obj, "resourceVersion"),
         source={"component": component},
         reportingComponent=component,
         firstTimestamp=now,

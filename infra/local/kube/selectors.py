@@ -156,32 +156,6 @@ def node_asked_for(text: str) -> str:
     return ""
 
 
-def matches_selector(selector: JsonObject | None, labels: Mapping[str, str]) -> bool:
-    """Whether labels satisfy a LabelSelector object; None selects nothing, empty everything."""
-    if selector is None:
-        return False
-    pairs: Mapping[str, str] = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in pairs.items()):
-        return False
-    return all(
-        _expression(match_expression, labels)
-        for match_expression in selector.get("matchExpressions") or ()
-    )
-
-
-def _expression(json_object: JsonObject, labels: Mapping[str, str]) -> bool:
-    key, values = json_object["key"], json_object.get("values") or ()
-    match json_object["operator"]:
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels
-
-
 def selector_text(selector: JsonObject | None) -> str:
     """Write a LabelSelector object the way `labelSelector=` reads it."""
     selector = selector or {}

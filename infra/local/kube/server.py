@@ -4,10 +4,11 @@ import asyncio
 import gzip
 import logging
 import ssl
-import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -25,6 +26,7 @@ from infra.local.kube.objects.lifecycle import Lifecycle
 from infra.local.kube.roles import Access, Roles
 from infra.local.kube.simulated_pods import log_text
 from infra.local.kube.store import Store
+from infra.local.loop_thread import LoopThread
 
 _LOG = logging.getLogger(__name__)
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -232,62 +234,39 @@ async def _suffer(request: web.BaseRequest, fault: Fault) -> web.StreamResponse 
     return _json(fault.status, orjson.dumps(error.status()), headers=headers)
 
 
-class EmbeddedKube:
-    """An API server in a thread of its own, for `with` blocks and fixtures.
+class EmbeddedKube(LoopThread):
+    """An API server in a thread.
 
     Args:
         options: As for `KubeApi`.
     """
 
     def __init__(self, **options: Any) -> None:
+        super().__init__("embedded-kube")
         self._options = options
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="embedded-kube", daemon=True)
-        self._ready = threading.Event()
-        self._failure: BaseException | None = None
         self.api: KubeApi
         self.url = ""
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self.api = KubeApi(**self._options)
-            self._loop.run_until_complete(self.api.start())
-            self.url = self.api.url
-        except (OSError, ValueError) as error:
-            self._failure = error
-            return
-        finally:
-            self._ready.set()
-        self._loop.run_forever()
-        self._loop.run_until_complete(self.api.stop())
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._ready.wait()
-        if self._failure is not None:
-            self._loop.close()
-            raise self._failure
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[None]:
+        self.api = KubeApi(**self._options)
+        await self.api.start()
+        self.url = self.api.url
+        yield
+        await self.api.stop()
 
     def compact(self) -> None:
         """Forget the history, so that earlier versions and continue tokens are too old."""
-        self._do(self.api.store.compact)
+        self.do(self.api.store.compact)
 
     def fault(self, path: str, **what: Any) -> Fault:
         """Let requests under a path go wrong; the arguments are the attributes of `Fault`."""
         fault = Fault(path=path, **what)
-        self._do(lambda: self.api.faults.add(fault))
+        self.do(lambda: self.api.faults.add(fault))
         return fault
 
     def clear_faults(self) -> None:
-        self._do(self.api.faults.clear)
+        self.do(self.api.faults.clear)
 
     def write_kubeconfig(self, path: str | Path, *, token: str = "", ca_file: str = "") -> Path:
         """Write a kubeconfig for this server and return its path."""
@@ -295,9 +274,3 @@ class EmbeddedKube:
         authority = {"certificate-authority": ca_file} if ca_file else {}
         write_kubeconfig(target, self.url, authority, {"token": token} if token else {})
         return target
-
-    def _do(self, action: Any) -> None:
-        async def run() -> None:
-            action()
-
-        asyncio.run_coroutine_threadsafe(run(), self._loop).result()

@@ -69,7 +69,7 @@ class Large:
 
     def put(self, plural: str, manifest: dict[str, Any]) -> None:
         api = self.kube.api
-        self.kube._do(lambda: api.store.write(api.kinds.core(plural), manifest, None))
+        self.kube.do(lambda: api.store.write(api.kinds.core(plural), manifest, None))
 
     def call(self, method: str, path: str, body: Any = None) -> None:
         content = {"content_type": MERGE} if method == "PATCH" else {}

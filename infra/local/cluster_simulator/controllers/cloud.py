@@ -7,8 +7,7 @@ InstanceShutdownByProviderID, zone id label), read 2026-11-22.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 
@@ -16,7 +15,6 @@ from infra.local.cluster_simulator.client import ApiError, Json
 from infra.local.cluster_simulator.kinds import NODE
 from infra.local.cluster_simulator.machines import GONE, STOPPED, Machine, Machines
 from infra.local.cluster_simulator.rules.matching import labels_of, taints_of
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import World, is_terminating, is_true
 
 UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
@@ -41,11 +39,9 @@ class Cloud:
     def __init__(self, world: World, machines: Machines) -> None:
         self._world = world
         self._machines = machines
-        self._queue: WorkQueue[str] = WorkQueue(self._node)
+        self._queue = world.queue(self._node)
         world.nodes.subscribe(self._changed)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        return self._queue.run(), self._monitor()
+        world.start(self._monitor)
 
     def _changed(self, _: Json | None, new: Json | None) -> None:
         if new is not None:

@@ -56,7 +56,7 @@ class CronJobs(Workload):
                 if not _is_late(spec, due, now):
                     active += await self._start(owner, due)
                 status["lastScheduleTime"] = stamp(due)
-        status["active"] = [_reference(job) for job in active]
+        status["active"] = [JOB.reference(job, "resourceVersion") for job in active]
         await self.world.replace_status(CRON_JOB, owner, status)
         return None if spec.get("suspend") else wait
 
@@ -126,9 +126,3 @@ def _has_ended(job: Json) -> bool:
 
 def _age(job: Json) -> str:
     return str(job["metadata"]["creationTimestamp"])
-
-
-def _reference(job: Json) -> Json:
-    meta = job["metadata"]
-    kept = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion")}
-    return {"apiVersion": JOB.api, "kind": JOB.name, **kept}

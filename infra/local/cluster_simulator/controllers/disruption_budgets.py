@@ -3,8 +3,7 @@
 Source: https://kubernetes.io/docs/tasks/run-application/configure-pdb/ (2026-08).
 """
 
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final
+from typing import Final
 
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.controllers.pod_templates import condition
@@ -13,7 +12,6 @@ from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import BUDGET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from infra.local.cluster_simulator.rules.matching import labels_of, matches_selector
 from infra.local.cluster_simulator.rules.view import is_finished
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import World, age, is_terminating, is_true
 
 _SETTLE_SECONDS: Final = 0.05
@@ -27,18 +25,11 @@ class Budgets:
     def __init__(self, world: World) -> None:
         self._world = world
         self._budgets = world.informer(BUDGET)
-        self._queue: WorkQueue[Key] = WorkQueue(self._count, parallel=4)
+        self._queue = world.queue(self._count, parallel=4)
         for kind in _SCALABLE.values():
             world.informer(kind)
-        self._budgets.subscribe(self._changed)
+        self._budgets.feed(self._queue.add)
         world.pods.subscribe(self._pod_changed)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        return (self._queue.run(),)
-
-    def _changed(self, _: Json | None, new: Json | None) -> None:
-        if new is not None:
-            self._queue.add(key_of(new))
 
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:
         pod = new or old or {}

@@ -7,15 +7,15 @@ Source: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
 `podToEndpoint` of k8s.io/endpointslice 1.35.
 """
 
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from infra.local.cluster_simulator.client import Json
+from infra.local.cluster_simulator.controllers.pod_templates import owner_reference
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import ENDPOINT_SLICE, ENDPOINTS, SERVICE
 from infra.local.cluster_simulator.rules.matching import labels_of
 from infra.local.cluster_simulator.rules.view import is_finished
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import World, is_terminating, is_true, node_of
 
 _SETTLE_SECONDS: Final = 0.1
@@ -36,12 +36,9 @@ class EndpointSlices:
         self._services = world.informer(SERVICE)
         self._slices = world.informer(ENDPOINT_SLICE)
         self._endpoints = world.informer(ENDPOINTS)
-        self._queue: WorkQueue[Key] = WorkQueue(self._write, parallel=4)
+        self._queue = world.queue(self._write, parallel=4)
         self._services.subscribe(self._changed)
         world.pods.subscribe(self._pod_changed)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        return (self._queue.run(),)
 
     def _changed(self, old: Json | None, new: Json | None) -> None:
         self._queue.add(key_of(new or old or {}))
@@ -71,16 +68,7 @@ class EndpointSlices:
                 "name": f"{name}-{service['metadata']['uid'][:5]}",
                 "namespace": namespace,
                 "labels": {_OF_SERVICE: name, _MANAGED_BY: _MANAGER},
-                "ownerReferences": [
-                    {
-                        "apiVersion": SERVICE.api,
-                        "kind": SERVICE.name,
-                        "name": name,
-                        "uid": service["metadata"]["uid"],
-                        "controller": True,
-                        "blockOwnerDeletion": True,
-                    }
-                ],
+                "ownerReferences": [owner_reference(SERVICE, service)],
             }
             made = ENDPOINT_SLICE.document(metadata, addressType="IPv4", **wanted)
             await self._world.create(ENDPOINT_SLICE, made)

@@ -3,7 +3,6 @@
 Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/ (2026-08).
 """
 
-from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
 from infra.local.cluster_simulator.client import ApiError, Json
@@ -20,7 +19,6 @@ from infra.local.cluster_simulator.kinds import (
     STATEFUL_SET,
     Kind,
 )
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import World, is_terminating
 
 _OWNED: Final = (NODE, POD, REPLICA_SET, DEPLOYMENT, DAEMON_SET, STATEFUL_SET, JOB, CSI_NODE)
@@ -38,12 +36,9 @@ class Garbage:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._items: WorkQueue[Item] = WorkQueue(self._collect, parallel=16)
+        self._items = world.queue(self._collect, parallel=16)
         for kind in sorted({*_OWNED, *OWNERS}, key=lambda kind: kind.plural):
             world.informer(kind).subscribe(self._watcher(kind))
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        return (self._items.run(),)
 
     def _watcher(self, kind: Kind) -> Any:
         def changed(old: Json | None, new: Json | None) -> None:

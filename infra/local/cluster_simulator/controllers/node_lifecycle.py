@@ -7,15 +7,13 @@ https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/nodelifecyc
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final
+from typing import Final
 
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import LEASE, NODE, POD
 from infra.local.cluster_simulator.rules.matching import taints_of, tolerates
 from infra.local.cluster_simulator.rules.view import is_finished
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import (
     World,
     age,
@@ -43,8 +41,8 @@ class NodeLifecycle:
     def __init__(self, world: World) -> None:
         self._world = world
         self._leases = world.informer(LEASE)
-        self._nodes: WorkQueue[str] = WorkQueue(self._node)
-        self._pods: WorkQueue[Key] = WorkQueue(self._pod)
+        self._nodes = world.queue(self._node)
+        self._pods = world.queue(self._pod)
         # By name of a Node: when it was first seen, or last heard of. Never forgotten, as upstream:
         # a Node made under a name that was used before is silent from the beginning.
         self._heard_at: dict[str, float] = {}
@@ -55,9 +53,6 @@ class NodeLifecycle:
         world.nodes.subscribe(self._node_changed)
         world.pods.subscribe(self._pod_changed)
         self._leases.subscribe(self._lease_changed)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        return self._nodes.run(), self._pods.run()
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
         if new is None:

@@ -6,14 +6,12 @@ https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/podgc/gc_co
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final
+from typing import Final
 
 from infra.local.cluster_simulator.client import ApiError, Json
 from infra.local.cluster_simulator.kinds import NODE, POD
 from infra.local.cluster_simulator.rules.matching import taints_of
 from infra.local.cluster_simulator.rules.view import is_finished
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import World, is_terminating, is_true, node_of
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
@@ -26,11 +24,8 @@ class PodGarbage:
         self._world = world
         # By name of a Node that is gone: when its quarantine ends.
         self._quarantined: dict[str, float] = {}
-        self._looks: WorkQueue[str] = WorkQueue(self._look, parallel=1)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
+        self._looks = world.queue(self._look, parallel=1)
         self._looks.add(POD.name)
-        return (self._looks.run(),)
 
     async def _look(self, _: str) -> float:
         now = asyncio.get_running_loop().time()

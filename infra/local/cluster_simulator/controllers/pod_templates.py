@@ -24,14 +24,9 @@ def template_hash(template: Json) -> str:
 
 def owner_reference(kind: Kind, owner: Json) -> Json:
     """Return the reference by which a controller marks what is its own."""
-    return {
-        "apiVersion": kind.api,
-        "kind": kind.name,
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    reference = kind.reference(owner) | {"controller": True, "blockOwnerDeletion": True}
+    reference.pop("namespace", None)
+    return reference
 
 
 def pod_for(kind: Kind, owner: Json, *, name: str = "", labels: Json | None = None) -> Json:

@@ -2,13 +2,12 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ClassVar, Final, TypeVar
 
 from infra.local.cluster_simulator.client import Json
-from infra.local.cluster_simulator.informer import Key, key_of
+from infra.local.cluster_simulator.informer import Key
 from infra.local.cluster_simulator.kinds import POD, Kind
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import World, is_terminating
 
 T = TypeVar("T")
@@ -32,12 +31,9 @@ class Workload(ABC):
     def __init__(self, world: World) -> None:
         self.world = world
         self.cache = world.informer(self.kind)
-        self.queue: WorkQueue[Key] = WorkQueue(self._handle, parallel=4)
-        self.cache.subscribe(self._changed)
+        self.queue = world.queue(self._handle, parallel=4)
+        self.cache.feed(self.queue.add)
         world.informer(self.owned).subscribe(self._owned_changed)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        return (self.queue.run(),)
 
     @abstractmethod
     async def reconcile(self, owner: Json, owned: list[Json]) -> float | None:
@@ -54,10 +50,6 @@ class Workload(ABC):
             return None
         owned = self.world.informer(self.owned).owned_by(owner["metadata"]["uid"])
         return await self.reconcile(owner, owned)
-
-    def _changed(self, _: Json | None, new: Json | None) -> None:
-        if new is not None:
-            self.queue.add(key_of(new))
 
     def _owned_changed(self, old: Json | None, new: Json | None) -> None:
         meta = (new or old or {})["metadata"]

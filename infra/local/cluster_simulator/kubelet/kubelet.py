@@ -9,9 +9,9 @@ kubelet_getters.go:getNodeAnyWay, lifecycle/predicate.go), read 2026-11-22.
 import asyncio
 import logging
 import math
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from infra.local.cluster_simulator.client import ApiError, Json, Server
 from infra.local.cluster_simulator.informer import Key, key_of
@@ -38,7 +38,6 @@ from infra.local.cluster_simulator.rules.amounts import pod_requests
 from infra.local.cluster_simulator.rules.matching import labels_of
 from infra.local.cluster_simulator.rules.view import is_finished
 from infra.local.cluster_simulator.volumes import are_attached
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import (
     World,
     annotation,
@@ -90,11 +89,10 @@ class Kubelet:
         self._sizes = sizes
         self._devices = Devices(world)
         self._marks = tuple(marks)
-        self._discovers = discovers
         self._server = server
-        self._nodes: WorkQueue[str] = WorkQueue(self._node)
-        self._pods: WorkQueue[Key] = WorkQueue(self._pod, parallel=16)
-        self._leases: WorkQueue[str] = WorkQueue(self._renew, parallel=2)
+        self._nodes = world.queue(self._node)
+        self._pods = world.queue(self._pod, parallel=16)
+        self._leases = world.queue(self._renew, parallel=2)
         self._processes: dict[str, Process] = {}
         self._admitted: dict[str, tuple[Process, dict[str, int], float]] = {}
         self._refused: dict[str, tuple[str, str]] = {}
@@ -104,11 +102,8 @@ class Kubelet:
             world.informer(kind)
         world.nodes.subscribe(self._node_changed)
         world.pods.subscribe(self._pod_changed)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return the work loops."""
-        loops = (self._nodes.run(), self._pods.run(), self._leases.run())
-        return (*loops, self._discover()) if self._discovers else loops
+        if discovers:
+            world.start(self._discover)
 
     def owns(self, node: Json) -> bool:
         labels = labels_of(node)
@@ -390,13 +385,12 @@ def _of_job(pod: Json) -> bool:
 
 def _lease(node: Json, seconds: int) -> Json:
     name = node["metadata"]["name"]
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
     spec = {
         "holderIdentity": name,
         "leaseDurationSeconds": seconds,
         "renewTime": stamp(micros=True),
     }
-    metadata = {"name": name, "namespace": _LEASES, "ownerReferences": [owner]}
+    metadata = {"name": name, "namespace": _LEASES, "ownerReferences": [NODE.reference(node)]}
     return LEASE.document(metadata, spec=spec)
 
 

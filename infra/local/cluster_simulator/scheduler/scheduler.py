@@ -6,9 +6,8 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/ 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from infra.local.cluster_simulator.client import ApiError, Json
 from infra.local.cluster_simulator.informer import Key, key_of
@@ -42,7 +41,6 @@ from infra.local.cluster_simulator.scheduler.node_usage import (
 )
 from infra.local.cluster_simulator.scheduler.scoring import Score, score
 from infra.local.cluster_simulator.volumes import prebind
-from infra.local.cluster_simulator.workqueue import WorkQueue
 from infra.local.cluster_simulator.world import (
     World,
     condition_of,
@@ -87,16 +85,13 @@ class Scheduler:
         self._verdicts: dict[Key, str] = {}
         self._events: dict[str, Json] = {}
         self._start = 0
-        self._passes: WorkQueue[str] = WorkQueue(self._pass, parallel=1)
-        self._binds: WorkQueue[Key] = WorkQueue(self._bind, parallel=16)
-        self._notes: WorkQueue[Key] = WorkQueue(self._say)
+        self._passes = world.queue(self._pass, parallel=1)
+        self._binds = world.queue(self._bind, parallel=16)
+        self._notes = world.queue(self._say)
         for kind in (NAMESPACE, CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE):
             world.informer(kind).subscribe(self._other_changed)
         world.nodes.subscribe(self._node_changed)
         world.pods.subscribe(self._pod_changed)
-
-    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
-        return self._passes.run(), self._binds.run(), self._notes.run()
 
     # -- events ---------------------------------------------------------------------------
 
