@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.rules.amounts import pod_requests
 from infra.local.cluster_simulator.rules.claims import attach_reasons, claim_names, volume_reasons
+from infra.local.cluster_simulator.rules.matching import ClusterView, is_finished
 from infra.local.cluster_simulator.rules.predicates import (
     fits,
     node_reasons,
@@ -13,9 +14,7 @@ from infra.local.cluster_simulator.rules.predicates import (
     resource_reasons,
 )
 from infra.local.cluster_simulator.rules.topology import PodTopology
-from infra.local.cluster_simulator.rules.view import ClusterView, is_finished
-from infra.local.cluster_simulator.scheduler.node_usage import Room, Rooms, topology_class
-from infra.local.cluster_simulator.scheduler.scoring import score
+from infra.local.cluster_simulator.scheduler.node_usage import Room, Rooms, score, topology_class
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import Instance, LaunchOption, PlannedNode, Slot
 from shared.model.provisioner import Provisioner

@@ -2,8 +2,11 @@
 
 import json
 import re
+import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Final
 from xml.sax.saxutils import escape
 
 from infra.local.aws.listener import Environ, StartResponse
@@ -61,3 +64,44 @@ def refuse(
         return [json.dumps({"__type": code, "message": message}).encode()]
     start_response(status, [("Content-Type", "text/xml")])
     return [body.encode()]
+
+
+_ROLE: Final = ":assumed-role/"
+
+
+class Throttle:
+    """Which services are throttled, and until when.
+
+    It strikes calls of roles alone: the account's own key is that of the local world itself, of its
+    machines and of what looks at it.
+
+    Args:
+        harmed: Called for each call that is refused.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self, harmed: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._harmed = harmed
+        self._clock = clock
+        self._lock = Lock()
+        self._until: dict[str, float] = {}
+
+    def begin(self, service: str, seconds: float) -> None:
+        """Refuse calls to a service, as signatures name it, from now on for some seconds."""
+        with self._lock:
+            self._until[service] = self._clock() + seconds
+
+    def clear(self) -> None:
+        with self._lock:
+            self._until.clear()
+
+    def strikes(self, caller_arn: str, service: str) -> bool:
+        """Return whether a call is refused, and count it."""
+        with self._lock:
+            ends = self._until.get(service)
+        if ends is None or ends <= self._clock() or _ROLE not in caller_arn:
+            return False
+        self._harmed("call throttled", service)
+        return True

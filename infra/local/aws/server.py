@@ -5,8 +5,12 @@ import logging
 import os
 from collections.abc import Iterable
 
-from infra.local.aws.access.authentication import Authentication, NotAuthenticError, asks_identity
-from infra.local.aws.access.identity import answer_identity
+from infra.local.aws.access.authentication import (
+    Authentication,
+    NotAuthenticError,
+    answer_identity,
+    asks_identity,
+)
 from infra.local.aws.clients import Access, use_access
 from infra.local.aws.control import Control, ControlError, Json, ServiceError
 from infra.local.aws.execution.front import InvokeFront

@@ -7,15 +7,50 @@ from pathlib import Path
 from infra.local.aws.access.permissions import Permissions
 from infra.local.aws.control import Control
 from infra.local.aws.events.bus import EventBus
-from infra.local.aws.events.delivery import Deliveries
+from infra.local.aws.events.delivery import Deliveries, TargetRefusedError
 from infra.local.aws.events.schedules import Scheduler
 from infra.local.aws.execution.deferred import RETRY_SECONDS, DeferredInvocations
+from infra.local.aws.execution.function import FunctionNotFoundError
 from infra.local.aws.execution.invoker import Invoker
 from infra.local.aws.execution.output import FunctionOutput
-from infra.local.aws.senders import FunctionSender, send_to_destination
-from infra.local.aws.sources.supervisor import MappingSupervisor
-from infra.local.aws.throttling import Throttle
+from infra.local.aws.queues import QueueMissingError, send_to_queue
+from infra.local.aws.refusals import Throttle
+from infra.local.aws.sources.poller import MappingSupervisor
 from infra.local.removal import remove_folder
+
+
+class FunctionSender:
+    """Invokes a function asynchronously, as EventBridge does."""
+
+    def __init__(self) -> None:
+        self.deferred: DeferredInvocations | None = None
+
+    def __call__(self, arn: str, text: str) -> None:
+        """Hand the text to the function's own queue.
+
+        Raises:
+            TargetRefusedError: the function does not exist.
+        """
+        assert self.deferred is not None
+        try:
+            self.deferred.accept(arn, text.encode())
+        except FunctionNotFoundError as error:
+            raise TargetRefusedError(str(error)) from error
+
+
+def send_to_destination(arn: str, body: str) -> None:
+    """Send a record to a queue; a missing queue loses the record, as it does on AWS.
+
+    Raises:
+        NotImplementedError: The destination is no queue.
+    """
+    # Every destination of the deployment is a queue; a record for another must not vanish.
+    if ":sqs:" not in arn:
+        raise NotImplementedError(f"destination {arn} is not emulated")
+    try:
+        send_to_queue(arn, body)
+    except QueueMissingError:
+        return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

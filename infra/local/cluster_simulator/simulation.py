@@ -15,9 +15,8 @@ from infra.local.cluster_simulator.controllers.daemonsets import DaemonSets
 from infra.local.cluster_simulator.controllers.deployments import Deployments, ReplicaSets
 from infra.local.cluster_simulator.controllers.disruption_budgets import Budgets
 from infra.local.cluster_simulator.controllers.endpoint_slices import EndpointSlices
-from infra.local.cluster_simulator.controllers.garbage import Garbage
+from infra.local.cluster_simulator.controllers.garbage import Garbage, PodGarbage
 from infra.local.cluster_simulator.controllers.node_lifecycle import NodeLifecycle
-from infra.local.cluster_simulator.controllers.pod_garbage import PodGarbage
 from infra.local.cluster_simulator.controllers.statefulsets_jobs import Jobs, StatefulSets
 from infra.local.cluster_simulator.csi import CsiDriver
 from infra.local.cluster_simulator.kubelet.kubelet import Kubelet

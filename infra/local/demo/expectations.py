@@ -16,9 +16,10 @@ from infra.local.demo.drains import (
     why_not_expired,
     why_not_forced,
     why_not_held,
+    why_not_removed,
+    why_not_told,
 )
 from infra.local.demo.prices import price_of
-from infra.local.demo.stopped_kubelets import why_not_removed, why_not_told
 from infra.local.demo.timeline import NODE_POOL, PROVISIONER, NodeTrack, Timeline
 from infra.local.harm import KILLED_AT_LAUNCH, Harm
 from shared.model.dollars_and_counts import hourly

@@ -8,8 +8,10 @@ from typing import Any
 
 from infra.local.cluster_simulator.kubelet.kubelet import STOPPED
 from infra.local.demo.cluster_client import ClusterClient, Refused
+from infra.local.demo.drains import NODE_POOLS, conditions_of
 from infra.local.demo.expectations import Situation, check
 from infra.local.demo.fault_injection import FaultInjection
+from infra.local.demo.karpenter import Karpenter
 from infra.local.demo.observer import Observer
 from infra.local.demo.prices import bound_of, price_of
 from infra.local.demo.problem import Problem
@@ -20,8 +22,6 @@ from infra.local.demo.scenario import (
     whole_minute_after,
     within_schedule,
 )
-from infra.local.demo.stopped_kubelets import NODE_POOLS, conditions_of
-from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.demo.timeline import NodeTrack
 from infra.local.patience import Patience, awaited
 

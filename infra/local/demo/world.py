@@ -24,9 +24,9 @@ from infra.local.decision_lines import DecisionLines
 from infra.local.demo.children import ROOT, Children, undisturbed
 from infra.local.demo.cluster_client import ClusterClient, read_documents
 from infra.local.demo.external_cluster import ForeignCluster, leave
+from infra.local.demo.karpenter import Karpenter
 from infra.local.demo.machines import machines
 from infra.local.demo.problem import Problem, last_words
-from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.live_page import LivePage
 from infra.local.removal import remove_folder

@@ -1,7 +1,8 @@
 """One request, read: which object it is about, and what its body and options say."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -10,11 +11,42 @@ import yaml
 from infra.local.kube import errors
 from infra.local.kube.errors import ApiError, JsonObject, bad_request
 from infra.local.kube.kinds import Kinds, Resource
-from infra.local.kube.options import DeleteOptions, WriteOptions
 from infra.local.kube.schemas.messages import MEDIA_TYPE, decode
 from infra.local.kube.selectors import field_selector, label_selector, node_asked_for
 from infra.local.kube.simulated_pods import require_possible
 from infra.local.kube.store import Entry, Match
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """How a write is to be made.
+
+    Attributes:
+        dry_run: Decide and answer, store nothing.
+        validation: `Strict`, `Warn` or `Ignore` unknown fields.
+        warnings: Filled with what the answer should warn of.
+    """
+
+    dry_run: bool = False
+    validation: str = "Warn"
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """How a delete is to be made; None where the client said nothing."""
+
+    grace_seconds: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    propagation: str | None = None
+    dry_run: bool = False
+
+
+def timestamp(moment: datetime) -> str:
+    """Write a time as the API does: RFC 3339 in UTC, whole seconds."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
 
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _OWN_SUBRESOURCES = {"status", "finalize"}

@@ -9,7 +9,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from infra.local.aws import ControlError
-from infra.local.aws.throttling import Throttle
+from infra.local.aws.refusals import Throttle
 from infra.local.harm import read_harm, since, told
 from tests.local.aws.lab import Lab
 from tests.waiting import until

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from infra.local.cluster_simulator.rules.matching import ClusterView
 from infra.local.cluster_simulator.rules.predicates import fits
-from infra.local.cluster_simulator.rules.view import ClusterView
 
 Json = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from infra.local.cluster_simulator.rules.claims import claim_names
-from infra.local.cluster_simulator.rules.view import ClusterView
+from infra.local.cluster_simulator.rules.matching import ClusterView
 from tests.local.cluster_simulator.placing import ZONE, Json, check, make_node, make_pod
 
 EBS = "ebs.csi.aws.com"

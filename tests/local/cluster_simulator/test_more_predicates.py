@@ -4,12 +4,10 @@ from typing import Any
 
 import pytest
 
-from infra.local.cluster_simulator.rules.matching import matches_node_term, tolerates
+from infra.local.cluster_simulator.rules.matching import ClusterView, matches_node_term, tolerates
 from infra.local.cluster_simulator.rules.predicates import host_ports
 from infra.local.cluster_simulator.rules.topology import EXISTING_ANTI_AFFINITY, PodTopology
-from infra.local.cluster_simulator.rules.view import ClusterView
-from infra.local.cluster_simulator.scheduler.node_usage import Rooms, placement_class
-from infra.local.cluster_simulator.scheduler.scoring import score
+from infra.local.cluster_simulator.scheduler.node_usage import Rooms, placement_class, score
 from tests.local.cluster_simulator.placing import ZONE, Json, check, make_node, make_pod, required
 
 

@@ -2,7 +2,7 @@
 
 import time
 
-from infra.local.cluster_simulator.controllers.pod_garbage import OUT_OF_SERVICE
+from infra.local.cluster_simulator.controllers.garbage import OUT_OF_SERVICE
 from tests.local.cluster_simulator.bench import NODES, PODS, SPEED, Bench, condition, is_true, pod
 from tests.waiting import until
 

@@ -6,11 +6,11 @@ import pytest
 
 from infra.local.cluster_simulator.rules.amounts import parse, pod_requests
 from infra.local.cluster_simulator.rules.matching import (
+    ClusterView,
     matches_node_term,
     matches_selector,
     tolerates,
 )
-from infra.local.cluster_simulator.rules.view import ClusterView
 from tests.local.cluster_simulator.placing import ZONE, Json, check, make_node, make_pod, required
 
 TAKEN = "node(s) didn't have free ports for the requested pod ports"

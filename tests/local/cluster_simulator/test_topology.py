@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from infra.local.cluster_simulator.rules.matching import ClusterView
 from infra.local.cluster_simulator.rules.topology import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -11,7 +12,6 @@ from infra.local.cluster_simulator.rules.topology import (
     SPREAD,
     SPREAD_LABEL,
 )
-from infra.local.cluster_simulator.rules.view import ClusterView
 from tests.local.cluster_simulator.placing import ZONE, Json, check, make_node, make_pod, required
 
 SAME_APP = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": ZONE}

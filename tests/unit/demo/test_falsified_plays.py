@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 
 from infra.local.demo.cluster_client import ClusterClient
+from infra.local.demo.drains import NODE_POOLS
 from infra.local.demo.expectations import Situation
 from infra.local.demo.fault_injection import FaultInjection
+from infra.local.demo.karpenter import Karpenter
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import Scenario, Step
-from infra.local.demo.stopped_kubelets import NODE_POOLS
-from infra.local.demo.take_over.karpenter import Karpenter
 from infra.local.demo.timeline import Timeline
 from tests.unit.demo.test_expectations import HOLDS
 

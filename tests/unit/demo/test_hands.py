@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.demo.take_over.hands import hands_of
+from infra.local.demo.karpenter import hands_of
 
 FINALIZER = "karpenter.sh/termination"
 Parts = dict[str, Any]

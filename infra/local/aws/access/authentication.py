@@ -8,12 +8,15 @@ Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-s
 
 import hashlib
 import hmac
+import json
 import re
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl
+from xml.sax.saxutils import escape
 
 from botocore.auth import S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -21,7 +24,7 @@ from botocore.credentials import Credentials
 
 from infra.local.aws.backends import backend
 from infra.local.aws.clients import Access
-from infra.local.aws.listener import Environ
+from infra.local.aws.listener import Environ, StartResponse
 
 _AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 +Credential=([^,\s]+), *SignedHeaders=([^,\s]+), *Signature=([0-9a-f]{64})"
@@ -262,3 +265,38 @@ def _body(environ: Environ) -> bytes:
     body = environ["wsgi.input"].read()
     environ["wsgi.input"].seek(0)
     return bytes(body)
+
+
+def answer_identity(
+    caller: Caller, environ: Environ, start_response: StartResponse
+) -> Iterable[bytes]:
+    """Answer who the caller is, in XML, or in JSON when asked for."""
+    request_id = str(uuid.uuid4())
+    if "json" in environ.get("HTTP_ACCEPT", ""):
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps(_json_answer(caller, request_id)).encode()]
+    start_response("200 OK", [("Content-Type", "text/xml")])
+    return [_xml_answer(caller, request_id).encode()]
+
+
+def _json_answer(caller: Caller, request_id: str) -> dict[str, object]:
+    return {
+        "GetCallerIdentityResponse": {
+            "GetCallerIdentityResult": {
+                "Account": caller.account,
+                "Arn": caller.arn,
+                "UserId": caller.user_id,
+            },
+            "ResponseMetadata": {"RequestId": request_id},
+        }
+    }
+
+
+def _xml_answer(caller: Caller, request_id: str) -> str:
+    return (
+        '<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">'
+        f"<GetCallerIdentityResult><Arn>{escape(caller.arn)}</Arn>"
+        f"<UserId>{escape(caller.user_id)}</UserId><Account>{caller.account}</Account>"
+        f"</GetCallerIdentityResult><ResponseMetadata><RequestId>{request_id}</RequestId>"
+        "</ResponseMetadata></GetCallerIdentityResponse>"
+    )

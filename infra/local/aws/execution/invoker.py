@@ -1,8 +1,12 @@
 """The Lambda service: synchronous and asynchronous invocations of deployed functions."""
 
+import hashlib
+import io
+import shutil
 import threading
 import time
 import uuid
+import zipfile
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from infra.local.aws.backends import backend
-from infra.local.aws.execution.code import CodeStore
 from infra.local.aws.execution.environment import Invocation, Outcome
-from infra.local.aws.execution.function import FunctionSpec, read_function, spec_of
+from infra.local.aws.execution.function import FunctionSpec, read_function, spec_of, surroundings
 from infra.local.aws.execution.output import FunctionOutput
 from infra.local.aws.execution.pool import EnvironmentPool
 from infra.local.aws.execution.recursion import continued
-from infra.local.aws.execution.surroundings import surroundings
 
 _REMEMBERED = 20_000
 
@@ -194,3 +196,24 @@ class Invoker:
             "AWS_SECRET_ACCESS_KEY": role.secret_access_key,
             "AWS_SESSION_TOKEN": role.session_token,
         }
+
+
+class CodeStore:
+    """Unpacks deployment packages into `root`, one folder per content hash."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+
+    def folder_of(self, package: bytes) -> Path:
+        """Return the folder that holds the unpacked zip; it may be shared by functions."""
+        digest = hashlib.sha256(package).hexdigest()[:24]
+        folder = self._root / digest
+        with self._lock:
+            if not folder.exists():
+                partial = self._root / f"{digest}.partial"
+                shutil.rmtree(partial, ignore_errors=True)
+                with zipfile.ZipFile(io.BytesIO(package)) as archive:
+                    archive.extractall(partial)
+                partial.rename(folder)
+        return folder

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra.local.aws.execution.surroundings import inherited
+from infra.local.aws.execution.function import inherited
 
 _WORKER = Path(__file__).with_name("worker.py")
 _LIMIT = 1 << 16

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from infra.local.cluster_simulator.client import ApiError, Json
-from infra.local.cluster_simulator.controllers.pod_templates import condition, is_active
-from infra.local.cluster_simulator.controllers.workload import Workload
+from infra.local.cluster_simulator.controllers.workload import Workload, condition, is_active
 from infra.local.cluster_simulator.kinds import (
     AUTOSCALER,
     DEPLOYMENT,

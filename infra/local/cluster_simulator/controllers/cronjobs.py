@@ -13,8 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from infra.local.cluster_simulator.client import ApiError, Json
-from infra.local.cluster_simulator.controllers.pod_templates import owner_reference
-from infra.local.cluster_simulator.controllers.workload import Workload, together
+from infra.local.cluster_simulator.controllers.workload import Workload, owner_reference, together
 from infra.local.cluster_simulator.kinds import CRON_JOB, JOB
 from infra.local.cluster_simulator.world import is_true, stamp
 

@@ -8,22 +8,24 @@ from functools import partial
 from typing import Final
 
 from infra.local.cluster_simulator.client import Json
-from infra.local.cluster_simulator.controllers.pod_templates import (
+from infra.local.cluster_simulator.controllers.workload import (
+    Workload,
     is_active,
     pod_for,
     ready_count,
+    scaled,
     template_hash,
+    together,
 )
-from infra.local.cluster_simulator.controllers.workload import Workload, scaled, together
 from infra.local.cluster_simulator.informer import key_of
 from infra.local.cluster_simulator.kinds import DAEMON_SET, POD
 from infra.local.cluster_simulator.rules.matching import (
+    is_finished,
     labels_of,
     matches_node_affinity,
     taints_of,
     untolerated,
 )
-from infra.local.cluster_simulator.rules.view import is_finished
 from infra.local.cluster_simulator.world import World, is_terminating, is_true, node_of
 
 HASH_LABEL: Final = "controller-revision-hash"

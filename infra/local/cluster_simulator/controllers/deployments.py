@@ -4,15 +4,17 @@ from functools import partial
 from typing import Final
 
 from infra.local.cluster_simulator.client import ApiError, Json
-from infra.local.cluster_simulator.controllers.pod_templates import (
+from infra.local.cluster_simulator.controllers.workload import (
+    Workload,
     condition,
     is_active,
     owner_reference,
     pod_for,
     ready_count,
+    scaled,
     template_hash,
+    together,
 )
-from infra.local.cluster_simulator.controllers.workload import Workload, scaled, together
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import DEPLOYMENT, POD, REPLICA_SET
 from infra.local.cluster_simulator.world import annotation, is_true, node_of

@@ -6,12 +6,10 @@ Source: https://kubernetes.io/docs/tasks/run-application/configure-pdb/ (2026-08
 from typing import Final
 
 from infra.local.cluster_simulator.client import Json
-from infra.local.cluster_simulator.controllers.pod_templates import condition
-from infra.local.cluster_simulator.controllers.workload import scaled
+from infra.local.cluster_simulator.controllers.workload import condition, scaled
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import BUDGET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET
-from infra.local.cluster_simulator.rules.matching import labels_of, matches_selector
-from infra.local.cluster_simulator.rules.view import is_finished
+from infra.local.cluster_simulator.rules.matching import is_finished, labels_of, matches_selector
 from infra.local.cluster_simulator.world import World, age, is_terminating, is_true
 
 _SETTLE_SECONDS: Final = 0.05

@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from infra.local.cluster_simulator.client import Json
-from infra.local.cluster_simulator.controllers.pod_templates import owner_reference
+from infra.local.cluster_simulator.controllers.workload import owner_reference
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import ENDPOINT_SLICE, ENDPOINTS, SERVICE
-from infra.local.cluster_simulator.rules.matching import labels_of
-from infra.local.cluster_simulator.rules.view import is_finished
+from infra.local.cluster_simulator.rules.matching import is_finished, labels_of
 from infra.local.cluster_simulator.world import World, is_terminating, is_true, node_of
 
 _SETTLE_SECONDS: Final = 0.1

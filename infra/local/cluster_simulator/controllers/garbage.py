@@ -3,6 +3,7 @@
 Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/ (2026-08).
 """
 
+import asyncio
 from typing import Any, Final
 
 from infra.local.cluster_simulator.client import ApiError, Json
@@ -19,7 +20,8 @@ from infra.local.cluster_simulator.kinds import (
     STATEFUL_SET,
     Kind,
 )
-from infra.local.cluster_simulator.world import World, is_terminating
+from infra.local.cluster_simulator.rules.matching import is_finished, taints_of
+from infra.local.cluster_simulator.world import World, is_terminating, is_true, node_of
 
 _OWNED: Final = (NODE, POD, REPLICA_SET, DEPLOYMENT, DAEMON_SET, STATEFUL_SET, JOB, CSI_NODE)
 _OWNER_KINDS: Final = {(kind.api, kind.name): kind for kind in OWNERS}
@@ -86,3 +88,61 @@ class Garbage:
                 raise
             return False
         return bool(found["metadata"]["uid"] == reference["uid"])
+
+
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+
+
+class PodGarbage:
+    """Looks every 20 s for pods that no kubelet will ever end, and deletes them by force."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        # By name of a Node that is gone: when its quarantine ends.
+        self._quarantined: dict[str, float] = {}
+        self._looks = world.queue(self._look, parallel=1)
+        self._looks.add(POD.name)
+
+    async def _look(self, _: str) -> float:
+        now = asyncio.get_running_loop().time()
+        nodes = {node["metadata"]["name"]: node for node in self._world.nodes}
+        pods = [pod for pod in self._world.pods if node_of(pod)]
+        for pod in pods:
+            node = nodes.get(node_of(pod))
+            if node is not None and is_terminating(pod) and _is_out_of_service(node):
+                await self._delete(pod)
+        gone = {node_of(pod) for pod in pods} - set(nodes)
+        timing = self._world.timing
+        ends = now + timing.real(timing.quarantine_seconds)
+        self._quarantined = {name: self._quarantined.get(name, ends) for name in gone}
+        for name in sorted(name for name, end in self._quarantined.items() if end <= now):
+            del self._quarantined[name]
+            if not await self._exists(name):
+                for pod in self._world.pods_on(name):
+                    await self._delete(pod)
+        return timing.real(timing.collection_seconds)
+
+    async def _exists(self, name: str) -> bool:
+        """Return whether the server knows a Node that the cache does not."""
+        try:
+            await self._world.client.get(NODE, "", name)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
+    async def _delete(self, pod: Json) -> None:
+        """Mark a pod as failed, then delete it without a grace period."""
+        try:
+            if not is_finished(pod):
+                await self._world.client.patch_status(POD, pod, {"phase": "Failed"})
+            await self._world.client.delete(POD, pod, grace_seconds=0)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+
+def _is_out_of_service(node: Json) -> bool:
+    tainted = any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
+    return tainted and not is_true(node, "Ready")

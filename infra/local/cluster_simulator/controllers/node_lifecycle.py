@@ -12,8 +12,7 @@ from typing import Final
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import LEASE, NODE, POD
-from infra.local.cluster_simulator.rules.matching import taints_of, tolerates
-from infra.local.cluster_simulator.rules.view import is_finished
+from infra.local.cluster_simulator.rules.matching import is_finished, taints_of, tolerates
 from infra.local.cluster_simulator.world import (
     World,
     age,

@@ -3,17 +3,17 @@
 from functools import partial
 
 from infra.local.cluster_simulator.client import ApiError, Json
-from infra.local.cluster_simulator.controllers.pod_templates import (
+from infra.local.cluster_simulator.controllers.workload import (
+    Workload,
     condition,
     is_active,
     pod_for,
     ready_count,
     template_hash,
+    together,
 )
-from infra.local.cluster_simulator.controllers.workload import Workload, together
 from infra.local.cluster_simulator.kinds import CLAIM, JOB, POD, STATEFUL_SET
-from infra.local.cluster_simulator.rules.matching import labels_of
-from infra.local.cluster_simulator.rules.view import is_finished
+from infra.local.cluster_simulator.rules.matching import is_finished, labels_of
 from infra.local.cluster_simulator.world import is_terminating, is_true, stamp
 
 _REVISION_LABEL = "controller-revision-hash"

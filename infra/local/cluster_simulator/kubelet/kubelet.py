@@ -35,8 +35,7 @@ from infra.local.cluster_simulator.kubelet.status import (
 from infra.local.cluster_simulator.kubelet.user_data import UnusableUserDataError, read_user_data
 from infra.local.cluster_simulator.machines import ENDING, GONE, RUNNING, Machine, Machines, Sizes
 from infra.local.cluster_simulator.rules.amounts import pod_requests
-from infra.local.cluster_simulator.rules.matching import labels_of
-from infra.local.cluster_simulator.rules.view import is_finished
+from infra.local.cluster_simulator.rules.matching import is_finished, labels_of
 from infra.local.cluster_simulator.volumes import are_attached
 from infra.local.cluster_simulator.world import (
     World,

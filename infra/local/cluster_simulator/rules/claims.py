@@ -9,11 +9,12 @@ from typing import Final
 
 from infra.local.cluster_simulator.rules.amounts import amounts
 from infra.local.cluster_simulator.rules.matching import (
+    ClusterView,
+    Object,
     labels_of,
     matches_expression,
     matches_node_selector,
 )
-from infra.local.cluster_simulator.rules.view import ClusterView, Object
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 NOT_MADE: Final = "kubernetes.io/no-provisioner"

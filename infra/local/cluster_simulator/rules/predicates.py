@@ -13,13 +13,15 @@ from typing import Any, Final
 from infra.local.cluster_simulator.rules.amounts import amounts, pod_requests
 from infra.local.cluster_simulator.rules.claims import attach_reasons, volume_reasons
 from infra.local.cluster_simulator.rules.matching import (
+    ClusterView,
+    Object,
+    is_finished,
     matches_node_affinity,
     taints_of,
     tolerates,
     untolerated,
 )
 from infra.local.cluster_simulator.rules.topology import PodTopology
-from infra.local.cluster_simulator.rules.view import ClusterView, Object, is_finished
 
 UNSCHEDULABLE_TAINT: Final = {
     "key": "node.kubernetes.io/unschedulable",

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from infra.local.cluster_simulator.rules.matching import (
+    ClusterView,
+    Object,
+    is_finished,
     labels_of,
     matches_node_affinity,
     matches_selector,
     taints_of,
     untolerated,
 )
-from infra.local.cluster_simulator.rules.view import ClusterView, Object, is_finished
 
 SPREAD: Final = "node(s) didn't match pod topology spread constraints"
 SPREAD_LABEL: Final = f"{SPREAD} (missing required label)"

@@ -10,8 +10,15 @@ from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.rules.amounts import amounts, pod_requests
 from infra.local.cluster_simulator.rules.claims import claim_names
+from infra.local.cluster_simulator.rules.matching import (
+    Object,
+    is_finished,
+    matches_node_term,
+    taints_of,
+    tolerates,
+)
 from infra.local.cluster_simulator.rules.predicates import allocatable_of, host_ports
-from infra.local.cluster_simulator.rules.view import is_finished
+from infra.local.cluster_simulator.rules.topology import PodTopology
 from infra.local.cluster_simulator.world import node_of
 
 _CLASS_FIELDS: Final = (
@@ -141,3 +148,36 @@ def topology_class(pod: Json) -> bytes:
     else:
         affinity.pop("nodeAffinity", None)
     return orjson.dumps([*own, affinity], option=orjson.OPT_SORT_KEYS)
+
+
+Score = tuple[int, int, int, float]
+
+
+def score(pod: Object, room: Room, topology: PodTopology, requests: dict[str, int]) -> Score:
+    """Return how well a pod suits a node; the least score is the best."""
+    node = room.node
+    assert node is not None
+    return (
+        0 if topology.is_free else topology.penalty(node),
+        -_preference(pod, node),
+        _unwelcome(pod, node),
+        room.fullness(requests),
+    )
+
+
+def _preference(pod: Object, node: Object) -> int:
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    return sum(
+        rule["weight"]
+        for rule in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        if matches_node_term(rule["preference"], node)
+    )
+
+
+def _unwelcome(pod: Object, node: Object) -> int:
+    """Return how many taints would rather not have the pod."""
+    tolerations = pod["spec"].get("tolerations") or ()
+    return sum(
+        taint["effect"] == "PreferNoSchedule" and not any(tolerates(t, taint) for t in tolerations)
+        for taint in taints_of(node)
+    )

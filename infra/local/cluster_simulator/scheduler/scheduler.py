@@ -22,7 +22,7 @@ from infra.local.cluster_simulator.kinds import (
 )
 from infra.local.cluster_simulator.rules.amounts import pod_requests
 from infra.local.cluster_simulator.rules.claims import attach_reasons, claim_names, volume_reasons
-from infra.local.cluster_simulator.rules.matching import labels_of
+from infra.local.cluster_simulator.rules.matching import ClusterView, labels_of
 from infra.local.cluster_simulator.rules.predicates import (
     allocatable_of,
     host_ports,
@@ -31,15 +31,15 @@ from infra.local.cluster_simulator.rules.predicates import (
     resource_reasons,
 )
 from infra.local.cluster_simulator.rules.topology import PodTopology
-from infra.local.cluster_simulator.rules.view import ClusterView
 from infra.local.cluster_simulator.scheduler.node_usage import (
     Room,
     Rooms,
+    Score,
     counts,
     placement_class,
+    score,
     topology_class,
 )
-from infra.local.cluster_simulator.scheduler.scoring import Score, score
 from infra.local.cluster_simulator.volumes import prebind
 from infra.local.cluster_simulator.world import (
     World,

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Final
 
 from infra.local.cluster_simulator.rules.amounts import amounts, pod_requests
+from infra.local.kube.calls import timestamp
 from infra.local.kube.errors import JsonObject, no_such_path, not_found
 from infra.local.kube.kinds import Kinds
-from infra.local.kube.options import timestamp
 from infra.local.kube.selectors import label_selector
 from infra.local.kube.store import Store
 

@@ -2,11 +2,10 @@
 
 from infra.local.cluster_simulator.rules.matching import matches_selector
 from infra.local.kube import errors
-from infra.local.kube.calls import Call
+from infra.local.kube.calls import Call, WriteOptions, timestamp
 from infra.local.kube.errors import ApiError, JsonObject, bad_request, success
 from infra.local.kube.objects.lifecycle import Lifecycle
 from infra.local.kube.objects.patches import json_patch, merge_patch
-from infra.local.kube.options import WriteOptions, timestamp
 from infra.local.kube.selectors import selector_text
 from infra.local.kube.store import Entry
 

@@ -11,10 +11,9 @@ from typing import Final
 
 from infra.local.kube import errors
 from infra.local.kube.auth import Authenticator, User
-from infra.local.kube.calls import Call
+from infra.local.kube.calls import Call, timestamp
 from infra.local.kube.errors import JsonObject, bad_request
 from infra.local.kube.objects.lifecycle import Lifecycle
-from infra.local.kube.options import timestamp
 
 _USUAL_SECONDS: Final = 3600
 _LEAST_SECONDS: Final = 600

@@ -9,11 +9,10 @@ from copy import deepcopy
 from typing import Any
 
 from infra.local.kube import errors
-from infra.local.kube.calls import Call
+from infra.local.kube.calls import Call, WriteOptions
 from infra.local.kube.errors import bad_request
 from infra.local.kube.objects import versions
 from infra.local.kube.objects.lifecycle import Lifecycle
-from infra.local.kube.options import WriteOptions
 from infra.local.kube.schemas.fields import OPAQUE, FieldType, clean, field_of, root_type
 from infra.local.kube.store import Entry
 

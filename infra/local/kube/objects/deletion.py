@@ -4,10 +4,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from infra.local.kube import errors
+from infra.local.kube.calls import DeleteOptions, timestamp
 from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Kinds, Resource
 from infra.local.kube.objects import admission
-from infra.local.kube.options import DeleteOptions, timestamp
 from infra.local.kube.store import Entry, Store
 
 _DEFAULT_GRACE_SECONDS = 30

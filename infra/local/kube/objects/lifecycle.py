@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from infra.local.kube import errors
+from infra.local.kube.calls import WriteOptions, timestamp
 from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Kinds, Resource
 from infra.local.kube.objects import admission, defaults, versions
 from infra.local.kube.objects.deletion import Deletion, is_finished
 from infra.local.kube.objects.validation import change_complaints, complaints
-from infra.local.kube.options import WriteOptions, timestamp
 from infra.local.kube.schemas.custom_resources import Schemas
 from infra.local.kube.schemas.fields import clean
 from infra.local.kube.store import Entry, Store

@@ -1,1 +1,0 @@
-"""A cluster as Karpenter v1 leaves it, and whose its nodes are."""
