@@ -15,13 +15,7 @@ _TIME: Final = re.compile(r"\d\d:\d\d:\d\d ")
 
 
 class DecisionLines:
-    """The command's process, and a thread that says its lines.
-
-    Args:
-        children: Start it and end it.
-        log: What the process prints.
-        say: Told each line.
-    """
+    """The command's process, and a thread that says its lines."""
 
     def __init__(self, children: Children, log: Path, say: Callable[[str], None]) -> None:
         self._children = children

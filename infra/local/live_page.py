@@ -25,13 +25,7 @@ class Children(Protocol):
 
 
 class LivePage:
-    """The page's process; nothing waits for it.
-
-    Args:
-        children: Start it and end it.
-        folder: Where its address is written.
-        say: Told the address once there is one.
-    """
+    """The page's process; nothing waits for it."""
 
     def __init__(self, children: Children, folder: Path, say: Callable[[str], None]) -> None:
         self._children = children

@@ -23,12 +23,7 @@ _PAUSE_SECONDS: Final = 0.05
 
 
 class Patience:
-    """A clock that stops while the processes of the world wait for a processor.
-
-    Args:
-        waits: Gives for each thread the nanoseconds that it has waited in all.
-        clock: Seconds that only grow.
-    """
+    """A clock that stops while the processes of the world wait for a processor."""
 
     def __init__(
         self,

@@ -13,12 +13,7 @@ _WITHIN_SECONDS: Final = 60.0
 
 
 class Watcher:
-    """Restarts the forwarder, as its Deployment would; the end of a server is the world's end.
-
-    Args:
-        say: Prints one line.
-        clock: Seconds that only grow.
-    """
+    """Restarts the forwarder, as its Deployment would; the end of a server is the world's end."""
 
     def __init__(
         self,

@@ -36,14 +36,7 @@ _ADMINS = "system:masters"
 
 
 class Front:
-    """Serves one external API server under tokens of its own.
-
-    Args:
-        target: The server behind.
-        tls: Our own certificate.
-        authenticator: Who may call.
-        port: On 127.0.0.1; 0 for any free one.
-    """
+    """Serves one external API server under tokens of its own."""
 
     def __init__(
         self,
@@ -60,11 +53,7 @@ class Front:
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
-        """Start to serve; `url` is set after this.
-
-        Raises:
-            OSError: The port is taken.
-        """
+        """Start to serve; `url` is set after this."""
         self._session = aiohttp.ClientSession(
             # Each watch holds a connection, and there is no telling how many there are.
             connector=aiohttp.TCPConnector(limit=0, ssl=self._target.trust or True),

@@ -53,11 +53,7 @@ def read_target(path: Path) -> Target:
 
 
 def server_of(path: Path) -> str:
-    """Return the address of the current context's server, reading no credentials.
-
-    Raises:
-        ValueError: The file cannot be read or names none.
-    """
+    """Return the address of the current context's server, reading no credentials."""
     return _text(path, _current(path)[0], "server").rstrip("/")
 
 
@@ -65,7 +61,6 @@ def require_allowed(server: str, allowed: str) -> None:
     """Refuse a server on which pods and nodes may not be made up.
 
     Args:
-        server: Its address.
         allowed: The address that was named as harmless (`TEST_CLUSTER_OK`), or an empty text.
 
     Raises:

@@ -18,7 +18,6 @@ class Access:
 
     Attributes:
         url: Of the server, for example `http://127.0.0.1:4566`.
-        region: Its Region.
         key_id: The access key that may do everything, random for each server.
         secret: The secret access key.
     """

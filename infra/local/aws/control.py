@@ -49,14 +49,7 @@ class ServiceError(Exception):
 
 @dataclass(kw_only=True)
 class Control:
-    """Registry of verbs, extra AWS JSON services and lifetime hooks of one server.
-
-    Attributes:
-        url: where the server listens, for example `http://127.0.0.1:4566`.
-        region: the Region everything lives in.
-        account_id: the one account of the emulation.
-        harm: what went wrong on purpose since the start, by kind and by what it struck.
-    """
+    """Registry of verbs, extra AWS JSON services and lifetime hooks of one server."""
 
     url: str
     region: str = "us-east-1"

@@ -27,13 +27,7 @@ _STOP_SECONDS = 10.0
 
 
 class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
-    """Starts the server, waits until it answers, ends it with the block.
-
-    Example:
-        with EmbeddedAws() as aws:
-            aws.client("sqs").create_queue(QueueName="work")
-            aws.control("schedules/fire", {"rule": "every-minute"})
-    """
+    """Starts the server, waits until it answers, ends it with the block."""
 
     account_id = ACCOUNT_ID
 

@@ -40,13 +40,7 @@ class Repairs:
         return tuple(self._names)
 
     def stock(self, owner: Any, name: str, parameters: tuple[str, ...] | None = None) -> Any:
-        """Return what `owner.name` is now, after checking that it is what we think it is.
-
-        Args:
-            owner: the class or module that holds the name.
-            name: the attribute.
-            parameters: names of the leading parameters the stock callable must have.
-        """
+        """Return what `owner.name` is now, after checking that it is what we think it is."""
         where = f"{owner.__name__}.{name}"
         found = inspect.getattr_static(owner, name, None)
         if found is None:

@@ -14,11 +14,7 @@ def backend_of(account_id: str, region: str) -> Any:
 
 
 def find_queue(arn: str) -> Any:
-    """Return moto's queue of an ARN.
-
-    Raises:
-        QueueMissingError: it does not exist.
-    """
+    """Return moto's queue of an ARN."""
     parts = arn.split(":")
     if len(parts) != 6 or parts[2] != "sqs":
         raise QueueMissingError(f"{arn} is not the ARN of a queue")
@@ -31,11 +27,7 @@ def find_queue(arn: str) -> Any:
 def send_to_queue(
     arn: str, body: str, *, attributes: dict[str, str] | None = None, group: str | None = None
 ) -> None:
-    """Send one message.
-
-    Raises:
-        QueueMissingError: the queue does not exist.
-    """
+    """Send one message."""
     queue = find_queue(arn)
     backend_of(queue.account_id, queue.region).send_message(
         queue_name=queue.name,

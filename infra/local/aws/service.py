@@ -26,11 +26,7 @@ class FunctionSender:
         self.deferred: DeferredInvocations | None = None
 
     def __call__(self, arn: str, text: str) -> None:
-        """Hand the text to the function's own queue.
-
-        Raises:
-            TargetRefusedError: the function does not exist.
-        """
+        """Hand the text to the function's own queue."""
         assert self.deferred is not None
         try:
             self.deferred.accept(arn, text.encode())

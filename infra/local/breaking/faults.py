@@ -22,8 +22,6 @@ class Injection:
     """A fault that has begun.
 
     Attributes:
-        told: What it did, in words, once it struck.
-        announced: What is going to happen, in words.
         kind: The kind of harm that tells that it struck; empty, it struck when it began.
         lasts_seconds: It is not over before.
         over: Whether it has run its course, as far as the cluster and EC2 show it.

@@ -21,15 +21,7 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningWorld:
-    """What one may do to it.
-
-    Attributes:
-        folder: Where the world keeps its files while it lives.
-        control: Calls a control verb of its embedded AWS API.
-        client: Gives a boto3 client of a service.
-        cluster: A client with the administrator's token.
-        api_server: The process id of its API server, None for one that it did not start.
-    """
+    """What one may do to it."""
 
     folder: Path
     control: Callable[..., Any]
@@ -44,11 +36,7 @@ class RunningWorld:
 
 
 def find_world(kubeconfig: str) -> RunningWorld:
-    """Return the world that a kubeconfig was written for.
-
-    Args:
-        kubeconfig: Path of the file; the world keeps its own files beside it.
-    """
+    """Return the world that a kubeconfig was written for."""
     if not kubeconfig:
         raise Problem(f"no running world: KUBECONFIG is not set: {_REMEDY}")
     folder = Path(kubeconfig).parent

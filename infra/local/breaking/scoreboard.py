@@ -23,9 +23,6 @@ class Score:
     """One thing that was broken.
 
     Attributes:
-        fault: Its name, as at the command line.
-        told: What it did, in words.
-        verdict: How it came out.
         seconds: From the fault until every pod ran again, or until the trial ended.
         most_waiting: The most pods that waited at one time.
         waiting: Those that waited at the end.

@@ -21,13 +21,7 @@ _PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hands:
-    """What a trial needs besides the world.
-
-    Attributes:
-        say: Prints one line.
-        clock: Seconds that only grow.
-        sleep: Waits for some seconds.
-    """
+    """What a trial needs besides the world."""
 
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic

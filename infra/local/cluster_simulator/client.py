@@ -20,12 +20,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
 class ApiError(Exception):
-    """The server refused a call.
-
-    Attributes:
-        code: HTTP status, also of an error inside a watch stream.
-        reason: The Status reason, such as `NotFound`.
-    """
+    """The server refused a call."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(f"{code} {reason}: {message}")
@@ -35,13 +30,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where the API server is and how to be let in.
-
-    Attributes:
-        url: Base address without a path.
-        token: Bearer token, or None.
-        ca_file: PEM file of the authority that signed the server's certificate, or None.
-    """
+    """Where the API server is and how to be let in."""
 
     url: str
     token: str | None = None
@@ -96,11 +85,7 @@ class Client:
         body: Json | list[Json] | None = None,
         content: str = "application/json",
     ) -> Json:
-        """Send one request and return the answer.
-
-        Raises:
-            aiohttp.ClientError: The server was not reached.
-        """
+        """Send one request and return the answer."""
         assert self._session is not None
         async with self._session.request(
             method,

@@ -10,10 +10,6 @@ class Kind:
     """One resource of the API.
 
     Attributes:
-        api: Group and version as in apiVersion.
-        name: Kind as in manifests.
-        plural: Name in paths.
-        namespaced: Whether its objects live in namespaces.
         optional: Whether a server may lack it (a custom resource).
     """
 

@@ -67,12 +67,7 @@ class Machines(Protocol):
 
 
 class AssumedMachines:
-    """Machines known by a function from providerID to state only; all run when it is None.
-
-    Args:
-        state: Returns the state of the machine with a providerID.
-        user_data: Returns its user data in base64.
-    """
+    """Machines known by a function from providerID to state only; all run when it is None."""
 
     def __init__(
         self, state: MachineState | None = None, user_data: Callable[[str], str] | None = None
@@ -102,7 +97,6 @@ class Ec2Machines:
 
     Args:
         endpoint: Address of an EC2 API; its credentials are those of the environment.
-        region: Region whose instances are machines of this cluster.
     """
 
     def __init__(self, endpoint: str, region: str) -> None:
@@ -243,11 +237,7 @@ class Sizes:
 
     @classmethod
     def read(cls, path: str) -> "Sizes":
-        """Read a machines file.
-
-        Raises:
-            ValueError: The file is not such a table.
-        """
+        """Read a machines file."""
         table = json.loads(Path(path).read_text(encoding="utf-8"))
         for name, row in table.items():
             if not isinstance(row, dict) or not row.get("capacity"):

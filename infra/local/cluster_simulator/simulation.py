@@ -46,9 +46,7 @@ class Setup:
 
     Attributes:
         parts: Which of `PARTS` to play.
-        timing: How long things take.
         machines: Where the machines behind the nodes are; by default all of them run.
-        sizes: What machines hold, by instance type.
         marks: Node labels of which one makes a node simulated (value None: any).
         discovers: Whether the kubelets of machines without a Node are simulated, too.
     """
@@ -62,11 +60,7 @@ class Setup:
 
 
 class Simulation(AbstractAsyncContextManager["Simulation"]):
-    """Actors beside an API server, for `async with`; entering waits for the first lists.
-
-    Raises:
-        ValueError: A part is not one of `PARTS`.
-    """
+    """Actors beside an API server, for `async with`; entering waits for the first lists."""
 
     def __init__(self, server: Server, setup: Setup | None = None) -> None:
         self._setup = setup or Setup()

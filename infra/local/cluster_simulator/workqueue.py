@@ -17,13 +17,7 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class WorkQueue(Generic[KeyT]):
-    """Keys to handle, without duplicates.
-
-    Args:
-        handle: Looks at the world and does what is missing for one key. May return the seconds
-            after which to look again.
-        parallel: How many keys are handled at the same time.
-    """
+    """Keys to handle, without duplicates."""
 
     def __init__(
         self, handle: Callable[[KeyT], Awaitable[float | None]], *, parallel: int = 8

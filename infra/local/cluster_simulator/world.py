@@ -17,7 +17,6 @@ class Timing:
     """How long things take, in seconds of simulated time; `speed` divides them all.
 
     Attributes:
-        speed: 10 means ten times as fast as a real cluster.
         boot_seconds: Machine running until its kubelet reports Ready.
         registration_seconds: The last part of it: the kubelet runs and admits pods, but the API
             server has not answered yet; as long as that took on a busy machine.
@@ -152,9 +151,6 @@ def event_about(kind: Kind, obj: Json, component: str, name: str, **told: str) -
     """Return a new Event about an object.
 
     Args:
-        kind: The object's kind.
-        obj: What it is about.
-        component: Who tells it.
         name: Of the Event, unlike that of any other of this object.
         told: `type`, `reason` and `message`.
     """

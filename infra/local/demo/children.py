@@ -35,13 +35,7 @@ class Children:
     def start(
         self, name: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Start `python -m ...` and wait for its ready file.
-
-        Args:
-            name: Of the child, its log and its ready file.
-            arguments: After `python -m`.
-            environment: Added to ours.
-        """
+        """Start `python -m ...` and wait for its ready file."""
         self.launch(name, arguments, environment=environment)
         return self.ready(name)
 

@@ -48,7 +48,6 @@ def why_not_blocked(
     """Return why no drain is reported as blocked by `argument["by"]`, empty when one is.
 
     Args:
-        nodes: Dovetail's nodes.
         events: (reason, name of the object) of each Kubernetes Event.
     """
     draining = [

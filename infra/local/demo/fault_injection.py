@@ -21,13 +21,7 @@ class FaultInjection:
         client: Callable[[str], Any],
         api_server: Callable[[], int] | None = None,
     ) -> None:
-        """Prepare.
-
-        Args:
-            control: Calls a control verb of the embedded AWS API.
-            client: Gives a boto3 client of a service.
-            api_server: Gives the process id of the Kubernetes API server.
-        """
+        """Prepare."""
         self._api_server = api_server
         self._control = control
         self._client = client

@@ -29,17 +29,7 @@ _AL2023: Final = "amazon-linux-2023/x86_64/standard/recommended/image_id"
 
 
 class Karpenter:
-    """Launches machines as Karpenter does, and runs `dovetail migrate` on them.
-
-    Args:
-        cluster: The cluster's API.
-        client: Gives a boto3 client of a service.
-        name: The cluster's name.
-        environment: Variables by which the command reaches AWS.
-
-    Attributes:
-        machines: Ids of what it launched.
-    """
+    """Launches machines as Karpenter does, and runs `dovetail migrate` on them."""
 
     def __init__(
         self,

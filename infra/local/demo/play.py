@@ -33,13 +33,7 @@ _OF_EVENTS = frozenset({"drain_blocked", "event", "stopped_nodes_told"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """How a step ended.
-
-    Attributes:
-        failures: Why expectations did not hold in time, by name; empty when all did.
-        nodes: How many of Dovetail's nodes there were at its end.
-        price_micros_per_hour: What these cost.
-    """
+    """How a step ended."""
 
     title: str
     seconds: float
@@ -49,11 +43,7 @@ class StepResult:
 
 
 class Player:
-    """Plays scenarios against one cluster.
-
-    Attributes:
-        karpenter: What launches machines as Karpenter does, for scenarios that ask for it.
-    """
+    """Plays scenarios against one cluster."""
 
     karpenter: Karpenter | None = None
 

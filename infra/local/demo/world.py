@@ -43,7 +43,6 @@ class WorldOptions:
 
     Attributes:
         speed: Machines boot, pods start and manifests' ttls end this many times faster.
-        keep_logs: Where the logs are copied to when the world ends, or None.
         kubeconfig: Of an API server to use in place of the embedded one, or None.
         bare: Whether that server has no controllers and no scheduler of its own.
         settings: Overrides of the functions' settings, by name.

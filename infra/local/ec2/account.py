@@ -38,12 +38,7 @@ def tags_of(specifications: Sequence[Mapping[str, Any]] | None) -> dict[str, dic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """One version of a launch template, as a fleet uses it.
-
-    Attributes:
-        specification: what the answer repeats: id and resolved version.
-        launch: LaunchTemplateData.
-    """
+    """One version of a launch template, as a fleet uses it."""
 
     specification: Mapping[str, str]
     launch: Mapping[str, Any]

@@ -101,11 +101,7 @@ class Addresses:
         self._released: dict[str, deque[tuple[datetime, str]]] = {}
 
     def take(self, subnet_id: str, fresh: Iterator[str], now: datetime) -> str | None:
-        """Return a fresh address, else the one that was released first, a minute ago or more.
-
-        Returns:
-            None when the subnet has neither.
-        """
+        """Return a fresh address, else the one that was released first, a minute ago or more."""
         address = next(fresh, None)
         released = self._released.get(subnet_id)
         if address is None and released and released[0][0] + COOLING <= now:

@@ -76,13 +76,7 @@ class Pools:
 
 @dataclass(slots=True, kw_only=True)
 class Stock:
-    """What can still be launched in the course of one request: a scratch copy of the world.
-
-    Attributes:
-        pools: copies of the rules.
-        addresses: free addresses by subnet id.
-        vcpus_left: quota left; a missing key is no limit.
-    """
+    """What can still be launched in the course of one request: a scratch copy of the world."""
 
     pools: Pools
     addresses: dict[str, int]

@@ -141,18 +141,10 @@ class _Blank(dict[str, str]):
 
 
 def refusal(code: str, **values: str) -> Refusal:
-    """Return a refusal with the table's message.
-
-    Raises:
-        KeyError: The table has no such code.
-    """
+    """Return a refusal with the table's message."""
     return Refusal(code=code, message=LAUNCH_ERRORS[code].format_map(_Blank(values)))
 
 
 def failed_launch(code: str) -> Reason:
-    """Return the StateReason of an instance that cannot start.
-
-    Raises:
-        KeyError: The table has no such code.
-    """
+    """Return the StateReason of an instance that cannot start."""
     return Reason(code, f"{code}: {FAILED_LAUNCHES[code]}")

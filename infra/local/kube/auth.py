@@ -102,11 +102,7 @@ class Authenticator:
             self._session = None
 
     async def check(self, header: str) -> User:
-        """Return who calls.
-
-        Args:
-            header: The Authorization header.
-        """
+        """Return who calls."""
         self._reload_quietly()
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer" or not token:

@@ -22,7 +22,6 @@ class WriteOptions:
     """How a write is to be made.
 
     Attributes:
-        dry_run: Decide and answer, store nothing.
         validation: `Strict`, `Warn` or `Ignore` unknown fields.
         warnings: Filled with what the answer should warn of.
     """
@@ -57,9 +56,7 @@ class Call:
     """A request about a resource.
 
     Attributes:
-        resource: What it is about.
         namespace: From the path; empty across namespaces and for cluster-scoped resources.
-        name: From the path; empty for a collection.
         subresource: From the path, such as `status`; empty for the object itself.
         headers: Keys in lower case.
     """

@@ -25,8 +25,6 @@ def server_context(
     """Return the TLS settings of the server; the files are made when absent or soon to expire.
 
     Args:
-        directory: Where the files are kept.
-        addresses: IP addresses that the server's certificate names.
         key_identifiers: Whether the certificates carry Subject and Authority Key Identifier, as
             those made by Go 1.15 or newer do. The CA of a cluster that was created with
             Kubernetes 1.16 or older carries none, and EKS cannot rotate it.

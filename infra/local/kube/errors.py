@@ -12,10 +12,7 @@ class ApiError(Exception):
     """A request that is refused.
 
     Args:
-        code: HTTP status.
         reason: Machine-readable reason, such as `NotFound`.
-        message: One sentence for people.
-        details: `details` of the Status.
         metadata: `metadata` of the Status (a fresh continue token, for instance).
     """
 

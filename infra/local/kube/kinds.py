@@ -60,7 +60,6 @@ class Resource:
     """One resource under one API version.
 
     Attributes:
-        group: API group; empty for the core group.
         subresources: Names below an object that are served.
         custom: Version entry of the CustomResourceDefinition; None for built-in kinds.
     """
@@ -200,19 +199,11 @@ class Kinds:
         return self._found.get((group, version, plural))
 
     def core(self, plural: str) -> Resource:
-        """Return a resource of the core group.
-
-        Raises:
-            KeyError: The core group has no such resource.
-        """
+        """Return a resource of the core group."""
         return self._found["", "v1", plural]
 
     def get(self, group: str, plural: str) -> Resource:
-        """Return some served version of a resource.
-
-        Raises:
-            KeyError: No version is served.
-        """
+        """Return some served version of a resource."""
         for key, resource in self._found.items():
             if (key[0], key[2]) == (group, plural):
                 return resource

@@ -16,10 +16,7 @@ def write_kubeconfig(
     """Write a kubeconfig that only its owner reads.
 
     Args:
-        path: The file.
-        server: Address of the API server.
         authority: The field of the cluster that names its certificate authority, or nothing.
-        user: The fields of the user.
     """
     document = {
         "apiVersion": "v1",

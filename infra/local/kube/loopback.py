@@ -15,13 +15,7 @@ Serve = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Loopback:
-    """Serves one handler on 127.0.0.1.
-
-    Args:
-        serve: Answers each request; cancelled when its client goes away.
-        port: 0 for any free one.
-        tls: Serve HTTPS with this context; plain HTTP when None.
-    """
+    """Serves one handler on 127.0.0.1."""
 
     def __init__(self, serve: Serve, port: int, tls: ssl.SSLContext | None) -> None:
         self._serve = serve
@@ -30,11 +24,7 @@ class Loopback:
         self._runner: web.ServerRunner | None = None
 
     async def start(self) -> str:
-        """Start to serve; return the URL.
-
-        Raises:
-            OSError: The port is taken.
-        """
+        """Start to serve; return the URL."""
         server = web.Server(self._serve, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=_FAREWELL_SECONDS)
         await self._runner.setup()

@@ -25,12 +25,7 @@ _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What a request asks for.
-
-    Attributes:
-        resource: With its subresource, as in `pods/binding`.
-        name: Empty for a collection.
-    """
+    """What a request asks for."""
 
     verb: str
     group: str

@@ -39,10 +39,8 @@ class KubeApi:
     """One API server with an empty cluster of its own.
 
     Args:
-        port: Port on 127.0.0.1; 0 for any free one.
         start_version: First resourceVersion; give a later one after a restart, so that watches
             of the former life are told to list again.
-        tls: Serve HTTPS with this context; plain HTTP when None.
         authenticator: Checks the callers, whose roles decide what they may do; every caller is
             admitted to everything when None.
         initializing_seconds: For so long after a definition was written, lists and watches of
@@ -73,11 +71,7 @@ class KubeApi:
         self._server = Loopback(self._serve, port, tls)
 
     async def start(self) -> None:
-        """Start to serve; `url` is set after this.
-
-        Raises:
-            OSError: The port is taken.
-        """
+        """Start to serve; `url` is set after this."""
         self.url = await self._server.start()
 
     async def stop(self) -> None:
@@ -235,11 +229,7 @@ async def _suffer(request: web.BaseRequest, fault: Fault) -> web.StreamResponse 
 
 
 class EmbeddedKube(LoopThread):
-    """An API server in a thread.
-
-    Args:
-        options: As for `KubeApi`.
-    """
+    """An API server in a thread."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("embedded-kube")

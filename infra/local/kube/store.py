@@ -68,7 +68,6 @@ class Collection:
         base: How many events were dropped from the front of the log.
         by_node: Keys of the pods of each node: an API server keeps an index of `spec.nodeName`, too
             (pkg/registry/core/pod/strategy.go, Indexers, 1.35).
-        closed: The resource is served no more.
     """
 
     floor: int
@@ -122,11 +121,7 @@ class Collection:
 
 
 class Store:
-    """Every collection of one cluster.
-
-    Args:
-        start_version: The first resourceVersion; a watch from an earlier one is too old.
-    """
+    """Every collection of one cluster."""
 
     def __init__(self, start_version: int) -> None:
         self.version = start_version
@@ -155,9 +150,6 @@ class Store:
         """Return the matching objects in the order of their keys.
 
         Args:
-            resource: What to list.
-            namespace: Only this namespace; empty for all.
-            match: Test of the selectors.
             after: Only keys greater than this one.
             most: How many are looked for; None for all.
             node: Only pods of this node; empty for all.
@@ -176,8 +168,6 @@ class Store:
         """Store a state of an object under a new resourceVersion and tell the watchers.
 
         Args:
-            resource: The object's resource.
-            obj: The object; its `kind`, `apiVersion` and resourceVersion are taken over here.
             previous: The state that is replaced; None for a new object.
         """
         self.version += 1

@@ -96,11 +96,7 @@ class Authentication:
         self._clock = clock
 
     def check(self, environ: Environ) -> Caller:
-        """Return who signed a request.
-
-        Raises:
-            NotAuthenticError: Host, Origin, key, token, life time or signature is wrong.
-        """
+        """Return who signed a request."""
         _check_place(environ)
         presigned = asks_identity(environ) and "HTTP_AUTHORIZATION" not in environ
         signed = _of_query(environ) if presigned else _of_header(environ)

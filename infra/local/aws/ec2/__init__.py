@@ -57,12 +57,8 @@ def install(
     """Put the embedded EC2 into the emulator of this process, once.
 
     Args:
-        control: the control registry; it gets the verbs and the Pricing service, and is asked to
-            call back on reset and stop.
         catalog_path: a catalogue file for prices, by default the embedded one of the control's
             Region; what the file lacks, or all when there is none, is computed.
-        agenda: the clock of instances; tests pass one they drive themselves.
-        now: wall clock, UTC.
     """
     check_version()
     clock = agenda or Agenda()

@@ -113,11 +113,7 @@ def resolve_image(backend: Any, image_id: str) -> str:
 
 
 def find_profile(backend: Any, wanted: Mapping[str, str]) -> Any:
-    """Return an instance profile.
-
-    Raises:
-        NotFoundException: There is no such profile.
-    """
+    """Return an instance profile."""
     iam = iam_backends[backend.account_id][backend.partition]
     name = wanted["Arn"].rsplit("/", maxsplit=1)[-1] if wanted.get("Arn") else wanted["Name"]
     return iam.get_instance_profile(name)

@@ -55,11 +55,7 @@ class EventBus:
             self._duplicate.clear()
 
     def put(self, events: Any, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Answer PutEvents: one result for each entry.
-
-        Raises:
-            RequestRefusedError: too many entries or too many bytes.
-        """
+        """Answer PutEvents: one result for each entry."""
         if len(entries) > _MAX_ENTRIES:
             raise RequestRefusedError(
                 "1 validation error detected: Value at 'entries' failed to satisfy constraint: "

@@ -97,9 +97,6 @@ class Invoker:
     ) -> InvocationResult:
         """Run a function and wait for its answer.
 
-        Args:
-            traces: Trace headers that the event came with.
-
         Raises:
             ThrottledError: its reserved concurrency is used up.
             RecursiveLoopError: its chain of requests has invoked it too often.

@@ -23,12 +23,7 @@ _Stream = tuple[str, str, str]
 
 
 class FunctionOutput:
-    """Collects the lines all functions print.
-
-    Args:
-        folder: Of the files, or None.
-        may: Whether a role, by its ARN, may take an action.
-    """
+    """Collects the lines all functions print."""
 
     def __init__(
         self,

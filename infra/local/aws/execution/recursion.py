@@ -23,16 +23,7 @@ class RecursiveLoopError(Exception):
 
 
 def continued(arn: str, headers: Iterable[str], *, allowed: bool) -> str:
-    """Return the trace header of a function's next invocation.
-
-    Args:
-        arn: Of the function.
-        headers: Trace headers that the event came with; several for a batch.
-        allowed: Whether the function allows recursive loops.
-
-    Raises:
-        RecursiveLoopError: If the chain ends here.
-    """
+    """Return the trace header of a function's next invocation."""
     counts: Counter[str] = Counter()
     for header in headers:
         counts |= _counts(header)

@@ -61,9 +61,7 @@ class Template:
         """Start the runtime client for a handler, in the folder of its code.
 
         Args:
-            variables: All of its environment variables.
             lifeline: Descriptor at whose end it leaves.
-            output: Descriptor that it prints to.
 
         Raises:
             RuntimeError: If the template cannot be started.

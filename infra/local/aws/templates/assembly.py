@@ -60,11 +60,7 @@ class StackArtifact:
 
 
 def read_assembly(folder: Path) -> tuple[StackArtifact, ...]:
-    """Return the stacks of an assembly, each after those it depends on.
-
-    Raises:
-        AssemblyError: `folder` holds no assembly.
-    """
+    """Return the stacks of an assembly, each after those it depends on."""
     manifest_path = folder / "manifest.json"
     if not manifest_path.exists():
         raise AssemblyError(f"{manifest_path} does not exist: synthesise the app into it first")

@@ -28,14 +28,7 @@ def deploy(
     *,
     parameters: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, dict[str, str]]:
-    """Create the stacks of an assembly, dependencies first, and return their outputs by name.
-
-    Args:
-        assembly: folder written by `synth`.
-        access: to the embedded AWS API.
-        stacks: names of the stacks wanted; none means all.
-        parameters: template parameters by stack name.
-    """
+    """Create the stacks of an assembly, dependencies first, and return their outputs by name."""
     found = read_assembly(assembly)
     known = [stack.name for stack in found]
     unknown = sorted(set(stacks) - set(known))

@@ -105,12 +105,7 @@ FINDERS: Mapping[str, Finder] = {
 
 
 def existing(client: ClientFor, resources: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return those of some resources that the APIs of their services know.
-
-    Args:
-        client: Gives the client of a service.
-        resources: Type and physical id of each, all of a type in `FINDERS`.
-    """
+    """Return those of some resources that the APIs of their services know."""
     ids: dict[str, set[str]] = defaultdict(set)
     for kind, value in resources:
         ids[kind].add(value)

@@ -22,12 +22,7 @@ _CALLS_AT_ONCE: Final = 16
 
 
 class Workload(ABC):
-    """The controller of one kind of workload.
-
-    Attributes:
-        kind: What it controls.
-        owned: What its objects own, and whose changes wake it.
-    """
+    """The controller of one kind of workload."""
 
     kind: ClassVar[Kind]
     owned: ClassVar[Kind] = POD
@@ -44,7 +39,6 @@ class Workload(ABC):
         """Bring what an object owns, and its status, closer to its spec.
 
         Args:
-            owner: The object, which is not being deleted.
             owned: What it owns, by name, ended and terminating ones included.
         """
 
@@ -77,11 +71,7 @@ async def together(call: Callable[[T], Awaitable[Any]], things: Iterable[T]) -> 
 
 
 def scaled(value: int | str, total: int, *, up: bool) -> int:
-    """Return a count given as a number or a percentage of a total.
-
-    Raises:
-        ValueError: It is neither.
-    """
+    """Return a count given as a number or a percentage of a total."""
     if isinstance(value, int):
         return value
     part = total * int(value.removesuffix("%"))
@@ -110,8 +100,6 @@ def pod_for(kind: Kind, owner: Json, *, name: str = "", labels: Json | None = No
     """Return a new pod of a workload.
 
     Args:
-        kind: The owner's kind.
-        owner: A workload with a pod template in its spec.
         name: Exact name of the pod; generated from the owner's when empty.
         labels: Labels on top of the template's.
     """

@@ -31,14 +31,8 @@ class Process:
     Attributes:
         machine: Identifies the machine: its providerID, else the name of its Node.
         running_since: When the machine was first seen running.
-        flags: Read when the kubelet starts.
         started_at: When it began to admit pods; None while the machine boots.
-        retry_seconds: Between two attempts to register.
-        next_attempt_at: When it tries to register.
         reported_at: When its status was first accepted; None before.
-        address: Of the machine.
-        image_name: Of the machine's image, empty when it is not known.
-        used: Requests of the pods it admitted.
     """
 
     machine: str
@@ -60,10 +54,7 @@ def refusal_of(
     """Return reason and message why a kubelet refuses a pod, None when it admits it.
 
     Args:
-        pod: Not admitted yet.
         node: As the kubelet last saw it; amounts it does not name are zero, but for devices.
-        requests: Of the pod.
-        used: Requests of the pods admitted before.
     """
     if not matches_node_affinity(pod, node):
         return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match"

@@ -36,14 +36,7 @@ class Devices:
     def shown(
         self, node: Json, size: Size, image_name: str, now: float
     ) -> tuple[Mapping[str, str], float | None]:
-        """Return the extended resources a node shows now, and in how many seconds there are more.
-
-        Args:
-            node: One whose kubelet is Ready.
-            size: What its machine has.
-            image_name: Of the machine image, empty when it is not known.
-            now: Of the event loop's clock, in seconds.
-        """
+        """Return the extended resources a node shows now, and in how many seconds it shows more."""
         found: dict[str, str] = {}
         waits: list[float] = []
         for resource, amount in size.extended.items():

@@ -63,9 +63,6 @@ class Kubelet:
     """All simulated kubelets of a cluster.
 
     Args:
-        world: Shared caches.
-        machines: Where the machines behind the nodes are looked up.
-        sizes: What the machines hold.
         marks: Labels (key, value or None for any) of which a node must carry one to be simulated.
         discovers: Whether a running machine is simulated before its Node exists. Must be false
             beside other kubelets: both kubelets of a machine would register it.

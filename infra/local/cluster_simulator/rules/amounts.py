@@ -22,11 +22,7 @@ _SMALL: Final = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction
 
 @cache
 def parse(resource: str, text: str) -> int:
-    """Return cpu in millicores and anything else in base units, rounded up.
-
-    Raises:
-        ValueError: If the text is no quantity.
-    """
+    """Return cpu in millicores and anything else in base units, rounded up."""
     match = _NUMBER.match(text)
     if match is None or match[1] in {"", "+", "-", "."}:
         raise ValueError(f"{resource}: {text!r} is not a quantity; write for example 500m or 2Gi")

@@ -129,10 +129,6 @@ class ClusterView:
     Attributes:
         nodes: Every node, also those that cannot take the pod: they form topology domains.
         pods: The pods bound to nodes; finished ones are left out by the reader.
-        namespaces: Labels of each namespace.
-        claims: PersistentVolumeClaims by namespace and name.
-        volumes: PersistentVolumes by name.
-        storage_classes: StorageClasses by name.
         csi_nodes: CSINodes by name: how many volumes each driver attaches to the node.
         nominated: Pods without a node for which others are being preempted; their place is kept.
     """

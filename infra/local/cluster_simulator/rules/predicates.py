@@ -38,7 +38,6 @@ def fits(
 
     Args:
         pod: A pod without a place yet (or with this node's name).
-        node: The node asked about.
         pods_on_node: Pods bound to that node; finished ones are ignored.
         cluster: Everything around it; `cluster.pods` includes `pods_on_node`.
 

@@ -68,15 +68,7 @@ class _Spread(_Count):
 
 
 class PodTopology:
-    """What the pods already placed mean for one pod.
-
-    All pods with the same labels, namespace and constraints share an instance; `place` keeps it
-    right while more pods are placed.
-
-    Args:
-        pod: The pod to place.
-        view: Nodes, bound pods and namespaces.
-    """
+    """What the pods already placed mean for one pod."""
 
     def __init__(self, pod: Object, view: ClusterView) -> None:
         self._pod = pod

@@ -26,13 +26,7 @@ def is_review(path: str) -> bool:
 def review(
     method: str, path: str, media: str, body: bytes, user: User | None, roles: Roles
 ) -> bytes:
-    """Return the reviewed object.
-
-    Args:
-        media: Content type of the body.
-        user: The caller; None where the server admits every caller.
-        roles: Say what callers may do.
-    """
+    """Return the reviewed object."""
     if method != "POST":
         message = "the server does not allow this method on the requested resource"
         raise ApiError(405, "MethodNotAllowed", message)

@@ -362,8 +362,6 @@ def table(resource: Resource, objects: Sequence[JsonObject], include: str) -> Js
     """Return a `Table` of the objects, without list metadata.
 
     Args:
-        resource: The kind of the objects.
-        objects: The rows, in order.
         include: What goes beside each row: `Metadata`, `Object` or `None`.
     """
     columns = _columns(resource)

@@ -20,11 +20,7 @@ _LEAST_SECONDS: Final = 600
 
 
 def issue(lifecycle: Lifecycle, call: Call, authenticator: Authenticator | None) -> JsonObject:
-    """Return the TokenRequest with a token that this server takes.
-
-    Args:
-        authenticator: Learns of the token; None where every caller is let in.
-    """
+    """Return the TokenRequest with a token that this server takes."""
     lifecycle.require(call.resource, call.namespace, call.name)
     asked = call.content()
     if not isinstance(asked, dict) or asked.get("kind", "TokenRequest") != "TokenRequest":

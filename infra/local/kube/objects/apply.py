@@ -20,11 +20,7 @@ _DEFAULTS = {"protocol": "TCP"}
 
 
 def apply_patch(lifecycle: Lifecycle, call: Call, options: WriteOptions) -> tuple[Entry, bool]:
-    """Make the object say what is applied.
-
-    Returns:
-        The object, and whether it was created.
-    """
+    """Make the object say what is applied; return it, and whether it was created."""
     manager = call.query.get("fieldManager")
     if not manager:
         raise bad_request("fieldManager is required for apply patch")

@@ -33,11 +33,7 @@ class Deletion:
     def delete(
         self, resource: Resource, entry: Entry, options: DeleteOptions
     ) -> tuple[Entry, bool]:
-        """Delete an object, or mark it so.
-
-        Returns:
-            Its last or marked state, and whether it is gone.
-        """
+        """Delete an object, or mark it so; return that state, and whether it is gone."""
         self._check_preconditions(resource, entry, options)
         obj = entry.load()
         metadata = obj["metadata"]

@@ -23,13 +23,7 @@ _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePe
 
 
 class Lifecycle:
-    """The rules of writing, over a store.
-
-    Args:
-        store: Where the objects are.
-        kinds: Which resources are served; custom ones come and go with their definitions.
-        clock: Returns the time now, in UTC.
-    """
+    """The rules of writing, over a store."""
 
     def __init__(
         self,
@@ -154,10 +148,7 @@ class Lifecycle:
         """Replace the state of an object.
 
         Args:
-            resource: The object's resource.
             entry: The state the new one was made from, just read.
-            obj: The new state.
-            options: How to write.
             subresource: `status`, or another path that may write what the object's own may not.
         """
         old = entry.load()

@@ -19,11 +19,7 @@ def _schema(resource: Resource) -> JsonObject:
 
 
 class Schemas:
-    """The schemas of the custom resources of one cluster, with their compiled rules.
-
-    Attributes:
-        defined_at: Group and plural to when the definition was last written.
-    """
+    """The schemas of the custom resources of one cluster, with their compiled rules."""
 
     def __init__(self) -> None:
         self.defined_at: dict[tuple[str, str], datetime] = {}

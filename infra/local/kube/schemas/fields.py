@@ -35,7 +35,6 @@ class FieldType:
     Attributes:
         code: A scalar code of the table, or the name of a type; empty for lists and maps.
         item: Type of the items of a list or the values of a map.
-        is_list: Whether it is a list.
         merge_key: Strategic merge: key of the items, `=` for plain values, empty for replace.
         list_keys: Server-side apply: keys that identify an item.
         retains_keys: Whether a strategic patch may say which keys to retain.
@@ -101,11 +100,7 @@ def field_of(parent: FieldType, key: str) -> FieldType:
 
 
 def clean(obj: JsonObject, resource: Resource) -> list[str]:
-    """Drop nulls, empty lists and maps, and unknown fields in place, as typed decoding does.
-
-    Returns:
-        The paths of the unknown fields.
-    """
+    """Drop what typed decoding drops, in place; return the paths of unknown fields."""
     unknown: list[str] = []
     if resource.custom is None:
         _clean_object(obj, types()[resource.type_name], "", unknown)

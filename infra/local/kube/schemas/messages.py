@@ -37,7 +37,6 @@ class MessageField:
     """One field of a message.
 
     Attributes:
-        name: Its name in JSON.
         code: A code of the table, or the name of a message.
         shape: `[]`, `{}`, `^`, or empty for one value.
         keeps_zero: Whether JSON shows it when it is zero.
