@@ -85,3 +85,10 @@ def clients_of(access: Access) -> ClientFor:
             return made[service]
 
     return client
+
+
+def instances_of(ec2: Any, **asked: Any) -> list[Any]:
+    """Return the instances that DescribeInstances shows, of all pages."""
+    pages = ec2.get_paginator("describe_instances").paginate(**asked)
+    rows = (row for page in pages for row in page["Reservations"])
+    return [instance for row in rows for instance in row["Instances"]]

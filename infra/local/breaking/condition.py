@@ -1,14 +1,15 @@
 """How a cluster is at a moment: what waits, and whether nodes and machines fit."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from infra.local.cluster_simulator.rules.matching import is_finished, is_true, labels_of
 from shared.model.dollars_and_counts import counted, pods_that_wait
 
 Object = Mapping[str, Any]
 _OURS: Final = ("karpenter.sh/provisioner-name", "karpenter.sh/nodepool")
-_ENDED: Final = ("Succeeded", "Failed")
 _ALIVE: Final = ("pending", "running")
 
 
@@ -45,12 +46,14 @@ class Condition:
 def condition_of(
     pods: Iterable[Object], nodes: Iterable[Object], instances: Iterable[Object]
 ) -> Condition:
-    ours = [node for node in nodes if any(key in _labels(node) for key in _OURS)]
+    ours = [node for node in nodes if any(key in labels_of(node) for key in _OURS)]
     of_nodes = {str(node["spec"].get("providerID", "")).rsplit("/", 1)[-1] for node in ours}
     machines = {row["InstanceId"] for row in instances if row["State"]["Name"] in _ALIVE}
     return Condition(
         waiting=sum(map(_waits, pods)),
-        not_ready=frozenset(node["metadata"]["name"] for node in ours if not _is_ready(node)),
+        not_ready=frozenset(
+            node["metadata"]["name"] for node in ours if not is_true(node, "Ready")
+        ),
         machines=frozenset(machines),
         unmatched=len(of_nodes ^ machines),
     )
@@ -61,25 +64,13 @@ def busiest_spot_node(pods: Iterable[Object], nodes: Iterable[Object]) -> str | 
     spot = [
         node["metadata"]["name"]
         for node in nodes
-        if _labels(node).get("karpenter.sh/capacity-type") == "spot" and _is_ready(node)
+        if labels_of(node).get("karpenter.sh/capacity-type") == "spot" and is_true(node, "Ready")
     ]
-    counts = dict.fromkeys(spot, 0)
-    for pod in pods:
-        if pod["spec"].get("nodeName") in counts:
-            counts[pod["spec"]["nodeName"]] += 1
+    counts = Counter(pod["spec"].get("nodeName") for pod in pods)
     return max(sorted(spot), key=lambda name: counts[name], default=None)
 
 
-def _labels(node: Object) -> Mapping[str, str]:
-    return node["metadata"].get("labels") or {}
-
-
-def _is_ready(node: Object) -> bool:
-    rows = (node.get("status") or {}).get("conditions") or []
-    return any(row["type"] == "Ready" and row["status"] == "True" for row in rows)
-
-
 def _waits(pod: Object) -> bool:
-    if pod["metadata"].get("deletionTimestamp"):
+    if pod["metadata"].get("deletionTimestamp") or is_finished(pod):
         return False
-    return (pod.get("status") or {}).get("phase", "Pending") not in ("Running", *_ENDED)
+    return bool((pod.get("status") or {}).get("phase") != "Running")

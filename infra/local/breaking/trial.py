@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from infra.local.aws.clients import instances_of
 from infra.local.breaking.condition import Condition, condition_of
 from infra.local.breaking.faults import Injection, refused, told_in_the_end
 from infra.local.breaking.running_world import RunningWorld
@@ -121,10 +122,7 @@ class Trial:
 
     def _look_once(self) -> Look:
         world = self._world
-        pages = world.client("ec2").get_paginator("describe_instances").paginate()
-        instances = [
-            row for page in pages for found in page["Reservations"] for row in found["Instances"]
-        ]
+        instances = instances_of(world.client("ec2"))
         nodes, pods = world.cluster.items("api/v1/nodes"), world.cluster.items("api/v1/pods")
         return Look(
             at=self._hands.clock(),

@@ -21,8 +21,8 @@ from infra.local.cluster_simulator.kinds import (
 )
 from infra.local.cluster_simulator.machines import Sizes
 from infra.local.cluster_simulator.rules.claims import SELECTED_NODE
-from infra.local.cluster_simulator.rules.matching import labels_of
-from infra.local.cluster_simulator.world import World, annotation, is_terminating, is_true
+from infra.local.cluster_simulator.rules.matching import is_true, labels_of
+from infra.local.cluster_simulator.world import World, annotation, is_terminating
 
 DRIVER: Final = "ebs.csi.aws.com"
 ZONE: Final = "topology.kubernetes.io/zone"

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from infra.local.aws.clients import instances_of
+
 Object = Mapping[str, Any]
 
 RUNNING: Final = "running"
@@ -165,13 +167,7 @@ class Ec2Machines:
         if not self._zone_ids:
             zones = self._ec2.describe_availability_zones()["AvailabilityZones"]
             self._zone_ids = {zone["ZoneName"]: zone.get("ZoneId", "") for zone in zones}
-        pages = self._ec2.get_paginator("describe_instances").paginate()
-        instances = [
-            instance
-            for page in pages
-            for reservation in page["Reservations"]
-            for instance in reservation["Instances"]
-        ]
+        instances = instances_of(self._ec2)
         self._name_images(
             {instance["ImageId"] for instance in instances} - self._image_names.keys()
         )

@@ -15,8 +15,8 @@ from infra.local.cluster_simulator.csi import is_attached, volume_of
 from infra.local.cluster_simulator.informer import Key
 from infra.local.cluster_simulator.kinds import ATTACHMENT, CLAIM, VOLUME
 from infra.local.cluster_simulator.rules.claims import SELECTED_NODE, claim_names, serves
-from infra.local.cluster_simulator.rules.matching import is_finished, taints_of
-from infra.local.cluster_simulator.world import World, annotation, is_terminating, is_true, node_of
+from infra.local.cluster_simulator.rules.matching import is_finished, is_true, taints_of
+from infra.local.cluster_simulator.world import World, annotation, is_terminating, node_of
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _ALL: Final = "all"

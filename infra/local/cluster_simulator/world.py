@@ -178,19 +178,6 @@ def is_terminating(obj: Json) -> bool:
     return obj["metadata"].get("deletionTimestamp") is not None
 
 
-def condition_of(obj: Json, kind: str) -> Json:
-    """Return one of an object's status conditions, empty when it is not there."""
-    for condition in (obj.get("status") or {}).get("conditions") or ():
-        if condition["type"] == kind:
-            found: Json = condition
-            return found
-    return {}
-
-
-def is_true(obj: Json, kind: str) -> bool:
-    return condition_of(obj, kind).get("status") == "True"
-
-
 def annotation(obj: Json, key: str) -> str | None:
     value: str | None = (obj["metadata"].get("annotations") or {}).get(key)
     return value

@@ -50,11 +50,7 @@ def why_not_blocked(
     Args:
         events: (reason, name of the object) of each Kubernetes Event.
     """
-    draining = [
-        node_track
-        for node_track in nodes
-        if node_track.deleting is not None and node_track.gone is None
-    ]
+    draining = [node for node in nodes if node.deleting is not None and node.gone is None]
     if not draining:
         return "no Dovetail node is being drained"
     for node in draining:
@@ -68,7 +64,7 @@ def why_not_blocked(
 
 def why_not_drained(timeline: Timeline) -> str:
     """Return why a deleted node was not cordoned and drained before it was removed."""
-    deleted = [our_node for our_node in timeline.our_nodes() if our_node.deleting is not None]
+    deleted = [node for node in timeline.our_nodes() if node.deleting is not None]
     if not deleted:
         return "no Dovetail node has been deleted yet"
     for node in deleted:

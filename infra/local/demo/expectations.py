@@ -3,6 +3,7 @@
 An expectation returns why it does not hold yet, or an empty text when it does.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -78,6 +79,19 @@ def _selected(argument: Mapping[str, Any]) -> Mapping[str, str]:
     return dict(argument.get("selector") or {})
 
 
+def _standing(situation: Situation) -> list[NodeTrack]:
+    return [node for node in situation.timeline.living_nodes() if node.ours]
+
+
+def _ended(situation: Situation) -> list[NodeTrack]:
+    return [node for node in situation.timeline.our_nodes() if node.gone is not None]
+
+
+def _running(situation: Situation) -> set[str]:
+    instances = situation.timeline.instances
+    return {instance for instance, state in instances.items() if state in _ALIVE}
+
+
 def _pods_running(situation: Situation, argument: Mapping[str, Any]) -> str:
     pods = situation.timeline.living_pods(_selected(argument))
     running = [pod for pod in pods if pod.running is not None]
@@ -126,9 +140,7 @@ def _pods_on_kind(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 
 def _pods_per_node(situation: Situation, argument: Mapping[str, Any]) -> str:
-    counts: dict[str, int] = {}
-    for pod in situation.timeline.living_pods(_selected(argument)):
-        counts[pod.node] = counts.get(pod.node, 0) + 1
+    counts = Counter(pod.node for pod in situation.timeline.living_pods(_selected(argument)))
     for node, count in sorted(counts.items()):
         if count > argument["at_most"]:
             return f"{node or 'no node'} has {count} pods, at most {argument['at_most']} expected"
@@ -137,9 +149,8 @@ def _pods_per_node(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 def _skew(situation: Situation, argument: Mapping[str, Any]) -> str:
     """The most and the fewest pods on a node differ as a topology spread allows."""
-    counts = {living_node.name: 0 for living_node in situation.timeline.living_nodes()}
-    for pod in situation.timeline.living_pods(_selected(argument)):
-        counts[pod.node] = counts.get(pod.node, 0) + 1
+    counts = Counter({node.name: 0 for node in situation.timeline.living_nodes()})
+    counts.update(pod.node for pod in situation.timeline.living_pods(_selected(argument)))
     skew = max(counts.values(), default=0) - min(counts.values(), default=0)
     if skew <= argument["at_most"]:
         return ""
@@ -147,9 +158,9 @@ def _skew(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 
 def _our_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
-    nodes = [living_node for living_node in situation.timeline.living_nodes() if living_node.ours]
+    nodes = _standing(situation)
     if owner := argument.get("owner"):
-        nodes = [our_node for our_node in nodes if our_node.owner == owner]
+        nodes = [node for node in nodes if node.owner == owner]
     if len(nodes) < argument.get("at_least", 0):
         return f"{len(nodes)} Dovetail nodes, expected at least {argument['at_least']}"
     if len(nodes) > argument.get("at_most", len(nodes)):
@@ -166,22 +177,18 @@ def _our_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 
 def _instances_match_nodes(situation: Situation, _: Any) -> str:
-    nodes = {
-        living_node.instance_id
-        for living_node in situation.timeline.living_nodes()
-        if living_node.ours
-    }
-    running = {value for value, state in situation.timeline.instances.items() if state in _ALIVE}
+    nodes = {node.instance_id for node in _standing(situation)}
+    running = _running(situation)
     if nodes == running:
         return ""
     return f"{len(running)} instances run for {len(nodes)} Dovetail nodes"
 
 
 def _everything_gone(situation: Situation, _: Any) -> str:
-    nodes = [living_node for living_node in situation.timeline.living_nodes() if living_node.ours]
+    nodes = _standing(situation)
     if nodes:
         return f"{len(nodes)} Dovetail nodes still exist"
-    running = [value for value, state in situation.timeline.instances.items() if state in _ALIVE]
+    running = _running(situation)
     return f"{len(running)} instances still run" if running else ""
 
 
@@ -193,7 +200,7 @@ def _instances_in_all(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 
 def _cordoned_before_gone(situation: Situation, _: Any) -> str:
-    ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
+    ended = _ended(situation)
     if not ended:
         return "no Dovetail node has been removed yet"
     for node in ended:
@@ -208,7 +215,7 @@ def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> s
     """Each ended node waited its ttl, at the speed of the world, and not much longer."""
     ttl = situation.pace.empty(argument["ttl_seconds"])
     slack = float(argument.get("slack_seconds", 30)) * situation.slowness
-    ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
+    ended = _ended(situation)
     if not ended:
         return "no Dovetail node has been removed yet"
     for node in ended:
@@ -225,7 +232,7 @@ def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> s
 
 def _cost_near_bound(situation: Situation, argument: Mapping[str, Any]) -> str:
     """The nodes cost hardly more than their pods must, on any nodes."""
-    nodes = [living_node for living_node in situation.timeline.living_nodes() if living_node.ours]
+    nodes = _standing(situation)
     cost, bound = sum(price_of(node.labels) for node in nodes), situation.bound_micros_per_hour
     if not bound:
         return "no step has asked for the bound"
@@ -237,18 +244,18 @@ def _cost_near_bound(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 def _replaced_first(situation: Situation, _: Any) -> str:
     """Return why a node that had pods was removed before its replacement was ready."""
-    ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
-    used = [node_track for node_track in ended if node_track.most_pods]
+    ended = _ended(situation)
+    used = [node for node in ended if node.most_pods]
     if not used:
         return "no Dovetail node that had pods has been removed yet"
     for node in used:
-        others = [our_node for our_node in situation.timeline.our_nodes() if our_node is not node]
         if not any(
             other.initialized is not None
             and node.deleting is not None
             and other.initialized <= node.deleting
             and (other.gone is None or other.gone > node.deleting)
-            for other in others
+            for other in situation.timeline.our_nodes()
+            if other is not node
         ):
             return f"{node.name} went before another node was ready"
     return ""
@@ -256,16 +263,13 @@ def _replaced_first(situation: Situation, _: Any) -> str:
 
 def _one_at_a_time(situation: Situation, argument: Mapping[str, Any]) -> str:
     """So many nodes went, and none with pods on it began to while another was on its way."""
-    used = [
-        our_node
-        for our_node in situation.timeline.our_nodes()
-        if our_node.deleting is not None and our_node.most_pods
-    ]
-    used.sort(key=lambda node_track: node_track.deleting or 0.0)
+    ours = situation.timeline.our_nodes()
+    used = [node for node in ours if node.deleting is not None and node.most_pods]
+    used.sort(key=lambda node: node.deleting or 0.0)
     for before, after in pairwise(used):
         if before.gone is None or (after.deleting or 0.0) < before.gone:
             return f"{after.name} was drained while {before.name} still was"
-    gone = sum(1 for node_track in used if node_track.gone is not None)
+    gone = sum(node.gone is not None for node in used)
     if gone >= argument["at_least"]:
         return ""
     return f"{gone} nodes that had pods are gone, expected {argument['at_least']}"
@@ -273,23 +277,20 @@ def _one_at_a_time(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 def _launched_before_gone(situation: Situation, _: Any) -> str:
     """For a node that went, another was made before it was gone."""
-    ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
+    ended = _ended(situation)
     if not ended:
         return "no Dovetail node has been removed yet"
     for node in ended:
         begun = node.deleting if node.deleting is not None else node.gone
-        later = [
-            our_node.created
-            for our_node in situation.timeline.our_nodes()
-            if our_node.created is not None and begun is not None and our_node.created >= begun
-        ]
+        made = [node.created for node in situation.timeline.our_nodes()]
+        later = [at for at in made if at is not None and begun is not None and at >= begun]
         if not later or node.gone is None or min(later) > node.gone:
             return f"{node.name} was gone before another node was made"
     return ""
 
 
 def _untouched(situation: Situation, _: Any) -> str:
-    standing = {living_node.name: living_node for living_node in situation.timeline.living_nodes()}
+    standing = {node.name: node for node in situation.timeline.living_nodes()}
     for name in sorted(situation.known_nodes):
         if name not in standing:
             return f"{name} is not Dovetail's and is gone"
@@ -301,19 +302,18 @@ def _untouched(situation: Situation, _: Any) -> str:
 def _bound_after_resource(situation: Situation, argument: Mapping[str, Any]) -> str:
     resource = argument["resource"]
     for pod in situation.timeline.living_pods(_selected(argument)):
-        node_track = next((n for n in situation.timeline.our_nodes() if n.name == pod.node), None)
-        if pod.bound is None or node_track is None or node_track.ready is None:
+        node = next((n for n in situation.timeline.our_nodes() if n.name == pod.node), None)
+        if pod.bound is None or node is None or node.ready is None:
             return f"{pod.name} is not bound to a ready Dovetail node"
-        if pod.bound < node_track.shown.get(resource, float("inf")):
+        if pod.bound < node.shown.get(resource, float("inf")):
             return f"{pod.name} was bound before {pod.node} showed {resource}"
     return ""
 
 
 def _volumes_in_zone_of_their_pods(situation: Situation, argument: Mapping[str, Any]) -> str:
     """Each pod of a StatefulSet has only ever been in one zone, and all are in so many."""
-    zones_of_node = {
-        our_node.name: our_node.labels.get(_ZONE, "") for our_node in situation.timeline.our_nodes()
-    }
+    ours = situation.timeline.our_nodes()
+    zones_of_node = {node.name: node.labels.get(_ZONE, "") for node in ours}
     selector = _selected(argument).items()
     places: dict[str, set[str]] = {}
     for pod in situation.timeline.pods.values():
@@ -327,10 +327,8 @@ def _volumes_in_zone_of_their_pods(situation: Situation, argument: Mapping[str, 
 
 
 def _waited(node: NodeTrack) -> float | None:
-    if node.emptied is None or (node.deleting is None and node.gone is None):
-        return None
-    ended = node.deleting if node.deleting is not None else node.gone
-    return None if ended is None else ended - node.emptied
+    begun = node.deleting if node.deleting is not None else node.gone
+    return None if begun is None or node.emptied is None else begun - node.emptied
 
 
 def _in_hands_of(situation: Situation, argument: Mapping[str, Any]) -> str:

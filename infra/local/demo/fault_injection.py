@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from infra.local.aws.clients import instances_of
 from infra.local.demo.problem import Problem
 from infra.local.harm import Harm, read_harm
 
@@ -57,10 +58,8 @@ class FaultInjection:
 
     def _machines(self) -> frozenset[str]:
         state = {"Name": "instance-state-name", "Values": list(_ALIVE)}
-        found = self._client("ec2").describe_instances(Filters=[state])
-        return frozenset(
-            instance["InstanceId"] for row in found["Reservations"] for instance in row["Instances"]
-        )
+        found = instances_of(self._client("ec2"), Filters=[state])
+        return frozenset(instance["InstanceId"] for instance in found)
 
     def kill_at_launch(self, function: str) -> None:
         """Let the next launch kill the function that is at work, before EC2 answers it."""

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from infra.local.aws.clients import instances_of
+from infra.local.cluster_simulator.rules.matching import is_true
 from infra.local.demo.cluster_client import ClusterClient, Object
 from infra.local.demo.problem import Problem
 from infra.local.patience import awaited
@@ -79,8 +81,7 @@ class Karpenter:
 
     def hands(self) -> dict[str, str]:
         """Return whose each instance is, as the three APIs show it now."""
-        found = self._client("ec2").describe_instances()
-        instances = [entry for row in found["Reservations"] for entry in row["Instances"]]
+        instances = instances_of(self._client("ec2"))
         nodes = self._cluster.items("api/v1/nodes")
         return hands_of(nodes, self._cluster.items(NODE_CLAIMS), instances)
 
@@ -256,9 +257,7 @@ class Karpenter:
     def _joined(self, provider_id: str) -> Object:
         def ready() -> Object | None:
             for node in self._cluster.items("api/v1/nodes"):
-                conditions = node.get("status", {}).get("conditions") or []
-                is_ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-                if node["spec"].get("providerID") == provider_id and is_ready:
+                if node["spec"].get("providerID") == provider_id and is_true(node, "Ready"):
                     return node
             return None
 
@@ -268,8 +267,7 @@ class Karpenter:
         return node
 
     def _described(self, instance_id: str) -> Any:
-        found = self._client("ec2").describe_instances(InstanceIds=[instance_id])
-        return found["Reservations"][0]["Instances"][0]
+        return instances_of(self._client("ec2"), InstanceIds=[instance_id])[0]
 
     def _endpoint(self) -> Any:
         return self._client("eks").describe_cluster(name=self._name)["cluster"]

@@ -8,6 +8,7 @@ from typing import Any
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from infra.local.aws.clients import instances_of
 from infra.local.demo.cluster_client import ClusterClient, Object, Refused
 from infra.local.demo.timeline import Timeline
 
@@ -48,13 +49,7 @@ class Observer:
     def look(self) -> None:
         # Machines first, nodes last: a node is never observed before the machine it runs on, and a
         # pod never where its node did not show yet what it waited for.
-        pages = self._ec2.get_paginator("describe_instances").paginate()
-        instances = [
-            instance
-            for page in pages
-            for reservation in page["Reservations"]
-            for instance in reservation["Instances"]
-        ]
+        instances = instances_of(self._ec2)
         pods = self._cluster.items("api/v1/namespaces/default/pods")
         listed = self._cluster.call("GET", _NODES)
         nodes = listed["items"]

@@ -1,6 +1,7 @@
 """Plays a scenario: does each step and waits until its expectations hold."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -61,9 +62,7 @@ class Player:
         self._observer = observer
         self._speed = speed
         self._say = say
-        self._known = frozenset(
-            living_node.name for living_node in observer.timeline.living_nodes()
-        )
+        self._known = frozenset(node.name for node in observer.timeline.living_nodes())
         self._bound = 0
         self._closed_until: float | None = None
         self._patience = Patience()
@@ -206,16 +205,14 @@ class Player:
 
     def _busiest(self, owner: str | None = None) -> NodeTrack:
         timeline = self._observer.timeline
-        counts: dict[str, int] = {}
         with self._observer.lock:
-            for pod in timeline.living_pods({}):
-                counts[pod.node] = counts.get(pod.node, 0) + 1
-            nodes = [living_node for living_node in timeline.living_nodes() if living_node.ours]
+            counts = Counter(pod.node for pod in timeline.living_pods({}))
+            nodes = [node for node in timeline.living_nodes() if node.ours]
         if owner is not None:
-            nodes = [our_node for our_node in nodes if our_node.owner == owner]
+            nodes = [node for node in nodes if node.owner == owner]
         if not nodes:
             raise Problem(f"there is no Dovetail node{f' of {owner}' if owner else ''}")
-        return max(nodes, key=lambda node: (counts.get(node.name, 0), node.name))
+        return max(nodes, key=lambda node: (counts[node.name], node.name))
 
     def _await(self, step: Step) -> tuple[tuple[str, str], ...]:
         """Wait until every expectation of the step holds in one and the same reading."""

@@ -9,6 +9,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+from infra.local.aws.clients import instances_of
 from infra.local.demo.play import StepResult
 from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import Timeline
@@ -165,12 +166,8 @@ def _stages(
     ]
     first = plans[0]
     gathered = moment.seconds_of(datetime.fromisoformat(first["snapshot"]["taken_at"]))
-    launched = [
-        moment.seconds_of(instance["LaunchTime"])
-        for page in world.client("ec2").get_paginator("describe_instances").paginate()
-        for reservation in page["Reservations"]
-        for instance in reservation["Instances"]
-    ]
+    instances = instances_of(world.client("ec2"))
+    launched = [moment.seconds_of(instance["LaunchTime"]) for instance in instances]
     nodes = timeline.our_nodes()
     moments = {
         "seen": start,

@@ -1,10 +1,12 @@
 """What was seen of pods, nodes and machines, and when: read from the APIs, nothing else."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from infra.local.cluster_simulator.rules.amounts import pod_requests
+from infra.local.cluster_simulator.rules.matching import condition_of, is_finished, is_true
 
 Object = dict[str, Any]
 PROVISIONER = "karpenter.sh/provisioner-name"
@@ -87,9 +89,7 @@ class Timeline:
         listed = list(pods)
         self._pods(now, listed)
         self._nodes(now, list(nodes), listed)
-        not_ready = {
-            living_node.name for living_node in self.living_nodes() if living_node.ready is None
-        }
+        not_ready = {node.name for node in self.living_nodes() if node.ready is None}
         for track in self.pods.values():
             track.early |= track.bound == now and track.node in not_ready
         present = {instance["InstanceId"]: instance for instance in instances}
@@ -139,7 +139,8 @@ class Timeline:
                 self.pods[uid] = track
             status = pod.get("status") or {}
             track.seen = track.seen if track.seen is not None else now
-            if track.unschedulable is None and _unschedulable(status):
+            reason = condition_of(pod, "PodScheduled").get("reason")
+            if track.unschedulable is None and reason == "Unschedulable":
                 track.unschedulable = now
             if track.bound is None and pod["spec"].get("nodeName"):
                 track.bound, track.node = now, pod["spec"]["nodeName"]
@@ -151,11 +152,7 @@ class Timeline:
                 track.gone = now
 
     def _nodes(self, now: float, nodes: list[Object], pods: list[Object]) -> None:
-        counting: dict[str, int] = {}
-        for pod in pods:
-            name = pod["spec"].get("nodeName")
-            if name and _counts(pod):
-                counting[name] = counting.get(name, 0) + 1
+        counting = Counter(pod["spec"].get("nodeName") for pod in pods if _counts(pod))
         present = set()
         for node in nodes:
             uid = node["metadata"]["uid"]
@@ -169,7 +166,7 @@ class Timeline:
                     ours=PROVISIONER in labels or NODE_POOL in labels,
                     created=now,
                 )
-            self._node(now, self.nodes[uid], node, counting.get(node["metadata"]["name"], 0))
+            self._node(now, self.nodes[uid], node, counting[node["metadata"]["name"]])
         for uid, track in self.nodes.items():
             if uid not in present and track.gone is None:
                 track.gone = now
@@ -183,10 +180,7 @@ class Timeline:
         track.allocatable = status.get("allocatable") or {}
         for resource in track.allocatable:
             track.shown.setdefault(resource, now)
-        ready = any(
-            condition["type"] == "Ready" and condition["status"] == "True"
-            for condition in status.get("conditions") or []
-        )
+        ready = is_true(node, "Ready")
         if ready and track.ready is None:
             track.ready = now
         if ready and track.initialized is None and "karpenter.sh/not-ready" not in taints:
@@ -207,16 +201,6 @@ class Timeline:
             track.changed_by_others = True
 
 
-def _unschedulable(status: Object) -> bool:
-    return any(
-        condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable"
-        for condition in status.get("conditions") or []
-    )
-
-
 def _counts(pod: Object) -> bool:
-    owners = {
-        owner_reference["kind"] for owner_reference in pod["metadata"].get("ownerReferences") or []
-    }
-    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return not ended and not owners & {"DaemonSet", "Node"}
+    owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences") or []}
+    return not is_finished(pod) and not owners & {"DaemonSet", "Node"}

@@ -21,9 +21,12 @@ class Ec2:
     def terminate_instances(self, InstanceIds: list[str]) -> None:  # noqa: N803 - EC2's own name
         self.terminated += InstanceIds
 
-    def describe_instances(self, **_: Any) -> dict[str, Any]:
+    def get_paginator(self, _: str) -> Any:
+        return self
+
+    def paginate(self, **_: Any) -> list[dict[str, Any]]:
         found = [{"InstanceId": value} for value in self._looks.pop(0)]
-        return {"Reservations": [{"Instances": found}]}
+        return [{"Reservations": [{"Instances": found}]}]
 
 
 def away(ec2: Ec2, sent: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:

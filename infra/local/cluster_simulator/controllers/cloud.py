@@ -14,8 +14,8 @@ import aiohttp
 from infra.local.cluster_simulator.client import ApiError, Json
 from infra.local.cluster_simulator.kinds import NODE
 from infra.local.cluster_simulator.machines import GONE, STOPPED, Machine, Machines
-from infra.local.cluster_simulator.rules.matching import labels_of, taints_of
-from infra.local.cluster_simulator.world import World, is_terminating, is_true
+from infra.local.cluster_simulator.rules.matching import is_true, labels_of, taints_of
+from infra.local.cluster_simulator.world import World, is_terminating
 
 UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 SHUTDOWN: Final = "node.cloudprovider.kubernetes.io/shutdown"

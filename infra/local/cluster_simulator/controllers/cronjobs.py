@@ -15,7 +15,8 @@ from cronsim import CronSim, CronSimError
 from infra.local.cluster_simulator.client import ApiError, Json
 from infra.local.cluster_simulator.controllers.workload import Workload, owner_reference, together
 from infra.local.cluster_simulator.kinds import CRON_JOB, JOB
-from infra.local.cluster_simulator.world import is_true, stamp
+from infra.local.cluster_simulator.rules.matching import is_true
+from infra.local.cluster_simulator.world import stamp
 
 # Apart from the reader of disruption budgets, whose mistakes a simulation must not share.
 _WORDS: Final = {

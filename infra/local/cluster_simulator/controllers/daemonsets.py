@@ -21,12 +21,13 @@ from infra.local.cluster_simulator.informer import key_of
 from infra.local.cluster_simulator.kinds import DAEMON_SET, POD
 from infra.local.cluster_simulator.rules.matching import (
     is_finished,
+    is_true,
     labels_of,
     matches_node_affinity,
     taints_of,
     untolerated,
 )
-from infra.local.cluster_simulator.world import World, is_terminating, is_true, node_of
+from infra.local.cluster_simulator.world import World, is_terminating, node_of
 
 HASH_LABEL: Final = "controller-revision-hash"
 

@@ -17,7 +17,8 @@ from infra.local.cluster_simulator.controllers.workload import (
 )
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import DEPLOYMENT, POD, REPLICA_SET
-from infra.local.cluster_simulator.world import annotation, is_true, node_of
+from infra.local.cluster_simulator.rules.matching import is_true
+from infra.local.cluster_simulator.world import annotation, node_of
 
 HASH_LABEL: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"

@@ -9,8 +9,13 @@ from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.controllers.workload import condition, scaled
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import BUDGET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET
-from infra.local.cluster_simulator.rules.matching import is_finished, labels_of, matches_selector
-from infra.local.cluster_simulator.world import World, age, is_terminating, is_true
+from infra.local.cluster_simulator.rules.matching import (
+    is_finished,
+    is_true,
+    labels_of,
+    matches_selector,
+)
+from infra.local.cluster_simulator.world import World, age, is_terminating
 
 _SETTLE_SECONDS: Final = 0.05
 _EVICTION_SECONDS: Final = 120.0

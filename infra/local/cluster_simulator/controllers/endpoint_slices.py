@@ -14,8 +14,8 @@ from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.controllers.workload import owner_reference
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import ENDPOINT_SLICE, ENDPOINTS, SERVICE
-from infra.local.cluster_simulator.rules.matching import is_finished, labels_of
-from infra.local.cluster_simulator.world import World, is_terminating, is_true, node_of
+from infra.local.cluster_simulator.rules.matching import is_finished, is_true, labels_of
+from infra.local.cluster_simulator.world import World, is_terminating, node_of
 
 _SETTLE_SECONDS: Final = 0.1
 _OF_SERVICE: Final = "kubernetes.io/service-name"

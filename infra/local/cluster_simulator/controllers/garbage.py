@@ -20,8 +20,8 @@ from infra.local.cluster_simulator.kinds import (
     STATEFUL_SET,
     Kind,
 )
-from infra.local.cluster_simulator.rules.matching import is_finished, taints_of
-from infra.local.cluster_simulator.world import World, is_terminating, is_true, node_of
+from infra.local.cluster_simulator.rules.matching import is_finished, is_true, taints_of
+from infra.local.cluster_simulator.world import World, is_terminating, node_of
 
 _OWNED: Final = (NODE, POD, REPLICA_SET, DEPLOYMENT, DAEMON_SET, STATEFUL_SET, JOB, CSI_NODE)
 _OWNER_KINDS: Final = {(kind.api, kind.name): kind for kind in OWNERS}

@@ -12,15 +12,13 @@ from typing import Final
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.informer import Key, key_of
 from infra.local.cluster_simulator.kinds import LEASE, NODE, POD
-from infra.local.cluster_simulator.rules.matching import is_finished, taints_of, tolerates
-from infra.local.cluster_simulator.world import (
-    World,
-    age,
+from infra.local.cluster_simulator.rules.matching import (
     condition_of,
-    is_terminating,
-    node_of,
-    stamp,
+    is_finished,
+    taints_of,
+    tolerates,
 )
+from infra.local.cluster_simulator.world import World, age, is_terminating, node_of, stamp
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"

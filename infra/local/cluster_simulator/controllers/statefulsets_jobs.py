@@ -13,8 +13,8 @@ from infra.local.cluster_simulator.controllers.workload import (
     together,
 )
 from infra.local.cluster_simulator.kinds import CLAIM, JOB, POD, STATEFUL_SET
-from infra.local.cluster_simulator.rules.matching import is_finished, labels_of
-from infra.local.cluster_simulator.world import is_terminating, is_true, stamp
+from infra.local.cluster_simulator.rules.matching import is_finished, is_true, labels_of
+from infra.local.cluster_simulator.world import is_terminating, stamp
 
 _REVISION_LABEL = "controller-revision-hash"
 

@@ -11,8 +11,8 @@ import orjson
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.informer import Key
 from infra.local.cluster_simulator.kinds import POD, Kind
-from infra.local.cluster_simulator.rules.matching import is_finished
-from infra.local.cluster_simulator.world import World, condition_of, is_terminating, is_true, stamp
+from infra.local.cluster_simulator.rules.matching import condition_of, is_finished, is_true
+from infra.local.cluster_simulator.world import World, is_terminating, stamp
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ def condition(kind: str, *, holds: bool, reason: str, old: Json) -> Json:
     status = "True" if holds else "False"
     before = condition_of(old, kind)
     if (before.get("status"), before.get("reason")) == (status, reason):
-        return before
+        return dict(before)
     now = stamp()
     return {
         "type": kind,

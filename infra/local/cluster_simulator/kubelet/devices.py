@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.machines import Size
-from infra.local.cluster_simulator.world import World, is_terminating, is_true
+from infra.local.cluster_simulator.rules.matching import is_true
+from infra.local.cluster_simulator.world import World, is_terminating
 
 SOCKETS: Final = "/var/lib/kubelet/device-plugins"
 # Part of the image's name of the plugin that registers each resource.

@@ -35,13 +35,12 @@ from infra.local.cluster_simulator.kubelet.status import (
 from infra.local.cluster_simulator.kubelet.user_data import UnusableUserDataError, read_user_data
 from infra.local.cluster_simulator.machines import ENDING, GONE, RUNNING, Machine, Machines, Sizes
 from infra.local.cluster_simulator.rules.amounts import pod_requests
-from infra.local.cluster_simulator.rules.matching import is_finished, labels_of
+from infra.local.cluster_simulator.rules.matching import is_finished, is_true, labels_of
 from infra.local.cluster_simulator.volumes import are_attached
 from infra.local.cluster_simulator.world import (
     World,
     annotation,
     is_terminating,
-    is_true,
     node_of,
     seconds_of,
     stamp,

@@ -146,3 +146,14 @@ class ClusterView:
 def is_finished(pod: Object) -> bool:
     """Return whether a pod has ended and no longer counts on its node."""
     return (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+
+
+def condition_of(obj: Object, kind: str) -> Object:
+    """Return one of an object's status conditions, empty when it is not there."""
+    conditions: Sequence[Object] = (obj.get("status") or {}).get("conditions") or ()
+    return next((entry for entry in conditions if entry["type"] == kind), {})
+
+
+def is_true(obj: Object, kind: str) -> bool:
+    """Return whether a status condition holds."""
+    return condition_of(obj, kind).get("status") == "True"

@@ -22,7 +22,7 @@ from infra.local.cluster_simulator.kinds import (
 )
 from infra.local.cluster_simulator.rules.amounts import pod_requests
 from infra.local.cluster_simulator.rules.claims import attach_reasons, claim_names, volume_reasons
-from infra.local.cluster_simulator.rules.matching import ClusterView, labels_of
+from infra.local.cluster_simulator.rules.matching import ClusterView, condition_of, labels_of
 from infra.local.cluster_simulator.rules.predicates import (
     allocatable_of,
     host_ports,
@@ -41,14 +41,7 @@ from infra.local.cluster_simulator.scheduler.node_usage import (
     topology_class,
 )
 from infra.local.cluster_simulator.volumes import prebind
-from infra.local.cluster_simulator.world import (
-    World,
-    condition_of,
-    event_about,
-    is_terminating,
-    node_of,
-    stamp,
-)
+from infra.local.cluster_simulator.world import World, event_about, is_terminating, node_of, stamp
 
 _LOG = logging.getLogger(__name__)
 _DEBOUNCE_SECONDS: Final = 0.1

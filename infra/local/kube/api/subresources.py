@@ -1,6 +1,6 @@
 """Scale, binding and eviction."""
 
-from infra.local.cluster_simulator.rules.matching import matches_selector
+from infra.local.cluster_simulator.rules.matching import is_true, matches_selector
 from infra.local.kube import errors
 from infra.local.kube.calls import Call, WriteOptions, timestamp
 from infra.local.kube.errors import ApiError, JsonObject, bad_request, success
@@ -162,7 +162,7 @@ def _spend_budget(lifecycle: Lifecycle, call: Call, pod: JsonObject, *, dry_run:
         )
         raise ApiError(500, "InternalError", message)
     entry, budget = found[0]
-    if not _is_ready(pod) and _may_evict_unhealthy(budget):
+    if not is_true(pod, "Ready") and _may_evict_unhealthy(budget):
         return
     _check_budget(budget)
     status = budget["status"]
@@ -171,13 +171,6 @@ def _spend_budget(lifecycle: Lifecycle, call: Call, pod: JsonObject, *, dry_run:
     disrupted[call.name] = timestamp(lifecycle.now())
     if not dry_run:
         lifecycle.update(budgets, entry, budget, WriteOptions(), subresource="status")
-
-
-def _is_ready(pod: JsonObject) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
-    )
 
 
 def _may_evict_unhealthy(budget: JsonObject) -> bool:

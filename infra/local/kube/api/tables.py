@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from infra.local.cluster_simulator.rules.matching import condition_of, is_true
 from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Resource
 from infra.local.kube.selectors import selector_text
@@ -124,11 +125,6 @@ def _age(text: str | None) -> str:
     return f"{hours}h" if hours < 48 else f"{days}d"
 
 
-def _condition(obj: JsonObject, kind: str) -> str:
-    conditions = _at(obj, "status.conditions", ())
-    return next((str(entry["status"]) for entry in conditions if entry["type"] == kind), "")
-
-
 def _pod_ready(pod: JsonObject) -> str:
     ready = sum(bool(status.get("ready")) for status in _at(pod, "status.containerStatuses", ()))
     return f"{ready}/{len(_at(pod, 'spec.containers', ()))}"
@@ -152,7 +148,8 @@ def _restarts(pod: JsonObject) -> int:
 
 
 def _node_status(node: JsonObject) -> str:
-    word = {"True": "Ready", "False": "NotReady"}.get(_condition(node, "Ready"), "Unknown")
+    ready = condition_of(node, "Ready").get("status", "")
+    word = {"True": "Ready", "False": "NotReady"}.get(ready, "Unknown")
     return f"{word},SchedulingDisabled" if _at(node, "spec.unschedulable") else word
 
 
@@ -193,7 +190,7 @@ def _selector(workload: JsonObject) -> str:
 
 
 def _job_status(job: JsonObject) -> str:
-    return "Complete" if _condition(job, "Complete") == "True" else "Running"
+    return "Complete" if is_true(job, "Complete") else "Running"
 
 
 def _suspend(cron_job: JsonObject) -> str:
