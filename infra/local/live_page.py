@@ -1,37 +1,59 @@
-"""The page of `dovetail watch` for a world on this machine, if it is built."""
+"""A world on this machine is shown live: by the page of `dovetail watch`, and lines of `top`."""
 
+import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final
 
 from functions.cli.watch.page_files import is_built
 
 NOT_BUILT: Final = "`make page`, once, builds a page that shows this live"
-_CHILD: Final = "watch"
 _LOOK_SECONDS: Final = 0.2
+# The log of the lines also has what the command says when it fails, which is for the log alone.
+_TIME: Final = re.compile(r"\d\d:\d\d:\d\d ")
 
 
-class Children(Protocol):
-    """Starts processes and ends them: `infra.local.demo.children.Children`."""
+class _LiveCommand(ABC):
+    """A command of the product beside the world, and a thread that says what it shows.
 
-    def begin(
-        self, name: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None
-    ) -> None: ...
+    Args:
+        children: Start it and end it.
+        say: Told each line.
+    """
 
-    def alive(self, name: str) -> bool: ...
+    name: str
 
-    def stop(self, name: str, *, hard: bool = False) -> None: ...
-
-
-class LivePage:
-    """The page's process; nothing waits for it."""
-
-    def __init__(self, children: Children, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, children: Any, say: Callable[[str], None]) -> None:
         self._children = children
-        self._address = folder / "page"
         self._say = say
         self._ended = threading.Event()
+
+    def _begin(self, words: Sequence[str], environment: dict[str, str]) -> None:
+        """Start it beside the world; nothing waits for it."""
+        command = ["-m", "functions.cli", *words]
+        self._children.begin(self.name, command, environment=environment)
+        threading.Thread(target=self._follow, name=self.name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Say nothing more, and end the process: it only reads, so it is not asked."""
+        self._ended.set()
+        if self._children.alive(self.name):
+            self._children.stop(self.name, hard=True)
+
+    @abstractmethod
+    def _follow(self) -> None: ...
+
+
+class LivePage(_LiveCommand):
+    """The page; its address is written to a file of the folder and said."""
+
+    name = "watch"
+
+    def __init__(self, children: Any, folder: Path, say: Callable[[str], None]) -> None:
+        super().__init__(children, say)
+        self._address = folder / "page"
 
     def start(self, kubeconfig: Path, cluster: str, environment: dict[str, str]) -> None:
         """Start it beside the world, or say how it is built."""
@@ -39,22 +61,34 @@ class LivePage:
             self._say(NOT_BUILT)
             return
         words = ["watch", "--kubeconfig", str(kubeconfig), "--cluster", cluster]
-        self._children.begin(
-            _CHILD,
-            ["-m", "functions.cli", *words, "--address-file", str(self._address)],
-            environment=environment,
-        )
-        threading.Thread(target=self._await, name="page", daemon=True).start()
+        self._begin([*words, "--address-file", str(self._address)], environment)
 
-    def stop(self) -> None:
-        """Say nothing more, and end the process: it only reads, so it is not asked."""
-        self._ended.set()
-        if self._children.alive(_CHILD):
-            self._children.stop(_CHILD, hard=True)
-
-    def _await(self) -> None:
-        while not self._ended.wait(_LOOK_SECONDS) and self._children.alive(_CHILD):
+    def _follow(self) -> None:
+        while not self._ended.wait(_LOOK_SECONDS) and self._children.alive(self.name):
             if self._address.is_file():
                 address = self._address.read_text(encoding="utf-8").strip()
                 self._say(f"the page that shows this live: {address}")
                 return
+
+
+class DecisionLines(_LiveCommand):
+    """The lines of what Dovetail decides, read from the log of the command."""
+
+    name = "decisions"
+
+    def __init__(self, children: Any, log: Path, say: Callable[[str], None]) -> None:
+        super().__init__(children, say)
+        self._log = log
+
+    def start(self, kubeconfig: Path, cluster: str, environment: dict[str, str]) -> None:
+        words = ["top", "--lines", "--kubeconfig", str(kubeconfig), "--cluster", cluster]
+        self._begin(words, environment)
+
+    def _follow(self) -> None:
+        with self._log.open(encoding="utf-8") as lines:
+            rest = ""
+            while not self._ended.wait(_LOOK_SECONDS):
+                *whole, rest = (rest + lines.read()).split("\n")
+                for line in whole:
+                    if _TIME.match(line):
+                        self._say(line)

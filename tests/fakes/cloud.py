@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from botocore.exceptions import ClientError
 
 from infra.local.ec2.account import Account, Launch, Place, Template
-from infra.local.ec2.machines import ENDING, Machine, Settings
+from infra.local.ec2.instances import ENDING, Settings
+from infra.local.ec2.instances import Instance as Model
 from infra.local.ec2.model import Ec2
 from infra.local.ec2.pools import PoolKey
 from infra.local.ec2.refusals import ApiError, Reason
@@ -104,7 +105,7 @@ class FakeCloud(Account):
     def add(self, *instances: Instance) -> None:
         """Let instances exist that were not launched through this fake."""
         for instance in instances:
-            machine = Machine(
+            machine = Model(
                 instance_id=instance.instance_id,
                 pool=pool_of(instance.offering),
                 subnet_id="",
@@ -114,19 +115,19 @@ class FakeCloud(Account):
                 tags=dict(instance.tags),
             )
             machine.enter(machine.launched_at, (timedelta(0), instance.state))
-            self.ec2.machines[machine.instance_id] = machine
+            self.ec2.instances[machine.instance_id] = machine
 
     def end(self, *instance_ids: str) -> None:
         """Terminate machines, as an interruption or a user of the console does."""
         self._age()
         for instance_id in instance_ids:
-            self.ec2.terminate(self.ec2.machines[instance_id])
+            self.ec2.terminate(self.ec2.instances[instance_id])
 
     @property
     def all_instances(self) -> tuple[Instance, ...]:
         """Every instance there ever was as it is now, whether shown or not, sorted by id."""
         self._age()
-        return self._seen(self.ec2.machines.values())
+        return self._seen(self.ec2.instances.values())
 
     def called(self, method: str) -> list[object]:
         """Return what the calls of a method were about, in order."""
@@ -190,21 +191,21 @@ class FakeCloud(Account):
 
     def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
         self._call("instances", tuple(instance_ids))
-        known = self.ec2.machines
+        known = self.ec2.instances
         return self._shown(known[value] for value in {*instance_ids} if value in known)
 
     def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
         self._call("tagged_instances", dict(tags))
         wanted = {**tags, **self._ours}.items()
         found = [
-            machine for machine in self.ec2.machines.values() if wanted <= machine.tags.items()
+            machine for machine in self.ec2.instances.values() if wanted <= machine.tags.items()
         ]
         return tuple(instance for instance in self._shown(found) if instance.state != "terminated")
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         self._call("terminate", tuple(instance_ids))
         for instance_id in instance_ids:
-            machine = self.ec2.machines.get(instance_id)
+            machine = self.ec2.instances.get(instance_id)
             if machine is not None:
                 self.ec2.terminate(machine)
 
@@ -238,13 +239,13 @@ class FakeCloud(Account):
             self.ec2.admit(machine, self.fate(data))
             yield machine.instance_id
 
-    def made(self, launch: Launch) -> Machine:
+    def made(self, launch: Launch) -> Model:
         """Return a new instance."""
         now = self.ec2.now()
         address = self.ec2.addresses.take(launch.option.subnet_id, self._fresh, now)
         assert address is not None
-        return Machine(
-            instance_id=f"i-{len(self.ec2.machines) + 1:017x}",
+        return Model(
+            instance_id=f"i-{len(self.ec2.instances) + 1:017x}",
             pool=launch.pool,
             subnet_id=launch.option.subnet_id,
             launched_at=now,
@@ -285,10 +286,10 @@ class FakeCloud(Account):
         taken = self.ec2.addresses.taken(subnet.subnet_id, self.ec2.now())
         return replace(subnet, free_addresses=subnet.free_addresses - taken) if taken else subnet
 
-    def _shown(self, machines: Iterable[Machine]) -> tuple[Instance, ...]:
+    def _shown(self, machines: Iterable[Model]) -> tuple[Instance, ...]:
         return self._seen(machine for machine in machines if self.ec2.shows(machine))
 
-    def _seen(self, machines: Iterable[Machine]) -> tuple[Instance, ...]:
+    def _seen(self, machines: Iterable[Model]) -> tuple[Instance, ...]:
         found = (seen(self.ec2, machine) for machine in machines)
         return tuple(sorted(found, key=lambda entry: entry.instance_id))
 
@@ -304,7 +305,7 @@ def answering(action: str) -> Iterator[None]:
             raise ClientError(row, action) from error
 
 
-def seen(ec2: Ec2, machine: Machine) -> Instance:
+def seen(ec2: Ec2, machine: Model) -> Instance:
     """Return an instance as DescribeInstances shows it."""
     state, reason = machine.state(ec2.now()), machine.reason
     if reason is None or state not in ENDING:

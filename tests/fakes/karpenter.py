@@ -88,11 +88,11 @@ class FakeTags:
     cloud: FakeCloud
 
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
-        self.cloud.ec2.machines[instance_id].tags.update(tags)
+        self.cloud.ec2.instances[instance_id].tags.update(tags)
 
     def untag(self, instance_id: str, tag_keys: Sequence[str]) -> None:
         for key in tag_keys:
-            self.cloud.ec2.machines[instance_id].tags.pop(key, None)
+            self.cloud.ec2.instances[instance_id].tags.pop(key, None)
 
 
 @dataclass
@@ -215,7 +215,7 @@ class KarpenterControllers:
     def _end(self, provider_id: str) -> None:
         """aws: pkg/cloudprovider/cloudprovider.go, Delete: by the id alone, whatever the tags."""
         instance_id = provider_id.rsplit("/", 1)[-1]
-        if instance_id in self.cloud.ec2.machines:
+        if instance_id in self.cloud.ec2.instances:
             self.cloud.end(instance_id)
 
 

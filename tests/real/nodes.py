@@ -22,7 +22,7 @@ from urllib3.exceptions import HTTPError
 from infra.local.cluster_simulator.kubelet.kubelet import READY_AFTER, STOPPED
 from infra.local.demo.children import Children
 from infra.local.demo.cluster_client import Refused
-from infra.local.demo.machines import machines
+from infra.local.demo.node_sizes import node_sizes
 from infra.local.demo.world import World
 from infra.local.kube.kubeconfig import write_kubeconfig
 from tests.real.user_data import Boot, Instance, UnusableError, boot_of
@@ -83,7 +83,7 @@ class HollowNodes:
         # Sockets lie below it, and the path of a socket has 107 characters at most.
         self._folder = Path(tempfile.mkdtemp(prefix="hollow-"))
         self._children = Children(self._folder)
-        self._machines = machines()
+        self._machines = node_sizes()
         self._aws = {name: world.client(name) for name in ("ec2", "iam", "sts")}
         self._cluster = world.cluster
         # A signer keeps a weak reference to it.

@@ -8,7 +8,7 @@ from typing import Any, Final
 from infra.local.cluster_simulator.world import Timing
 from infra.local.demo.children import Children
 from infra.local.demo.cluster_client import ClusterClient
-from infra.local.demo.machines import machines
+from infra.local.demo.node_sizes import node_sizes
 from infra.local.demo.problem import Problem, last_words
 from tests.real.cluster import Cluster
 from tests.real.nodes import kubelet_command, machine_file
@@ -68,7 +68,7 @@ def _command(cluster: Cluster) -> list[str]:
         },
         flags=(f"--hostname-override={_NAME}",),
     )
-    machine = machine_file(machines()["m5.4xlarge"], instance)
+    machine = machine_file(node_sizes()["m5.4xlarge"], instance)
     return kubelet_command(
         boot,
         folder=cluster.folder / _NAME,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from infra.local.demo.children import Children
-from infra.local.demo.machines import machines
+from infra.local.demo.node_sizes import node_sizes
 from infra.local.kube.certificates import ca_file, server_context
 from shared.instance_types.ami_families import FAMILIES, BootstrapOptions, family_of
 from shared.model.kubernetes.taints import Effect, Taint
@@ -75,7 +75,7 @@ def joining(front: Front) -> BootstrapOptions:
 
 def start(front: Front, program: Path, family: str, told: BootstrapOptions, name: str) -> None:
     """Start the kubelet of an m5.large."""
-    machine = machines()["m5.large"]
+    machine = node_sizes()["m5.large"]
     instance = Instance(id=f"i-{name}", zone="us-east-1b", dns_name=name, cores=2, pods=29)
     boot = boot_of(family_of(family).user_data(told).encode(), instance)
     command = kubelet_command(
@@ -115,7 +115,7 @@ def test_a_machine_joins_with_what_its_user_data_says(
     taints = [taint["key"] for taint in node["spec"]["taints"]]
     assert {"dedicated", "karpenter.sh/not-ready"} < set(taints)
     assert taints.count("node.cloudprovider.kubernetes.io/uninitialized") == 1
-    planned = machines()["m5.large"]["allocatable"]
+    planned = node_sizes()["m5.large"]["allocatable"]
     assert {key: node["status"]["allocatable"][key] for key in ("cpu", "pods")} == {
         key: planned[key] for key in ("cpu", "pods")
     }

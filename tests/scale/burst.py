@@ -29,7 +29,7 @@ def burst(pods: int) -> Mapping[str, float]:
             "all bound, s": run.took,
             "invocations": run.invocations,
             "longest invocation, s": run.longest,
-            "nodes": len(run.cluster.cloud.ec2.machines),
+            "nodes": len(run.cluster.cloud.ec2.instances),
             "CPU s": run.cpu_seconds,
             "calls of the ledger": spent.calls["ledger"],
             "RCU": run.cluster.table.reads.total(),

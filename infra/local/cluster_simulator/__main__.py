@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.local.cluster_simulator.client import Server
+from infra.local.cluster_simulator.instances import AssumedInstances, Ec2Instances, Instances, Sizes
 from infra.local.cluster_simulator.kubelet.registration import SIMULATED
-from infra.local.cluster_simulator.machines import AssumedMachines, Ec2Machines, Machines, Sizes
 from infra.local.cluster_simulator.simulation import PARTS, Setup, Simulation
 from infra.local.cluster_simulator.world import Timing
 from infra.local.ready import announce
@@ -23,13 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     level = logging.DEBUG if options.verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
-    machines: Machines = AssumedMachines()
+    instances: Instances = AssumedInstances()
     if options.ec2_endpoint:
-        machines = Ec2Machines(options.ec2_endpoint, options.region)
+        instances = Ec2Instances(options.ec2_endpoint, options.region)
     setup = Setup(
         parts=options.only,
         timing=Timing(speed=options.speed),
-        machines=machines,
+        instances=instances,
         sizes=Sizes.read(options.machines) if options.machines else Sizes(),
         marks=tuple(_mark(text) for text in options.node_label) or SIMULATED,
         discovers=not options.node_label,
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--token-file", type=Path, help="holds the bearer token")
     add("--ca-file", help="PEM file of the server's authority")
     add("--machines", help="JSON file: instance type to capacity, allocatable, extended")
-    add("--ec2-endpoint", help="local EC2 API that knows the machines; without it all run")
+    add("--ec2-endpoint", help="local EC2 API that knows the instances; without it all run")
     add("--region", default="us-east-1", help="region of that EC2 API")
     add("--speed", type=_speed, default=1.0, help="how many times faster than a real cluster")
     add("--only", type=_parts, default=frozenset(PARTS), help=f"some of {','.join(PARTS)}")

@@ -11,6 +11,7 @@ from typing import Final
 
 from infra.local.cluster_simulator.client import Json
 from infra.local.cluster_simulator.informer import Key
+from infra.local.cluster_simulator.instances import Sizes
 from infra.local.cluster_simulator.kinds import (
     ATTACHMENT,
     CLAIM,
@@ -19,7 +20,6 @@ from infra.local.cluster_simulator.kinds import (
     STORAGE_CLASS,
     VOLUME,
 )
-from infra.local.cluster_simulator.machines import Sizes
 from infra.local.cluster_simulator.rules.claims import SELECTED_NODE
 from infra.local.cluster_simulator.rules.matching import is_true, labels_of
 from infra.local.cluster_simulator.world import World, annotation, is_terminating

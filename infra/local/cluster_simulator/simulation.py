@@ -19,9 +19,9 @@ from infra.local.cluster_simulator.controllers.garbage import Garbage, PodGarbag
 from infra.local.cluster_simulator.controllers.node_lifecycle import NodeLifecycle
 from infra.local.cluster_simulator.controllers.statefulsets_jobs import Jobs, StatefulSets
 from infra.local.cluster_simulator.csi import CsiDriver
+from infra.local.cluster_simulator.instances import AssumedInstances, Instances, Sizes
 from infra.local.cluster_simulator.kubelet.kubelet import Kubelet
 from infra.local.cluster_simulator.kubelet.registration import SIMULATED
-from infra.local.cluster_simulator.machines import AssumedMachines, Machines, Sizes
 from infra.local.cluster_simulator.scheduler.scheduler import Scheduler
 from infra.local.cluster_simulator.volumes import VolumeControllers
 from infra.local.cluster_simulator.world import Timing, World
@@ -46,14 +46,14 @@ class Setup:
 
     Attributes:
         parts: Which of `PARTS` to play.
-        machines: Where the machines behind the nodes are; by default all of them run.
+        instances: Where the instances behind the nodes are; by default all of them run.
         marks: Node labels of which one makes a node simulated (value None: any).
-        discovers: Whether the kubelets of machines without a Node are simulated, too.
+        discovers: Whether the kubelets of instances without a Node are simulated, too.
     """
 
     parts: frozenset[str] = frozenset(PARTS)
     timing: Timing = field(default_factory=Timing)
-    machines: Machines = field(default_factory=AssumedMachines)
+    instances: Instances = field(default_factory=AssumedInstances)
     sizes: Sizes = field(default_factory=Sizes)
     marks: tuple[tuple[str, str | None], ...] = SIMULATED
     discovers: bool = True
@@ -109,10 +109,10 @@ class SimulationThread(LoopThread):
 
 def _populate(world: World, setup: Setup, server: Server) -> None:
     """Make the actors of the parts: each subscribes to what it looks at."""
-    kubelet = partial(Kubelet, machines=setup.machines, sizes=setup.sizes, marks=setup.marks)
+    kubelet = partial(Kubelet, instances=setup.instances, sizes=setup.sizes, marks=setup.marks)
     makers: dict[str, tuple[Callable[[World], object], ...]] = {
         "kubelet": (partial(kubelet, discovers=setup.discovers, server=server),),
-        "cloud": (partial(Cloud, machines=setup.machines),),
+        "cloud": (partial(Cloud, instances=setup.instances),),
         "csi": (partial(CsiDriver, sizes=setup.sizes),),
         "lifecycle": (NodeLifecycle,),
         "scheduler": (Scheduler,),

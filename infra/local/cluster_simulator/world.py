@@ -17,7 +17,7 @@ class Timing:
     """How long things take, in seconds of simulated time; `speed` divides them all.
 
     Attributes:
-        boot_seconds: Machine running until its kubelet reports Ready.
+        boot_seconds: Instance running until its kubelet reports Ready.
         registration_seconds: The last part of it: the kubelet runs and admits pods, but the API
             server has not answered yet; as long as that took on a busy machine.
         pod_start_seconds: Pod bound until Running, and again for each init container.

@@ -12,45 +12,28 @@ import urllib3
 import yaml
 
 from infra.local.demo.problem import Problem
+from infra.local.kube.kinds import built_in
 
 Object = dict[str, Any]
 
 _PATIENCE_SECONDS = 60.0
 
-# Path and plural of every kind a scenario may apply; kinds without a namespace end in "!".
+# Group version, kind and plural of the custom resources that a scenario may apply.
+_CUSTOM = (
+    ("karpenter.sh/v1alpha5", "Provisioner", "provisioners"),
+    ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate", "awsnodetemplates"),
+    ("karpenter.sh/v1", "NodePool", "nodepools"),
+    ("karpenter.k8s.aws/v1", "EC2NodeClass", "ec2nodeclasses"),
+)
+# Path and plural of every kind a scenario may apply, and whether it has a namespace.
 _PATHS = {
-    ("v1", "Namespace"): "api/v1/namespaces!",
-    ("v1", "Node"): "api/v1/nodes!",
-    ("v1", "Pod"): "api/v1/pods",
-    ("v1", "Service"): "api/v1/services",
-    ("v1", "ConfigMap"): "api/v1/configmaps",
-    ("v1", "ServiceAccount"): "api/v1/serviceaccounts",
-    ("apps/v1", "Deployment"): "apis/apps/v1/deployments",
-    ("apps/v1", "DaemonSet"): "apis/apps/v1/daemonsets",
-    ("apps/v1", "StatefulSet"): "apis/apps/v1/statefulsets",
-    ("batch/v1", "Job"): "apis/batch/v1/jobs",
-    ("policy/v1", "PodDisruptionBudget"): "apis/policy/v1/poddisruptionbudgets",
-    ("storage.k8s.io/v1", "StorageClass"): "apis/storage.k8s.io/v1/storageclasses!",
-    ("karpenter.sh/v1alpha5", "Provisioner"): "apis/karpenter.sh/v1alpha5/provisioners!",
-    ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"): (
-        "apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates!"
-    ),
-    ("karpenter.sh/v1", "NodePool"): "apis/karpenter.sh/v1/nodepools!",
-    ("karpenter.k8s.aws/v1", "EC2NodeClass"): "apis/karpenter.k8s.aws/v1/ec2nodeclasses!",
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): (
-        "apis/apiextensions.k8s.io/v1/customresourcedefinitions!"
-    ),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"): (
-        "apis/rbac.authorization.k8s.io/v1/clusterroles!"
-    ),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): (
-        "apis/rbac.authorization.k8s.io/v1/clusterrolebindings!"
-    ),
-    ("rbac.authorization.k8s.io/v1", "Role"): "apis/rbac.authorization.k8s.io/v1/roles",
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"): (
-        "apis/rbac.authorization.k8s.io/v1/rolebindings"
-    ),
-}
+    (resource.api_version, resource.kind): (
+        f"{'apis' if resource.group else 'api'}/{resource.api_version}",
+        resource.plural,
+        resource.namespaced,
+    )
+    for resource in built_in()
+} | {(version, kind): (f"apis/{version}", plural, False) for version, kind, plural in _CUSTOM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +143,10 @@ def path_of(document: Object) -> str:
     if kind not in _PATHS:
         known = ", ".join(sorted(name for _, name in _PATHS))
         raise Problem(f"kind {kind[1]} of {kind[0]} is not known here: use one of {known}")
-    path = _PATHS[kind]
+    group, plural, namespaced = _PATHS[kind]
     name = document["metadata"]["name"]
-    if path.endswith("!"):
-        return f"{path[:-1]}/{name}"
-    group, plural = path.rsplit("/", 1)
     namespace = document["metadata"].get("namespace", "default")
-    return f"{group}/namespaces/{namespace}/{plural}/{name}"
+    return f"{group}/{f'namespaces/{namespace}/' if namespaced else ''}{plural}/{name}"
 
 
 def read_documents(paths: Iterable[Path]) -> list[Object]:

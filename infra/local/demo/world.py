@@ -20,15 +20,14 @@ from infra.local.aws.embedded import call_verb
 from infra.local.aws.templates.assembly import synth_command
 from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.templates.resource_check import missing_resources
-from infra.local.decision_lines import DecisionLines
 from infra.local.demo.children import ROOT, Children, undisturbed
 from infra.local.demo.cluster_client import ClusterClient, read_documents
 from infra.local.demo.external_cluster import ForeignCluster, leave
 from infra.local.demo.karpenter import Karpenter
-from infra.local.demo.machines import machines
+from infra.local.demo.node_sizes import node_sizes
 from infra.local.demo.problem import Problem, last_words
 from infra.local.kube.kubeconfig import write_kubeconfig
-from infra.local.live_page import LivePage
+from infra.local.live_page import DecisionLines, LivePage
 from infra.local.removal import remove_folder
 
 CLUSTER = "demo"
@@ -262,8 +261,8 @@ class World:
         self._write_auth(self._folder / "auth.json", entries)
 
     def _launch_simulation(self) -> None:
-        machines_file = self._folder / "machines.json"
-        machines_file.write_text(json.dumps(machines()), encoding="utf-8")
+        sizes_file = self._folder / "sizes.json"
+        sizes_file.write_text(json.dumps(node_sizes()), encoding="utf-8")
         # Any user of the machine can read a command line.
         token = self._folder / "admin.token"
         token.write_text(self._admin_token, encoding="ascii")
@@ -278,7 +277,7 @@ class World:
                 "--ca-file",
                 self._kube["ca_file"],
                 "--machines",
-                str(machines_file),
+                str(sizes_file),
                 "--ec2-endpoint",
                 self.aws.url,
                 "--region",

@@ -84,7 +84,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """`count` machines of one pool, asked for by one fleet."""
+    """`count` instances of one pool, asked for by one fleet."""
 
     option: Option
     pool: PoolKey

@@ -65,7 +65,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allotment:
-    """Machines to launch by candidate, and what was refused on the way, in order of trying."""
+    """Instances to launch by candidate, and what was refused on the way, in order of trying."""
 
     launches: tuple[tuple[Candidate, int], ...]
     refusals: tuple[tuple[Candidate, Refusal], ...]

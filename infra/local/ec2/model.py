@@ -10,7 +10,15 @@ from typing import Any, Final
 
 from infra.local.ec2.account import Account, Launch
 from infra.local.ec2.allocation import Allotment, Candidate, allot
-from infra.local.ec2.machines import ENDING, USER_REASON, Addresses, Machine, Settings, Step, shown
+from infra.local.ec2.instances import (
+    ENDING,
+    USER_REASON,
+    Addresses,
+    Instance,
+    Settings,
+    Step,
+    shown,
+)
 from infra.local.ec2.pools import (
     ON_DEMAND,
     SPOT,
@@ -46,7 +54,7 @@ class Ec2:
     """Fleets and instances in memory; nothing happens between two calls.
 
     Attributes:
-        machines: By instance id, all there ever were, in launch order.
+        instances: By instance id, all there ever were, in launch order.
         changed: Called with each instance and the states it enters now and later.
         replay: What a known ClientToken is answered.
         token_life: How long a ClientToken is known, None for ever.
@@ -57,7 +65,7 @@ class Ec2:
         now: Callable[[], datetime],
         *,
         settings: Settings | None = None,
-        changed: Callable[[Machine, list[Step]], None] = lambda _machine, _steps: None,
+        changed: Callable[[Instance, list[Step]], None] = lambda _instance, _steps: None,
     ) -> None:
         self.now = now
         self.settings = settings or Settings()
@@ -66,7 +74,7 @@ class Ec2:
         self.token_life: timedelta | None = None
         self.pools = Pools()
         self.addresses = Addresses()
-        self.machines: dict[str, Machine] = {}
+        self.instances: dict[str, Instance] = {}
         self._answers: dict[Any, _Answered] = {}
         self._fleets = itertools.count(1)
 
@@ -118,55 +126,55 @@ class Ec2:
                 answer["Errors"] += _unfulfilled(request, allotment)
         return answer
 
-    def admit(self, machine: Machine, fate: Reason | None = None) -> None:
+    def admit(self, instance: Instance, fate: Reason | None = None) -> None:
         """Let an instance exist from now on; with a fate it ends while it is pending."""
-        now, settings = machine.launched_at, self.settings
+        now, settings = instance.launched_at, self.settings
         steps = [(_NOW, "pending"), (settings.running, "running")]
         if fate is not None:
-            machine.reason = fate
+            instance.reason = fate
             steps[1:] = [
                 (settings.running, "shutting-down"),
                 (settings.running + settings.terminated, "terminated"),
             ]
-        self.machines[machine.instance_id] = machine
-        added = machine.enter(now, *steps)
+        self.instances[instance.instance_id] = instance
+        added = instance.enter(now, *steps)
         if fate is not None:
-            self._release(machine)
-        self.changed(machine, added)
+            self._release(instance)
+        self.changed(instance, added)
 
-    def terminate(self, machine: Machine, reason: Reason = USER_REASON) -> None:
+    def terminate(self, instance: Instance, reason: Reason = USER_REASON) -> None:
         """Start to terminate an instance; one that is ending already goes on."""
         now = self.now()
-        if machine.state(now) in ENDING:
+        if instance.state(now) in ENDING:
             return
-        failed = machine.steps[-1].state == "terminated"
+        failed = instance.steps[-1].state == "terminated"
         end = (self.settings.terminated, "terminated")
-        added = machine.enter(now, (_NOW, "shutting-down"), end)
+        added = instance.enter(now, (_NOW, "shutting-down"), end)
         if not failed:
-            machine.reason = reason
-            self._release(machine)
-        self.changed(machine, added)
+            instance.reason = reason
+            self._release(instance)
+        self.changed(instance, added)
 
-    def stop(self, machine: Machine, reason: Reason = USER_REASON) -> None:
+    def stop(self, instance: Instance, reason: Reason = USER_REASON) -> None:
         """Stop an instance, as an operator does; nothing happens when it is not running."""
         now = self.now()
-        if machine.state(now) not in ("pending", "running"):
+        if instance.state(now) not in ("pending", "running"):
             return
-        machine.reason = reason
+        instance.reason = reason
         end = (self.settings.stopped, "stopped")
-        self.changed(machine, machine.enter(now, (_NOW, "stopping"), end))
+        self.changed(instance, instance.enter(now, (_NOW, "stopping"), end))
 
-    def shows(self, machine: Machine) -> bool:
-        return shown(machine, self.settings.hidden, self.now())
+    def shows(self, instance: Instance) -> bool:
+        return shown(instance, self.settings.hidden, self.now())
 
-    def name_of(self, machine: Machine) -> str:
+    def name_of(self, instance: Instance) -> str:
         now = self.now()
-        named = now - machine.launched_at >= self.settings.named
-        return machine.private_dns_name if named and machine.state(now) != "terminated" else ""
+        named = now - instance.launched_at >= self.settings.named
+        return instance.private_dns_name if named and instance.state(now) != "terminated" else ""
 
-    def _release(self, machine: Machine) -> None:
-        if machine.address:
-            self.addresses.release(machine.subnet_id, machine.address, machine.steps[-1].at)
+    def _release(self, instance: Instance) -> None:
+        if instance.address:
+            self.addresses.release(instance.subnet_id, instance.address, instance.steps[-1].at)
 
     def _launch(
         self,
@@ -193,9 +201,9 @@ class Ec2:
         used: Counter[QuotaKey] = Counter()
         if self.pools.vcpu_quota:
             now = self.now()
-            for machine in self.machines.values():
-                if machine.state(now) not in ENDING:
-                    used[machine.pool[2], quota_family(machine.pool[0])] += machine.vcpus
+            for instance in self.instances.values():
+                if instance.state(now) not in ENDING:
+                    used[instance.pool[2], quota_family(instance.pool[0])] += instance.vcpus
         return Stock(
             pools=Pools(rules=dict(self.pools.rules)),
             addresses={place.subnet_id: place.free_addresses for place in places if place},

@@ -1,4 +1,4 @@
-"""Capacity pools: how many more machines of a type a zone can give, spot and on-demand apart."""
+"""Capacity pools: how many more instances of a type a zone can give, spot and on-demand apart."""
 
 import itertools
 import re
@@ -31,8 +31,8 @@ class Pools:
     """Rules by pool; without a rule a pool has no limit.
 
     A wildcard rule is a shared budget: `("*", "us-east-1a", "spot")` with 3 leaves three spot
-    machines for all types of that zone together. Of several matching rules all must agree.
-    Machines that end do not come back into a pool: a count is what may still be launched.
+    instances for all types of that zone together. Of several matching rules all must agree.
+    Instances that end do not come back into a pool: a count is what may still be launched.
     """
 
     rules: dict[PoolKey, int] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Pools:
     until: dict[PoolKey, datetime] = field(default_factory=dict)
 
     def set(self, key: PoolKey, count: int, until: datetime | None = None) -> None:
-        """Say how many more machines fit the pattern; 0 is InsufficientInstanceCapacity."""
+        """Say how many more instances fit the pattern; 0 is InsufficientInstanceCapacity."""
         self.rules[key] = count
         if until is not None:
             self.until[key] = until
@@ -64,12 +64,12 @@ class Pools:
         )
 
     def left(self, key: PoolKey) -> int | None:
-        """How many more machines the pool gives; None is no limit."""
+        """How many more instances the pool gives; None is no limit."""
         counts = [self.rules[rule] for rule in self.matching(key)]
         return min(counts) if counts else None
 
     def take(self, key: PoolKey, count: int) -> None:
-        """Use `count` machines of a pool, in every rule that matches it."""
+        """Use `count` instances of a pool, in every rule that matches it."""
         for rule in self.matching(key):
             self.rules[rule] = max(0, self.rules[rule] - count)
 
@@ -92,7 +92,7 @@ class Stock:
     def take(
         self, key: PoolKey, *, subnet_id: str, vcpus: int, wanted: int
     ) -> tuple[int, Refusal | None]:
-        """Take up to `wanted` machines; say why when it is fewer."""
+        """Take up to `wanted` instances; say why when it is fewer."""
         instance_type, zone, capacity_type = key
         limits: list[tuple[int, Refusal]] = []
         left = self.pools.left(key)

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local.cluster_simulator.client import Server
-from infra.local.cluster_simulator.machines import AssumedMachines, Sizes
+from infra.local.cluster_simulator.instances import AssumedInstances, Sizes
 from infra.local.cluster_simulator.simulation import Setup, SimulationThread
 from infra.local.cluster_simulator.world import Timing
 from infra.local.kube.server import EmbeddedKube
@@ -22,7 +22,7 @@ def bench(kube: EmbeddedKube) -> Iterator[Bench]:
     bench = Bench(kube.url)
     setup = Setup(
         timing=Timing(speed=SPEED, least_lease_seconds=0.25),
-        machines=AssumedMachines(
+        instances=AssumedInstances(
             bench.machine_state, lambda provider_id: bench.user_data.get(provider_id, "")
         ),
         sizes=Sizes(SIZES),

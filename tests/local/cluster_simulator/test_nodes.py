@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from infra.local.cluster_simulator.client import Server
+from infra.local.cluster_simulator.instances import AssumedInstances, Ec2Instances, Instance
 from infra.local.cluster_simulator.kubelet.kubelet import STOPPED
-from infra.local.cluster_simulator.machines import AssumedMachines, Ec2Machines, Machine
 from infra.local.cluster_simulator.simulation import Setup, Simulation, SimulationThread
 from infra.local.cluster_simulator.world import Timing
 from infra.local.kube.server import EmbeddedKube
@@ -291,12 +291,12 @@ def test_the_cloud_controller_labels_a_node_with_its_zone_and_type(kube: Embedde
     bench = Bench(kube.url)
     bench.add_node("n0")
 
-    class Described(AssumedMachines):
-        async def find(self, provider_id: str, node_name: str) -> Machine:
+    class Described(AssumedInstances):
+        async def find(self, provider_id: str, node_name: str) -> Instance:
             found = await super().find(provider_id, node_name)
             return replace(found, instance_type="m5.xlarge", zone_id="use1-az6", state="pending")
 
-    setup = Setup(parts=frozenset({"cloud"}), machines=Described())
+    setup = Setup(parts=frozenset({"cloud"}), instances=Described())
     with SimulationThread(Server(url=kube.url), setup):
         node = until(
             lambda: (
@@ -340,7 +340,7 @@ def test_ec2_machines_read_again_before_they_call_an_instance_gone(
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "some")
-    machines = Ec2Machines("http://127.0.0.1:1", "us-east-1")
+    machines = Ec2Instances("http://127.0.0.1:1", "us-east-1")
     answers = [[], [_instance("i-2", "running")]]
     reads: list[int] = []
 
@@ -365,9 +365,9 @@ def test_ec2_machines_read_again_before_they_call_an_instance_gone(
 
 
 def _instance(instance_id: str, state: str) -> object:
-    from infra.local.cluster_simulator.machines import _machine
+    from infra.local.cluster_simulator.instances import _instance
 
-    return _machine(
+    return _instance(
         {
             "InstanceId": instance_id,
             "InstanceType": "m5.large",

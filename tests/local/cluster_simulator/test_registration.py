@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from infra.local.cluster_simulator.client import Server
+from infra.local.cluster_simulator.instances import AssumedInstances, Instance, Sizes
 from infra.local.cluster_simulator.kubelet.user_data import (
     KubeletFlags,
     UnusableUserDataError,
     read_user_data,
 )
-from infra.local.cluster_simulator.machines import AssumedMachines, Machine, Sizes
 from infra.local.cluster_simulator.simulation import Setup, SimulationThread
 from infra.local.cluster_simulator.world import Timing
 from infra.local.kube.server import EmbeddedKube
@@ -150,12 +150,12 @@ def test_a_kubelet_with_wrong_user_data_never_starts(bench: Bench, flags: str) -
     assert not bench.is_ready("n0")
 
 
-class _Running(AssumedMachines):
+class _Running(AssumedInstances):
     """One machine that runs and of which no Node exists."""
 
-    async def running(self) -> Sequence[Machine]:
+    async def running(self) -> Sequence[Instance]:
         return (
-            Machine(
+            Instance(
                 provider_id=PROVIDER_ID,
                 instance_type="m5.xlarge",
                 zone="us-east-1a",
@@ -172,7 +172,7 @@ def alone(kube: EmbeddedKube) -> Iterator[Bench]:
     setup = Setup(
         parts=frozenset({"kubelet"}),
         timing=Timing(speed=100),
-        machines=_Running(user_data=lambda _: written(endpoint=kube.url)),
+        instances=_Running(user_data=lambda _: written(endpoint=kube.url)),
         sizes=Sizes(SIZES),
     )
     with SimulationThread(Server(url=kube.url), setup):
@@ -215,7 +215,7 @@ def test_beside_other_kubelets_a_machine_is_not_ours_when_its_node_is_gone(
     setup = Setup(
         parts=frozenset({"kubelet"}),
         timing=Timing(speed=100),
-        machines=_Running(user_data=lambda _: written(endpoint=kube.url)),
+        instances=_Running(user_data=lambda _: written(endpoint=kube.url)),
         sizes=Sizes(SIZES),
         marks=(mark,),
         discovers=False,

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from infra.local.cluster_simulator.client import Server
-from infra.local.cluster_simulator.machines import AssumedMachines, Sizes
+from infra.local.cluster_simulator.instances import AssumedInstances, Sizes
 from infra.local.cluster_simulator.simulation import Setup, SimulationThread
 from infra.local.cluster_simulator.world import Timing
 from infra.local.kube.server import EmbeddedKube
@@ -162,7 +162,7 @@ def test_out_of_service_taint_detaches_volumes_without_that_wait(kube: EmbeddedK
     bench = Bench(kube.url)
     setup = Setup(
         timing=Timing(speed=SPEED, least_lease_seconds=0.25, force_detach_seconds=1e6),
-        machines=AssumedMachines(bench.machine_state),
+        instances=AssumedInstances(bench.machine_state),
         sizes=Sizes(SIZES),
     )
     with SimulationThread(Server(url=kube.url), setup):

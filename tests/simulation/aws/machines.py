@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from infra.local.ec2.machines import Machine as Model
+from infra.local.ec2.instances import Instance as Model
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from tests.simulation.schedule.kernel import START, micros

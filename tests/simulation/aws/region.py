@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from infra.local.ec2.account import Launch, Ordered, Place
-from infra.local.ec2.machines import SPOT_REASON, USER_REASON, Step
-from infra.local.ec2.machines import Machine as Model
+from infra.local.ec2.instances import SPOT_REASON, USER_REASON, Step
+from infra.local.ec2.instances import Instance as Model
 from infra.local.ec2.model import Ec2, Replay
 from infra.local.ec2.refusals import Reason, failed_launch, refusal
 from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
@@ -240,7 +240,7 @@ class RegionCloud(FakeCloud):
 
     def launch(self, launch: Launch) -> Iterator[str]:
         for instance_id in super().launch(launch):
-            model = self.ec2.machines[instance_id]
+            model = self.ec2.instances[instance_id]
             machine = Machine(
                 cluster=self.cluster,
                 model=model,

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from infra.local.ec2.machines import Machine as Model
+from infra.local.ec2.instances import Instance as Model
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.kubernetes.nodes import Node
@@ -85,14 +85,14 @@ class Bystanders:
         )
         name = f"ip-10-200-0-{1 + list(world.apis).index(cluster)}.ec2.internal"
         model = Model(
-            instance_id=f"i-{len(world.region.ec2.machines) + 1:017x}",
+            instance_id=f"i-{len(world.region.ec2.instances) + 1:017x}",
             pool=pool_of(offering),
             subnet_id="",
             launched_at=world.kernel.now(),
             private_dns_name=name,
         )
         model.enter(model.launched_at, (timedelta(0), "running"))
-        world.region.ec2.machines[model.instance_id] = model
+        world.region.ec2.instances[model.instance_id] = model
         machine = Machine(cluster, model, seen(world.region.ec2, model), user_data="")
         world.region.machines[model.instance_id] = machine
         of_type = world.types[_STRANGE_TYPE]

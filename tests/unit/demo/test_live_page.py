@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from infra.local import live_page
-from infra.local.decision_lines import DecisionLines
-from infra.local.live_page import NOT_BUILT, LivePage
+from infra.local.live_page import NOT_BUILT, DecisionLines, LivePage
 
 
 class Begun:

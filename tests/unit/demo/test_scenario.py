@@ -139,8 +139,8 @@ def test_paths_follow_kind_and_namespace() -> None:
     assert path_of(web) == "apis/apps/v1/namespaces/shop/deployments/web"
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
     assert path_of(node) == "api/v1/nodes/a"
-    with pytest.raises(Problem, match="kind Secret of v1 is not known here: use one of"):
-        path_of({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})
+    with pytest.raises(Problem, match="kind Widget of v1 is not known here: use one of"):
+        path_of({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a"}})
 
 
 def test_a_missing_manifest_is_named(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def _disks(mappings: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]
 
 
 def make_instances(backend: Any, wanted: Launch) -> tuple[str, ...]:
-    """Launch the machines of one pool; return their ids in launch order.
+    """Launch the instances of one pool; return their ids in launch order.
 
     Template and override were checked before: this must not fail.
     """

@@ -19,7 +19,8 @@ from moto.ec2.responses.instances import InstanceResponse
 from infra.local.aws.ec2.catalog import type_facts
 from infra.local.aws.ec2.world import World
 from infra.local.aws.moto_patches import Repairs
-from infra.local.ec2.machines import FORGET, Machine, Step
+from infra.local.ec2.instances import FORGET, Step
+from infra.local.ec2.instances import Instance as Model
 from infra.local.ec2.pools import ON_DEMAND, SPOT
 from infra.local.ec2.refusals import Reason, refusal
 
@@ -40,7 +41,7 @@ def begin(world: World, instances: Sequence[Any], disks: Any) -> None:
         account = world.account_of(instance.ec2_backend)
         world.instances[instance.id] = instance
         kind = SPOT if instance.lifecycle == SPOT else ON_DEMAND
-        machine = Machine(
+        model = Model(
             instance_id=instance.id,
             pool=(instance.instance_type, instance.placement.zone, kind),
             subnet_id=instance.subnet_id or "",
@@ -48,29 +49,29 @@ def begin(world: World, instances: Sequence[Any], disks: Any) -> None:
             address=instance.private_ip_address or "",
             vcpus=type_facts.vcpus(instance.instance_type),
         )
-        world.ec2.admit(machine, account.fate({"BlockDeviceMappings": disks}))
+        world.ec2.admit(model, account.fate({"BlockDeviceMappings": disks}))
 
 
-def plan(world: World, machine: Machine, steps: Sequence[Step]) -> None:
+def plan(world: World, model: Model, steps: Sequence[Step]) -> None:
     """Let the emulator's instance follow the model's states, each at its time."""
     now = world.time()
     for step in steps:
         wait = (step.at - now).total_seconds()
-        world.agenda.after(wait, partial(_enter, world, machine, step))
+        world.agenda.after(wait, partial(_enter, world, model, step))
 
 
-def _enter(world: World, machine: Machine, step: Step) -> None:
-    instance = world.instances.get(machine.instance_id)
+def _enter(world: World, model: Model, step: Step) -> None:
+    instance = world.instances.get(model.instance_id)
     with world.lock:
-        if instance is None or step not in machine.steps:
+        if instance is None or step not in model.steps:
             return
         if step.state == "terminated":
             _release(instance)
         elif step.state == "stopped":
             instance.stop()
         instance._state = InstanceState(step.state, _CODES[step.state])
-        if machine.reason is not None:
-            _explain(world, instance, machine.reason)
+        if model.reason is not None:
+            _explain(world, instance, model.reason)
     detail = {"instance-id": instance.id, "state": step.state}
     world.notify(instance, "EC2 Instance State-change Notification", detail)
     if step.state == "terminated":
@@ -95,7 +96,7 @@ def _forget(world: World, instance: Any) -> None:
                 backend.reservations.pop(reservation.id)
         backend.tags.pop(instance.id, None)
         world.instances.pop(instance.id, None)
-        world.ec2.machines.pop(instance.id, None)
+        world.ec2.instances.pop(instance.id, None)
 
 
 def _explain(world: World, instance: Any, reason: Reason) -> None:
@@ -128,10 +129,10 @@ def repair(repairs: Repairs, world: World) -> None:
         found = self.get_multi_instances_by_id(instance_ids)
         return [_told(instance, world.ec2.stop) for instance in found]
 
-    def _told(instance: Any, act: Callable[[Machine], None]) -> tuple[Any, Any]:
+    def _told(instance: Any, act: Callable[[Model], None]) -> tuple[Any, Any]:
         previous = copy.copy(instance._state)
         with world.lock:
-            act(world.ec2.machines[instance.id])
+            act(world.ec2.instances[instance.id])
         return instance, previous
 
     ids = ("self", "instance_ids")

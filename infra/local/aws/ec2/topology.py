@@ -1,4 +1,4 @@
-"""DescribeInstanceTopology: which machines stand near each other in the network.
+"""DescribeInstanceTopology: which instances stand near each other in the network.
 
 The cloud controller manager asks for each new Node, and labels it with the network nodes.
 

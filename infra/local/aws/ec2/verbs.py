@@ -10,7 +10,7 @@ from moto.ec2.exceptions import InvalidInstanceIdError
 from infra.local.aws.control import Control, ControlError, Json, number, text
 from infra.local.aws.ec2.seeds import KUBERNETES_VERSION, Cluster, seed_clusters
 from infra.local.aws.ec2.world import World
-from infra.local.ec2.machines import ENDING, SPOT_REASON
+from infra.local.ec2.instances import ENDING, SPOT_REASON
 from infra.local.ec2.pools import ANY, SPOT
 
 
@@ -80,8 +80,8 @@ def interrupt(world: World, body: Json) -> dict[str, Any]:
         {"instance-id": instance.id, "instance-action": "terminate"},
     )
     world.harmed("spot warning", instance.id)
-    machine = world.ec2.machines[instance.id]
-    world.agenda.after(seconds, partial(world.ec2.terminate, machine, SPOT_REASON))
+    model = world.ec2.instances[instance.id]
+    world.agenda.after(seconds, partial(world.ec2.terminate, model, SPOT_REASON))
     return {"instance_id": instance.id, "terminates_in_seconds": seconds}
 
 

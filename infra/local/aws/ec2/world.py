@@ -12,7 +12,8 @@ from moto.ec2.models import ec2_backends
 from infra.local.aws.ec2.catalog.price_book import PriceBook
 from infra.local.aws.ec2.launching import EmulatedAccount
 from infra.local.aws.ec2.schedule import Agenda
-from infra.local.ec2.machines import Machine, Settings, Step
+from infra.local.ec2.instances import Instance as Model
+from infra.local.ec2.instances import Settings, Step
 from infra.local.ec2.model import Ec2
 
 RUNNING_DELAY: Final = timedelta(seconds=1.5)
@@ -32,7 +33,7 @@ class World:
 
     The thread of `outbox` sends the events: the receiver of an event may call EC2 at once, so no
     lock may be held and no clock stopped at that time.
-    `launched` is called when a fleet has launched machines and is not answered yet, `harmed` with
+    `launched` is called when a fleet has launched instances and is not answered yet, `harmed` with
     each thing that goes wrong on purpose.
     `lock` protects everything that changes: the emulator's own lists are not thread-safe.
     """
@@ -44,7 +45,7 @@ class World:
     outbox: Agenda
     emit: Emit
     now: Callable[[], datetime]
-    changed: Callable[[Machine, list[Step]], None] = lambda _machine, _steps: None
+    changed: Callable[[Model, list[Step]], None] = lambda _model, _steps: None
     launched: Callable[[], None] = lambda: None
     harmed: Callable[[str, str], None] = lambda _kind, _struck: None
     instances: dict[str, Any] = field(default_factory=dict)
@@ -78,13 +79,13 @@ class World:
             self.accounts.clear()
             self.ec2 = Ec2(self.time, settings=_settings(), changed=self._changed)
 
-    def _changed(self, machine: Machine, steps: list[Step]) -> None:
-        self.changed(machine, steps)
+    def _changed(self, model: Model, steps: list[Step]) -> None:
+        self.changed(model, steps)
 
     def seen(self, instance: Any) -> bool:
         """Return whether DescribeInstances shows the instance now."""
-        machine = self.ec2.machines.get(instance.id)
-        return machine is None or self.ec2.shows(machine)
+        model = self.ec2.instances.get(instance.id)
+        return model is None or self.ec2.shows(model)
 
     def notify(self, instance: Any, detail_type: str, detail: Mapping[str, Any]) -> None:
         """Put an event about an instance on the default bus, in the order of asking."""

@@ -12,8 +12,8 @@ from typing import Final
 import aiohttp
 
 from infra.local.cluster_simulator.client import ApiError, Json
+from infra.local.cluster_simulator.instances import GONE, STOPPED, Instance, Instances
 from infra.local.cluster_simulator.kinds import NODE
-from infra.local.cluster_simulator.machines import GONE, STOPPED, Machine, Machines
 from infra.local.cluster_simulator.rules.matching import is_true, labels_of, taints_of
 from infra.local.cluster_simulator.world import World, is_terminating
 
@@ -36,9 +36,9 @@ _LOG = logging.getLogger(__name__)
 class Cloud:
     """The node parts of a cloud controller manager."""
 
-    def __init__(self, world: World, machines: Machines) -> None:
+    def __init__(self, world: World, instances: Instances) -> None:
         self._world = world
-        self._machines = machines
+        self._instances = instances
         self._queue = world.queue(self._node)
         world.nodes.subscribe(self._changed)
         world.start(self._monitor)
@@ -47,8 +47,8 @@ class Cloud:
         if new is not None:
             self._queue.add(new["metadata"]["name"])
 
-    async def _find(self, node: Json) -> Machine:
-        return await self._machines.find(
+    async def _find(self, node: Json) -> Instance:
+        return await self._instances.find(
             node["spec"].get("providerID") or "", node["metadata"]["name"]
         )
 
@@ -60,22 +60,22 @@ class Cloud:
             return None
         if not any(taint["key"] == UNINITIALIZED for taint in taints_of(node)):
             return None
-        machine = await self._find(node)
-        if machine.state == GONE or not (machine.provider_id or node["spec"].get("providerID")):
+        instance = await self._find(node)
+        if instance.state == GONE or not (instance.provider_id or node["spec"].get("providerID")):
             return self._world.timing.poll()
-        await self._initialize(node, machine)
+        await self._initialize(node, instance)
         return None
 
-    async def _initialize(self, node: Json, machine: Machine) -> None:
+    async def _initialize(self, node: Json, instance: Instance) -> None:
         taints = [taint for taint in taints_of(node) if taint["key"] != UNINITIALIZED]
         spec: Json = {"taints": taints}
-        if machine.provider_id and not node["spec"].get("providerID"):
-            spec["providerID"] = machine.provider_id
+        if instance.provider_id and not node["spec"].get("providerID"):
+            spec["providerID"] = instance.provider_id
         known = {
-            ZONE: machine.zone,
-            REGION: machine.zone[:-1],
-            INSTANCE_TYPE: machine.instance_type,
-            ZONE_ID: machine.zone_id,
+            ZONE: instance.zone,
+            REGION: instance.zone[:-1],
+            INSTANCE_TYPE: instance.instance_type,
+            ZONE_ID: instance.zone_id,
         }
         known |= {old: known[key] for key, old in _OLD.items()}
         labels = labels_of(node)
@@ -107,10 +107,10 @@ class Cloud:
             return
         if is_terminating(node) or not node["spec"].get("providerID"):
             return
-        machine = await self._find(node)
-        if machine.state == GONE:
+        instance = await self._find(node)
+        if instance.state == GONE:
             await self._world.client.delete(NODE, node)
-        elif machine.state == STOPPED and not is_shut_down:
+        elif instance.state == STOPPED and not is_shut_down:
             await self._taint(node, shut_down=True)
 
     async def _taint(self, node: Json, *, shut_down: bool) -> None:

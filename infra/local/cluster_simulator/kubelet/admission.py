@@ -26,16 +26,16 @@ _COUNTED: Final = ("pods", "cpu", "memory", "ephemeral-storage")
 
 @dataclass(slots=True)
 class Process:
-    """The kubelet of one machine; times are those of the event loop.
+    """The kubelet of one instance; times are those of the event loop.
 
     Attributes:
-        machine: Identifies the machine: its providerID, else the name of its Node.
-        running_since: When the machine was first seen running.
-        started_at: When it began to admit pods; None while the machine boots.
+        instance: Identifies the instance: its providerID, else the name of its Node.
+        running_since: When the instance was first seen running.
+        started_at: When it began to admit pods; None while the instance boots.
         reported_at: When its status was first accepted; None before.
     """
 
-    machine: str
+    instance: str
     running_since: float
     flags: KubeletFlags = field(default_factory=KubeletFlags)
     started_at: float | None = None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from infra.local.cluster_simulator.client import Json
-from infra.local.cluster_simulator.machines import Size
+from infra.local.cluster_simulator.instances import Size
 from infra.local.cluster_simulator.rules.matching import is_true
 from infra.local.cluster_simulator.world import World, is_terminating
 

@@ -15,6 +15,14 @@ from typing import Final
 
 from infra.local.cluster_simulator.client import ApiError, Json, Server
 from infra.local.cluster_simulator.informer import Key, key_of
+from infra.local.cluster_simulator.instances import (
+    ENDING,
+    GONE,
+    RUNNING,
+    Instance,
+    Instances,
+    Sizes,
+)
 from infra.local.cluster_simulator.kinds import ATTACHMENT, CLAIM, LEASE, NODE, POD, VOLUME
 from infra.local.cluster_simulator.kubelet.admission import Process, refusal_of
 from infra.local.cluster_simulator.kubelet.devices import Devices, is_plugin
@@ -33,7 +41,6 @@ from infra.local.cluster_simulator.kubelet.status import (
     running_status,
 )
 from infra.local.cluster_simulator.kubelet.user_data import UnusableUserDataError, read_user_data
-from infra.local.cluster_simulator.machines import ENDING, GONE, RUNNING, Machine, Machines, Sizes
 from infra.local.cluster_simulator.rules.amounts import pod_requests
 from infra.local.cluster_simulator.rules.matching import is_finished, is_true, labels_of
 from infra.local.cluster_simulator.volumes import are_attached
@@ -63,8 +70,8 @@ class Kubelet:
 
     Args:
         marks: Labels (key, value or None for any) of which a node must carry one to be simulated.
-        discovers: Whether a running machine is simulated before its Node exists. Must be false
-            beside other kubelets: both kubelets of a machine would register it.
+        discovers: Whether a running instance is simulated before its Node exists. Must be false
+            beside other kubelets: both kubelets of a instance would register it.
         server: The API server that is being simulated: a kubelet whose user data names another
             does not reach it.
     """
@@ -72,7 +79,7 @@ class Kubelet:
     def __init__(
         self,
         world: World,
-        machines: Machines,
+        instances: Instances,
         sizes: Sizes,
         marks: Iterable[tuple[str, str | None]] = SIMULATED,
         *,
@@ -80,7 +87,7 @@ class Kubelet:
         server: Server | None = None,
     ) -> None:
         self._world = world
-        self._machines = machines
+        self._instances = instances
         self._sizes = sizes
         self._devices = Devices(world)
         self._marks = tuple(marks)
@@ -107,23 +114,23 @@ class Kubelet:
     # -- nodes ----------------------------------------------------------------------------
 
     async def _discover(self) -> None:
-        """Look for machines that run: their kubelets start whether or not a Node exists."""
+        """Look for instances that run: their kubelets start whether or not a Node exists."""
         while True:
             try:
-                for machine in await self._machines.running():
-                    if self._is_new(machine):
-                        self._nodes.add(machine.dns_name)
+                for instance in await self._instances.running():
+                    if self._is_new(instance):
+                        self._nodes.add(instance.dns_name)
             except Exception:  # noqa: BLE001 - an endpoint that is away must not end the simulation
-                _LOG.debug("machines could not be listed", exc_info=True)
+                _LOG.debug("instances could not be listed", exc_info=True)
             await asyncio.sleep(self._world.timing.poll())
 
-    def _is_new(self, machine: Machine) -> bool:
-        process = self._processes.get(machine.dns_name)
-        return process is None or process.machine != machine.provider_id
+    def _is_new(self, instance: Instance) -> bool:
+        process = self._processes.get(instance.dns_name)
+        return process is None or process.instance != instance.provider_id
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
         if new is None and old is not None and self.owns(old):
-            # The kubelet of a machine that still runs goes on, but never makes its Node again.
+            # The kubelet of a instance that still runs goes on, but never makes its Node again.
             self._nodes.add(old["metadata"]["name"])
         elif new is not None and self.owns(new):
             self._nodes.add(new["metadata"]["name"])
@@ -132,44 +139,44 @@ class Kubelet:
         node = self._world.nodes.get(name)
         if node is not None and not self.owns(node):
             return None
-        machine = await self._machine_of(name, node)
+        instance = await self._instance_of(name, node)
         runs = (RUNNING, ENDING) if name in self._processes else (RUNNING,)
-        if machine is None or machine.state not in runs:
+        if instance is None or instance.state not in runs:
             self._processes.pop(name, None)
-            return None if machine is None or machine.state == GONE else self._world.timing.poll()
+            return None if instance is None or instance.state == GONE else self._world.timing.poll()
         if node is not None and annotation(node, STOPPED) is not None:
             self._processes.pop(name, None)
             return None
         now = asyncio.get_running_loop().time()
-        process = self._process(name, machine, now)
+        process = self._process(name, instance, now)
         if process.started_at is None:
             wait = self._boot_wait(node, process, now)
             if wait is None or wait > 0:
                 return wait
-            if not await self._start_kubelet(name, process, machine):
+            if not await self._start_kubelet(name, process, instance):
                 return None
         if not process.registered:
-            return await self._register(name, process, machine)
+            return await self._register(name, process, instance)
         if node is None:
             return None
         return await self._report(node, process, now)
 
-    async def _machine_of(self, name: str, node: Json | None) -> Machine | None:
-        """Return the machine behind a name; None when neither a Node nor EC2 knows one."""
+    async def _instance_of(self, name: str, node: Json | None) -> Instance | None:
+        """Return the instance behind a name; None when neither a Node nor EC2 knows one."""
         if node is not None:
-            return await self._machines.find(node["spec"].get("providerID") or "", name)
-        return next((m for m in await self._machines.running() if m.dns_name == name), None)
+            return await self._instances.find(node["spec"].get("providerID") or "", name)
+        return next((m for m in await self._instances.running() if m.dns_name == name), None)
 
-    def _process(self, name: str, machine: Machine, now: float) -> Process:
-        identity = machine.provider_id or name
+    def _process(self, name: str, instance: Instance, now: float) -> Process:
+        identity = instance.provider_id or name
         known = self._processes.get(name)
-        if known is None or known.machine != identity:
-            address = machine.address or _address(len(self._processes))
+        if known is None or known.instance != identity:
+            address = instance.address or _address(len(self._processes))
             known = Process(
-                machine=identity,
+                instance=identity,
                 running_since=now,
                 address=address,
-                image_name=machine.image_name,
+                image_name=instance.image_name,
             )
             self._processes[name] = known
         return known
@@ -186,10 +193,10 @@ class Kubelet:
         process.next_attempt_at = ready_at
         return start_at - now
 
-    async def _start_kubelet(self, name: str, process: Process, machine: Machine) -> bool:
+    async def _start_kubelet(self, name: str, process: Process, instance: Instance) -> bool:
         """Start a kubelet with the flags of its user data; return whether it can do anything."""
         try:
-            flags = read_user_data(await self._machines.user_data(machine))
+            flags = read_user_data(await self._instances.user_data(instance))
         except UnusableUserDataError as error:
             _LOG.warning("%s does not start its kubelet: %s", name, error)
             return False
@@ -208,16 +215,16 @@ class Kubelet:
             self._pods.add(key_of(pod))
         return True
 
-    async def _register(self, name: str, process: Process, machine: Machine) -> float | None:
+    async def _register(self, name: str, process: Process, instance: Instance) -> float | None:
         now = asyncio.get_running_loop().time()
         if process.next_attempt_at > now:
             return process.next_attempt_at - now
         node = self._world.nodes.get(name)
-        size = self._sizes.of(node, machine.instance_type)
+        size = self._sizes.of(node, instance.instance_type)
         labels = labels_of(node) if node is not None else {}
-        arch = machine.architecture or labels.get("kubernetes.io/arch") or "amd64"
+        arch = instance.architecture or labels.get("kubernetes.io/arch") or "amd64"
         wanted = initial_node(
-            name, machine.provider_id, arch, process.flags, first_status(size, process.address)
+            name, instance.provider_id, arch, process.flags, first_status(size, process.address)
         )
         if not await register(self._world, wanted):
             process.retry_seconds = min(process.retry_seconds * 2, LONGEST_RETRY_SECONDS)
@@ -245,8 +252,8 @@ class Kubelet:
         node, process = self._world.nodes.get(name), self._processes.get(name)
         if node is None or process is None or process.reported_at is None:
             return None
-        machine = await self._machines.find(node["spec"].get("providerID") or "", name)
-        if machine.state not in {RUNNING, ENDING}:
+        instance = await self._instances.find(node["spec"].get("providerID") or "", name)
+        if instance.state not in {RUNNING, ENDING}:
             self._processes.pop(name, None)
             self._nodes.add(name)
             return None

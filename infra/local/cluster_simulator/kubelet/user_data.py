@@ -56,7 +56,7 @@ def read_user_data(encoded: str) -> KubeletFlags:
     kubelet without labels and taints.
 
     Raises:
-        UnusableUserDataError: The form is known, but the machine could not start a kubelet.
+        UnusableUserDataError: The form is known, but the instance could not start a kubelet.
     """
     text = _plain(encoded.encode()).decode("utf-8", "replace")
     parts = tuple(_parts(text))

@@ -271,7 +271,7 @@ def test_cluster_autoscaler_is_a_rival_once_a_machine_of_ours_is_in_a_group(
     world = two_nodes()
     world.provision()
     if in_a_group:
-        machine = next(iter(world.cloud.ec2.machines.values()))
+        machine = next(iter(world.cloud.ec2.instances.values()))
         machine.tags["aws:autoscaling:groupName"] = "workers"
     world.ports = replace(world.ports, rivals=Seen(AUTOSCALER))
     world.cluster.add(pod("late", cpu=1500))

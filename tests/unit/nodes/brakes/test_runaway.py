@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.local.ec2.machines import SPOT_REASON, USER_REASON
+from infra.local.ec2.instances import SPOT_REASON, USER_REASON
 from infra.local.ec2.refusals import Reason
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot, Trial
@@ -219,7 +219,7 @@ def test_what_did_not_join_is_recorded_after_a_crash_though_its_drain_was_faster
     with pytest.raises(UnavailableError):
         checked(world, one)
     assert world.node.deletion_at is not None
-    world.cloud.ec2.terminate(world.cloud.ec2.machines[one.instance_id], why)
+    world.cloud.ec2.terminate(world.cloud.ec2.instances[one.instance_id], why)
     assert checked(world, one)["result"] == "never joined"
     assert len(trials_of(world)) == trials
 

@@ -329,7 +329,7 @@ def test_machine_that_ec2_never_shows_is_abandoned() -> None:
     world.advance(timedelta(minutes=6))
     world.cloud.delays.shown = timedelta(0)
     world.cloud.end(*(instance.instance_id for instance in world.alive))
-    world.cloud.ec2.machines.clear()
+    world.cloud.ec2.instances.clear()
     world.provision_until_quiet()
     assert len(world.bound) == 2
 

@@ -86,7 +86,7 @@ def test_machine_that_was_not_requested_is_not_adopted() -> None:
     holder = launcher(world)
     holder.launch(launch_ground(world), "plan-1", 0, (node,))
     (intent,) = world.ledger.intents.values()
-    machine = world.cloud.ec2.machines[world.alive[0].instance_id]
+    machine = world.cloud.ec2.instances[world.alive[0].instance_id]
     machine.pool = ("m5.xlarge", *machine.pool[1:])
     world.advance(world.policy.consistency_delay)
     assert holder.abandon(intent) == LaunchOutcome.LATER

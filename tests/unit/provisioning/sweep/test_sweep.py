@@ -100,7 +100,7 @@ def test_unknown_machines_are_terminated_once() -> None:
     one = slot()
     world.ledger.slot_values[NAME, one.name] = one
     world.ledger.intents[NAME, "plan-1", 0] = intent()
-    world.cloud.ec2.machines["i-young"].launched_at = NOW + 5 * MINUTE
+    world.cloud.ec2.instances["i-young"].launched_at = NOW + 5 * MINUTE
     world.advance(100 * SECOND)
     assert world.sweep().orphaned_instances == 1
     (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)

@@ -142,7 +142,7 @@ def test_throttled_termination_resumes_at_the_same_place(*, with_node: bool) -> 
 def test_a_machine_without_our_tags_is_never_ended(*, with_node: bool) -> None:
     world = World(provisioner(), *apart(1))
     state = going(world)
-    machine = next(iter(world.cloud.ec2.machines.values()))
+    machine = next(iter(world.cloud.ec2.instances.values()))
     machine.tags[keys.TAG_CLUSTER] = "another"
     if not with_node:
         world.cluster.node_values.clear()

@@ -47,7 +47,7 @@ def test_a_machine_that_is_stopped_while_pending_is_still_known_to_be_of_its_clu
     world.cloud.delays.running = MINUTE
     world.provision()
     (launched,) = world.cloud.all_instances
-    world.cloud.ec2.stop(world.cloud.ec2.machines[launched.instance_id])
+    world.cloud.ec2.stop(world.cloud.ec2.instances[launched.instance_id])
     world.provision()
     assert launched.instance_id not in {slot.instance_id for slot in world.ledger.slots(NAME)}
     # A notice finds its cluster by that row, and terminates it.

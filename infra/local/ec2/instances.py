@@ -54,7 +54,7 @@ class Settings:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Machine:
+class Instance:
     """One instance.
 
     Attributes:
@@ -122,10 +122,10 @@ class Addresses:
         return self._taken.get(subnet_id, 0) + self.cooling(subnet_id, now)
 
 
-def shown(machine: Machine, hidden: Sequence[Span], now: datetime) -> bool:
+def shown(instance: Instance, hidden: Sequence[Span], now: datetime) -> bool:
     """Return whether DescribeInstances shows an instance."""
-    age = now - machine.launched_at
-    if any(begin <= age < end for begin, end in (*hidden, *machine.hidden)):
+    age = now - instance.launched_at
+    if any(begin <= age < end for begin, end in (*hidden, *instance.hidden)):
         return False
-    ended = machine.steps[-1]
+    ended = instance.steps[-1]
     return ended.state != "terminated" or now < ended.at + FORGET

@@ -10,7 +10,7 @@ from shared.model.resources import Resources
 _PLAIN: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 
-def machines() -> dict[str, Any]:
+def node_sizes() -> dict[str, Any]:
     """Return capacity, allocatable, extended resources and EBS volumes of every type."""
     measured = InstanceSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
     return {

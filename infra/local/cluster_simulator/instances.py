@@ -1,4 +1,4 @@
-"""The machines behind nodes: their states from EC2, their sizes from a file."""
+"""The instances behind nodes: their states from EC2, their sizes from a file."""
 
 import asyncio
 import json
@@ -32,12 +32,12 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 _VOLUMES: Final = 25
 _FALLBACK: Final = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "20Gi"}
 
-MachineState = Callable[[str], Awaitable[str]]
+InstanceState = Callable[[str], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """What a cloud knows about one machine; empty where it does not say.
+class Instance:
+    """What a cloud knows about one instance; empty where it does not say.
 
     Attributes:
         state: One of the states above; `gone` once it is terminated or not known.
@@ -55,46 +55,46 @@ class Machine:
     image_name: str = ""
 
 
-class Machines(Protocol):
-    """Where machines are looked up."""
+class Instances(Protocol):
+    """Where instances are looked up."""
 
-    async def find(self, provider_id: str, node_name: str) -> Machine:
-        """Return the machine of a node, by its providerID or else by its name."""
+    async def find(self, provider_id: str, node_name: str) -> Instance:
+        """Return the instance of a node, by its providerID or else by its name."""
 
-    async def running(self) -> Sequence[Machine]:
-        """Return the running machines, with or without a Node."""
+    async def running(self) -> Sequence[Instance]:
+        """Return the running instances, with or without a Node."""
 
-    async def user_data(self, machine: Machine) -> str:
-        """Return the user data a machine was launched with, in base64; empty when it has none."""
+    async def user_data(self, instance: Instance) -> str:
+        """Return the user data a instance was launched with, in base64; empty when it has none."""
 
 
-class AssumedMachines:
-    """Machines known by a function from providerID to state only; all run when it is None."""
+class AssumedInstances:
+    """Instances known by a function from providerID to state only; all run when it is None."""
 
     def __init__(
-        self, state: MachineState | None = None, user_data: Callable[[str], str] | None = None
+        self, state: InstanceState | None = None, user_data: Callable[[str], str] | None = None
     ) -> None:
         self._state = state
         self._user_data = user_data
 
-    async def find(self, provider_id: str, node_name: str) -> Machine:
-        """Return a machine with the zone that its providerID names."""
+    async def find(self, provider_id: str, node_name: str) -> Instance:
+        """Return a instance with the zone that its providerID names."""
         del node_name
         state = RUNNING
         if self._state is not None:
             state = await self._state(provider_id) if provider_id else PENDING
-        return Machine(provider_id=provider_id, state=state, zone=_zone_in(provider_id))
+        return Instance(provider_id=provider_id, state=state, zone=_zone_in(provider_id))
 
-    async def running(self) -> Sequence[Machine]:
-        """Return nothing: these machines are known by their Nodes only."""
+    async def running(self) -> Sequence[Instance]:
+        """Return nothing: these instances are known by their Nodes only."""
         return ()
 
-    async def user_data(self, machine: Machine) -> str:
+    async def user_data(self, instance: Instance) -> str:
         """Return what the function says, nothing without one."""
-        return self._user_data(machine.provider_id) if self._user_data is not None else ""
+        return self._user_data(instance.provider_id) if self._user_data is not None else ""
 
 
-class Ec2Machines:
+class Ec2Instances:
     """The instances that an EC2 endpoint describes, read at most once a second.
 
     Args:
@@ -108,47 +108,47 @@ class Ec2Machines:
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
         self._zone_ids: dict[str, str] = {}
-        self._by_id: dict[str, Machine] = {}
-        self._by_name: dict[str, Machine] = {}
+        self._by_id: dict[str, Instance] = {}
+        self._by_name: dict[str, Instance] = {}
         self._image_names: dict[str, str] = {}
 
-    async def find(self, provider_id: str, node_name: str) -> Machine:
+    async def find(self, provider_id: str, node_name: str) -> Instance:
         """Return the instance of a node; an unknown one is read again before it counts as gone.
 
         Nodes of another cloud (a providerID that is not of AWS) are left alone: they run.
         """
         if provider_id and not provider_id.startswith("aws:"):
-            return Machine(provider_id=provider_id)
+            return Instance(provider_id=provider_id)
         asked_at = time.monotonic()
         await self._refresh(asked_at - _FRESH_SECONDS)
-        machine = self._look_up(provider_id, node_name)
-        if machine is None:
+        instance = self._look_up(provider_id, node_name)
+        if instance is None:
             await self._refresh(asked_at)
-            machine = self._look_up(provider_id, node_name)
-        missing = Machine(provider_id=provider_id, state=GONE if provider_id else PENDING)
-        return machine or missing
+            instance = self._look_up(provider_id, node_name)
+        missing = Instance(provider_id=provider_id, state=GONE if provider_id else PENDING)
+        return instance or missing
 
-    async def running(self) -> Sequence[Machine]:
+    async def running(self) -> Sequence[Instance]:
         """Return the running instances that have a name, sorted by name."""
         await self._refresh(time.monotonic() - _FRESH_SECONDS)
         return [m for name, m in sorted(self._by_name.items()) if name and m.state == RUNNING]
 
-    async def user_data(self, machine: Machine) -> str:
-        """Return the attribute `userData` of an instance; nothing for a machine of another cloud.
+    async def user_data(self, instance: Instance) -> str:
+        """Return the attribute `userData` of an instance; nothing for a instance of another cloud.
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceAttribute.html
         (2026-11).
         """
-        if not machine.provider_id.startswith("aws:"):
+        if not instance.provider_id.startswith("aws:"):
             return ""
         answer = await asyncio.to_thread(
             self._ec2.describe_instance_attribute,
-            InstanceId=machine.provider_id.rsplit("/", 1)[-1],
+            InstanceId=instance.provider_id.rsplit("/", 1)[-1],
             Attribute="userData",
         )
         return answer.get("UserData", {}).get("Value") or ""
 
-    def _look_up(self, provider_id: str, node_name: str) -> Machine | None:
+    def _look_up(self, provider_id: str, node_name: str) -> Instance | None:
         if provider_id:
             return self._by_id.get(provider_id.rsplit("/", 1)[-1])
         return self._by_name.get(node_name)
@@ -163,7 +163,7 @@ class Ec2Machines:
             self._by_name = {m.dns_name: m for m in found if m.state != GONE}
             self._read_at = started
 
-    def _describe(self) -> list[Machine]:
+    def _describe(self) -> list[Instance]:
         if not self._zone_ids:
             zones = self._ec2.describe_availability_zones()["AvailabilityZones"]
             self._zone_ids = {zone["ZoneName"]: zone.get("ZoneId", "") for zone in zones}
@@ -172,7 +172,7 @@ class Ec2Machines:
             {instance["ImageId"] for instance in instances} - self._image_names.keys()
         )
         return [
-            _machine(instance, self._zone_ids, self._image_names[instance["ImageId"]])
+            _instance(instance, self._zone_ids, self._image_names[instance["ImageId"]])
             for instance in instances
         ]
 
@@ -185,10 +185,10 @@ class Ec2Machines:
             )
 
 
-def _machine(instance: Object, zone_ids: Mapping[str, str], image_name: str = "") -> Machine:
+def _instance(instance: Object, zone_ids: Mapping[str, str], image_name: str = "") -> Instance:
     zone = instance["Placement"]["AvailabilityZone"]
     name = instance["State"]["Name"]
-    return Machine(
+    return Instance(
         provider_id=f"aws:///{zone}/{instance['InstanceId']}",
         state=_STATES.get(name, GONE),
         instance_type=instance["InstanceType"],
@@ -245,7 +245,7 @@ class Sizes:
 
         Args:
             node: The Node, None when it does not exist yet.
-            instance_type: Of its machine; empty for what the label of the Node says.
+            instance_type: Of its instance; empty for what the label of the Node says.
         """
         labels = (node or {}).get("metadata", {}).get("labels") or {}
         label = labels.get("node.kubernetes.io/instance-type", "")
