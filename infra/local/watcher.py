@@ -16,10 +16,7 @@ class Watcher:
     """Restarts the forwarder, as its Deployment would; the end of a server is the world's end."""
 
     def __init__(
-        self,
-        world: Any,
-        say: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
+        self, world: Any, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._world = world
         self._say = say

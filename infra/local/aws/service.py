@@ -73,10 +73,7 @@ class Services:
         self._code_root = Path(tempfile.mkdtemp(prefix="dovetail-functions-"))
         self.permissions = Permissions(account)
         self.output = FunctionOutput(
-            account_id=account,
-            region=region,
-            folder=options.log_dir,
-            may=self.permissions.may,
+            account_id=account, region=region, folder=options.log_dir, may=self.permissions.may
         )
         self.invoker = Invoker(
             url=control.url,

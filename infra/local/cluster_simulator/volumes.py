@@ -63,10 +63,7 @@ class VolumeControllers:
             await self._world.patch_status(VOLUME, volume, {"phase": "Bound"})
         if (claim.get("status") or {}).get("phase") == "Bound":
             return
-        change = {
-            "metadata": {"annotations": {_BOUND: "yes"}},
-            "spec": {"volumeName": key[1]},
-        }
+        change = {"metadata": {"annotations": {_BOUND: "yes"}}, "spec": {"volumeName": key[1]}}
         claim = await self._world.patch(CLAIM, claim, change)
         status = {"phase": "Bound", "capacity": volume["spec"]["capacity"]}
         await self._world.patch_status(CLAIM, claim, status)

@@ -16,13 +16,7 @@ from infra.local.demo.karpenter import Karpenter
 from infra.local.demo.observer import Observer
 from infra.local.demo.prices import bound_of, price_of
 from infra.local.demo.problem import Problem
-from infra.local.demo.scenario import (
-    Scenario,
-    Step,
-    manifests,
-    whole_minute_after,
-    within_schedule,
-)
+from infra.local.demo.scenario import Scenario, Step, manifests, whole_minute_after, within_schedule
 from infra.local.demo.timeline import NodeTrack
 from infra.local.patience import Patience, awaited
 

@@ -10,9 +10,7 @@ class Problem(Exception):  # noqa: N818 - it is not the program's error but the 
     """Something the person must know: a missing tool, a busy port, an unreadable file."""
 
 
-def guarded(
-    command: Callable[[argparse.Namespace], int],
-) -> Callable[[argparse.Namespace], int]:
+def guarded(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """Return a command that tells a problem in one line, and returns 2."""
 
     def run(arguments: argparse.Namespace) -> int:

@@ -37,11 +37,7 @@ class Moment:
 
 
 def build_report(
-    scenario: str,
-    results: Sequence[StepResult],
-    world: World,
-    timeline: Timeline,
-    moment: Moment,
+    scenario: str, results: Sequence[StepResult], world: World, timeline: Timeline, moment: Moment
 ) -> dict[str, Any]:
     plans = _plans(world)
     nodes = [_node(our_node, timeline) for our_node in timeline.our_nodes()]

@@ -147,8 +147,7 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
     )
     stages = report["seconds_by_stage"]
     table.add_row(
-        "seconds",
-        " → ".join(f"{name} {'?' if at is None else at}" for name, at in stages.items()),
+        "seconds", " → ".join(f"{name} {'?' if at is None else at}" for name, at in stages.items())
     )
     table.add_row("prices", report["prices"])
     plain = not console.is_terminal

@@ -18,8 +18,7 @@ USER_REASON: Final = Reason(
     "Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"
 )
 SPOT_REASON: Final = Reason(
-    "Server.SpotInstanceTermination",
-    "Server.SpotInstanceTermination: Instance terminated by Spot",
+    "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Instance terminated by Spot"
 )
 
 Span = tuple[timedelta, timedelta]

@@ -19,15 +19,7 @@ from infra.local.ec2.instances import (
     Step,
     shown,
 )
-from infra.local.ec2.pools import (
-    ON_DEMAND,
-    SPOT,
-    Pools,
-    QuotaKey,
-    Stock,
-    quota_family,
-    vcpus_left,
-)
+from infra.local.ec2.pools import ON_DEMAND, SPOT, Pools, QuotaKey, Stock, quota_family, vcpus_left
 from infra.local.ec2.refusals import ApiError, Reason, Refusal, refusal
 from infra.local.ec2.request import FleetRequest, candidates, read_request
 

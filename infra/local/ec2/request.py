@@ -44,11 +44,7 @@ def read_request(account: Account, parameters: Mapping[str, Any]) -> FleetReques
         broken = account.template_refusal(template, tags)
         sent: Sequence[Mapping[str, Any]] = config.get("Overrides") or ({},)
         options.extend(account.read_option(template, override, broken) for override in sent)
-    return FleetRequest(
-        options=tuple(options),
-        terms=_all_terms(parameters),
-        tags=tags,
-    )
+    return FleetRequest(options=tuple(options), terms=_all_terms(parameters), tags=tags)
 
 
 def _all_terms(parameters: Mapping[str, Any]) -> dict[str, Terms]:

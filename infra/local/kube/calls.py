@@ -107,8 +107,7 @@ class Call:
 
     def write_options(self) -> WriteOptions:
         return WriteOptions(
-            dry_run="dryRun" in self.query,
-            validation=self.query.get("fieldValidation") or "Warn",
+            dry_run="dryRun" in self.query, validation=self.query.get("fieldValidation") or "Warn"
         )
 
     def delete_options(self, body: JsonObject | None = None) -> DeleteOptions:

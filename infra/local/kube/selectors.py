@@ -64,10 +64,7 @@ def _text(value: Any) -> str:
 def selectable_fields(resource: Resource, obj: JsonObject) -> dict[str, str]:
     """Return what field selectors see of an object."""
     metadata = obj["metadata"]
-    found = {
-        "metadata.name": metadata["name"],
-        "metadata.namespace": metadata.get("namespace", ""),
-    }
+    found = {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
     for path, fallback in _field_names(resource).items():
         value: Any = obj
         for part in path.split("."):

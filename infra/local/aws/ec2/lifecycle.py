@@ -6,11 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from moto.core.responses import ActionResult
-from moto.ec2.exceptions import (
-    EC2ClientError,
-    InvalidParameterCombination,
-    OperationNotPermitted4,
-)
+from moto.ec2.exceptions import EC2ClientError, InvalidParameterCombination, OperationNotPermitted4
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.models.instances import Instance, InstanceBackend, InstanceState, StateReason
 from moto.ec2.models.subnets import Subnet

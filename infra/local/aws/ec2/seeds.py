@@ -91,10 +91,7 @@ def _new_cluster(backend: Any, iam: Any, eks: Any, cluster: Cluster) -> Any:
 
 def _network(backend: Any, name: str, number: int) -> dict[str, Any]:
     """One VPC a cluster, 10.N.0.0/16, with a /20 in each of three zones."""
-    tags = {
-        f"kubernetes.io/cluster/{name}": "owned",
-        "karpenter.sh/discovery": name,
-    }
+    tags = {f"kubernetes.io/cluster/{name}": "owned", "karpenter.sh/discovery": name}
     vpc = backend.create_vpc(f"10.{number % 256}.0.0/16")
     vpc.add_tags({"Name": name})
     zones = sorted(zone.name for zone in backend.describe_availability_zones())[:ZONES]

@@ -15,11 +15,7 @@ from infra.local.aws.events.bus import EventBus
 
 _LOOK_SECONDS = 0.5
 _RATE = re.compile(r"^rate\((\d+) (minute|hour|day)s?\)$")
-_UNITS = {
-    "minute": timedelta(minutes=1),
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-}
+_UNITS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
 
 
 def schedule_problem(expression: str) -> str:

@@ -88,12 +88,7 @@ class Invoker:
         self._records: deque[InvocationRecord] = deque(maxlen=_REMEMBERED)
 
     def invoke(
-        self,
-        name: str,
-        payload: bytes,
-        *,
-        qualifier: str | None = None,
-        traces: Sequence[str] = (),
+        self, name: str, payload: bytes, *, qualifier: str | None = None, traces: Sequence[str] = ()
     ) -> InvocationResult:
         """Run a function and wait for its answer.
 

@@ -26,12 +26,7 @@ class FunctionOutput:
     """Collects the lines all functions print."""
 
     def __init__(
-        self,
-        *,
-        account_id: str,
-        region: str,
-        folder: Path | None,
-        may: Callable[[str, str], bool],
+        self, *, account_id: str, region: str, folder: Path | None, may: Callable[[str, str], bool]
     ) -> None:
         self._account_id = account_id
         self._region = region

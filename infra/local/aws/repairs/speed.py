@@ -44,9 +44,7 @@ def keep_names() -> None:
     stock = responses.method_names_from_class
     replace(backends, "list_of_moto_modules", lambda: packages)
     replace(
-        responses,
-        "method_names_from_class",
-        functools.cache(lambda owner: frozenset(stock(owner))),
+        responses, "method_names_from_class", functools.cache(lambda owner: frozenset(stock(owner)))
     )
 
 

@@ -23,10 +23,7 @@ from infra.local.cluster_simulator.rules.matching import (
 )
 from infra.local.cluster_simulator.rules.topology import PodTopology
 
-UNSCHEDULABLE_TAINT: Final = {
-    "key": "node.kubernetes.io/unschedulable",
-    "effect": "NoSchedule",
-}
+UNSCHEDULABLE_TAINT: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 GATED: Final = "pod has scheduling gates"
 _EVERY_ADDRESS: Final = "0.0.0.0"
 

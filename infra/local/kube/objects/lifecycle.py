@@ -26,10 +26,7 @@ class Lifecycle:
     """The rules of writing, over a store."""
 
     def __init__(
-        self,
-        store: Store,
-        kinds: Kinds,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, store: Store, kinds: Kinds, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self.store = store
         self.kinds = kinds

@@ -21,10 +21,7 @@ def _paged(response: Any, key: str, rows: list[Any], size: int) -> dict[str, Any
     asked = int(response._get_param("MaxResults") or size)
     size = min(size, asked)
     more = start + size < len(rows)
-    return {
-        key: rows[start : start + size],
-        "NextToken": str(start + size) if more else None,
-    }
+    return {key: rows[start : start + size], "NextToken": str(start + size) if more else None}
 
 
 def _offered(offering: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
