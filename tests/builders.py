@@ -95,7 +95,7 @@ def pod(name: str = "a", **overrides: Any) -> Pod:
     of_pod = {
         override: overrides.pop(override)
         for override in list(overrides)
-        if override in Pod.__dataclass_fields__
+        if override in Pod.__struct_fields__
     }
     if "scheduling" not in of_pod:
         of_pod["scheduling"] = scheduling(**{"tolerations": DEFAULT_TOLERATIONS, **overrides})

@@ -1,8 +1,9 @@
 """Makes the catalogue of a Region for `dovetail catalog` and `dovetail report`."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.deployed_settings import catalog_settings
 from shared.aws.ec2.catalog_source import CatalogSource
@@ -19,8 +20,7 @@ _PRICING_REGION: Final[str] = RefreshCatalogSettings.model_fields["pricing_regio
 _DEFAULT: Final = InstanceSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeCatalog:
+class MadeCatalog(Struct, frozen=True, kw_only=True):
     """A catalogue, and whose settings of machines it has.
 
     Attributes:

@@ -1,7 +1,6 @@
 """`dovetail plan` and `dovetail replay`: decisions without a cluster and without AWS."""
 
 import argparse
-import dataclasses
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +29,7 @@ from functions.cli.report.report_command import mount_report
 from functions.cli.run_command import run_or_refuse
 from functions.cli.watch.watch_command import mount_watch_commands
 from shared.model.errors import InvalidManifestError
+from shared.model.values import replace
 
 if TYPE_CHECKING:
     from functions.cli.plan.plan_text import PlanRun
@@ -272,7 +272,7 @@ def _in_zones(
         snapshot = subnets.within_subnets(snapshot, given, catalog)
     elif note := subnets.unknown_zones_note(snapshot.provisioners, catalog):
         notes.append(note)
-    return dataclasses.replace(offline, snapshot=snapshot)
+    return replace(offline, snapshot=snapshot)
 
 
 def _write_files(arguments: argparse.Namespace, plan_run: "PlanRun") -> None:

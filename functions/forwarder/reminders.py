@@ -9,9 +9,10 @@ pods take time to leave.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.messages.message import MessageKind
 
@@ -22,8 +23,7 @@ _LONGER: Final = 1.5
 _LONGEST_TTL: Final = timedelta(days=3650)
 
 
-@dataclass(slots=True)
-class Reminder:
+class Reminder(Struct):
     """One action that a node needs.
 
     Attributes:

@@ -9,8 +9,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from shared.model.messages.notices import decode_notice
 from shared.nodes.leave.interruption import Interruption, NodeIndex
 from shared.ports import NodePorts
-from shared.runtime.garbage_collection import collects_garbage_afterwards
 from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
+from shared.runtime.python_gc import python_gc_afterwards
 from shared.runtime.serve_events import dead_letters_invalid_events, serve_each
 from shared.runtime.service_runtime import runtime_of
 from shared.runtime.wiring import ActingRole
@@ -26,7 +26,7 @@ def _services(_: TimerSettings) -> Callable[[NodePorts], Interruption]:
 load_runtime = runtime_of(TimerSettings, ActingRole.TERMINATE, _services)
 
 
-@collects_garbage_afterwards
+@python_gc_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
 @dead_letters_invalid_events

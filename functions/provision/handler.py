@@ -11,8 +11,8 @@ from shared.model.errors import AutoscalerError, PermanentError, RetryableError
 from shared.model.messages.message import MessageKind, decode
 from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord, wake_of, wakes
 from shared.provisioning.provision import Provisioning
-from shared.runtime.garbage_collection import collects_garbage_afterwards
 from shared.runtime.logs_and_metrics import logger, metrics
+from shared.runtime.python_gc import python_gc_afterwards
 from shared.runtime.reports import report_provision
 from shared.runtime.serve_events import dead_letters_invalid_events
 
@@ -20,7 +20,7 @@ from shared.runtime.serve_events import dead_letters_invalid_events
 _PLAN_DURATION: Final = timedelta(seconds=2)
 
 
-@collects_garbage_afterwards
+@python_gc_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
 @dead_letters_invalid_events

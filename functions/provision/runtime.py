@@ -3,7 +3,6 @@
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,6 +12,7 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model.errors import AutoscalerError
 from shared.model.messages.message import Message
 from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord
 from shared.provisioning.decisions.bases import DecisionWriter

@@ -7,8 +7,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from shared.model.timer_state import DONE
 from shared.nodes.leave.replacement import REPLACED_ALL, Replacement
 from shared.nodes.timers.node_timer import CONTINUED
-from shared.runtime.garbage_collection import collects_garbage_afterwards
 from shared.runtime.logs_and_metrics import emit_metrics, logger, metrics
+from shared.runtime.python_gc import python_gc_afterwards
 from shared.runtime.service_runtime import runtime_of
 from shared.runtime.timer_steps import take_step
 from shared.runtime.wiring import ActingRole
@@ -17,7 +17,7 @@ from shared.settings import TimerSettings
 load_runtime = runtime_of(TimerSettings, ActingRole.INSIDE, lambda _: Replacement)
 
 
-@collects_garbage_afterwards
+@python_gc_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:

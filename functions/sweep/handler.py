@@ -7,13 +7,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.sweep.runtime import SweepRuntime, load_runtime
 from shared.model.errors import AutoscalerError, NotAttachedError, NotInstalledError
 from shared.model.messages.message import SCHEDULE, decode
-from shared.runtime.garbage_collection import collects_garbage_afterwards
 from shared.runtime.logs_and_metrics import count, emit_metrics, logger, metrics
+from shared.runtime.python_gc import python_gc_afterwards
 from shared.runtime.reports import report_sweep
 from shared.runtime.serve_events import dead_letters_invalid_events
 
 
-@collects_garbage_afterwards
+@python_gc_afterwards
 @logger.inject_lambda_context
 @metrics.log_metrics
 @dead_letters_invalid_events

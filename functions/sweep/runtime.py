@@ -1,9 +1,9 @@
 """The runtime of the sweep function: settings, adapters and one service per cluster."""
 
 import functools
-from dataclasses import replace
 from datetime import timedelta
 
+from shared.model.values import replace
 from shared.provisioning.sweep.sweep import Sweep, SweepPolicy
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.system import environment

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError
+from msgspec import Struct
 
 from shared.aws.errors import translated
 from shared.ports.executor import MAX_CONCURRENT_CALLS
@@ -33,8 +33,7 @@ def configured_region() -> str:
         return str(boto3.session.Session().region_name or "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RoleSession:
+class _RoleSession(Struct, frozen=True, kw_only=True):
     """An SDK session with the credentials of a role."""
 
     sdk: Any

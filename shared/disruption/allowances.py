@@ -5,9 +5,10 @@ pkg/apis/v1/nodepool.go of sigs.k8s.io/karpenter 1.14 (2026-11).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason, NodeBudget
@@ -23,8 +24,7 @@ _Candidate = TypeVar("_Candidate", bound=_OnNode)
 _PER_CENT: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowances:
+class Allowances(Struct, frozen=True, kw_only=True):
     """How many nodes may still be disrupted now.
 
     Attributes:
@@ -32,9 +32,7 @@ class Allowances:
             absent where the settings limit it.
     """
 
-    left: Mapping[tuple[str, DisruptionReason | None], int | None] = field(
-        default_factory=dict, hash=False
-    )
+    left: Mapping[tuple[str, DisruptionReason | None], int | None] = field(default_factory=dict)
 
     def within(
         self,

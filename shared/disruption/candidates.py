@@ -1,9 +1,10 @@
 """Candidates: nodes that may be disrupted, with the cost of moving their pods."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from shared.disruption.emptiness import keeps_node
 from shared.disruption.eviction_blockers import first_blocking_reason
@@ -24,8 +25,7 @@ _DELETION_COST_UNIT: Final = 2**27
 _PRIORITY_UNIT: Final = 2**25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """A node that may be disrupted.
 
     Attributes:

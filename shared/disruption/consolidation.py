@@ -1,10 +1,11 @@
 """Consolidation: fewer or cheaper nodes for the same pods."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from shared.disruption.allowances import NO_BUDGETS, Allowances
 from shared.disruption.candidates import Candidate, find_candidates
@@ -17,6 +18,7 @@ from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.node_budgets import DisruptionReason
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 
@@ -32,8 +34,7 @@ class DisruptionMethod(StrEnum):
     REPLACE = "replace"  # cheaper nodes are launched first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsolidationCommand:
+class ConsolidationCommand(Struct, frozen=True, kw_only=True):
     """Nodes to remove, and the nodes that must be ready before they are removed.
 
     Attributes:
@@ -51,8 +52,7 @@ class ConsolidationCommand:
     cordoned: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsolidationResult:
+class ConsolidationResult(Struct, frozen=True, kw_only=True):
     """The result of an evaluation of the cluster.
 
     Attributes:
@@ -155,8 +155,7 @@ def _emptied(empty: Sequence[Candidate]) -> ConsolidationCommand:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
+class _Change(Struct, frozen=True, kw_only=True):
     group: tuple[Candidate, ...]
     change: ConsolidationCommand
     expected_micros_per_hour: int  # Saved when each new node is its cheapest option.

@@ -1,13 +1,15 @@
 """In which order a node's pods are evicted; the caller knows the deadline."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 
 _UNSCHEDULABLE: Final = Taint(key=keys.UNSCHEDULABLE_TAINT, effect=Effect.NO_SCHEDULE)
 _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})
@@ -17,8 +19,7 @@ _USUAL_GRACE: Final = 30
 STUCK_AFTER: Final = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainStep:
+class DrainStep(Struct, frozen=True, kw_only=True):
     """What a drain does next.
 
     Attributes:

@@ -1,12 +1,14 @@
 """Drift: whether a node is still what its Provisioner asks for."""
 
-import dataclasses
 import functools
 import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, fields
 
 from shared.disruption.expiration import NEVER, lifetime_of
 from shared.model import labels as keys
@@ -15,6 +17,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 
 # Incremented when the same fields get another hash.
 HASH_VERSION: Final = "2"
@@ -176,20 +179,20 @@ def _is_reshaped(node: Node, owner: Provisioner) -> bool:
 
 def _normal(provisioner: Provisioner) -> Provisioner:
     """Return a Provisioner whose taints are in order, and whose images have no alias."""
-    return dataclasses.replace(
+    return replace(
         provisioner,
         taints=tuple(sorted(provisioner.taints)),
         startup_taints=tuple(sorted(provisioner.startup_taints)),
-        template=dataclasses.replace(provisioner.template, image_family="", image_version=""),
+        template=replace(provisioner.template, image_family="", image_version=""),
     )
 
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON, fields at their defaults left out."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return {
             field.name: _plain(_ordered(field.name, getattr(value, field.name)))
-            for field in dataclasses.fields(value)
+            for field in fields(value)
             if not field.name.endswith("selector") and getattr(value, field.name) != _default(field)
         }
     if isinstance(value, Mapping):
@@ -206,7 +209,7 @@ def _ordered(name: str, value: Any) -> Any:
     return sorted(value, key=lambda block_device: block_device.device_name)
 
 
-def _default(field: "dataclasses.Field[Any]") -> Any:
-    if field.default_factory is not dataclasses.MISSING:
+def _default(field: FieldInfo) -> Any:
+    if field.default_factory is not NODEFAULT:
         return field.default_factory()
     return field.default

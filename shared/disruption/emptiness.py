@@ -1,10 +1,11 @@
 """Whether a node is empty, since when, and what to do about it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
@@ -26,8 +27,7 @@ class EmptinessStep(StrEnum):
     REMOVE = "remove"  # empty for long enough
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmptinessDecision:
+class EmptinessDecision(Struct, frozen=True, kw_only=True):
     """The step, and for WAIT and STAMP how long until the next check."""
 
     step: EmptinessStep

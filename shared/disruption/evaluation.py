@@ -1,11 +1,11 @@
 """What an evaluation of the cluster chooses: at most one change of nodes, the most urgent first."""
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.disruption.allowances import Allowances, allowances
 from shared.disruption.candidates import Candidate, find_candidates
@@ -34,6 +34,7 @@ from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.scheduled_changes import scheduled_change
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 
 
@@ -60,8 +61,7 @@ _MOST_TOGETHER: Final = 20
 _REASONS: Final = {DisruptionCause.DRIFT: DisruptionReason.DRIFTED}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OngoingChanges:
+class OngoingChanges(Struct, frozen=True, kw_only=True):
     """Progress of the changes that began earlier.
 
     Attributes:
@@ -75,8 +75,7 @@ class OngoingChanges:
     permitted: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisruptionCommand:
+class DisruptionCommand(Struct, frozen=True, kw_only=True):
     """Nodes to remove, and the nodes that must be ready before they are removed.
 
     Attributes:
@@ -94,8 +93,7 @@ class DisruptionCommand:
     cordoned: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True, kw_only=True):
     """The result of an evaluation of the cluster.
 
     Attributes:
@@ -106,11 +104,10 @@ class Evaluation:
 
     change: DisruptionCommand | None = None
     reason: str = ""
-    skipped: Mapping[str, str] = field(default_factory=dict, hash=False)
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceImages:
+class InstanceImages(Struct, frozen=True, kw_only=True):
     """AMIs that instances boot from.
 
     Attributes:
@@ -120,13 +117,12 @@ class InstanceImages:
         waiting_reasons: Why an instance with another AMI is not replaced for now, by instance id.
     """
 
-    of_instance: Mapping[str, str] = field(default_factory=dict, hash=False)
-    current: Mapping[str, str] = field(default_factory=dict, hash=False)
-    waiting_reasons: Mapping[str, str] = field(default_factory=dict, hash=False)
+    of_instance: Mapping[str, str] = field(default_factory=dict)
+    current: Mapping[str, str] = field(default_factory=dict)
+    waiting_reasons: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisruptionInput:
+class DisruptionInput(Struct, frozen=True, kw_only=True):
     """The input of an evaluation.
 
     Attributes:
@@ -214,7 +210,7 @@ def blocked_in(snapshot: ClusterSnapshot) -> dict[Provisioner, list[DisruptionRe
     Budgets that are only used up block nothing.
     """
     nodes = [
-        dataclasses.replace(node, ready=True, deletion_at=None)
+        replace(node, ready=True, deletion_at=None)
         for node in snapshot.nodes
         if node.is_ours and node.was_initialized
     ]
@@ -252,8 +248,8 @@ def as_simulated(disruption_input: DisruptionInput, cause: DisruptionCause) -> D
             node.name for node in seen.nodes if node.uid in disruption_input.recently_changed
         }
         unavailable = seen.unavailable | disruption_input.skipped_spot_pools
-        seen = dataclasses.replace(with_cordoned(seen, recently_changed), unavailable=unavailable)
-    return dataclasses.replace(disruption_input, snapshot=seen, packing=packing)
+        seen = replace(with_cordoned(seen, recently_changed), unavailable=unavailable)
+    return replace(disruption_input, snapshot=seen, packing=packing)
 
 
 def _due(
@@ -320,7 +316,7 @@ def drift_reason(disruption_input: DisruptionInput, node: Node, owner: Provision
 def _waiting_reason(disruption_input: DisruptionInput, node: Node, owner: Provisioner) -> str:
     """Return why a drifted node keeps its image for now, if it differs only in that."""
     waits = disruption_input.images.waiting_reasons.get(node.instance_id, "")
-    bare = dataclasses.replace(disruption_input, images=InstanceImages())
+    bare = replace(disruption_input, images=InstanceImages())
     return "" if waits and drift_reason(bare, node, owner) else waits
 
 
@@ -400,7 +396,7 @@ def _one_by_one(
     tries = [together] if len(together) > 1 else []
     tries += [(entry,) for entry in allowed]
     if tries:
-        disruption_input = dataclasses.replace(disruption_input, snapshot=with_drained(snapshot))
+        disruption_input = replace(disruption_input, snapshot=with_drained(snapshot))
     for group in tries[: settings.max_simulations]:
         if not may_continue():
             break

@@ -4,9 +4,10 @@ Checked before the node is cordoned.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from shared.disruption.drain import is_drainable
 from shared.model import labels as keys
@@ -21,8 +22,7 @@ _OF_REMOVAL: Final = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionBlocker:
+class EvictionBlocker(Struct, frozen=True, kw_only=True):
     """A pod that may not be evicted now, and why."""
 
     pod: Pod

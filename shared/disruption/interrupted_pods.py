@@ -1,6 +1,5 @@
 """Pods that must leave their node: capacity is planned before they are evicted."""
 
-import dataclasses
 from collections.abc import Container
 from datetime import datetime
 from typing import Final
@@ -11,6 +10,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.messages.notices import NoticeKind
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 
 # AWS's reasons, as annotated on a node that is drained for them.
 INTERRUPTIONS: Final = frozenset(NoticeKind) - {NoticeKind.REBALANCE_RECOMMENDATION}
@@ -23,14 +23,12 @@ def as_drained(snapshot: ClusterSnapshot, names: Container[str]) -> ClusterSnaps
     """
     reason = {keys.REMOVAL_REASON: NoticeKind.SPOT_INTERRUPTION.value}
     nodes = tuple(
-        dataclasses.replace(
-            node, deletion_at=snapshot.taken_at, annotations={**node.annotations, **reason}
-        )
+        replace(node, deletion_at=snapshot.taken_at, annotations={**node.annotations, **reason})
         if node.name in names
         else node
         for node in snapshot.nodes
     )
-    return dataclasses.replace(snapshot, nodes=nodes)
+    return replace(snapshot, nodes=nodes)
 
 
 def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -58,7 +56,7 @@ def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:
         return snapshot
     uids = {pod.uid for pod in moving}
     pending = sorted((*snapshot.pending, *map(as_pending, moving)), key=lambda entry: entry.key)
-    return dataclasses.replace(
+    return replace(
         snapshot,
         pending=tuple(pending),
         bound=tuple(pod for pod in snapshot.bound if pod.uid not in uids),

@@ -1,6 +1,5 @@
 """What the new nodes of a change may cost: which of their options are kept."""
 
-import dataclasses
 from collections.abc import Sequence
 
 from shared.disruption.settings import DisruptionSettings
@@ -8,6 +7,7 @@ from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.rules.min_values import offers_enough, price_of_enough
 
 
@@ -39,7 +39,7 @@ def within_price(
         if not offers_enough(least, kept.options, kept.labels, types):
             return None
         nodes.append(kept)
-    return dataclasses.replace(plan, nodes=tuple(nodes))
+    return replace(plan, nodes=tuple(nodes))
 
 
 def _price_of_types(options: Sequence[LaunchOption], many: int) -> int:
@@ -56,4 +56,4 @@ def _limited(node: PlannedNode, ceiling: int) -> PlannedNode:
     def keep(options: Sequence[LaunchOption]) -> tuple[LaunchOption, ...]:
         return tuple(option for option in options if option.price_micros_per_hour <= ceiling)
 
-    return dataclasses.replace(node, options=keep(node.options), fallback=keep(node.fallback))
+    return replace(node, options=keep(node.options), fallback=keep(node.fallback))

@@ -1,16 +1,18 @@
 """What a disruption must save, and how many nodes may be disrupted."""
 
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
+
+from msgspec import Struct
+
+from shared.model.values import replace
 
 # Simulations times pods: a few seconds of one processor.
 _PODS_TRIED: Final = 200_000
 _FEWEST_TRIES: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisruptionSettings:
+class DisruptionSettings(Struct, frozen=True, kw_only=True):
     """When voluntary disruption pays, and its limits.
 
     Attributes:

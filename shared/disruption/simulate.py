@@ -1,6 +1,5 @@
 """Simulates where the pods of some nodes would run if those nodes were removed."""
 
-import dataclasses
 from collections.abc import Callable, Collection
 from typing import Final
 
@@ -12,6 +11,7 @@ from shared.model.kubernetes.volumes import RESOLVED
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 
@@ -51,7 +51,7 @@ def without_nodes(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterS
         )
         for slot in slot_of.values()
     )
-    return dataclasses.replace(
+    return replace(
         snapshot,
         pending=tuple(as_pending(pod) for pod in moved),
         bound=tuple(staying),
@@ -67,8 +67,8 @@ def _simulated(node: Node, slot: Slot | None, *, leaves: bool) -> Node:
     A kubelet that registers first creates its Node without Dovetail's annotation.
     """
     if slot is None:
-        return dataclasses.replace(node, unschedulable=True) if leaves else node
-    return dataclasses.replace(
+        return replace(node, unschedulable=True) if leaves else node
+    return replace(
         node,
         labels={**slot.labels, **node.labels},
         annotations={keys.SLOT: slot.name, **node.annotations},
@@ -81,18 +81,17 @@ def with_cordoned(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterS
     if not names:
         return snapshot
     nodes = (
-        dataclasses.replace(node, unschedulable=True) if node.name in names else node
-        for node in snapshot.nodes
+        replace(node, unschedulable=True) if node.name in names else node for node in snapshot.nodes
     )
-    return dataclasses.replace(snapshot, nodes=tuple(nodes))
+    return replace(snapshot, nodes=tuple(nodes))
 
 
 def with_leaving(snapshot: ClusterSnapshot, uids: Collection[str]) -> ClusterSnapshot:
     """Return the snapshot in which nodes whose change is under way are being deleted."""
-    return dataclasses.replace(
+    return replace(
         snapshot,
         nodes=tuple(
-            dataclasses.replace(
+            replace(
                 node,
                 deletion_at=snapshot.taken_at,
                 annotations={**node.annotations, keys.REMOVAL_REASON: UNDER_WAY},
@@ -139,12 +138,10 @@ def _rescheduled(
         for node in snapshot.nodes
         if node.name in free and keys.REPLACES in node.annotations
     }
-    cordoned = dataclasses.replace(
+    cordoned = replace(
         snapshot,
         nodes=tuple(
-            _uncordoned(node)
-            if node.name in free
-            else dataclasses.replace(node, unschedulable=True)
+            _uncordoned(node) if node.name in free else replace(node, unschedulable=True)
             for node in snapshot.nodes
         ),
         slots=tuple(slot for slot in snapshot.slots if slot.instance_id not in bought),
@@ -155,14 +152,12 @@ def _rescheduled(
     )
     asked = without_nodes(cordoned, leaving)
     known = tuple(pod for pod in asked.pending if pod.scheduling.claims in ((), RESOLVED))
-    plan = decide(dataclasses.replace(asked, pending=known))
+    plan = decide(replace(asked, pending=known))
     places = {ref.uid: found.node for found in plan.placements for ref in found.pods}
-    return dataclasses.replace(
+    return replace(
         snapshot,
         bound=tuple(
-            dataclasses.replace(pod, node_name=places[pod.uid], deletion_at=None)
-            if pod.uid in places
-            else pod
+            replace(pod, node_name=places[pod.uid], deletion_at=None) if pod.uid in places else pod
             for pod in snapshot.bound
         ),
     )
@@ -171,9 +166,9 @@ def _rescheduled(
 def _uncordoned(node: Node) -> Node:
     """Return a node as it is once it takes pods: a replacement may still be starting."""
     if keys.REPLACES not in node.annotations or node.is_initialized:
-        return dataclasses.replace(node, unschedulable=False) if node.unschedulable else node
+        return replace(node, unschedulable=False) if node.unschedulable else node
     taints = tuple(taint for taint in node.taints if not keys.is_ephemeral(taint.key))
-    return dataclasses.replace(node, unschedulable=False, ready=True, taints=taints)
+    return replace(node, unschedulable=False, ready=True, taints=taints)
 
 
 def by_price(packing: PackingSettings) -> PackingSettings:
@@ -182,7 +177,7 @@ def by_price(packing: PackingSettings) -> PackingSettings:
     For new pods, nodes are compared by the mean of many pools, since EC2 chooses the pool. Here,
     pools that EC2 skips are left out, and `spot_types` says how many instance types must be left.
     """
-    return dataclasses.replace(
+    return replace(
         packing,
         diversification_k_spot=1,
         option_price_ceiling_percent=max(_OPTION_CEILING, packing.option_price_ceiling_percent),
@@ -198,7 +193,7 @@ def simulate(
         snapshot: As `with_drained` returns it.
     """
     # The pods are not new ones: no node is to be larger than they need.
-    settings = dataclasses.replace(settings, growth_percent=0, fewer_nodes_permille=0)
+    settings = replace(settings, growth_percent=0, fewer_nodes_permille=0)
     plan = decide(without_nodes(snapshot, names), settings)
     return None if plan.unschedulable else plan
 
@@ -213,7 +208,7 @@ def fits_without(
     change was planned.
     """
     bound = tuple(
-        dataclasses.replace(pod, scheduling=dataclasses.replace(pod.scheduling, claims=()))
+        replace(pod, scheduling=replace(pod.scheduling, claims=()))
         if pod.node_name in names and pod.scheduling.claims
         else pod
         for pod in snapshot.bound
@@ -224,7 +219,7 @@ def fits_without(
         if keys.REPLACES in node.annotations
         and not set(names).intersection(node.annotations[keys.REPLACES].split(","))
     }
-    cordoned = dataclasses.replace(
+    cordoned = replace(
         with_cordoned(snapshot, for_others), bound=bound, provisioners=(), instance_types=()
     )
     return not decide(without_nodes(with_drained(cordoned), names), settings).unschedulable
@@ -244,7 +239,7 @@ def with_claims_of(
     moving = {pod.uid: pod for pod in snapshot.bound if pod.scheduling.claims and pod.uid in uids}
     if not moving:
         return snapshot
-    asking = dataclasses.replace(
+    asking = replace(
         snapshot,
         pending=(*snapshot.pending, *map(as_pending, moving.values())),
         bound=tuple(pod for pod in snapshot.bound if pod.uid not in moving),
@@ -256,17 +251,17 @@ def with_claims_of(
     for uid, pod in moving.items():
         more = found[uid].scheduling.requests - pod.scheduling.requests
         attached[pod.node_name] = attached.get(pod.node_name, Resources()) + more
-    return dataclasses.replace(
+    return replace(
         resolved,
         pending=tuple(pod for pod in resolved.pending if pod.uid not in moving),
         nodes=tuple(
-            dataclasses.replace(node, allocatable=node.allocatable + attached[node.name])
+            replace(node, allocatable=node.allocatable + attached[node.name])
             if node.allocatable and node.name in attached
             else node
             for node in resolved.nodes
         ),
         bound=tuple(
-            dataclasses.replace(
+            replace(
                 pod,
                 scheduling=found[pod.uid].scheduling,
                 labels=found[pod.uid].labels,
@@ -280,7 +275,7 @@ def with_claims_of(
 
 def as_pending(pod: Pod) -> Pod:
     """Return a pod, or the successor of a terminating one, as if it were pending."""
-    return dataclasses.replace(
+    return replace(
         pod,
         node_name="",
         nominated_node="",

@@ -1,7 +1,6 @@
 """Applies the disks and kubelet settings of a Provisioner to an instance type."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -20,6 +19,7 @@ from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
 from shared.model.quantity import parse_amount
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
+from shared.model.values import replace
 
 _GIB: Final = 2**30
 _GB: Final = 10**9

@@ -3,12 +3,13 @@
 import json
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final
+
+from msgspec import Struct
 
 from shared.instance_types.document import VERSION, NetworkRow
 from shared.instance_types.ebs_volumes import DEFAULT_EBS_VOLUME_LIMIT
@@ -20,6 +21,7 @@ from shared.model.errors import InvalidManifestError
 from shared.model.quantity import parse_amount, parse_cpu_millis
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
 from shared.model.surrogates import SURROGATE_REMEDY, escapes_surrogate, first_surrogate
+from shared.model.values import replace
 
 EMBEDDED_REGION: Final = "us-east-1"
 
@@ -32,8 +34,7 @@ _QUANTITY_REMEDY: Final = "must be a quantity such as 100Mi"
 _PARTS: Final = ("vm_overhead_mib", "kube_reserved", "eviction_threshold")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Catalog:
+class Catalog(Struct, frozen=True, kw_only=True):
     """The instance types of one Region.
 
     Attributes:

@@ -1,7 +1,8 @@
 """The setup of a Region's instances, applied to the rows of its catalog."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.instance_types import overhead
 from shared.instance_types.branch_interfaces import POD_INTERFACE, branch_interfaces_of
@@ -15,8 +16,7 @@ from shared.model.resources import MEMORY
 _NEEDED: Final = frozenset({"kube_reserved", "eviction_threshold", "network", "vm_overhead_mib"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceSetup:
+class InstanceSetup(Struct, frozen=True, kw_only=True):
     """The setup of the instances of a Region.
 
     Attributes:

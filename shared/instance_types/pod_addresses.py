@@ -5,8 +5,9 @@ https://docs.aws.amazon.com/eks/latest/userguide/cni-increase-ip-addresses.html 
 https://github.com/awslabs/amazon-eks-ami (nodeadm/internal/kubelet/eni_max_pods.go, 2026-08).
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 # Pods with host network on every node: the CNI and kube-proxy.
 _HOST_PODS: Final = 2
@@ -16,8 +17,7 @@ _FEW_VCPUS: Final = 30
 _MOST_FEW, _MOST_MANY = 110, 250
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodNetwork:
+class PodNetwork(Struct, frozen=True, kw_only=True):
     """The setup of a cluster's VPC CNI.
 
     Attributes:

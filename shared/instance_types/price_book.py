@@ -7,10 +7,11 @@ family; rows that it does not explain are outliers.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import Final
+
+from msgspec import Struct
 
 from shared.instance_types.facts import Fact, accelerator_count_of, instance_family_of
 
@@ -21,16 +22,14 @@ TOLERANCE: Final = Fraction(3, 100)
 _MICROS: Final = 10**6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Price:
+class Price(Struct, frozen=True, kw_only=True, order=True):
     """One price, and whether it is the family's rate instead of a row of the table."""
 
     micros_per_hour: int
     interpolated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class _Size:
+class _Size(Struct, frozen=True, kw_only=True, order=True):
     """The size of an instance type, which its price depends on."""
 
     name: str
@@ -39,8 +38,7 @@ class _Size:
     accelerators: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
+class _Line(Struct, frozen=True, kw_only=True):
     """Micro-dollars per hour for each vCPU, MiB and accelerator, one of them above zero."""
 
     per_vcpu: Fraction = Fraction(0)

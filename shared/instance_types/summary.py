@@ -1,12 +1,11 @@
 """The summary of a catalog that is printed with its prices."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from shared.instance_types.catalog import Catalog
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogSummary:
+class CatalogSummary(Struct, frozen=True, kw_only=True):
     """Size, age and origin of a catalog.
 
     Attributes:

@@ -9,13 +9,13 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import urllib3
+from msgspec import Struct
 from urllib3.response import BaseHTTPResponse
 
 from shared.kube.bounds import TooLargeError, read_bounded
@@ -60,8 +60,7 @@ class RejectedError(PermanentError):
     """400, 405, 415, 422: the server understood the request and will never accept it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """The answer to a call.
 
     Attributes:
@@ -71,7 +70,7 @@ class Reply:
     """
 
     status: int
-    body: Mapping[str, Any] = field(hash=False)
+    body: Mapping[str, Any]
     delay: timedelta | None = None
     size_bytes: int = 0
 

@@ -3,7 +3,6 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ (2026-08).
 """
 
-import dataclasses
 import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from shared.kube.paths_and_documents import NAMESPACES_PATH
 from shared.manifests.raw_json import Raw, mapping, text
 from shared.model.dialect import BY_KIND
 from shared.model.errors import AutoscalerError
+from shared.model.values import replace
 from shared.ports import KubernetesEvent, PastEvent
 from shared.ports.executor import MAX_CONCURRENT_CALLS
 
@@ -116,7 +116,7 @@ def _time(value: object) -> datetime | None:
 
 def _by_time(event: PastEvent) -> tuple[datetime, PastEvent]:
     at = event.at or datetime.min.replace(tzinfo=UTC)
-    return at, dataclasses.replace(event, at=at)
+    return at, replace(event, at=at)
 
 
 def _event_document(event: KubernetesEvent, count: int, at: str) -> dict[str, Any]:

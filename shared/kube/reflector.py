@@ -14,9 +14,10 @@ import random
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from shared.kube.api import Decode, ExpiredError, KubeApi, Stream
 from shared.kube.lists import ListWatch, WatchEvent
@@ -34,8 +35,7 @@ _LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectorOptions:
+class ReflectorOptions(Struct, frozen=True, kw_only=True):
     """Options of a reflector; tests replace most of them.
 
     Attributes:

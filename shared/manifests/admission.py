@@ -12,8 +12,9 @@ https://docs.aws.amazon.com/eks/latest/userguide/platform-versions.html, 2026-11
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.manifests.limit_ranges import check_limits, limits_by_namespace, with_limits
 from shared.manifests.pod_requests import is_pod_level, pod_amounts
@@ -29,8 +30,7 @@ _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 _EVICTED_AFTER_SECONDS: Final = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Admission(Struct, frozen=True, kw_only=True):
     """The objects of a cluster that admission reads.
 
     Attributes:
@@ -39,8 +39,8 @@ class Admission:
         priorities: The PriorityClasses.
     """
 
-    limit_ranges: Mapping[str, tuple[Raw, ...]] = field(default_factory=dict, hash=False)
-    runtimes: Mapping[str, Raw] = field(default_factory=dict, hash=False)
+    limit_ranges: Mapping[str, tuple[Raw, ...]] = field(default_factory=dict)
+    runtimes: Mapping[str, Raw] = field(default_factory=dict)
     priorities: PriorityClasses = field(default_factory=lambda: priorities_of(()))
 
     def admit(self, namespace: str, spec: Raw) -> tuple[Raw, str]:

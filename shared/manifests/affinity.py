@@ -1,7 +1,6 @@
 """Reads node affinity, selectors, topology spreads and pod (anti-)affinity of a pod."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from shared.manifests.pod_bounds import (
@@ -23,6 +22,7 @@ from shared.model.kubernetes.pods import (
     TopologySpread,
 )
 from shared.model.requirements import Operator, Requirement, Requirements
+from shared.model.values import replace
 
 _ANY: Final = LabelSelector()
 # Keys whose terms always count, however many other keys there are: those that all nodes have.

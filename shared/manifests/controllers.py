@@ -12,8 +12,9 @@ job/job_controller.go (manageJob), job/indexed_job_utils.go, daemon/util/daemons
 import hashlib
 import uuid
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.manifests.raw_json import Raw, integer, mapping, text, text_map
 
@@ -30,8 +31,7 @@ _JOB_UIDS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(Struct, frozen=True, kw_only=True):
     """A workload as its controller reads it.
 
     Attributes:
@@ -52,8 +52,7 @@ class Workload:
     revision: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodIdentity:
+class PodIdentity(Struct, frozen=True, kw_only=True):
     """Name of a pod of a workload, and the labels that its controller adds to the template's."""
 
     name: str

@@ -3,7 +3,6 @@
 import hashlib
 import marshal
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, ControllerRef, Pod, 
 from shared.model.kubernetes.taints import Effect, Toleration
 from shared.model.kubernetes.volumes import inline_claim
 from shared.model.requirements import Requirements
+from shared.model.values import replace
 
 # The only annotations kept: others may repeat the whole manifest with its environment variables.
 _KEPT_PREFIXES: Final = ("karpenter.sh/", "dovetail.dev/")

@@ -6,8 +6,9 @@ https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/prior
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.manifests.raw_json import Raw, integer, mapping, text
 from shared.model.errors import NotAdmittedError
@@ -18,8 +19,7 @@ _BUILT_IN: Final = {"system-cluster-critical": 2_000_000_000, "system-node-criti
 _PREEMPTS: Final = "PreemptLowerPriority"
 
 
-@dataclass(frozen=True, slots=True)
-class PriorityClasses:
+class PriorityClasses(Struct, frozen=True):
     """PriorityClasses.
 
     Attributes:
@@ -27,7 +27,7 @@ class PriorityClasses:
         global_default: Name of the class of pods that name none, empty without one.
     """
 
-    by_name: Mapping[str, tuple[int, str]] = field(default_factory=dict, hash=False)
+    by_name: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     global_default: str = ""
 
 

@@ -2,7 +2,8 @@
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from shared.manifests.raw_json import Raw
 from shared.model import labels as keys
@@ -10,8 +11,7 @@ from shared.model.errors import InvalidManifestError, fault_line
 from shared.model.resources import Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldProblem:
+class FieldProblem(Struct, frozen=True, kw_only=True):
     """One wrong field: its path, its value, and what to write instead."""
 
     field: str

@@ -1,13 +1,13 @@
 """Pause, shadow mode and ceilings, of one Provisioner or of a whole cluster."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.resources import NODES, PRICE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ceiling:
+class Ceiling(Struct, frozen=True, kw_only=True):
     """The limits of existing nodes and launches in flight together; None for no ceiling.
 
     Attributes:
@@ -40,8 +40,7 @@ class Ceiling:
 NO_CEILING: Final = Ceiling()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brakes:
+class Brakes(Struct, frozen=True, kw_only=True):
     """The brakes of a whole cluster.
 
     Attributes:

@@ -1,6 +1,6 @@
 """Converts values of the model to plain JSON and back, for everything that Dovetail stores.
 
-Dataclasses become objects, tuples stay tuples (lists in JSON), sets become sorted lists,
+Structs become objects, tuples stay tuples (lists in JSON), sets become sorted lists,
 enumerations their values, times RFC 3339 texts and durations ISO 8601 texts.
 Source of the forms: https://jcristharif.com/msgspec/supported-types.html (2026-11-29).
 """
@@ -8,12 +8,13 @@ Source of the forms: https://jcristharif.com/msgspec/supported-types.html (2026-
 import json
 import re
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import repeat
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import fields
 
 from shared.model.resources import WITH_ZEROS, Resources
 
@@ -106,10 +107,12 @@ def _members(value: Any, plain: Any) -> Iterator[tuple[str, Any, Any, bool]]:
 
 @cache
 def _fields(kind: Hashable) -> dict[str, bool] | None:
-    """Return the fields of a dataclass, each with whether its zeros are kept; else None."""
-    if not is_dataclass(kind):
+    """Return the fields of a Struct, each with whether its zeros are kept; else None."""
+    if not isinstance(kind, type) or not issubclass(kind, Struct):
         return None
-    return {field.name: field.metadata == WITH_ZEROS for field in fields(kind)}
+    return {
+        known.name: WITH_ZEROS in getattr(known.type, "__metadata__", ()) for known in fields(kind)
+    }
 
 
 _ENCODER: Final = msgspec.json.Encoder(order="sorted", enc_hook=_other)

@@ -8,10 +8,11 @@ https://karpenter.sh/docs/concepts/nodepools/ and .../nodeclasses/ (2026-11).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
@@ -30,8 +31,7 @@ class OwnerKind(StrEnum):
     NODE_POOL = "NodePool"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionReasons:
+class ConditionReasons(Struct, frozen=True, kw_only=True):
     """The reasons of the condition that says whether nodes are launched for an owner.
 
     Attributes:
@@ -43,8 +43,7 @@ class ConditionReasons:
     template: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectorFields:
+class SelectorFields(Struct, frozen=True, kw_only=True):
     """The names of the selector fields."""
 
     subnets: str
@@ -52,8 +51,7 @@ class SelectorFields:
     images: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class Dialect(Struct, frozen=True, kw_only=True):
     """One version of Karpenter's API: the names of its kinds and fields, and its defaults.
 
     Attributes:

@@ -1,9 +1,10 @@
 """Disruption budgets: how many nodes of an owner may be disrupted at once, and when."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 # The percentage of a budget that does not set `nodes`.
 DEFAULT_PERCENT: Final = 10
@@ -17,8 +18,7 @@ class DisruptionReason(StrEnum):
     DRIFTED = "Drifted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeBudget:
+class NodeBudget(Struct, frozen=True, kw_only=True):
     """One budget of a Provisioner or NodePool; the smallest that is active counts.
 
     Attributes:

@@ -1,12 +1,12 @@
 """Notes: small documents in the ledger through which a cluster's services share state."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+
+class Note(Struct, frozen=True, kw_only=True):
     """A small JSON document that the ledger keeps under a name.
 
     Attributes:
@@ -15,5 +15,5 @@ class Note:
     """
 
     name: str
-    value: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    value: Mapping[str, Any] = field(default_factory=dict)
     version: int = 0

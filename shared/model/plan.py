@@ -1,12 +1,11 @@
 """A plan: nodes to launch, placements on nodes, and unschedulable pods."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from shared.model.ec2.launches import PlannedNode, PodRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(Struct, frozen=True, kw_only=True):
     """Pods placed on a node that exists or is in flight.
 
     Attributes:
@@ -19,8 +18,7 @@ class Placement:
     pods: tuple[PodRef, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unschedulable:
+class Unschedulable(Struct, frozen=True, kw_only=True):
     """A pod that fits no node, with a reason per provisioner.
 
     Attributes:
@@ -34,8 +32,7 @@ class Unschedulable:
     later: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptPreferences:
+class KeptPreferences(Struct, frozen=True, kw_only=True):
     """How many preferences of the pods that it places a plan keeps.
 
     Attributes:
@@ -51,8 +48,7 @@ class KeptPreferences:
     rest_micros_per_hour: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """One provisioning decision.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Settings of the services as values; spans are timedeltas."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class BindingPolicy(StrEnum):
@@ -45,8 +46,7 @@ class Trigger(StrEnum):
         return f"dovetail.dev/{self.value}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchPolicy:
+class LaunchPolicy(Struct, frozen=True, kw_only=True):
     """How launches behave.
 
     Attributes:

@@ -4,9 +4,10 @@ A NodePool of Karpenter's v1 becomes the same value: Dovetail keeps the v1alpha5
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Struct, field
 
 from shared.model.brakes import NO_CEILING, Ceiling
 from shared.model.dialect import BY_KIND, V1ALPHA5, Dialect, OwnerKind
@@ -17,6 +18,7 @@ from shared.model.node_budgets import NodeBudget
 from shared.model.policy import KarpenterBehavior, PreferencePolicy, Trigger
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, WITH_ZEROS, Resources
+from shared.model.values import HashableValue, replace
 
 API_VERSION: Final = V1ALPHA5.owner_version
 KIND: Final = V1ALPHA5.owner_kind.value
@@ -26,8 +28,7 @@ _AHEAD: Final = timedelta(minutes=10)
 _SHARE: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockDevice:
+class BlockDevice(Struct, frozen=True, kw_only=True):
     """One disk of an instance.
 
     Attributes:
@@ -45,8 +46,7 @@ class BlockDevice:
     delete_on_termination: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataOptions:
+class MetadataOptions(Struct, frozen=True, kw_only=True):
     """Access to the instance metadata service."""
 
     http_endpoint: str = "enabled"
@@ -55,8 +55,7 @@ class MetadataOptions:
     http_tokens: str = "required"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataBound:
+class MetadataBound(Struct, frozen=True, kw_only=True):
     """Bounds that the attachment of a cluster sets on access to the instance metadata service.
 
     Attributes:
@@ -86,8 +85,7 @@ RESERVABLE: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTemplate:
+class NodeTemplate(HashableValue, frozen=True, kw_only=True):
     """The AWS half of a Provisioner (`provider`, an AWSNodeTemplate or EC2NodeClass).
 
     Attributes:
@@ -116,7 +114,7 @@ class NodeTemplate:
     ami_selector: Selector = ()
     user_data: str = ""
     launch_template: str = ""
-    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    tags: Mapping[str, str] = field(default_factory=dict)
     metadata_options: MetadataOptions = MetadataOptions()
     block_devices: tuple[BlockDevice, ...] = ()
     detailed_monitoring: bool = False
@@ -132,8 +130,7 @@ class NodeTemplate:
         return not self.launch_template and not self.context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KubeletConfiguration:
+class KubeletConfiguration(HashableValue, frozen=True, kw_only=True):
     """What the user sets on the kubelet of each node; None or empty means its own default.
 
     Attributes:
@@ -150,9 +147,9 @@ class KubeletConfiguration:
     pods_per_core: int | None = None
     system_reserved: Resources = Resources()
     kube_reserved: Resources | None = None
-    eviction_hard: Mapping[str, str] = field(default_factory=dict, hash=False)
-    eviction_soft: Mapping[str, str] = field(default_factory=dict, hash=False)
-    eviction_soft_grace_period: Mapping[str, str] = field(default_factory=dict, hash=False)
+    eviction_hard: Mapping[str, str] = field(default_factory=dict)
+    eviction_soft: Mapping[str, str] = field(default_factory=dict)
+    eviction_soft_grace_period: Mapping[str, str] = field(default_factory=dict)
     eviction_max_pod_grace_period: int | None = None
     image_gc_high_percent: int | None = None
     image_gc_low_percent: int | None = None
@@ -172,19 +169,17 @@ class KubeletConfiguration:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestSettings:
+class ManifestSettings(HashableValue, frozen=True, kw_only=True):
     """The settings of nodes in the manifests alone, without those that user data adds."""
 
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
     kubelet: KubeletConfiguration = KubeletConfiguration()
     instance_store: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provisioner:
+class Provisioner(HashableValue, frozen=True, kw_only=True):
     """One Provisioner or NodePool, validated.
 
     Attributes:
@@ -217,8 +212,8 @@ class Provisioner:
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     requirements: Requirements = Requirements()
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
@@ -226,9 +221,9 @@ class Provisioner:
     template: NodeTemplate = NodeTemplate()
     ttl_after_empty: timedelta | None = None
     ttl_until_expired: timedelta | None = None
-    limits: Resources | None = field(default=None, metadata=WITH_ZEROS)
+    limits: Annotated[Resources | None, WITH_ZEROS] = None
     weight: int = 0
-    least_values: Mapping[str, int] = field(default_factory=dict, hash=False)
+    least_values: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     consolidation: bool = False
     deleting: bool = False
@@ -240,7 +235,7 @@ class Provisioner:
     budgets: tuple[NodeBudget, ...] | None = None
     preference_policy: PreferencePolicy | None = None
     as_karpenter: frozenset[str] = frozenset()
-    triggers: Mapping[Trigger, bool] = field(default_factory=dict, hash=False)
+    triggers: Mapping[Trigger, bool] = field(default_factory=dict)
     written: ManifestSettings | None = None
 
     @property
@@ -289,8 +284,7 @@ class Provisioner:
         return node.provisioner == self.name == node.labels.get(self.owner_label)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvalidProvisioner:
+class InvalidProvisioner(Struct, frozen=True, kw_only=True):
     """A Provisioner or NodePool that cannot be used; it never stops the others.
 
     Attributes:

@@ -5,9 +5,10 @@ within inclusive integer bounds, and, as one more possible "value", the label's 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels
 
@@ -41,8 +42,7 @@ KUBERNETES_OPERATORS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
+class Requirement(Struct, frozen=True, kw_only=True):
     """The values one label key may take.
 
     Attributes:
@@ -197,8 +197,7 @@ class Requirement:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(Struct, frozen=True):
     """Requirements that must all hold; one per key, sorted by key."""
 
     items: tuple[Requirement, ...] = ()

@@ -1,8 +1,9 @@
 """Amounts of named resources, exact and immutable."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Self
+
+from msgspec import Meta, Struct
 
 from shared.model import quantity
 
@@ -17,14 +18,13 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 # The resources of every node; anything else is a device, a volume slot or a huge page.
 PLAIN: Final = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 # Marks a field whose zeros mean that there may be none; an absent resource has no limit.
-WITH_ZEROS: Final = {"with_zeros": True}
+WITH_ZEROS: Final = Meta(extra={"with_zeros": True})
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _READABLE: Final = 6  # letters, as in 1536Mi
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """Amounts by resource name: cpu in millicores, memory and storage in bytes, others as counts.
 
     A name that is absent means zero, and zeros are not kept, so equal amounts are equal values.

@@ -4,10 +4,11 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instances
 (2026-11).
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
@@ -17,8 +18,7 @@ from shared.model.kubernetes.nodes import Node
 DRAINED_AHEAD: Final = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledChange:
+class ScheduledChange(Struct, frozen=True, kw_only=True):
     """What AWS will do to an instance.
 
     Attributes:

@@ -1,8 +1,9 @@
 """The input of one decision, frozen."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from shared.model.brakes import Ceiling
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
@@ -14,8 +15,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionerSite:
+class ProvisionerSite(Struct, frozen=True, kw_only=True):
     """Where a Provisioner's nodes can be launched.
 
     Attributes:
@@ -36,11 +36,10 @@ class ProvisionerSite:
     refusal: str = ""
     refused: frozenset[OfferingKey] = frozenset()
     without_image: frozenset[str] = frozenset()
-    observed: Mapping[str, Resources] = field(default_factory=dict, hash=False)
+    observed: Mapping[str, Resources] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSnapshot:
+class ClusterSnapshot(Struct, frozen=True, kw_only=True):
     """The input of one provisioning decision.
 
     Attributes:
@@ -71,7 +70,7 @@ class ClusterSnapshot:
     intents: tuple[LaunchIntent, ...]
     promised: frozenset[str] = frozenset()
     launching: tuple[PlannedNode, ...] = ()
-    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     instance_types: tuple[InstanceType, ...]
     unavailable: frozenset[OfferingKey] = frozenset()
     ceiling: Ceiling | None = None

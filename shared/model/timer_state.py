@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from msgspec import Struct
+
 from shared.model.codec import CodecError, from_plain, to_plain
 from shared.model.errors import InvalidMessageError
+from shared.model.values import replace
 
 # An execution lives at most a year. A longer wait is shortened; sweep starts a timer again that
 # ended before its time.
@@ -16,8 +18,7 @@ DONE: Final = "done"
 WAIT: Final = "wait"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimerState:
+class TimerState(Struct, frozen=True, kw_only=True):
     """The state of a timer; a field that is None is absent from the execution's state.
 
     Attributes:

@@ -5,9 +5,9 @@ node takes pods of two zones. A search over all zones together takes longer and 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
+from shared.model.values import replace
 from shared.packing.problem import PackedNode, Packing, PackingProblem
 
 

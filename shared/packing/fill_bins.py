@@ -1,8 +1,8 @@
 """Which pods go to bins (existing and in-flight nodes), before any node is bought."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from shared.model.values import replace
 from shared.packing.best_fit import Placements, place_best_fit
 from shared.packing.bin_types import BinType
 from shared.packing.bound.resource_prices import find_prices

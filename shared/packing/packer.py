@@ -1,9 +1,9 @@
 """The packer: from a problem to a checked plan."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
+from shared.model.values import replace
 from shared.packing.adjusted_prices import (
     fee_for_fewer_nodes,
     has_few_pairs,

@@ -5,11 +5,13 @@ Also the patterns that plans are made of.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from math import isclose
 from operator import le
 from typing import Final, NamedTuple
 
+from msgspec import Struct, field
+
+from shared.model.values import replace
 from shared.packing.bin_types import BinType
 from shared.packing.bound.resource_prices import ResourcePrices, find_prices
 from shared.packing.demand import Demand
@@ -26,8 +28,7 @@ class Pattern(NamedTuple):
     copies: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedProblem:
+class PricedProblem(Struct, frozen=True, kw_only=True):
     """Everything that stays the same while plans are tried.
 
     Attributes:

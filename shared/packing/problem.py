@@ -5,8 +5,9 @@ class may run where is given as bit masks. Nothing here knows labels or zones.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.model.ec2.instance_types import Offering
 from shared.model.policy import PreferencePolicy
@@ -16,8 +17,7 @@ NO_NODE_TYPE = "no shape"
 LIMIT = "limit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemClass:
+class ItemClass(Struct, frozen=True, kw_only=True):
     """Identical pods.
 
     Attributes:
@@ -31,8 +31,7 @@ class ItemClass:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeType:
+class NodeType(Struct, frozen=True, kw_only=True):
     """A node that can be bought: one provisioner and instance type (and zone where it matters).
 
     Attributes:
@@ -83,8 +82,7 @@ def bounds_text(setting: str) -> str:
     return f"of at least {least}" if most is None else f"from {least} to {most}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackingSettings:
+class PackingSettings(Struct, frozen=True, kw_only=True):
     """What makes a good plan, beyond its price.
 
     Attributes:
@@ -155,7 +153,7 @@ class PackingSettings:
     thorough: bool = False
     preference_policy: PreferencePolicy = PreferencePolicy.WEIGH
     preference_price_percent: int = 10
-    type_weights: Mapping[str, int] = field(default_factory=dict, hash=False)
+    type_weights: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in BOUNDS:
@@ -175,8 +173,7 @@ def cap_is_too_dear(within: int, without: int) -> bool:
     return within * 100 > without * (100 + _CAP_PERCENT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackingProblem:
+class PackingProblem(Struct, frozen=True, kw_only=True):
     """Everything one packing depends on.
 
     Attributes:
@@ -198,14 +195,13 @@ class PackingProblem:
     bins: tuple[Resources, ...] = ()
     compatible: tuple[int, ...]
     compatible_bins: tuple[int, ...] = ()
-    limits: Mapping[str, Resources] = field(default_factory=dict, hash=False)
+    limits: Mapping[str, Resources] = field(default_factory=dict)
     settings: PackingSettings = PackingSettings()
     seed: int = 0
     running: Resources = Resources()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackedNode:
+class PackedNode(Struct, frozen=True, kw_only=True):
     """One node to buy.
 
     Attributes:
@@ -224,8 +220,7 @@ class PackedNode:
     fallback_options: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packing:
+class Packing(Struct, frozen=True, kw_only=True):
     """A plan.
 
     Attributes:

@@ -4,20 +4,20 @@ Provisioners and NodePools are tried by weight and then by name, never by price,
 Users who set no weights do not see what that costs, so Dovetail reports it.
 """
 
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from shared.model.dollars_and_counts import dollars
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.rules.provisioner_offerings import usable_in_order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheaperProvisioner:
+class CheaperProvisioner(Struct, frozen=True, kw_only=True):
     """A Provisioner that was not used, though it is cheaper and of the same weight.
 
     Attributes:
@@ -66,7 +66,7 @@ def cheaper_provisioner(
     """
     replaced = [node for node in plan.nodes if node.provisioner == used]
     uids = {ref.uid for node in replaced for ref in node.pods}
-    alone = dataclasses.replace(
+    alone = replace(
         snapshot,
         pending=tuple(pod for pod in snapshot.pending if pod.uid in uids),
         provisioners=tuple(owner for owner in snapshot.provisioners if owner.name == other),

@@ -3,7 +3,6 @@
 It is proved from snapshot and plan alone, so no launch waits for it.
 """
 
-import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.best_bound import least_cost
 from shared.packing.bound.least_cost import LeastCost, is_close
 from shared.packing.problem import ItemClass as PackedClass
@@ -45,7 +45,7 @@ def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
         plan: Any plan for it.
     """
     if not plan.cost_micros_per_hour:
-        return dataclasses.replace(plan, lower_bound_micros_per_hour=0, bound_is_close=True)
+        return replace(plan, lower_bound_micros_per_hour=0, bound_is_close=True)
     aside = {left.pod.uid for left in plan.unschedulable if SET_ASIDE in left.reasons}
     waiting = [
         pod
@@ -54,7 +54,7 @@ def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
     ]
     plan_state = initial_state(snapshot, waiting, PackingSettings(), Work(sys.maxsize))
     found = _bound(plan_state, plan)
-    return dataclasses.replace(
+    return replace(
         plan, lower_bound_micros_per_hour=found.micros_per_hour, bound_is_close=found.close
     )
 

@@ -6,8 +6,9 @@ change first, as long as all changes together cost little.
 """
 
 import heapq
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState
@@ -15,8 +16,7 @@ from shared.planning.state import PlanState
 _THOUSAND: Final = 1000
 
 
-@dataclass(slots=True, eq=False)
-class _LaunchGroup:
+class _LaunchGroup(Struct, eq=False):
     """Nodes with the same list of options.
 
     Attributes:

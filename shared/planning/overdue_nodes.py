@@ -1,9 +1,9 @@
 """How planning treats overdue nodes, which are Ready but not initialized in time."""
 
-import dataclasses
 from datetime import timedelta
 
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.rules.existing_nodes import nominated
 
 
@@ -27,10 +27,10 @@ def without_overdue(snapshot: ClusterSnapshot, longest_wait: timedelta) -> Clust
     if not slots:
         return snapshot
     closed = {slot.instance_id for slot in slots}
-    return dataclasses.replace(
+    return replace(
         snapshot,
         nodes=tuple(
-            dataclasses.replace(node, unschedulable=True) if node.instance_id in closed else node
+            replace(node, unschedulable=True) if node.instance_id in closed else node
             for node in snapshot.nodes
         ),
         slots=tuple(slot for slot in snapshot.slots if slot.instance_id not in closed),

@@ -1,7 +1,8 @@
 """Turns shares, offers and target nodes into a packing problem; records what its indexes mean."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from shared.model import labels as keys
 from shared.model.resources import Resources
@@ -28,8 +29,7 @@ _MANY_CLASSES = 150
 _Identity = tuple[Resources, NodeConstraints, int, frozenset[str]]
 
 
-@dataclass(slots=True, eq=False)
-class PackedGroup:
+class PackedGroup(Struct, eq=False):
     """Pods the packer cannot tell apart.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Whether a Provisioner's requirements can be met, and what in them is probably a mistake."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
@@ -10,6 +9,7 @@ from shared.model.ec2.instance_types import InstanceType
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ProvisionerSite
+from shared.model.values import replace
 from shared.planning.nearest_label import nearest_label, nearest_value
 from shared.planning.rules.min_values import describe_missing, missing_values
 from shared.planning.rules.provisioner_offerings import (

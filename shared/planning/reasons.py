@@ -1,7 +1,6 @@
 """Why a pod fits nothing: per provisioner, the first thing that ruled it out."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
@@ -14,6 +13,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.model.values import replace
 from shared.planning.nearest_label import nearest_label
 from shared.planning.offerings.picks import label_choices
 from shared.planning.offerings.unknown_resources import unknown_resources

@@ -1,7 +1,8 @@
 """The plan state: everything that one decision changes while it is made."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef
@@ -23,8 +24,7 @@ from shared.planning.work import Work
 PlacedPod = tuple[PendingGroup, PodRef, TargetNode]
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class PlanState:
+class PlanState(Struct, kw_only=True, eq=False):
     """Target nodes being filled, pods in binding order, and what they are checked against.
 
     Attributes:

@@ -5,7 +5,8 @@ Every method may raise RetryableError (throttled, unavailable, conflict) or Perm
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from shared.model.brakes import NO_BRAKES, Brakes
 from shared.model.policy import PreferencePolicy
@@ -79,8 +80,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePorts:
+class NodePorts(Struct, frozen=True, kw_only=True):
     """All that a service needs to act on the nodes of one cluster.
 
     Attributes:
@@ -97,8 +97,7 @@ class NodePorts:
     executor: Executor = field(default_factory=Executor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPorts(NodePorts):
+class ClusterPorts(NodePorts, frozen=True, kw_only=True):
     """All that a service needs to plan and launch for one cluster.
 
     Attributes:
@@ -117,7 +116,7 @@ class ClusterPorts(NodePorts):
     catalog: InstanceTypeProvider
     decisions: Decisions
     instance_profile: str = ""
-    node_profiles: Mapping[str, str] = field(default_factory=dict, hash=False)
+    node_profiles: Mapping[str, str] = field(default_factory=dict)
     metadata: MetadataBound = UNBOUND
     preference_policy: PreferencePolicy = PreferencePolicy.WEIGH
     daemonset_namespaces: frozenset[str] = frozenset({"kube-system"})

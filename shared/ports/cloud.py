@@ -1,9 +1,10 @@
 """Ports of EC2: instances, images, launch templates, fleets and instance types."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import FleetAnswer, Instance
@@ -11,8 +12,7 @@ from shared.model.ec2.selectors import Selector
 from shared.model.provisioner import NodeTemplate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Subnet:
+class Subnet(Struct, frozen=True, kw_only=True, order=True):
     """A subnet in which nodes may be launched.
 
     Attributes:
@@ -25,8 +25,7 @@ class Subnet:
     zone_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(Struct, frozen=True, kw_only=True):
     """The subnets and security groups that a Provisioner's selectors match.
 
     Attributes:
@@ -42,8 +41,7 @@ class Site:
         return Site(subnets=kept, security_groups=self.security_groups)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineImage:
+class MachineImage(Struct, frozen=True, kw_only=True):
     """An AMI that can be launched.
 
     Attributes:
@@ -56,11 +54,10 @@ class MachineImage:
     architecture: str
     created_at: datetime
     deprecated: bool = False
-    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterEndpoint:
+class ClusterEndpoint(Struct, frozen=True, kw_only=True):
     """What an instance needs to join the cluster."""
 
     name: str

@@ -1,10 +1,11 @@
 """One cluster's Kubernetes API."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.daemon_sets import DaemonSet
@@ -18,8 +19,7 @@ from shared.ports.storage import Storage
 from shared.ports.templates import Templates
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeManifest:
+class NodeManifest(Struct, frozen=True, kw_only=True):
     """A Node object to be created for a launched instance.
 
     Attributes:
@@ -28,8 +28,8 @@ class NodeManifest:
     """
 
     name: str
-    labels: Mapping[str, str] = field(hash=False)
-    annotations: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
     taints: tuple[Taint, ...]
     finalizers: tuple[str, ...]
     provider_id: str
@@ -38,8 +38,7 @@ class NodeManifest:
     allocatable: Resources = Resources()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChange:
+class NodeChange(Struct, frozen=True, kw_only=True):
     """A change to a Node; what is None or empty stays as it is.
 
     Attributes:
@@ -54,8 +53,8 @@ class NodeChange:
     """
 
     unschedulable: bool | None = None
-    set_labels: Mapping[str, str | None] = field(default_factory=dict, hash=False)
-    set_annotations: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    set_labels: Mapping[str, str | None] = field(default_factory=dict)
+    set_annotations: Mapping[str, str | None] = field(default_factory=dict)
     remove_taint_keys: frozenset[str] = frozenset()
     add_taints: tuple[Taint, ...] = ()
     finalizers: tuple[str, ...] | None = None
@@ -80,8 +79,7 @@ class ConditionType(StrEnum):
     WITHIN_CEILING = "WithinCeiling"  # no launch is held because a ceiling is reached
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KubernetesEvent:
+class KubernetesEvent(Struct, frozen=True, kw_only=True):
     """A Kubernetes Event to be written about an object; equal Events are counted, not repeated."""
 
     kind: str  # Pod, Node, Provisioner, NodePool, or a controller of pods
@@ -94,8 +92,7 @@ class KubernetesEvent:
     api_version: str = ""  # of the kind, where it is a controller of pods
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class PastEvent:
+class PastEvent(Struct, frozen=True, kw_only=True, order=True):
     """A Kubernetes Event that was written about an object, by Dovetail or others.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Other autoscalers that work on the same cluster."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class RivalKind(StrEnum):
@@ -12,8 +13,7 @@ class RivalKind(StrEnum):
     CLUSTER_AUTOSCALER = "Cluster Autoscaler"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Rival:
+class Rival(Struct, frozen=True, kw_only=True, order=True):
     """An autoscaler that is running now.
 
     Attributes:

@@ -1,8 +1,9 @@
 """AWSNodeTemplates and EC2NodeClasses of one cluster, and their status."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct
 
 from shared.model.dialect import OwnerKind
 from shared.model.provisioner import NodeTemplate
@@ -10,8 +11,7 @@ from shared.model.resources import Resources
 from shared.ports.cloud import Subnet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundImage:
+class FoundImage(Struct, frozen=True, kw_only=True):
     """An AMI that instances of a template boot.
 
     Attributes:
@@ -22,14 +22,13 @@ class FoundImage:
 
     image_id: str
     name: str
-    labels: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
     has: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     deprecated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeClass:
+class NodeClass(Struct, frozen=True, kw_only=True):
     """An EC2NodeClass of the cluster.
 
     Attributes:
@@ -41,8 +40,7 @@ class NodeClass:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolStatus:
+class PoolStatus(Struct, frozen=True, kw_only=True):
     """A summary of the nodes of a Provisioner or NodePool.
 
     Attributes:
@@ -59,8 +57,7 @@ class PoolStatus:
     price_micros_per_hour: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateStatus:
+class TemplateStatus(Struct, frozen=True, kw_only=True):
     """The subnets, security groups and images that an AWSNodeTemplate or EC2NodeClass selects now.
 
     Attributes:

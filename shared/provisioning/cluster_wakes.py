@@ -1,14 +1,14 @@
 """Combines a batch of queue records into one wake for each cluster."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from shared.model.errors import InvalidMessageError
 from shared.model.messages.message import Message, MessageKind, decode_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterWake:
+class ClusterWake(Struct, frozen=True, kw_only=True):
     """The request to plan for one cluster.
 
     Attributes:
@@ -23,8 +23,7 @@ class ClusterWake:
     evaluate: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvalidRecord:
+class InvalidRecord(Struct, frozen=True, kw_only=True):
     """A record that cannot be decoded or served, however often it is delivered."""
 
     record_id: str

@@ -4,7 +4,6 @@ The timer that it starts removes the old nodes.
 """
 
 import contextlib
-import dataclasses
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
@@ -39,6 +38,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.note import Note
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.nodes.brakes.ceilings import affordable, with_kubelet_resources
 from shared.nodes.events.node_events import MOST_PODS, event_on
 from shared.nodes.events.recorder import EventRecorder
@@ -78,9 +78,7 @@ def disrupt_nodes(session: ProvisioningSession, gathered: Gathered, plan_id: str
         ConflictError: If the lease was lost.
     """
     ports = session.ports
-    snapshot = dataclasses.replace(
-        with_claims(ports, gathered.snapshot), ceiling=session.brakes.ceiling
-    )
+    snapshot = replace(with_claims(ports, gathered.snapshot), ceiling=session.brakes.ceiling)
     if not any(node.is_ours for node in snapshot.nodes):
         session.conditions.outdated(snapshot.provisioners, {})
         return
@@ -98,7 +96,7 @@ def disrupt_nodes(session: ProvisioningSession, gathered: Gathered, plan_id: str
     if session.evaluate_next:
         # Another plan was requested meanwhile, which comes first.
         tries = max(_FEWEST_TRIES, disruption_input.settings.max_simulations // 2)
-        session.disruption = dataclasses.replace(session.disruption, max_simulations=tries)
+        session.disruption = replace(session.disruption, max_simulations=tries)
         return
     _record_blocked(ports, snapshot, evaluation)
     session.conditions.outdated(snapshot.provisioners, outdated_texts(disruption_input, evaluation))
@@ -174,7 +172,7 @@ def _input(
         settings=session.disruption.within_reason(len(snapshot.bound)),
         # The settings of the simulation, so that a replay of the recorded decision gives the same
         # result.
-        packing=dataclasses.replace(session.packing, growth_percent=0, fewer_nodes_permille=0),
+        packing=replace(session.packing, growth_percent=0, fewer_nodes_permille=0),
         recently_changed=changed,
         ongoing=ongoing,
         images=current_images(ports, drift_owners, snapshot.nodes, snapshot.instance_types),
@@ -198,7 +196,7 @@ def _evaluate(session: ProvisioningSession, disruption_input: DisruptionInput) -
         until = now + _EVALUATE_AGAIN
         value = {"seen": seen, "until": until.isoformat()}
         # If the write fails, a concurrent writer has saved something newer.
-        ledger.change_note(name, dataclasses.replace(note, value=value), until)
+        ledger.change_note(name, replace(note, value=value), until)
     return evaluation
 
 

@@ -1,7 +1,6 @@
 """Provisioning: provides capacity for pending pods."""
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,6 +14,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.nodes.brakes.ceilings import affordable, with_kubelet_resources
 from shared.nodes.brakes.hold import SHADOW, hold_of, rivals_of
 from shared.nodes.brakes.runaway import (
@@ -82,7 +82,7 @@ class Provisioning:
     ) -> None:
         self._ports = ports
         self._policy = policy
-        self._packing = dataclasses.replace(settings, preference_policy=ports.preference_policy)
+        self._packing = replace(settings, preference_policy=ports.preference_policy)
         self._new_id = new_id
         self._disruption = disruption or DisruptionSettings()
         self._writer = writer or DecisionWriter()
@@ -183,7 +183,7 @@ class Provisioning:
         session.renew_lease_if_due()
         packing = session.packing
         if session.plan_launcher.failed_attempts:
-            packing = dataclasses.replace(packing, option_price_ceiling_percent=_ANY_PRICE)
+            packing = replace(packing, option_price_ceiling_percent=_ANY_PRICE)
         plan = decide(snapshot, packing)
         session.save_plan_time(snapshot)
         if plan != Plan():
@@ -238,7 +238,7 @@ def _gather(session: ProvisioningSession, plan_id: str) -> Gathered | None:
         ports.outbox.invoke_bind(snapshot.cluster, interrupted)
     if not session.evaluating:
         return None
-    return dataclasses.replace(gathered, snapshot=as_drained(snapshot, interrupted))
+    return replace(gathered, snapshot=as_drained(snapshot, interrupted))
 
 
 def _under_brakes(session: ProvisioningSession, snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -253,13 +253,13 @@ def _under_brakes(session: ProvisioningSession, snapshot: ClusterSnapshot) -> Cl
         return session.ports.cluster.pods_on(node_name)
 
     for found in unusable_trials(snapshot, pods_on):
-        failed = dataclasses.replace(found, subjects=found.subjects - useful)
+        failed = replace(found, subjects=found.subjects - useful)
         session.report.pods_rejected += newly_failed(failed, trials)
         trials = save_failure(ledger, name, failed, trials)
     until = runaways(snapshot.pending, trials)
     session.conditions.runaways(until, pending, trials, snapshot.provisioners)
     session.report.pods_runaway = len(until)
-    return dataclasses.replace(
+    return replace(
         snapshot,
         promised=snapshot.promised | until.keys(),
         ceiling=session.brakes.ceiling,
@@ -305,9 +305,7 @@ def _launch(session: ProvisioningSession, gathered: Gathered, plan_id: str, plan
     session.renew_lease_if_due()
     limited = {over_ceiling.node.provisioner for over_ceiling in over}
     limited.update(*(pod_left.limited for pod_left in plan.unschedulable))
-    session.record_ceilings(
-        dataclasses.replace(snapshot, slots=slots), limited, launched=bool(outcomes)
-    )
+    session.record_ceilings(replace(snapshot, slots=slots), limited, launched=bool(outcomes))
     # Try again only if EC2 refused something new, and after few calls that launched nothing.
     learned = LaunchOutcome.SHORT in outcomes and launcher.answers > known
     if resumed or (learned and launcher.failed_attempts < _MAX_FAILED_ATTEMPTS):

@@ -1,13 +1,12 @@
 """The report of one provisioning invocation."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from shared.model.plan import Plan
 from shared.nodes.events.plan_events import WIDER
 
 
-@dataclass(slots=True, kw_only=True)
-class ProvisionReport:
+class ProvisionReport(Struct, kw_only=True):
     """The results of one invocation, for logs and metrics; filled while it runs.
 
     Attributes:

@@ -1,6 +1,5 @@
 """One planning session of a cluster: its lease, its launches and the Nodes created for them."""
 
-import dataclasses
 from collections.abc import Callable, Collection
 from dataclasses import InitVar, dataclass, field
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from shared.model.ec2.launches import Slot
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.nodes.brakes.ceilings import ceiling_uses
 from shared.nodes.brakes.hold import NO_CATALOGUE, Hold, held_back, hold_of, rivals_of
 from shared.nodes.events.node_events import MOST_PODS, nominated
@@ -105,7 +105,7 @@ class ProvisioningSession:
 
     def update_hold(self, brakes: Brakes) -> None:
         """Read what holds the cluster back; update the Provisioners' conditions if needed."""
-        ports = dataclasses.replace(self.ports, brakes=brakes)
+        ports = replace(self.ports, brakes=brakes)
         rivals = rivals_of(ports)
         problem = ports.catalog.problem()
         hold = hold_of(ports, rivals, problem)
@@ -263,7 +263,7 @@ class ProvisioningSession:
         uses = ceiling_uses(snapshot, self.brakes.ceiling)
         if uses and launched:
             left_open = self.ports.ledger.open_intents(snapshot.cluster)
-            snapshot = dataclasses.replace(snapshot, intents=left_open)
+            snapshot = replace(snapshot, intents=left_open)
             uses = ceiling_uses(snapshot, self.brakes.ceiling)
         self.conditions.ceilings(snapshot.provisioners, uses, limited)
         self.report.ceiling_percent = max((use.percent for use in uses.values()), default=None)
@@ -284,7 +284,7 @@ class ProvisioningSession:
             slot = slots.get(placement.slot)
             if slot is not None:
                 pods = tuple(sorted({*slot.pods, *placement.pods}))
-                promised = dataclasses.replace(slot, pods=pods, bound=False)
+                promised = replace(slot, pods=pods, bound=False)
                 self.held_lease.renew_if_due()
                 if self.ports.ledger.change_slot(promised):
                     node = nodes.get(slot.node_name)

@@ -3,9 +3,10 @@
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import Struct
 
 from shared.aws.event_bus import EventBusPublisher
 from shared.kube.api import Decode, KubeApi
@@ -47,8 +48,7 @@ class Watch(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForwarderParts:
+class ForwarderParts(Struct, frozen=True, kw_only=True):
     """Settings and adapters of the forwarder."""
 
     settings: ForwarderSettings

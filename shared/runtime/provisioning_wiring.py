@@ -1,6 +1,5 @@
 """The adapters of a process that plans and launches, in addition to those for nodes."""
 
-import dataclasses
 import functools
 import hashlib
 from datetime import timedelta
@@ -15,6 +14,7 @@ from shared.kube.kept.stored import CopyStoreFactory, copy_stores, no_copy_store
 from shared.kube.rivals import KubeRivals
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import MetadataBound
+from shared.model.values import replace
 from shared.ports import ClusterEndpoint, ClusterPorts
 from shared.runtime.logs_and_metrics import count, logger
 from shared.runtime.threads import Threads
@@ -69,7 +69,7 @@ class ProvisioningWiring(Wiring):
             UnavailableError: If the role is missing, until the cluster's stack is deployed again.
         """
         ports = self._clusters.to(self.registry.one(cluster))
-        return dataclasses.replace(ports, brakes=self.registry.brakes(cluster))
+        return replace(ports, brakes=self.registry.brakes(cluster))
 
     def _connect_cluster(self, attachment: ClusterAttachment) -> tuple[ClusterPorts, ReadEndpoint]:
         cluster, role = attachment.name, self.role_arn(attachment)

@@ -1,7 +1,6 @@
 """What services report, as log lines and metrics."""
 
-import dataclasses
-
+from shared.model.codec import to_plain
 from shared.provisioning.report import ProvisionReport
 from shared.provisioning.sweep.sweep import SweepReport
 from shared.runtime.logs_and_metrics import emit_metrics, logger
@@ -14,7 +13,7 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         cluster=cluster,
         lane=lane,
         plan_id=report.plans[-1] if report.plans else "",
-        report=dataclasses.asdict(report),
+        report=to_plain(report),
     )
     if not report.leading:
         emit_metrics(cluster, {"LeaseContention": 1})

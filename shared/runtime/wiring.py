@@ -3,7 +3,6 @@
 The ports of a cluster are cached until its attachment or its endpoint changes.
 """
 
-import dataclasses
 import functools
 import sys
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from shared.kube.nodes import KubeNodes
 from shared.model.errors import AutoscalerError
 from shared.model.messages.message import Message
 from shared.model.messages.message_rate import MessageRate
+from shared.model.values import replace
 from shared.ports import ClusterEndpoint, NodePorts, TimerKind
 from shared.runtime.logs_and_metrics import count, logger, print_metrics
 from shared.runtime.system import SystemClock, function_name, region
@@ -174,7 +174,7 @@ class Wiring:
             PermanentError: If its attachment cannot be read; the text says what is wrong.
         """
         ports = self._connections.to(self.registry.one(cluster))
-        return dataclasses.replace(ports, brakes=self.registry.brakes(cluster))
+        return replace(ports, brakes=self.registry.brakes(cluster))
 
     def role_arn(self, attachment: ClusterAttachment) -> str:
         """Return the ARN of the process's acting role in a cluster, empty for OWN."""

@@ -1,12 +1,12 @@
 """Gathers one snapshot of a cluster for a provisioning decision."""
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from shared.model.dialect import Dialect
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
@@ -19,6 +19,7 @@ from shared.model.kubernetes.pods import Pod, without_stale_nominations
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.model.values import replace
 from shared.planning.rules.provided_daemonsets import provided_daemonsets
 from shared.ports import ClusterPorts, Site
 from shared.ports.cluster import EachPage, nothing
@@ -38,8 +39,7 @@ _BEYOND: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class Gathered(Struct, frozen=True, kw_only=True):
     """A snapshot, and what the launch needs in addition to it.
 
     Attributes:
@@ -52,7 +52,7 @@ class Gathered:
     """
 
     snapshot: ClusterSnapshot
-    found_sites: Mapping[str, Site] = field(hash=False)
+    found_sites: Mapping[str, Site]
     invalid: tuple[InvalidProvisioner, ...]
     left_out: tuple[tuple[DaemonSet | Pod, str], ...] = ()
     bodies: tuple[LaunchBody, ...] = ()
@@ -152,7 +152,7 @@ def gather(
         bound=bound,
         provisioners=provisioners,
         sites=tuple(
-            dataclasses.replace(
+            replace(
                 _site(ports, provisioner, sites[provisioner.name], refusals, taken_at, images_of),
                 observed=observed_allocatable(learned, provisioner),
             )
@@ -214,7 +214,7 @@ def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
         return ports.cloud.site(template)
     own = tagged(f"kubernetes.io/cluster/{ports.cluster.name}")
     return ports.cloud.site(
-        dataclasses.replace(
+        replace(
             template,
             subnet_selector=template.subnet_selector or own,
             security_group_selector=template.security_group_selector or own,

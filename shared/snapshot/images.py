@@ -1,7 +1,6 @@
 """Resolves the AMI that each instance type boots."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from shared.instance_types.ami_families import ImageRequest, family_of
@@ -10,6 +9,7 @@ from shared.model.dialect import V1ALPHA5, Dialect
 from shared.model.ec2.image_table import ImageTable
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.provisioner import NodeTemplate
+from shared.model.values import replace
 from shared.ports import CloudProvider, MachineImage
 
 # Labels of instance types with accelerators, which decide what drivers an image needs.

@@ -6,8 +6,9 @@ It is written once, before EC2 is called; a replay sends these exact bytes.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from shared.model.codec import from_plain, to_json
 from shared.model.ec2.instance_types import OfferingKey
@@ -18,8 +19,7 @@ from shared.model.resources import Resources
 _VERSION: Final = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromisedSlot:
+class PromisedSlot(Struct, frozen=True, kw_only=True):
     """A planned node of the launch, with the pods nominated to it."""
 
     number: int
@@ -27,8 +27,7 @@ class PromisedSlot:
     daemon_requests: Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchAttempt:
+class LaunchAttempt(Struct, frozen=True, kw_only=True):
     """One attempt to launch the nodes of a group.
 
     Attributes:
@@ -48,12 +47,12 @@ class LaunchAttempt:
     group: int
     number: int
     provisioner: str
-    labels: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
     slots: tuple[PromisedSlot, ...]
     options: tuple[LaunchOption, ...]
     fallback: tuple[LaunchOption, ...] = ()
     replaces: str = ""
-    stamp: Mapping[str, str] = field(hash=False)
+    stamp: Mapping[str, str]
     owner: SlotOwner
 
     @property
@@ -67,8 +66,7 @@ class LaunchAttempt:
         return f"launches/{self.cluster}/{self.plan_id}/{self.group}-{self.number}.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchBody:
+class LaunchBody(Struct, frozen=True, kw_only=True):
     """An attempt and the exact requests that it makes.
 
     Attributes:
@@ -77,8 +75,8 @@ class LaunchBody:
     """
 
     attempt: LaunchAttempt
-    templates: Mapping[str, Any] = field(hash=False)
-    request: Mapping[str, Any] = field(hash=False)
+    templates: Mapping[str, Any]
+    request: Mapping[str, Any]
 
     @property
     def is_plain(self) -> bool:

@@ -12,17 +12,18 @@ and https://github.com/kubernetes/kubernetes/blob/v1.35.4/plugin/pkg/admission/n
 (admitNode, getForbiddenLabels; 2026-11).
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, LaunchIntent, Slot
 from shared.model.errors import ThrottledError
 from shared.model.kubernetes.nodes import Node
+from shared.model.values import replace
 from shared.ports import NodeChange, NodePorts
 
 # Karpenter's capacity type of an instance in a capacity reservation; EC2 describes it as on-demand.
@@ -32,8 +33,7 @@ _RESERVED: Final = "reserved"
 _PAUSES: Final = (timedelta(seconds=1), timedelta(seconds=2))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contradiction:
+class Contradiction(Struct, frozen=True, kw_only=True):
     """A Node of Dovetail that contradicts EC2.
 
     Attributes:
@@ -57,8 +57,7 @@ class Contradiction:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeFacts:
+class NodeFacts(Struct, frozen=True, kw_only=True):
     """The nodes of a cluster as EC2 describes their instances.
 
     Attributes:
@@ -213,7 +212,7 @@ def _why_stranger(cluster: str, node: Node, instance: Instance | None) -> str:
 def _disowned(node: Node, *, provider_id: str) -> Node:
     """Return the Node without the marks of Dovetail's nodes."""
     left = {key: value for key, value in node.annotations.items() if key != keys.SLOT}
-    return dataclasses.replace(node, annotations=left, provider_id=provider_id)
+    return replace(node, annotations=left, provider_id=provider_id)
 
 
 def _changes_hands(node: Node, instance: Instance) -> bool:
@@ -253,7 +252,7 @@ def _annotations(node: Node, instance: Instance) -> dict[str, str | None]:
 
 def _corrected(node: Node, change: NodeChange) -> Node:
     """Return a node after a change, cordoned."""
-    return dataclasses.replace(
+    return replace(
         node,
         labels=_with(node.labels, change.set_labels),
         annotations=_with(node.annotations, change.set_annotations),

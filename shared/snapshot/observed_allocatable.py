@@ -1,7 +1,6 @@
 """The allocatable that nodes really have, if it is less than planned, or more memory."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -12,6 +11,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.note import Note
 from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
+from shared.model.values import replace
 from shared.ports import NodePorts
 
 ALLOCATABLE_NOTES: Final = "learned#"

@@ -12,9 +12,10 @@ the first two minutes; afterwards the refusal counts.
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.model.codec import from_plain, to_json, to_plain
 from shared.model.ec2.fleet_errors import describe_error, may_be_not_yet_visible
@@ -22,6 +23,7 @@ from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import FleetError
 from shared.model.note import Note
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from shared.ports import ClusterPorts, Site
 
 RETRY_STEPS: Final = tuple(timedelta(minutes=n) for n in (1, 2, 5, 10))
@@ -46,8 +48,7 @@ _SUBNETS: Final = f"{_PREFIX}-subnets"
 _LENGTH: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusals:
+class Refusals(Struct, frozen=True, kw_only=True):
     """What EC2 refused to one Provisioner, and when to retry.
 
     Attributes:
@@ -71,7 +72,7 @@ class Refusals:
     until: datetime | None = None
     stopped: bool = False
     suspects: frozenset[str] = frozenset()
-    options: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+    options: Mapping[str, datetime] = field(default_factory=dict)
 
     @property
     def by_lost_instance(self) -> bool:
@@ -162,8 +163,7 @@ class Refusals:
         return f"EC2 refuses its launches: {describe_error(self.error)}; {again}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownRefusals:
+class KnownRefusals(Struct, frozen=True, kw_only=True):
     """What EC2 refused to one cluster, all read at the same time.
 
     Attributes:
@@ -172,7 +172,7 @@ class KnownRefusals:
     """
 
     subnets: frozenset[str] = frozenset()
-    records: Mapping[str, Refusals] = field(default_factory=dict, hash=False)
+    records: Mapping[str, Refusals] = field(default_factory=dict)
 
     def of(self, ports: ClusterPorts, provisioner: Provisioner, site: Site) -> Refusals:
         """Return the refusals that apply to a Provisioner as it is now."""

@@ -9,11 +9,11 @@ https://kubernetes.io/docs/concepts/policy/limit-range/, 2026-11-29.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from shared.manifests.controllers import GENERATION
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import Pod
+from shared.model.values import replace
 
 
 def with_standing(daemonsets: Sequence[DaemonSet], bound: Iterable[Pod]) -> tuple[DaemonSet, ...]:

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from shared.manifests.volumes.attachment_limits import (
     AttachmentLimits,
@@ -19,6 +18,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import RESOLVED
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.rules.existing_nodes import nominated
 from shared.ports import Storage
 

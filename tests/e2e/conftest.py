@@ -5,13 +5,12 @@ anything at all, is never read. TEST_CLUSTER_BARE=1 says that the server has no 
 controllers. A server that is not on this machine must be named in TEST_CLUSTER_OK.
 """
 
-import dataclasses
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +83,14 @@ def serves_policy_v1(path: Path) -> bool:
 def patient(scenario: Scenario) -> Scenario:
     """Return the scenario without its promises of time, for tests of what comes of it."""
     steps = tuple(
-        dataclasses.replace(
+        replace(
             step,
             within_seconds=1000,
             expects={k: v for k, v in step.expects.items() if k != "removed_after_empty"},
         )
         for step in scenario.steps
     )
-    return dataclasses.replace(scenario, steps=steps)
+    return replace(scenario, steps=steps)
 
 
 def pytest_configure(config: pytest.Config) -> None:

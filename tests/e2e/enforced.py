@@ -7,7 +7,6 @@ is taken out of every statement of the launch role first, and no step gets more 
 """
 
 import contextlib
-import dataclasses
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from typing import Any
 from functions.cli.main import main as dovetail
 from infra.local import commands
 from infra.local.demo.world import CLUSTER, REGION, World
+from shared.model.values import replace
 
 LAUNCH_ROLE = f"Dovetail-{CLUSTER}-{REGION}-launch"
 _WITHIN_SECONDS = 15
@@ -75,10 +75,8 @@ def main(found: str, action: str, *words: str) -> int:
         machines: Callable[[Any], AbstractContextManager[Any]] = held,
     ) -> Any:
         if action:
-            steps = tuple(
-                dataclasses.replace(step, within_seconds=_WITHIN_SECONDS) for step in scenario.steps
-            )
-            scenario = dataclasses.replace(scenario, steps=steps)
+            steps = tuple(replace(step, within_seconds=_WITHIN_SECONDS) for step in scenario.steps)
+            scenario = replace(scenario, steps=steps)
         return plain(scenario, options, console, machines)
 
     commands.play_scenario = play

@@ -1,9 +1,9 @@
 """`dovetail doctor` and `dovetail why` on the whole embedded world."""
 
-import dataclasses
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def world(cluster: TestCluster, tmp_path: Path) -> Iterator[tuple[World, Mapping
         observer = Observer(running.cluster, running.client("ec2"))
         observer.start()
         scenario = load_scenario("inflate")
-        first = dataclasses.replace(scenario, steps=scenario.steps[:1])
+        first = replace(scenario, steps=scenario.steps[:1])
         try:
             (result,) = Player(running.cluster, observer, _SPEED, say).play(first)
         finally:

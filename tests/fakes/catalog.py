@@ -1,10 +1,10 @@
 """A catalogue of a few instance types."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from shared.instance_types.catalog import embedded_catalog
 from shared.model.ec2.instance_types import InstanceType
+from shared.model.values import replace
 
 
 class FakeCatalog:

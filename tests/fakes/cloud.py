@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from shared.model.ec2.launches import FleetAnswer, Instance
 from shared.model.ec2.selectors import Selector
 from shared.model.errors import ThrottledError, UnavailableError
 from shared.model.provisioner import NodeTemplate
+from shared.model.values import replace
 from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
 from tests.fakes.clock import FakeClock
 from tests.fakes.images import found_by, image_named

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import InvalidProvisioner, Provisioner
+from shared.model.values import replace
 from shared.ports import ConditionType, KubernetesEvent, NodeChange, NodeManifest, PastEvent
 from shared.ports.cluster import EachPage, nothing
 from tests.fakes.calls import Call

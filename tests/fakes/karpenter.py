@@ -1,7 +1,7 @@
 """A Karpenter v1 in memory: its objects, and its controllers while it runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
@@ -12,6 +12,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import ConflictError
 from shared.model.kubernetes.nodes import Node
+from shared.model.values import replace
 from shared.ports import NodeChange
 from tests.fakes.cloud import FakeCloud
 from tests.fakes.cluster import START, FakeCluster

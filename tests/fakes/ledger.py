@@ -1,7 +1,7 @@
 """A ledger in memory that keeps the promises of the Ledger port."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from shared.model.ec2.launches import LaunchIntent, Lease, Slot, slot_of
 from shared.model.ec2.quotas import Quota, QuotaReached
 from shared.model.errors import ConflictError
 from shared.model.note import Note
+from shared.model.values import replace
 
 
 @dataclass

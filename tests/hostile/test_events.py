@@ -6,7 +6,7 @@ product's own adapter; the other ports are fakes. A second cluster is attached b
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
@@ -22,6 +22,7 @@ from functions.termination.handler import handler as termination
 from shared.kube.cluster import KubeCluster
 from shared.model.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.policy import LaunchPolicy
+from shared.model.values import replace
 from shared.nodes.join.node_binding import Binding
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.nodes.leave.interruption import Interruption

@@ -4,7 +4,6 @@ import base64
 import gzip
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -21,6 +20,7 @@ from shared.manifests.pods import PodDecoder
 from shared.manifests.raw_json import Raw
 from shared.model import labels as keys
 from shared.model.policy import LaunchPolicy
+from shared.model.values import replace
 from shared.nodes.join.node_binding import Binding
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.nodes.leave.termination import Termination

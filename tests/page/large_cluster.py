@@ -11,7 +11,6 @@ import itertools
 import random
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +24,7 @@ from shared.model.ec2.instance_types import InstanceType, Offering
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, Scheduling
 from shared.model.resources import CPU, MEMORY, Resources
+from shared.model.values import replace
 
 CHANGES_A_SECOND: Final = 50
 _TYPES: Final = (

@@ -1,9 +1,9 @@
 """The problems of the table, by family and size; a seed draws what is random in them."""
 
+import dataclasses
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from shared.instance_types.catalog import embedded_catalog
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, Overhead
 from shared.model.resources import Resources
+from shared.model.values import replace
 from tests.benchmarks.packing import workloads as packed
 from tests.peers.problems import Problem, Raw, Workload
 
@@ -243,7 +244,7 @@ def apart_if_possible(name: str, count: int, seed: int) -> Problem:
 def capped(asked: Problem, most_vcpus: int = 64) -> Problem:
     """Return the same with a pool that buys no machine of more vCPUs, as careful users write it."""
     cap = needs(_CPU_COUNT, "Lt", str(most_vcpus + 1))
-    return replace(
+    return dataclasses.replace(
         asked,
         name=f"{asked.name}, {most_vcpus} vCPUs at most",
         requirements=(*asked.requirements, cap),

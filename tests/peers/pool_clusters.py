@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from shared.model import labels as keys
 from shared.model.dialect import V1
 from shared.model.errors import InvalidManifestError
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.nodes.join.node_objects import region_of
 from shared.planning.rules.provisioner_offerings import as_configured
 from tests.corpus.judging import OTHER_CLASSES, judge

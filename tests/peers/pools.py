@@ -8,7 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 from shared.instance_types.catalog import embedded_catalog
 from shared.model import labels as keys
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.decide import decide
 from tests.peers.judge import accepts
 from tests.peers.pool_clusters import Cluster, clusters

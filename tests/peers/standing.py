@@ -1,7 +1,6 @@
 """A cluster with nodes, for Dovetail's side: what was launched, and the pods that run there."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
 from typing import Final
@@ -13,6 +12,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests.builders import node_of
 from tests.peers.answers import Machine
 from tests.peers.problems import Problem

@@ -1,6 +1,5 @@
 """The comparison of what both sides decide for published NodePools: each wrong answer is found."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from shared.instance_types.catalog import Catalog, embedded_catalog
 from shared.model import labels as keys
+from shared.model.values import replace
 from tests.peers.pool_clusters import Cluster, clusters
 from tests.peers.pool_pods import MOST_WORKLOADS, Asked, pods_for
 from tests.peers.pools import (

@@ -1,7 +1,6 @@
 """Values for laws: small worlds full of collisions, with a pool of values known to be nasty."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.requirements import KUBERNETES_OPERATORS, Operator, Requirement, Requirements
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests import builders as make
 
 # Numbers that are equal and written differently, numbers at the edge of 64 bits, and texts that

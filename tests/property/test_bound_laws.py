@@ -1,7 +1,6 @@
 """Laws of the printed lower bound: no other plan for the same pods costs less."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.best_bound import least_cost
 from shared.packing.packer import pack
 from shared.packing.problem import PackingProblem, PackingSettings

@@ -1,6 +1,5 @@
 """A change by choice has a place for every pod it moves, and removes no node with a held pod."""
 
-import dataclasses
 import random
 
 import pytest
@@ -9,6 +8,7 @@ from shared.disruption.evaluation import DisruptionCause, DisruptionInput, Ongoi
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from tests.benchmarks.disruption.consolidating import random_cluster
 from tests.builders import NOW, provisioner
@@ -22,14 +22,12 @@ def troubled(seed: int) -> tuple[ClusterSnapshot, frozenset[str], OngoingChanges
     seen = random_cluster(seed)
     held = frozenset(pod.uid for pod in seen.bound if rng.random() < 0.05)
     bound = tuple(
-        dataclasses.replace(pod, annotations={keys.DO_NOT_EVICT: "true"})
-        if pod.uid in held
-        else pod
+        replace(pod, annotations={keys.DO_NOT_EVICT: "true"}) if pod.uid in held else pod
         for pod in seen.bound
     )
     ages = [NOW.replace(hour=rng.randint(0, 23)) for _ in seen.nodes]
     nodes = tuple(
-        dataclasses.replace(
+        replace(
             node,
             created_at=age,
             unschedulable=rng.random() < 0.05,
@@ -41,7 +39,7 @@ def troubled(seed: int) -> tuple[ClusterSnapshot, frozenset[str], OngoingChanges
     ttl = rng.choice((None, seen.taken_at - NOW.replace(year=2025, month=12, day=31)))
     owner = provisioner(consolidation=rng.random() < 0.7, ttl_until_expired=ttl)
     rested = frozenset(node.uid for node in nodes if rng.random() < 0.1)
-    changed = dataclasses.replace(
+    changed = replace(
         seen, bound=bound, nodes=nodes, provisioners=(owner,), taken_at=NOW.replace(day=2)
     )
     taken = frozenset(pod.node_name for pod in bound if pod.uid in held) | frozenset(

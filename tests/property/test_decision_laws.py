@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from shared.model.kubernetes.taints import first_untolerated
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound

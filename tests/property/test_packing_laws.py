@@ -1,13 +1,12 @@
 """Laws of packing, on small random problems."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.packing.bin_types import allowed_node_types, find_bin_types, undominated
 from shared.packing.bound.per_bin_type import bound_per_bin_type
 from shared.packing.bound.resource_prices import find_prices, lower_bound

@@ -1,7 +1,6 @@
 """Laws of classes, and of the order of binding that a plan gives."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from hypothesis import given
@@ -12,6 +11,7 @@ from shared.model.kubernetes.pods import AffinityTerm, Pod, TopologySpread
 from shared.model.plan import Plan
 from shared.model.policy import PreferencePolicy
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.rules.pod_classes import group_by_class

@@ -14,7 +14,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,7 @@ from shared.manifests.raw_json import controller_ref
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Pod, Scheduling
 from shared.model.requirements import Requirements
+from shared.model.values import replace
 from shared.planning.rules.daemon_overhead import runs_on
 from tests.docs.pages import ROOT
 from tests.real.build import say

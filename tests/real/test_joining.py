@@ -4,7 +4,7 @@ import base64
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from infra.local.demo.node_sizes import node_sizes
 from infra.local.kube.certificates import ca_file, server_context
 from shared.instance_types.ami_families import FAMILIES, BootstrapOptions, family_of
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 from tests.real.cluster import SERVICES, Cluster
 from tests.real.nodes import kubelet_command, machine_file
 from tests.real.user_data import Instance, UnusableError, boot_of

@@ -1,6 +1,5 @@
 """What decisions take in S3, with a plan every ten seconds for an hour."""
 
-import dataclasses
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 from functions.cli.plan.recorded_decision import load_decision
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.provisioning.decisions.bases import DecisionWriter
@@ -58,7 +58,7 @@ def _later(seen: ClusterSnapshot, number: int) -> ClusterSnapshot:
     step = max(1, len(seen.bound) // _PODS)
     ended = {(number * 7919 + place * step) % len(seen.bound) for place in range(_PODS)}
     came = [
-        dataclasses.replace(
+        replace(
             pod,
             name=f"{pod.name[:-6]}{number:05}{place}",
             uid=f"{number:08x}-0000-4000-8000-{place:012x}",
@@ -70,12 +70,12 @@ def _later(seen: ClusterSnapshot, number: int) -> ClusterSnapshot:
     stayed: Sequence[Pod] = [pod for place, pod in enumerate(seen.bound) if place not in ended]
     reports = max(1, round(len(seen.nodes) * (EVERY / _REPORT)))
     first = number * reports % len(seen.nodes)
-    return dataclasses.replace(
+    return replace(
         seen,
         taken_at=seen.taken_at + EVERY,
         bound=tuple(sorted((*stayed, *came), key=lambda pod: (pod.key, pod.uid))),
         nodes=tuple(
-            dataclasses.replace(node, resource_version=f"{10**9 + number}")
+            replace(node, resource_version=f"{10**9 + number}")
             if 0 <= place - first < reports
             else node
             for place, node in enumerate(seen.nodes)

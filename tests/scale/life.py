@@ -1,12 +1,12 @@
 """What the ledger costs for one node, from its launch to its end."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.model.timer_state import DONE
+from shared.model.values import replace
 from shared.nodes.join.registration import Registration
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.nodes.leave.expiration_timer import Expiration

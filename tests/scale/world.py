@@ -1,6 +1,5 @@
 """One large cluster: functions' real handlers and adapters, services with a price and a wait."""
 
-import dataclasses
 import itertools
 import json
 import logging
@@ -25,6 +24,7 @@ from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import Instance
 from shared.model.messages.message import MessageKind, ObjectRef, encode, make_message
 from shared.model.policy import LaunchPolicy
+from shared.model.values import replace
 from shared.nodes.join.node_binding import Binding
 from shared.nodes.timers.heartbeats import save_heartbeat
 from shared.packing.problem import PackingSettings
@@ -129,7 +129,7 @@ class LargeCluster:
 
     def of_another_function(self) -> ClusterPorts:
         """Return ports like these of a process that has read nothing yet."""
-        return dataclasses.replace(self.ports, cluster=self._reader())
+        return replace(self.ports, cluster=self._reader())
 
     # --- what is there
 

@@ -9,6 +9,7 @@ from infra.local.cluster_simulator.rules.predicates import fits
 from shared.model.plan import Plan, Unschedulable
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests.scheduler_oracle import opinion
 from tests.scheduler_oracle.by_hand import bare_case, simple_plan
 from tests.scheduler_oracle.clusters import keys
@@ -30,8 +31,8 @@ def kinds_of(
 
 
 def with_first(plan: Plan, **changes: object) -> Plan:
-    first = dataclasses.replace(plan.nodes[0], **changes)  # type: ignore[arg-type]
-    return dataclasses.replace(plan, nodes=(first, *plan.nodes[1:]))
+    first = replace(plan.nodes[0], **changes)  # type: ignore[arg-type]
+    return replace(plan, nodes=(first, *plan.nodes[1:]))
 
 
 def test_a_plan_without_fault_has_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +43,7 @@ def test_a_plan_without_fault_has_no_findings(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _forgotten(plan: Plan) -> Plan:
-    return dataclasses.replace(plan, nodes=plan.nodes[1:], order=plan.order[1:])
+    return replace(plan, nodes=plan.nodes[1:], order=plan.order[1:])
 
 
 def _twice(plan: Plan) -> Plan:
@@ -51,26 +52,26 @@ def _twice(plan: Plan) -> Plan:
 
 def _silent(plan: Plan) -> Plan:
     gone = (Unschedulable(pod=plan.order[0], reasons=()),)
-    return dataclasses.replace(_forgotten(plan), unschedulable=gone)
+    return replace(_forgotten(plan), unschedulable=gone)
 
 
 def _without_order(plan: Plan) -> Plan:
-    return dataclasses.replace(plan, order=plan.order[1:])
+    return replace(plan, order=plan.order[1:])
 
 
 def _changed(plan: Plan, **offering: str) -> Plan:
     option = plan.nodes[0].options[0]
-    way = dataclasses.replace(option.offering, **offering)  # type: ignore[arg-type]
-    return with_first(plan, options=(dataclasses.replace(option, offering=way),))
+    way = replace(option.offering, **offering)  # type: ignore[arg-type]
+    return with_first(plan, options=(replace(option, offering=way),))
 
 
 def _too_cheap(plan: Plan) -> Plan:
-    option = dataclasses.replace(plan.nodes[0].options[0], price_micros_per_hour=1)
+    option = replace(plan.nodes[0].options[0], price_micros_per_hour=1)
     return with_first(plan, options=(option,))
 
 
 def _too_small(plan: Plan) -> Plan:
-    option = dataclasses.replace(
+    option = replace(
         plan.nodes[0].options[0], allocatable=Resources.of(cpu=900, memory=2**30, pods=9)
     )
     return with_first(plan, options=(plan.nodes[0].options[0],), fallback=(option,))
@@ -116,7 +117,7 @@ def test_a_decision_that_is_not_the_same_twice_is_found(monkeypatch: pytest.Monk
     fees = iter(range(100))
 
     def moody(snapshot: ClusterSnapshot, _: object) -> Plan:
-        return dataclasses.replace(simple_plan(snapshot), cost_micros_per_hour=next(fees))
+        return replace(simple_plan(snapshot), cost_micros_per_hour=next(fees))
 
     monkeypatch.setattr(opinion, "decide", moody)
     assert {finding.kind for finding in judge(bare_case()).findings} == {"not repeatable"}

@@ -1,10 +1,9 @@
 """Findings are cut down, told with their seed, and added up."""
 
-import dataclasses
-
 import pytest
 
 from shared.model.plan import Plan, Unschedulable
+from shared.model.values import replace
 from tests.scheduler_oracle import opinion
 from tests.scheduler_oracle.by_hand import bare_case, simple_plan
 from tests.scheduler_oracle.clusters import keys
@@ -17,7 +16,7 @@ from tests.scheduler_oracle.shrinking import shrink
 
 def silent(plan: Plan) -> Plan:
     gone = (Unschedulable(pod=plan.order[0], reasons=()),)
-    return dataclasses.replace(plan, nodes=plan.nodes[1:], order=plan.order[1:], unschedulable=gone)
+    return replace(plan, nodes=plan.nodes[1:], order=plan.order[1:], unschedulable=gone)
 
 
 def test_a_failing_case_is_cut_down_to_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Toleration, first_untolerated
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.nodes.join.node_binding import Binding, BindReport
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, NodeChange

@@ -1,13 +1,13 @@
 """The keys of objects of one cluster, of any kind."""
 
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from shared.manifests.raw_json import Raw, mapping, text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class ObjectKey:
+class ObjectKey(Struct, frozen=True, kw_only=True, order=True):
     """The key of one object.
 
     Attributes:

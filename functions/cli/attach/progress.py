@@ -1,9 +1,10 @@
 """How far the forwarder of a cluster has come, from its Deployment to its heartbeat."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from shared.manifests.raw_json import Raw, condition, integer, mapping, mappings, text, timestamp
 
@@ -11,8 +12,7 @@ from shared.manifests.raw_json import Raw, condition, integer, mapping, mappings
 FRESH: Final = timedelta(minutes=11)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """The progress of an installation.
 
     Attributes:

@@ -1,12 +1,13 @@
 """What `dovetail attach` and `dovetail detach` work with: a kubeconfig, the ledger, EKS."""
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from functions.cli.attach.kube_objects import KubeObjects
 from functions.cli.deployed_settings import function_settings
@@ -30,8 +31,7 @@ _FOLDERS: Final = (".", "node_pools")
 CLUSTER_NAME: Final = re.compile(r"^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionOptions:
+class ConnectionOptions(Struct, frozen=True, kw_only=True):
     """How a cluster is reached.
 
     Attributes:

@@ -1,9 +1,10 @@
 """Decides what attaching or detaching changes in a cluster, before anything is written."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from functions.cli.attach.manifests import (
     CRD_KIND,
@@ -35,8 +36,7 @@ class Action(StrEnum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstallationStep:
+class InstallationStep(Struct, frozen=True, kw_only=True):
     """One object, and what is done with it.
 
     Attributes:
@@ -47,7 +47,7 @@ class InstallationStep:
     action: Action
     key: ObjectKey
     text: str = ""
-    document: Raw = field(default_factory=dict, hash=False)
+    document: Raw = field(default_factory=dict)
 
 
 class HelmOwnedError(PermanentError):

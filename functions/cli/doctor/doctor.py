@@ -1,9 +1,10 @@
 """Doctor: compares ledger, instances and Nodes, and rebuilds a lost ledger from the other two."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.doctor.findings import Finding
 from functions.cli.doctor.late_nodes import held_workloads, late_nodes
@@ -30,8 +31,7 @@ _STUCK: Final = timedelta(minutes=5)
 _ORPHAN: Final = timedelta(seconds=90)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ClusterState:
+class _ClusterState(Struct, frozen=True, kw_only=True):
     """Ledger, instances and nodes of one cluster at one time.
 
     Attributes:

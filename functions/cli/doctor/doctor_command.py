@@ -1,16 +1,18 @@
 """`dovetail doctor`: what is wrong with the clusters, and what to run to fix it."""
 
 import argparse
-import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from functions.cli.doctor.findings import finding_lines
 from functions.cli.doctor.prerequisites_command import check_prerequisites
 from functions.cli.parser import Subparsers, add_command, add_list
 from functions.cli.run_command import refuse, run_command
+from shared.model.codec import to_plain
 from shared.model.dollars_and_counts import counted
 from shared.model.errors import AutoscalerError
 
@@ -81,8 +83,7 @@ def _examine(doctor: "DoctorRuntime", arguments: argparse.Namespace) -> int:
     return max([*codes, FINDINGS if wrong else HEALTHY])
 
 
-@dataclasses.dataclass(kw_only=True)
-class _Examined:
+class _Examined(Struct, kw_only=True):
     """The result for one cluster.
 
     Attributes:
@@ -125,8 +126,8 @@ def _as_json(found: Sequence[_Examined]) -> str:
     document = [
         {
             "cluster": examined.cluster,
-            "findings": [dataclasses.asdict(finding) for finding in examined.left],
-            "repaired": [dataclasses.asdict(finding) for finding in examined.repaired],
+            "findings": [to_plain(finding) for finding in examined.left],
+            "repaired": [to_plain(finding) for finding in examined.repaired],
             "error": examined.error,
         }
         for examined in found

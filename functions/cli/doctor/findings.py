@@ -1,11 +1,11 @@
 """A finding of `dovetail doctor`; the modules beside this one create them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True, order=True):
     """Something that is wrong or could be safer.
 
     Attributes:

@@ -4,7 +4,6 @@ Also on what pods can do with the node role.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from functions.cli.doctor.findings import Finding
@@ -15,6 +14,7 @@ from functions.cli.doctor.prerequisite_ports import (
 )
 from shared.model.ec2.selectors import tagged
 from shared.model.provisioner import NodeTemplate, Provisioner
+from shared.model.values import replace
 from shared.snapshot.deployment import deploy_command
 
 CNI_POLICY: Final = "AmazonEKS_CNI_Policy"

@@ -1,10 +1,10 @@
 """Rebuilds the rows of a lost ledger from the tags of instances and from Nodes."""
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 
 from shared.model.ec2.launches import Instance, Lease, Slot
 from shared.model.kubernetes.nodes import Node
+from shared.model.values import replace
 from shared.nodes.launch.slots import slot_of_instance
 from shared.ports import ClusterPorts
 
@@ -38,7 +38,7 @@ def rebuild_ledger(
         else:
             known_type = types.get(instance.offering.instance_type)
             slot = slot_of_instance(name, instance, node, known_type, clock.now())
-            slot = dataclasses.replace(slot, number=_first_free(slot, numbers))
+            slot = replace(slot, number=_first_free(slot, numbers))
         ledger.fill_slot(lease, slot)
         if node is not None and node.is_initialized:
             # It is initialized: the ledger only needs to know which cluster it belongs to.

@@ -1,16 +1,16 @@
 """Prerequisites in the AWS account and the cluster for launching instances that can join."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.ports.cloud import Subnet
 from shared.ports.rivals import Rival
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class AccessEntry:
+class AccessEntry(Struct, frozen=True, kw_only=True, order=True):
     """An EKS access entry: a principal that may call a cluster's API.
 
     Attributes:
@@ -24,8 +24,7 @@ class AccessEntry:
     groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class VcpuQuota:
+class VcpuQuota(Struct, frozen=True, kw_only=True, order=True):
     """How many vCPUs of standard instance families may run at once, and how many do.
 
     Attributes:
@@ -39,8 +38,7 @@ class VcpuQuota:
     used: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttachmentRoles:
+class AttachmentRoles(Struct, frozen=True, kw_only=True):
     """The roles of a cluster's stack, by ARN, and the bounds of its launches.
 
     Attributes:
@@ -60,8 +58,7 @@ class AttachmentRoles:
     max_price_per_hour: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedResource:
+class SelectedResource(Struct, frozen=True, kw_only=True):
     """A subnet, a security group, or an image of the account that a selector matches.
 
     Attributes:
@@ -70,7 +67,7 @@ class SelectedResource:
 
     name: str
     arn: str
-    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class AccountPrerequisites(Protocol):

@@ -1,7 +1,6 @@
 """`dovetail doctor --prerequisites`: what must exist before nodes can launch and join."""
 
 import argparse
-import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from functions.cli.doctor.findings import finding_lines
 from functions.cli.run_command import refuse
+from shared.model.codec import to_plain
 from shared.model.errors import AutoscalerError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _as_text(found: "Sequence[tuple[str, Sequence[Finding]]]") -> str:
 
 def _as_json(found: "Sequence[tuple[str, Sequence[Finding]]]") -> str:
     document = [
-        {"cluster": cluster, "findings": [dataclasses.asdict(finding) for finding in findings]}
+        {"cluster": cluster, "findings": [to_plain(finding) for finding in findings]}
         for cluster, findings in found
     ]
     return json.dumps(document, indent=2) + "\n"

@@ -1,9 +1,10 @@
 """Why a pod waits or a node is as it is: read from cluster, ledger and recorded decisions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.plan.decision_documents import MissingBaseError
 from functions.cli.plan.explanation import explanation
@@ -22,6 +23,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.scheduled_changes import scheduled_change
+from shared.model.values import replace
 from shared.nodes.brakes.hold import hold_of, rivals_of
 from shared.nodes.brakes.runaway import MOST_TRIALS, recent_trials, runaways
 from shared.nodes.events.node_events import (
@@ -50,8 +52,7 @@ _DISRUPTION_CONDITIONS: Final = (
 _LOG_HINT: Final = "look for 'Unable to register node' in its kubelet's log"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """What is known about one pod or node, as lines for people.
 
     Attributes:

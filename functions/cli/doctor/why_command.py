@@ -1,7 +1,6 @@
 """`dovetail why`: what happened to a pod or a node, what it waits for and what would help."""
 
 import argparse
-import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from functions.cli.parser import Subparsers, add_cluster, add_command
 from functions.cli.run_command import one_cluster, refuse, run_command
+from shared.model.codec import to_plain
 
 if TYPE_CHECKING:
     from functions.cli.doctor.runtime import DoctorRuntime
@@ -89,7 +89,4 @@ def _as_text(answer: "Answer") -> str:
 
 
 def _as_json(answer: "Answer") -> str:
-    document = dataclasses.asdict(answer)
-    for event in document["events"]:
-        event["at"] = event["at"].isoformat() if event["at"] is not None else None
-    return json.dumps(document, indent=2) + "\n"
+    return json.dumps(to_plain(answer), indent=2) + "\n"

@@ -20,9 +20,10 @@ https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/controllers/nodecl
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from functions.cli.migrate.node_claims import (
     TAG_EKS_CLUSTER,
@@ -88,8 +89,7 @@ class HandoverStep(StrEnum):
     FORGET_CLAIM = "kept NodeClaim removed from the Node"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handover:
+class Handover(Struct, frozen=True, kw_only=True):
     """One node as cluster, EC2 and ledger show it now.
 
     Attributes:
@@ -115,7 +115,7 @@ class Handover:
     owner_problem: str = ""
     slot: Slot | None = None
     in_ledger: bool = False
-    karpenter_tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    karpenter_tags: Mapping[str, str] = field(default_factory=dict)
     kept_drift: str = ""
     kept_expire_after: str = ""
     kept_grace_period: str = ""

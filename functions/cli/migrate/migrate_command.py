@@ -1,7 +1,6 @@
 """`dovetail migrate`: takes nodes over from the cluster's Karpenter v1, and hands them back."""
 
 import argparse
-import dataclasses
 import itertools
 import json
 import sys
@@ -11,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 from functions.cli.parser import Subparsers, add_cluster, add_command, add_list
 from functions.cli.printable_text import aligned
 from functions.cli.run_command import one_cluster, refuse, run_command
+from shared.model.codec import to_plain
 from shared.model.dollars_and_counts import counted, hourly
 from shared.model.errors import RetryableError
+from shared.model.values import replace
 
 if TYPE_CHECKING:
     from functions.cli.migrate.migration import Migration
@@ -77,7 +78,7 @@ def _migrate(runtime: "MigrationRuntime", arguments: argparse.Namespace) -> int:
     if missing:
         return refuse("migrate", f"--node {missing[0]}: no such node to {direction}")
     rows = [row for row in survey.rows if _is_asked_for(row, arguments)]
-    survey = dataclasses.replace(survey, rows=tuple(rows))
+    survey = replace(survey, rows=tuple(rows))
     as_json = arguments.output == "json"
     if not arguments.apply:
         sys.stdout.write(_as_json(survey) if as_json else survey_text(survey, applied=False))
@@ -88,7 +89,7 @@ def _migrate(runtime: "MigrationRuntime", arguments: argparse.Namespace) -> int:
     if as_json:
         after = migration.survey(direction)
         rows = [row for row in after.rows if _is_asked_for(row, arguments)]
-        sys.stdout.write(_as_json(dataclasses.replace(after, rows=tuple(rows))))
+        sys.stdout.write(_as_json(replace(after, rows=tuple(rows))))
     return LEFT if failed or any(row.refusal for row in survey.rows) else DONE
 
 
@@ -150,4 +151,4 @@ def _cells(row: "SurveyedNode", direction: str) -> tuple[str, ...]:
 
 
 def _as_json(survey: "MigrationSurvey") -> str:
-    return json.dumps(dataclasses.asdict(survey), indent=2, default=str) + "\n"
+    return json.dumps(to_plain(survey), indent=2) + "\n"

@@ -5,7 +5,6 @@ current state. So a migration that was killed continues where it stopped when it
 either direction.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final
@@ -33,6 +32,7 @@ from functions.cli.migrate.survey import MigrationSurvey, Surveyor
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.errors import ConflictError, PermanentError
+from shared.model.values import replace
 from shared.nodes.launch.slots import slot_of_instance
 from shared.ports import ClusterPorts, NodeChange
 
@@ -214,7 +214,7 @@ class Migration:
         document = node_claim_document(read_kept_claim(handover.node), handover.owner)
         claim = self._karpenter.make_node_claim(document)
         # Immediately: a Karpenter that starts in between launches an instance for it.
-        self._write_status(dataclasses.replace(handover, claim=claim))
+        self._write_status(replace(handover, claim=claim))
 
     def _write_status(self, handover: Handover) -> None:
         assert handover.instance is not None
@@ -253,7 +253,7 @@ class Migration:
         assert handover.instance is not None
         types = {entry.name: entry for entry in self._ports.catalog.instance_types()}
         of_type = types.get(handover.instance.offering.instance_type)
-        tagged = dataclasses.replace(
+        tagged = replace(
             handover.instance, tags={**handover.instance.tags, **handover.dovetail_tags}
         )
         now = self._ports.clock.now()

@@ -1,9 +1,10 @@
 """NodeClaims: Karpenter v1's object for each instance that it launched."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from shared.model import labels as keys
 
@@ -14,8 +15,7 @@ TAG_NODE_CLAIM: Final = "karpenter.sh/nodeclaim"
 TAG_EKS_CLUSTER: Final = "eks:eks-cluster-name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeClaim:
+class NodeClaim(Struct, frozen=True, kw_only=True):
     """A NodeClaim.
 
     Attributes:
@@ -34,7 +34,7 @@ class NodeClaim:
     registered: bool = False
     finalizers: tuple[str, ...] = ()
     deletion_at: datetime | None = None
-    kept: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    kept: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_finalized(self) -> bool:

@@ -1,8 +1,9 @@
 """What a migration finds in a cluster: the nodes that can change hands, pool by pool."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from functions.cli.migrate.handover import (
     Direction,
@@ -29,8 +30,7 @@ from shared.provisioning.savings.purchases import Tally
 from shared.provisioning.shadow_purchases import tally_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyedNode:
+class SurveyedNode(Struct, frozen=True, kw_only=True):
     """One node of the survey.
 
     Attributes:
@@ -58,8 +58,7 @@ class SurveyedNode:
         return not self.done and not self.refusal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationSurvey:
+class MigrationSurvey(Struct, frozen=True, kw_only=True):
     """The survey of a cluster.
 
     Attributes:
@@ -76,15 +75,14 @@ class MigrationSurvey:
     tally: Tally | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ClusterObjects:
+class _ClusterObjects(Struct, frozen=True, kw_only=True):
     """Objects of the cluster, read once for all its nodes."""
 
     nodes: tuple[Node, ...]
     claims: tuple[NodeClaim, ...]
-    usable: Mapping[str, Provisioner] = field(hash=False)
-    unusable: Mapping[str, str] = field(hash=False)
-    slots: Mapping[str, Slot] = field(hash=False)
+    usable: Mapping[str, Provisioner]
+    unusable: Mapping[str, str]
+    slots: Mapping[str, Slot]
 
 
 class Surveyor:

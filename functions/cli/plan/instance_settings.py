@@ -1,6 +1,5 @@
 """Settings of refresh_catalog that `plan --set` accepts: how instances are set up."""
 
-import dataclasses
 import re
 from collections.abc import Iterable
 from typing import Any, Final
@@ -12,7 +11,7 @@ from shared.instance_types.overhead import VM_MEMORY_OVERHEAD_PERCENT
 from shared.instance_types.pod_addresses import DEFAULT_NETWORK, PodNetwork
 
 _OF_MEMORY: Final = "vm_memory_overhead_percent"
-_OF_NETWORK: Final = frozenset(field.name for field in dataclasses.fields(PodNetwork))
+_OF_NETWORK: Final = frozenset(PodNetwork.__struct_fields__)
 _PERCENT: Final = re.compile(r"\d{1,2}(\.\d{1,4})?", re.ASCII)
 _NUMBER: Final = re.compile(r"\d{1,2}", re.ASCII)
 _MOST_PERCENT: Final = 50

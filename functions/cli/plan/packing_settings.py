@@ -1,6 +1,5 @@
 """Packing settings as people write them: `key=value`, with units and defaults explained."""
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -11,6 +10,7 @@ from shared.model import labels as keys
 from shared.model.dollars_and_counts import first_names
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings, bounds_text, within_bounds
 
 _DEFAULTS: Final = PackingSettings()
@@ -35,7 +35,7 @@ def with_settings(base: PackingSettings, given: Iterable[str]) -> PackingSetting
         key, sign, value = (part.strip() for part in text.partition("="))
         if not sign:
             raise InvalidSettingError(f"--set {text!r}: write key=value")
-        base = dataclasses.replace(base, **_change(key, value))
+        base = replace(base, **_change(key, value))
     return base
 
 
@@ -69,9 +69,9 @@ def changed_settings(
 ) -> tuple[str, ...]:
     """Return the names of settings that differ, each with its value, in order of declaration."""
     return tuple(
-        f"{field.name}={_written(getattr(settings, field.name))}"
-        for field in dataclasses.fields(PackingSettings)
-        if getattr(settings, field.name) != getattr(base, field.name)
+        f"{name}={_written(getattr(settings, name))}"
+        for name in settings.__struct_fields__
+        if getattr(settings, name) != getattr(base, name)
     )
 
 
@@ -93,7 +93,7 @@ def without_each_setting(settings: PackingSettings) -> tuple[tuple[str, PackingS
         if group not in groups:
             groups.append(group)
     return tuple(
-        (named, dataclasses.replace(settings, **{key: getattr(_DEFAULTS, key) for key in fields}))
+        (named, replace(settings, **{key: getattr(_DEFAULTS, key) for key in fields}))
         for named, fields in groups
     )
 
@@ -104,7 +104,7 @@ def without_headroom(settings: PackingSettings, pending_pods: int) -> PackingSet
     Args:
         pending_pods: Number of pending pods.
     """
-    changed = dataclasses.replace(settings, leftover_value_percent=0, growth_percent=0)
+    changed = replace(settings, leftover_value_percent=0, growth_percent=0)
     return changed if changed != settings and pending_pods <= settings.small_batch_pods else None
 
 
@@ -117,8 +117,8 @@ def described_settings(
         for match in _ATTRIBUTE.finditer(defaults.__doc__ or "")
     }
     return tuple(
-        (field.name, _written(getattr(defaults, field.name)), meanings.get(field.name, ""))
-        for field in dataclasses.fields(defaults)
+        (name, _written(getattr(defaults, name)), meanings.get(name, ""))
+        for name in defaults.__struct_fields__
     )
 
 
@@ -145,7 +145,7 @@ def _change(key: str, value: str) -> dict[str, Any]:
         return {key: _whole(key, value)}
     if isinstance(default, Mapping):
         return {key: _weights(key, value)}
-    known = ", ".join([field.name for field in dataclasses.fields(PackingSettings)] + [BOTH_K])
+    known = ", ".join([*PackingSettings.__struct_fields__, BOTH_K])
     raise InvalidSettingError(f"--set {key}: unknown setting; known are {known}")
 
 

@@ -1,8 +1,9 @@
 """How two plans for the same pods differ: cost, nodes and where pods go."""
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import PodRef
@@ -11,8 +12,7 @@ from shared.model.plan import Plan
 NOWHERE: Final = "nothing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanDifference:
+class PlanDifference(Struct, frozen=True, kw_only=True):
     """How a second plan differs from a first.
 
     Attributes:

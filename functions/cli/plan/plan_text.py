@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from functions.cli.plan.explanation import gap
 from functions.cli.plan.plan_difference import compare
@@ -29,8 +30,7 @@ _HEADINGS: Final = (
 _RIGHT: Final = frozenset({0, 4, 5, 6, 7})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRun:
+class PlanRun(Struct, frozen=True, kw_only=True):
     """A plan and what it was made of.
 
     Attributes:

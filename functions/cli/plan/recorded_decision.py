@@ -1,9 +1,9 @@
 """Replays a recorded decision."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from functions.cli.plan.decision_documents import REMEDY, Bases, no_bases, read_document
 from shared.manifests.raw_json import mapping
@@ -12,13 +12,13 @@ from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import InvalidManifestError
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.provisioning.decisions.record import recorded_plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedDecision:
+class RecordedDecision(Struct, frozen=True, kw_only=True):
     """A recorded decision.
 
     Attributes:
@@ -31,7 +31,7 @@ class RecordedDecision:
     settings: PackingSettings
     plan: Plan
     canonical_plan: bytes
-    change: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    change: Mapping[str, Any] = field(default_factory=dict)
 
     def replay(self, settings: PackingSettings | None = None) -> Plan:
         """Decide again, with the recorded settings or others."""
@@ -40,7 +40,7 @@ class RecordedDecision:
     def is_identical(self, plan: Plan) -> bool:
         """Return whether a plan equals the recorded one in each byte but its lower bound."""
         bound = self.plan.lower_bound_micros_per_hour
-        same = dataclasses.replace(plan, lower_bound_micros_per_hour=bound)
+        same = replace(plan, lower_bound_micros_per_hour=bound)
         return to_json(recorded_plan(same)) == self.canonical_plan
 
 

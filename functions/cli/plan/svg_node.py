@@ -7,9 +7,10 @@ what is left free.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.printable_text import printable
 from shared.model.dollars_and_counts import counted
@@ -33,8 +34,7 @@ _TITLE: Final = 22
 _LINE: Final = 31
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Struct, frozen=True, kw_only=True):
     """Pods of one workload on one node."""
 
     name: str
@@ -42,8 +42,7 @@ class Block:
     used: Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeCell:
+class NodeCell(Struct, frozen=True, kw_only=True):
     """One node, or several identical ones.
 
     Attributes:

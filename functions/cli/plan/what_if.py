@@ -2,15 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.plan.recorded_decision import RecordedDecision
 from shared.model import labels as keys
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.rules.provisioner_offerings import never_with_image
@@ -18,8 +20,7 @@ from shared.planning.rules.provisioner_offerings import never_with_image
 _SECONDS_AN_HOUR: Final = 3600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanTotals:
+class PlanTotals(Struct, frozen=True, kw_only=True):
     """The totals of one plan.
 
     Attributes:
@@ -32,8 +33,7 @@ class PlanTotals:
     waiting: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfResult:
+class WhatIfResult(Struct, frozen=True, kw_only=True):
     """One decision, as recorded and under the other policy.
 
     Attributes:

@@ -11,6 +11,7 @@ from functions.cli.input_error import InputError
 from functions.cli.parser import Subparsers, add_command, add_list, add_settings
 from functions.cli.printable_text import aligned, printable_text
 from functions.cli.run_command import run_or_refuse
+from shared.model.codec import to_plain
 from shared.model.dollars_and_counts import counted, dollars, signed_dollars
 from shared.model.errors import InvalidManifestError
 
@@ -174,7 +175,6 @@ def _as_text(steps: "Sequence[WhatIfResult]") -> str:
 
 
 def _as_json(steps: "Sequence[WhatIfResult]") -> str:
-    import dataclasses  # noqa: PLC0415 -- only here
 
     from functions.cli.plan.what_if import paid_micros  # noqa: PLC0415
 
@@ -187,8 +187,8 @@ def _as_json(steps: "Sequence[WhatIfResult]") -> str:
                 "plan_id": step.plan_id,
                 "cluster": step.cluster,
                 "taken_at": step.taken_at.isoformat(),
-                "recorded": dataclasses.asdict(step.recorded),
-                "other": dataclasses.asdict(step.other),
+                "recorded": to_plain(step.recorded),
+                "other": to_plain(step.other),
             }
             for step in steps
         ],

@@ -1,7 +1,6 @@
 """What the cluster would cost after all consolidation moves that are allowed today."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -17,6 +16,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.rules.daemon_overhead import runs_on
 from shared.provisioning.savings.inventory import CatalogPrices, cost, filled_node, inventory

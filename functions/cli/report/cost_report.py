@@ -1,16 +1,18 @@
 """The cost of a running cluster, and what the same pods would cost otherwise."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.report.consolidating import consolidated
 from functions.cli.report.owners import owners_of, pools_of, with_other_types, with_spot
 from functions.cli.report.repacking import Outcome, repacked
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.provisioning.savings.inventory import FilledNode, inventory
 from shared.provisioning.savings.pools import Pool, PoolKind
@@ -31,8 +33,7 @@ class Alternative(StrEnum):
     SPOT = "spot"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostReport:
+class CostReport(Struct, frozen=True, kw_only=True):
     """What a cluster costs, and what its pods would cost.
 
     Attributes:

@@ -1,7 +1,6 @@
 """What each pool may launch: as it is declared, or as its nodes show."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
@@ -11,6 +10,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.model.values import replace
 from shared.planning.rules.provisioner_offerings import never_with_image
 from shared.provisioning.savings.pools import (
     NODE_UNIQUE_LABELS,

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.report import price_text
 from functions.cli.report.cost_report import Alternative, CostReport
@@ -48,8 +49,7 @@ _FOOTER: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """What the page is about.
 
     Attributes:

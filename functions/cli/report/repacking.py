@@ -1,7 +1,8 @@
 """The pods of each pool on new nodes: what they would cost if the pool were launched today."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from functions.cli.report.owners import site_of
 from shared.disruption.simulate import as_pending
@@ -11,6 +12,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
@@ -18,8 +20,7 @@ from shared.provisioning.savings.inventory import CatalogPrices, FilledNode, cos
 from shared.provisioning.savings.pools import Pool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """The nodes of a cluster under some rules.
 
     Attributes:

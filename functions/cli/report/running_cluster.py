@@ -1,9 +1,10 @@
 """What runs in a cluster, from the documents of a dump or of its API server."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.provisioners import OWNERS, as_current, read_provisioners
@@ -21,6 +22,7 @@ from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 
 _TEMPLATES: Final = frozenset({V1ALPHA5.template_kind, V1.template_kind})
 _READ: Final = frozenset(
@@ -44,8 +46,7 @@ _BUDGET: Final = "PodDisruptionBudget"
 _CLUSTER_NAME: Final = "alpha.eksctl.io/cluster-name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningCluster:
+class RunningCluster(Struct, frozen=True, kw_only=True):
     """A cluster that runs.
 
     Attributes:

@@ -1,9 +1,10 @@
 """Parts of the page: tables, bars, and the nodes as tiles."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.report.price_text import hourly_price_text, resource_percent
 from shared.model.dollars_and_counts import counted
@@ -13,8 +14,7 @@ from shared.provisioning.savings.inventory import FilledNode
 _TILES: Final = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableCell:
+class TableCell(Struct, frozen=True, kw_only=True):
     """One cell of a table.
 
     Attributes:

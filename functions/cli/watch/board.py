@@ -5,8 +5,9 @@ gives the same changes, and all changes together give the whole.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from functions.cli.watch.view import (
     GOING,
@@ -20,6 +21,7 @@ from functions.cli.watch.view import (
     view_slot,
     view_waiting,
 )
+from shared.model.codec import to_plain
 from shared.model.ec2.launches import PlannedNode, PodRef, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -28,8 +30,7 @@ from shared.model.provisioner import Provisioner
 COMING: Final = frozenset({LAUNCHING, "launched", "registered"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
+class Records(Struct, frozen=True, kw_only=True):
     """What Dovetail has recorded: empty without access to AWS.
 
     Attributes:
@@ -38,12 +39,11 @@ class Records:
     """
 
     slots: tuple[Slot, ...] = ()
-    launching: Mapping[str, PlannedNode] = field(default_factory=dict, hash=False)
-    refused: Mapping[str, str] = field(default_factory=dict, hash=False)
+    launching: Mapping[str, PlannedNode] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class Totals(Struct, frozen=True, kw_only=True):
     """Figures of the whole cluster.
 
     Attributes:
@@ -63,8 +63,7 @@ class Totals:
     unpriced: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoardChange:
+class BoardChange(Struct, frozen=True, kw_only=True):
     """What has changed since the last change.
 
     Attributes:
@@ -80,12 +79,8 @@ class BoardChange:
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            "nodes": [asdict(node) for node in self.nodes],
-            "gone": list(self.gone),
-            "waiting": None if self.waiting is None else [asdict(group) for group in self.waiting],
-            "totals": asdict(self.totals),
-        }
+        plain: dict[str, Any] = to_plain(self)
+        return plain
 
 
 class Board:

@@ -4,10 +4,10 @@ Nothing here can write: it sends the API server only GET requests, and makes onl
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
 from urllib3.response import BaseHTTPResponse
 
 from functions.cli.deployed_settings import function_settings
@@ -63,8 +63,7 @@ class ReadOnlyApi(KubeApi):
         return super()._request(method, path, query, body, content_type, read_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedPod:
+class WatchedPod(Struct, frozen=True):
     """A pod, and kube-scheduler's message about it."""
 
     pod: Pod

@@ -1,6 +1,5 @@
 """A recorded decision as the page shows it: what was considered, bought, and why not less."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -13,11 +12,13 @@ from functions.cli.plan.packing_settings import (
 from functions.cli.plan.plan_text import headroom_line
 from functions.cli.plan.recorded_decision import RecordedDecision, load_decision
 from functions.cli.watch.view import workload_shares
+from shared.model.codec import to_plain
 from shared.model.dollars_and_counts import counted, dollars, pods_that_wait
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.resources import CPU, MEMORY
+from shared.model.values import replace
 from shared.planning.cheaper_provisioners import cheaper_provisioners
 from shared.planning.initial_state import pods_to_place
 from shared.planning.lower_bound import with_bound
@@ -100,7 +101,7 @@ def _node(node: PlannedNode, count: int, pods: Mapping[str, Pod]) -> dict[str, A
         "pods": len(node.pods),
         "cpu_percent": _percent(used[CPU], allocatable[CPU]),
         "memory_percent": _percent(used[MEMORY], allocatable[MEMORY]),
-        "shares": [dataclasses.asdict(share) for share in workload_shares(here)],
+        "shares": [to_plain(share) for share in workload_shares(here)],
         "options": [_option(option) for option in node.options],
         "fallback": [_option(option) for option in node.fallback],
     }
@@ -173,8 +174,8 @@ def _why_not_cheaper(decision: RecordedDecision, plan: Plan) -> Iterator[str]:
             f"at most {dollars(cost - bound)}/h ({plan.gap_percent:.2f} %) could be saved."
         )
     if decision.snapshot.unavailable:
-        full = dataclasses.replace(decision.snapshot, unavailable=frozenset())
-        instead = dataclasses.replace(decision, snapshot=full).replay()
+        full = replace(decision.snapshot, unavailable=frozenset())
+        instead = replace(decision, snapshot=full).replay()
         count = counted(len(decision.snapshot.unavailable), "offering")
         yield _against(f"EC2 was out of {count} lately; with them", instead, cost)
     headroom_free_settings = without_headroom(

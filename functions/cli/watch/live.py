@@ -1,7 +1,6 @@
 """A running cluster as messages: watches and records feed the board, which reports changes."""
 
 import contextlib
-import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from functions.cli.watch.recent_decisions import (
     without_repeats,
 )
 from functions.cli.watch.view import OfferingPrices
+from shared.model.codec import to_plain
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import AutoscalerError, NotInstalledError
 from shared.model.kubernetes.nodes import Node
@@ -187,7 +187,7 @@ class LiveCluster:
         )
         return {
             "cluster": self._name,
-            "least": dataclasses.asdict(self._bound) if self._bound is not None else None,
+            "least": to_plain(self._bound) if self._bound is not None else None,
             "notes": [self._notes[topic] for topic in sorted(self._notes) if self._notes[topic]],
             "decisions": [summary(decision) for decision in without_repeats(decisions)],
         }

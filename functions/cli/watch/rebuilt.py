@@ -1,9 +1,10 @@
 """The lower bound on what the pods of a cluster cost: plans Dovetail's nodes anew."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.daemon_sets import DaemonSet
@@ -11,6 +12,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
 from shared.planning.rules.provided_daemonsets import provided_daemonsets
@@ -20,8 +22,7 @@ NO_OWNER: Final = "the cluster has no Provisioner or NodePool to plan with"
 NO_TYPES: Final = "no catalogue of instance types is known"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterBound:
+class ClusterBound(Struct, frozen=True, kw_only=True):
     """The least that pods can cost on nodes of Dovetail, in micro-dollars per hour.
 
     Attributes:

@@ -1,13 +1,14 @@
 """What is shown of nodes and of pods that wait: a pure function of what was read.
 
 Amounts are cpu in millicores, memory in bytes and prices in micro-dollars per hour. The page is
-sent the result of `dataclasses.asdict`, which is plain JSON for everything here.
+sent the result of `to_plain`, which is plain JSON for everything here.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.plan.svg_node import DAEMONS
 from functions.cli.plan.svg_plan import workload_of
@@ -29,8 +30,7 @@ _EXAMPLES: Final = 3
 OfferingId = tuple[str, str, str]  # instance type, zone, capacity type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadShare:
+class WorkloadShare(Struct, frozen=True, kw_only=True):
     """Pods of one workload on one node, and what they request together."""
 
     workload: str
@@ -39,8 +39,7 @@ class WorkloadShare:
     memory: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownNode:
+class ShownNode(Struct, frozen=True, kw_only=True):
     """One node, or an instance that has no Node yet.
 
     Attributes:
@@ -78,8 +77,7 @@ class ShownNode:
     plan: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingGroup:
+class WaitingGroup(Struct, frozen=True, kw_only=True):
     """Pods of one workload that wait for the same.
 
     Attributes:
@@ -99,8 +97,7 @@ class WaitingGroup:
     since: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nomination:
+class Nomination(Struct, frozen=True, kw_only=True):
     """The nomination of a pod to a node that is not ready yet.
 
     Attributes:
@@ -112,8 +109,7 @@ class Nomination:
     waits_for: str
 
 
-@dataclass(frozen=True, slots=True)
-class OfferingPrices:
+class OfferingPrices(Struct, frozen=True):
     """What offerings cost, in micro-dollars per hour."""
 
     by_offering: Mapping[OfferingId, int]

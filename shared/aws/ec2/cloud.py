@@ -1,7 +1,6 @@
 """EC2 and SSM parameters for one cluster, under one of its roles."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from shared.model.ec2.launches import FleetAnswer, FleetError
 from shared.model.ec2.selectors import Selector, SelectorTerm
 from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.model.provisioner import NodeTemplate
+from shared.model.values import replace
 from shared.ports import Clock, CloudProvider, MachineImage, Site, Subnet
 
 # Free addresses may be a minute old: EC2 returns an error when a subnet is full.

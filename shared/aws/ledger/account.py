@@ -1,7 +1,6 @@
 """Rows that all clusters of account and Region share: offerings, quotas, and request tokens."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from shared.aws.ledger.offerings import UnavailableOfferings
 from shared.model.codec import from_plain, to_plain
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.quotas import QuotaReached
+from shared.model.values import replace
 from shared.ports import Ledger
 
 _TRIES: Final = 20

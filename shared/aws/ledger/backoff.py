@@ -1,8 +1,9 @@
 """The backoff of refused offerings, and the token bucket of API requests; no I/O."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 # EC2 does not say when capacity returns. The backoff starts short, so that a passing shortage costs
 # little, and doubles with each repeat.
@@ -15,8 +16,7 @@ _WHOLE: Final = 1000
 _FARTHEST_SECONDS: Final = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class Backoff(Struct, frozen=True, kw_only=True):
     """How often an offering was refused, and until when it is unavailable.
 
     Attributes:
@@ -55,8 +55,7 @@ def next_backoff(before: Backoff | None, now: datetime, *, certain: bool = True)
     return Backoff(strikes=again.strikes, until=now + again.span / part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenBucket:
+class TokenBucket(Struct, frozen=True, kw_only=True):
     """Request tokens of one API.
 
     Attributes:

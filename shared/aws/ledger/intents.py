@@ -1,6 +1,5 @@
 """Launch intents: written before EC2 is called, removed when they are done."""
 
-import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -12,6 +11,7 @@ from shared.aws.ledger.lease import Leases
 from shared.aws.ledger.table import ConditionExpression, absent
 from shared.model.ec2.launches import LaunchIntent, Lease
 from shared.model.errors import ConflictError
+from shared.model.values import replace
 
 
 class Intents(Leases):
@@ -35,7 +35,7 @@ class Intents(Leases):
     @override
     def close_intent(self, lease: Lease, intent: LaunchIntent, now: datetime) -> Lease:
         here = _up_to(intent)
-        gone_or_here = dataclasses.replace(here, text=f"(attribute_not_exists(pk) OR {here.text})")
+        gone_or_here = replace(here, text=f"(attribute_not_exists(pk) OR {here.text})")
         removal = self._table.delete(row_keys.intent_key(intent), gone_or_here)
         return self._fenced(lease, intent, {"Delete": removal}, now)
 

@@ -1,6 +1,5 @@
 """The lease of a cluster; each change of it is one conditional write."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,6 +10,7 @@ from shared.aws.ledger import row_keys
 from shared.aws.ledger.table import ConditionExpression, LedgerTable
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError, PermanentError
+from shared.model.values import replace
 from shared.ports import Ledger
 
 # Retries are needed only when the lease changed hands between two writes.
@@ -154,7 +154,7 @@ class Leases(Ledger):
         held, *fitting = self._table.transact([{"Update": renewal}, *writes])
         if not held:
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
-        renewed = dataclasses.replace(lease, expires_at=until) if all(fitting) else lease
+        renewed = replace(lease, expires_at=until) if all(fitting) else lease
         return renewed, tuple(fitting)
 
 

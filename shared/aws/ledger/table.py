@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
+from msgspec import Struct, field
 
 from shared.aws.errors import cancellation_reasons, error_code, translated
 from shared.aws.ledger.dynamodb_values import from_item, to_attribute, to_item
@@ -31,8 +31,7 @@ def ignore_notice(text: str) -> None:
     del text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionExpression:
+class ConditionExpression(Struct, frozen=True, kw_only=True):
     """A condition expression of DynamoDB; `#name` is an attribute, `:name` a value.
 
     Every name in `names` may be written as `#name`.
@@ -40,7 +39,7 @@ class ConditionExpression:
 
     text: str
     names: tuple[str, ...] = ()
-    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 # Overwrite the row unconditionally: the last writer wins.
@@ -56,8 +55,7 @@ def absent(now: datetime) -> ConditionExpression:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteResult:
+class WriteResult(Struct, frozen=True, kw_only=True):
     """The result of a conditional write.
 
     Attributes:
@@ -67,7 +65,7 @@ class WriteResult:
     """
 
     done: bool
-    row: Mapping[str, Any] | None = field(hash=False)
+    row: Mapping[str, Any] | None
 
 
 class LedgerTable:

@@ -2,8 +2,9 @@
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct
 
 from shared.instance_types.ami_families.node_settings import NodeSettings, maps_as_flags_set_them
 from shared.model import labels as keys
@@ -12,14 +13,14 @@ from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
 from shared.model.resources import Resources
 from shared.model.surrogates import SURROGATE_REMEDY
+from shared.model.values import replace
 
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html (2026-08): 16 KB
 # before it is written as base64.
 USER_DATA_LIMIT_BYTES: Final = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BootstrapOptions:
+class BootstrapOptions(Struct, frozen=True, kw_only=True):
     """What an instance needs to join its cluster.
 
     Attributes:
@@ -34,7 +35,7 @@ class BootstrapOptions:
     endpoint: str
     certificate_authority: str
     service_cidr: str
-    labels: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     kubelet: KubeletConfiguration = KubeletConfiguration()
     instance_store: bool = False
@@ -86,8 +87,7 @@ _LEAST: Final = BootstrapOptions(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageRequest:
+class ImageRequest(Struct, frozen=True, kw_only=True):
     """The instances that an image is requested for.
 
     Attributes:
@@ -114,8 +114,7 @@ class ImageRequest:
         return "x86_64" if self.architecture == "amd64" else self.architecture
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class Family(Struct, frozen=True, kw_only=True):
     """One AMI family.
 
     Attributes:

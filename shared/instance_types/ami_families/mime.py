@@ -7,15 +7,16 @@ import base64
 import email
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from email.errors import CloseBoundaryNotFoundDefect, MissingHeaderBodySeparatorDefect
 from email.message import Message
 from email.policy import compat32
 from typing import Any, Final
 
 import yaml
+from msgspec import Struct
 
 from shared.instance_types.ami_families.family import user_data_error
+from shared.model.values import replace
 
 SCRIPT: Final = "text/x-shellscript"
 CLOUD_CONFIG: Final = "text/cloud-config"
@@ -32,8 +33,7 @@ _GUESSED_TYPES: Final = (SCRIPT, "text/plain")
 _HEADERS: Final = ("mime-version:", "content-type:")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MimePart:
+class MimePart(Struct, frozen=True, kw_only=True):
     """One part: its type and its text.
 
     Attributes:

@@ -6,8 +6,9 @@ https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/ (2026
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from shared.instance_types.ami_families.kubelet_flags import settable_labels
 from shared.model import labels as keys
@@ -43,8 +44,7 @@ _RANGE: Final = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
 _OPEN: Final = re.compile(r"[$`]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSettings:
+class NodeSettings(Struct, frozen=True, kw_only=True):
     """What user data sets on a node.
 
     Attributes:
@@ -56,7 +56,7 @@ class NodeSettings:
 
     kubelet_defaults: KubeletConfiguration = KubeletConfiguration()
     kubelet_overrides: KubeletConfiguration = KubeletConfiguration()
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     instance_store: bool = False
     unread: tuple[str, ...] = ()

@@ -1,7 +1,6 @@
 """Adds the settings of nodes in user data to Provisioners, as if they were in their manifests."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from shared.instance_types.ami_families.families import family_of
@@ -10,6 +9,7 @@ from shared.model.dialect import OwnerKind
 from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import ManifestSettings, Provisioner
 from shared.model.requirements import Requirement, Requirements
+from shared.model.values import replace
 
 _KUBELET: Final = {
     OwnerKind.PROVISIONER: "spec.kubeletConfiguration",

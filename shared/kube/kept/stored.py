@@ -7,7 +7,6 @@ complete; otherwise the collection is listed, as without a copy. Nothing checks 
 import hashlib
 import logging
 import zlib
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -36,8 +35,7 @@ _LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredCopy(Generic[T]):
+class StoredCopy(Struct, Generic[T], frozen=True, kw_only=True):
     """A collection as it was at a version.
 
     Attributes:

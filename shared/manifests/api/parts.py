@@ -7,10 +7,10 @@ write instead. A bound in a `Schema` belongs to the schema alone.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args
 
 from annotated_types import Ge, Le
+from msgspec import Struct
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -75,8 +75,7 @@ class Part(BaseModel):
 P = TypeVar("P", bound=Part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrinterColumn:
+class PrinterColumn(Struct, frozen=True, kw_only=True):
     """A column that `kubectl get` prints besides the name."""
 
     name: str
@@ -102,8 +101,7 @@ class ValidationRule:
         return {"message": self.message, "rule": self.cel}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomResourceDefinition:
+class CustomResourceDefinition(Struct, frozen=True, kw_only=True):
     """Names of a kind, and how `kubectl` shows it.
 
     Attributes:
@@ -169,8 +167,7 @@ Int32 = Annotated[int, Schema(format="int32")]
 Int64 = Annotated[int, Schema(format="int64")]
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """A fault that a validator found.
 
     Attributes:

@@ -5,13 +5,13 @@ Source: https://karpenter.sh/docs/concepts/nodeclasses/ (2026-11).
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from shared.manifests.api.parts import Fault, Part, Schema, ValidationRule, refuse
 from shared.model.ec2.selectors import TRUSTED_OWNERS, SelectorTerm
+from shared.model.values import replace
 
 # Names of families in an alias, and the `amiFamily` of each.
 ALIAS_FAMILIES: Final[Mapping[str, str]] = {

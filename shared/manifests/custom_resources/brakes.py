@@ -7,9 +7,10 @@ With `dovetail.dev/shadow: "true"`, decisions are recorded and reported, and not
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
 
 from shared.manifests.problems import Section
 from shared.model import labels as keys
@@ -20,8 +21,7 @@ _DOLLARS: Final = re.compile(r"\d{1,7}(\.\d{1,6})?\Z", re.ASCII)
 _MICROS: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionerBrakes:
+class ProvisionerBrakes(Struct, frozen=True, kw_only=True):
     """The brakes of one Provisioner."""
 
     shadow: bool = False

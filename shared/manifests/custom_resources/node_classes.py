@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.ec2_node_class import EC2NodeClass, EC2NodeClassSpec
@@ -18,8 +19,7 @@ KIND: Final = EC2NodeClass.definition.kind
 _AL_VERSION: Final = re.compile(rf"({LATEST}|v\d{{8}})\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeClassContent:
+class NodeClassContent(Struct, frozen=True, kw_only=True):
     """The content of an EC2NodeClass.
 
     Attributes:

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from shared.manifests.api import node_pool as api
@@ -28,6 +27,7 @@ from shared.model.dialect import V1
 from shared.model.provisioner import Provisioner
 from shared.model.quantity import parse_quantity
 from shared.model.requirements import Requirement, Requirements
+from shared.model.values import replace
 
 _NODES: Final = "nodes"
 # The only tenancy of instances: each node has its label, and pods may select it. The validation of

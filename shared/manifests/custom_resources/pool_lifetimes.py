@@ -7,7 +7,6 @@ Source: https://karpenter.sh/docs/concepts/nodepools/ and .../disruption/ (2026-
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -20,6 +19,7 @@ from shared.manifests.spans import read_span
 from shared.model import labels as keys
 from shared.model.dialect import V1, WHEN_EMPTY
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 
 # A longer span is the same as none.
 _MAX_SECONDS: Final = 100 * 365 * 24 * 3600

@@ -5,7 +5,6 @@ manifests that were stored before.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from shared.manifests.api.aws_node_template import UserDataCheck
@@ -30,6 +29,7 @@ from shared.manifests.raw_json import Raw, mapping, text
 from shared.model import labels as keys
 from shared.model.dialect import V1ALPHA5, OwnerKind
 from shared.model.provisioner import InvalidProvisioner, Provisioner
+from shared.model.values import replace
 
 _BUDGETS: Final = f"metadata.annotations.{keys.DISRUPTION_BUDGETS}"
 

@@ -8,8 +8,9 @@ Source: https://pkg.go.dev/github.com/robfig/cron/v3 (2026-11).
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 _WORDS: Final = {
     "@yearly": "0 0 1 1 *",
@@ -26,11 +27,10 @@ _TERM: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     first: int
     last: int
-    names: Mapping[str, int] = field(default_factory=dict, hash=False)
+    names: Mapping[str, int] = field(default_factory=dict)
 
     def number(self, written: str) -> int:
         return self.names[written] if written in self.names else int(written)

@@ -4,8 +4,9 @@ Source: https://kubernetes.io/docs/concepts/storage/storage-limits/#dynamic-volu
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct
 
 from shared.instance_types.ami_families import family_of
 from shared.manifests.volumes.node_demands import VolumeLookup
@@ -18,6 +19,7 @@ from shared.model.kubernetes.volumes import EBS_DRIVER, CsiNodeLimits, attachabl
 from shared.model.provisioner import NodeTemplate, owner_among
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 
 # The amount of a driver without a limit: kube-scheduler does not count its volumes either.
 _NO_LIMIT: Final = 1_000_000
@@ -32,8 +34,7 @@ def limited_drivers(used: Iterable[str], limits: Iterable[CsiNodeLimits]) -> fro
     return known.intersection(used)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttachmentLimits:
+class AttachmentLimits(Struct, frozen=True, kw_only=True):
     """How many volumes existing and new nodes can attach, by CSI driver.
 
     Attributes:
@@ -46,11 +47,11 @@ class AttachmentLimits:
     """
 
     drivers: frozenset[str]
-    limits: Mapping[str, Mapping[str, int]] = field(hash=False)
-    held: Mapping[tuple[str, str], int] = field(hash=False)
-    of_type: Mapping[str, int] = field(hash=False)
-    shown: Mapping[tuple[str, str], int] = field(hash=False)
-    shown_without_disks: Mapping[tuple[str, str], int] = field(hash=False)
+    limits: Mapping[str, Mapping[str, int]]
+    held: Mapping[tuple[str, str], int]
+    of_type: Mapping[str, int]
+    shown: Mapping[tuple[str, str], int]
+    shown_without_disks: Mapping[tuple[str, str], int]
 
     @classmethod
     def of(

@@ -10,9 +10,10 @@ https://kubernetes.io/docs/concepts/storage/storage-limits/ (2026-11).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
@@ -30,8 +31,7 @@ class _Problem(Exception):  # noqa: N818 -- never leaves this module
     """Why no node is suitable for a claim now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeUse:
+class VolumeUse(Struct, frozen=True, kw_only=True):
     """A claim of a pod, and the driver that attaches its volume.
 
     Attributes:
@@ -49,8 +49,7 @@ class VolumeUse:
     one_pod: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeDemands:
+class VolumeDemands(Struct, frozen=True, kw_only=True):
     """Node affinity terms and volumes of all claims of one pod.
 
     Attributes:

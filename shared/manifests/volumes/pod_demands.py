@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from shared.manifests.volumes.node_demands import Terms, VolumeDemands, VolumeLookup, VolumeUse
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Pod, Scheduling
 from shared.model.kubernetes.volumes import CLAIM_LABEL, RESOLVED, attachable
 from shared.model.resources import Resources
+from shared.model.values import replace
 
 
 def with_volume_demands(

@@ -1,13 +1,13 @@
 """The AMI that each instance type boots."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from shared.model.ec2.instance_types import InstanceType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageTable:
+class ImageTable(Struct, frozen=True, kw_only=True):
     """The images of one Provisioner, by instance type.
 
     Attributes:
@@ -16,8 +16,8 @@ class ImageTable:
         ids: From image kind to AMI ID.
     """
 
-    kinds: Mapping[str, str] = field(default_factory=dict, hash=False)
-    ids: Mapping[str, str] = field(default_factory=dict, hash=False)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, instance_type: str) -> str | None:
         """Return the AMI ID of an instance type, None if there is no image for it."""

@@ -1,11 +1,13 @@
 """Instance types and their offerings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.resources import Resources
+from shared.model.values import HashableValue
 
 
 class CapacityType(StrEnum):
@@ -15,8 +17,7 @@ class CapacityType(StrEnum):
     SPOT = "spot"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Offering:
+class Offering(Struct, frozen=True, kw_only=True, order=True):
     """An instance type in a zone with a capacity type, and its price.
 
     Attributes:
@@ -37,8 +38,7 @@ class Offering:
             raise ValueError("price_micros_per_hour must be above zero")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overhead:
+class Overhead(Struct, frozen=True, kw_only=True):
     """The capacity that pods cannot use, in its three parts."""
 
     kube_reserved: Resources = Resources()
@@ -51,8 +51,7 @@ class Overhead:
         return Resources.total((self.kube_reserved, self.system_reserved, self.eviction_threshold))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceType:
+class InstanceType(HashableValue, frozen=True, kw_only=True):
     """An instance type.
 
     Attributes:
@@ -67,7 +66,7 @@ class InstanceType:
     """
 
     name: str
-    labels: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
     capacity: Resources
     overhead: Overhead
     offerings: tuple[Offering, ...]
@@ -87,8 +86,7 @@ class InstanceType:
         return Resources(tuple(entry for entry in left if entry[1] > 0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class OfferingKey:
+class OfferingKey(Struct, frozen=True, kw_only=True, order=True):
     """The key of an offering, for which EC2 may have no capacity."""
 
     instance_type: str

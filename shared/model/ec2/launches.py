@@ -1,8 +1,10 @@
 """Planned nodes, launch intents, slots, leases and EC2 instances."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
@@ -11,8 +13,7 @@ from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class PodRef:
+class PodRef(Struct, frozen=True, kw_only=True, order=True):
     """Identifies one pod: a later pod of the same name has another uid."""
 
     namespace: str
@@ -25,8 +26,7 @@ class PodRef:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOption:
+class LaunchOption(Struct, frozen=True, kw_only=True):
     """An offering that a planned node may be launched as, and the resources of its instances."""
 
     offering: OfferingKey
@@ -48,8 +48,7 @@ def highest_price(options: Iterable[LaunchOption]) -> int:
     return max(option.price_micros_per_hour for option in options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedNode:
+class PlannedNode(Struct, frozen=True, kw_only=True):
     """A node that the packer has decided on and that is not launched yet.
 
     Attributes:
@@ -63,7 +62,7 @@ class PlannedNode:
     """
 
     provisioner: str
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
     options: tuple[LaunchOption, ...]
     fallback: tuple[LaunchOption, ...] = ()
     pods: tuple[PodRef, ...]
@@ -86,8 +85,7 @@ class PlannedNode:
         return highest_price((*self.options, *self.fallback))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchIntent:
+class LaunchIntent(Struct, frozen=True, kw_only=True):
     """A launch that is written before EC2 is called: one CreateFleet request, many nodes.
 
     The ledger keeps it until every slot has its instance or was abandoned: until then EC2 may
@@ -122,8 +120,7 @@ class LaunchIntent:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotOwner:
+class SlotOwner(Struct, frozen=True, kw_only=True):
     """What the Node of a slot takes from its owner, even if that is gone or invalid by then."""
 
     kind: OwnerKind
@@ -132,8 +129,7 @@ class SlotOwner:
     startup_taints: tuple[Taint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class Slot(Struct, frozen=True, kw_only=True):
     """One node of a launch: pairs a planned node with the instance that became it.
 
     Attributes:
@@ -163,17 +159,24 @@ class Slot:
     capacity: Resources
     allocatable: Resources
     daemon_requests: Resources = Resources()
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
     node_name: str = ""
     pods: tuple[PodRef, ...] = ()
     bound: bool = False
     opened: bool = False
     replaces: str = ""
     interrupted_at: datetime | None = None
-    stamp: Mapping[str, str] = field(default_factory=dict, hash=False)
+    stamp: Mapping[str, str] = field(default_factory=dict)
     owner: SlotOwner | None = None
     launched_at: datetime
-    version: int = field(default=0, compare=False)
+    version: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether it is the same slot, whichever version of its row was read."""
+        return isinstance(other, Slot) and astuple(self)[:-1] == astuple(other)[:-1]
+
+    def __hash__(self) -> int:
+        return hash((self.cluster, self.plan_id, self.group, self.number))
 
     @property
     def name(self) -> str:
@@ -186,8 +189,7 @@ def slot_of(slots: Iterable[Slot], instance_id: str) -> Slot | None:
     return next((slot for slot in slots if slot.instance_id == instance_id), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(Struct, frozen=True, kw_only=True):
     """A launch whose instances never became usable for the pods they were launched for.
 
     Attributes:
@@ -201,8 +203,7 @@ class Trial:
     provisioners: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class Lease(Struct, frozen=True, kw_only=True):
     """The right of one invocation to plan for one cluster.
 
     Attributes:
@@ -217,8 +218,7 @@ class Lease:
     dirty: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class Instance(Struct, frozen=True, kw_only=True):
     """An EC2 instance of Dovetail.
 
     Attributes:
@@ -235,7 +235,7 @@ class Instance:
     private_dns_name: str = ""
     image_id: str = ""
     launched_at: datetime | None = None
-    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    tags: Mapping[str, str] = field(default_factory=dict)
     state_reason: str = ""
     state_message: str = ""
 
@@ -276,16 +276,14 @@ class Instance:
         return f"aws:///{self.offering.zone}/{self.instance_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetInstance:
+class FleetInstance(Struct, frozen=True, kw_only=True):
     """An instance a CreateFleet call returned."""
 
     instance_id: str
     offering: OfferingKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetError:
+class FleetError(Struct, frozen=True, kw_only=True):
     """An error that CreateFleet returned, as its answer or inside an answer.
 
     Attributes:
@@ -302,8 +300,7 @@ class FleetError:
     subnet_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetAnswer:
+class FleetAnswer(Struct, frozen=True, kw_only=True):
     """What CreateFleet returned: instances and errors, both possible at once.
 
     Attributes:

@@ -10,8 +10,9 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html (2026
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
 from shared.model.resources import CPU
@@ -35,16 +36,14 @@ _MILLIS: Final = 1000
 _NAME: Final = re.compile(r"([a-z]+)(?:-|(\d+))")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Quota:
+class Quota(Struct, frozen=True, kw_only=True, order=True):
     """A quota of vCPUs of the account in the Region."""
 
     capacity_type: CapacityType
     family: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class QuotaReached:
+class QuotaReached(Struct, frozen=True, kw_only=True, order=True):
     """A quota that refused an instance of this many vCPUs; larger instances do not fit either.
 
     Attributes:

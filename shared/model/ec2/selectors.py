@@ -1,8 +1,11 @@
 """Selectors of subnets, security groups and images."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import field
+
+from shared.model.values import HashableValue
 
 # The value of a tag that matches any value.
 ANY_VALUE: Final = "*"
@@ -10,8 +13,7 @@ ANY_VALUE: Final = "*"
 TRUSTED_OWNERS: Final = ("amazon", "self")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectorTerm:
+class SelectorTerm(HashableValue, frozen=True, kw_only=True):
     """One term of a selector: a resource must match all given fields, each by one of its values.
 
     Attributes:
@@ -22,7 +24,7 @@ class SelectorTerm:
         parameters: Systems Manager parameters that hold ids of images.
     """
 
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()

@@ -1,13 +1,13 @@
 """DaemonSets, as far as their pods use capacity of nodes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from shared.model.kubernetes.pods import Scheduling
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonSet:
+class DaemonSet(Struct, frozen=True, kw_only=True):
     """One DaemonSet.
 
     Attributes:
@@ -19,7 +19,7 @@ class DaemonSet:
 
     namespace: str
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
     scheduling: Scheduling
     uid: str = ""
     generation: str = ""

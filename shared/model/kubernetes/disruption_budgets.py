@@ -1,12 +1,11 @@
 """PodDisruptionBudgets: how many pods of an application may be evicted now."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from shared.model.kubernetes.pods import LabelSelector, Pod
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodDisruptionBudget:
+class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
     """One PodDisruptionBudget, with the counts of its last status.
 
     Attributes:

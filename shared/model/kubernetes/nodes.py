@@ -1,9 +1,10 @@
 """Nodes of the cluster, Dovetail's and others."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Taint
@@ -18,8 +19,7 @@ UNHEALTHY_AFTER: Final = timedelta(minutes=5)
 _BARE_METAL: Final = timedelta(minutes=20)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """One Node object.
 
     Attributes:
@@ -33,8 +33,8 @@ class Node:
     name: str
     uid: str
     resource_version: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     finalizers: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()

@@ -1,16 +1,18 @@
 """Pods, as far as placing, binding, counting and evicting them needs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Toleration
 from shared.model.kubernetes.volumes import Claim
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
+from shared.model.values import HashableValue, replace
 
 # EKS sets it on pods of a Fargate profile; only Fargate binds them, each to a node of its own.
 # Source: https://github.com/aws/karpenter-provider-aws/issues/7455 (what its webhook sets, 2024-11)
@@ -26,8 +28,7 @@ class SpreadPolicy(StrEnum):
     SCHEDULE_ANYWAY = "ScheduleAnyway"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelSelector:
+class LabelSelector(Struct, frozen=True, kw_only=True):
     """Selects the pods that a rule counts; labels and requirements must match, both empty: all.
 
     A missing selector (None where this is optional) selects nothing.
@@ -43,8 +44,7 @@ class LabelSelector:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologySpread:
+class TopologySpread(Struct, frozen=True, kw_only=True):
     """Even placement over the domains of a key.
 
     Attributes:
@@ -63,8 +63,7 @@ class TopologySpread:
     honor_taints: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffinityTerm:
+class AffinityTerm(Struct, frozen=True, kw_only=True):
     """A pod (anti-)affinity term.
 
     Attributes:
@@ -80,16 +79,14 @@ class AffinityTerm:
     weight: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferredNodes:
+class PreferredNodes(Struct, frozen=True, kw_only=True):
     """A preferred node affinity term."""
 
     weight: int
     requirements: Requirements
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduling:
+class Scheduling(Struct, frozen=True, kw_only=True):
     """The scheduling constraints of a pod; equal for identical pods.
 
     Pods of one workload share it, so it is the key of an item class.
@@ -132,8 +129,7 @@ class Scheduling:
     refusals: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerRef:
+class ControllerRef(Struct, frozen=True, kw_only=True):
     """The controller of an object."""
 
     kind: str
@@ -142,8 +138,7 @@ class ControllerRef:
     api_version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class Pod(HashableValue, frozen=True, kw_only=True):
     """One pod.
 
     Attributes:
@@ -160,8 +155,8 @@ class Pod:
     name: str
     uid: str
     resource_version: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     scheduling: Scheduling
     node_name: str = ""
     nominated_node: str = ""

@@ -4,8 +4,9 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-tolera
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Effect(StrEnum):
@@ -16,8 +17,7 @@ class Effect(StrEnum):
     NO_EXECUTE = "NoExecute"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Taint:
+class Taint(Struct, frozen=True, kw_only=True, order=True):
     """A taint of a node."""
 
     key: str
@@ -31,8 +31,7 @@ class Taint:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toleration:
+class Toleration(Struct, frozen=True, kw_only=True):
     """A toleration of a pod. An empty key with Exists tolerates all taints, no effect all effects.
 
     Attributes:

@@ -1,9 +1,10 @@
 """Volumes, as far as they decide which nodes a pod can be bound to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.model.requirements import Requirements
 
@@ -45,8 +46,7 @@ def inline_volume(claim: str) -> str:
     return claim.removeprefix(_INLINE) if claim.startswith(_INLINE) else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """A PersistentVolumeClaim that exists or will be created for a pod.
 
     Attributes:
@@ -77,8 +77,7 @@ class Claim:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Volume:
+class Volume(Struct, frozen=True, kw_only=True):
     """A PersistentVolume.
 
     Attributes:
@@ -98,8 +97,7 @@ class Volume:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageClass:
+class StorageClass(Struct, frozen=True, kw_only=True):
     """A StorageClass.
 
     Attributes:
@@ -119,19 +117,17 @@ class StorageClass:
     created_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CsiNodeLimits:
+class CsiNodeLimits(Struct, frozen=True, kw_only=True):
     """How many volumes of each CSI driver a node can have at once (its CSINode).
 
     A driver that is absent has no known limit.
     """
 
     node_name: str
-    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class VolumeAttachment:
+class VolumeAttachment(Struct, frozen=True, kw_only=True, order=True):
     """A volume that is attached to a node, or is about to be (a VolumeAttachment)."""
 
     node_name: str

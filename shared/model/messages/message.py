@@ -8,11 +8,11 @@ The queue carries the same envelope, also for messages that the control plane se
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Literal
 
+from msgspec import Struct
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from shared.model.errors import InvalidMessageError
@@ -84,8 +84,7 @@ class MessageDetail(BaseModel):
     objects: tuple[ObjectRef, ...] = Field(default=(), max_length=MAX_OBJECTS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """A decoded message: its kind and its detail."""
 
     kind: MessageKind

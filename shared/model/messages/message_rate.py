@@ -6,15 +6,15 @@ So messages beyond the rate are dropped before anything is read, in about a mill
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.messages.message import MessageKind
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     """Token bucket of a process for messages of one kind of one cluster.
 
     Attributes:

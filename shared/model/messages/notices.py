@@ -11,9 +11,10 @@ https://github.com/aws/aws-node-termination-handler/blob/23a7c6f4/pkg/monitor/sq
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from shared.model.errors import InvalidMessageError
 from shared.model.scheduled_changes import ScheduledChange, read_time
@@ -34,8 +35,7 @@ class NoticeKind(StrEnum):
         return self in (NoticeKind.SPOT_INTERRUPTION, NoticeKind.RESERVATION_INTERRUPTION)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(Struct, frozen=True, kw_only=True):
     """One notice about one or more instances.
 
     Attributes:

@@ -3,31 +3,30 @@
 Plans stay within ceilings as they stay within limits, see shared/planning/rules/limits.py.
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.brakes import Ceiling
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.volumes import is_attachable
 from shared.model.resources import NODES, PRICE, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.rules.limits import counted_amounts, used_capacity
 
 _DOLLAR: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverCeiling:
+class OverCeiling(Struct, frozen=True, kw_only=True):
     """A planned node that would exceed a ceiling, and which ceiling that is."""
 
     node: PlannedNode
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CeilingUse:
+class CeilingUse(Struct, frozen=True, kw_only=True):
     """How much of a ceiling is in use.
 
     Attributes:
@@ -114,7 +113,7 @@ def with_kubelet_resources(nodes: Iterable[PlannedNode]) -> tuple[PlannedNode, .
     expect them there.
     """
     return tuple(
-        dataclasses.replace(
+        replace(
             node,
             options=tuple(_with_kubelet_resources(option) for option in node.options),
             fallback=tuple(
@@ -132,7 +131,7 @@ def _with_kubelet_resources(option: LaunchOption) -> LaunchOption:
     )
     if (capacity, allocatable) == (option.capacity, option.allocatable):
         return option
-    return dataclasses.replace(option, capacity=capacity, allocatable=allocatable)
+    return replace(option, capacity=capacity, allocatable=allocatable)
 
 
 def _kubelet_resources(amounts: Resources) -> Resources:

@@ -1,7 +1,8 @@
 """Whether Dovetail may act in a cluster: pause, shadow mode, other autoscalers, catalog."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.ports import ClusterPorts, Rival, RivalKind
@@ -17,8 +18,7 @@ NO_CATALOGUE_REASON: Final = "NoCatalogue"
 _GROUP_TAG: Final = "aws:autoscaling:groupName"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Hold(Struct, frozen=True, kw_only=True):
     """Why nothing is launched or removed in a whole cluster.
 
     Attributes:

@@ -12,7 +12,6 @@ a whole. A namespace may run thousands of them, and of as many instances some fa
 failures no longer count once pods like these run on a node that was launched within the hour.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -27,6 +26,7 @@ from shared.model.kubernetes.volumes import is_attachable
 from shared.model.note import Note
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.rules.labels_and_taints import node_terms
 from shared.ports import NodeLedger, NodePorts
 
@@ -113,7 +113,7 @@ def save_failure(
 ) -> tuple[Trial, ...]:
     """Save that the nodes of a plan were unusable for these subjects; return all known trials."""
     before = [other for other in known if other.plan_id == trial.plan_id]
-    whole = dataclasses.replace(
+    whole = replace(
         trial,
         subjects=trial.subjects.union(*(other.subjects for other in before)),
         provisioners=trial.provisioners.union(*(other.provisioners for other in before)),
@@ -133,7 +133,7 @@ def clear_failures(
     ledger: NodeLedger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
     """Remove the failures of subjects that have usable nodes; return the trials that are left."""
-    left = tuple(dataclasses.replace(trial, subjects=trial.subjects - useful) for trial in known)
+    left = tuple(replace(trial, subjects=trial.subjects - useful) for trial in known)
     for trial in left:
         if trial not in known:
             save_trial(ledger, cluster, trial)
@@ -295,7 +295,7 @@ def _without_cordon(node: Node) -> Node:
     if keys.REMOVAL_REASON not in node.annotations:
         return node
     taints = tuple(taint for taint in node.taints if taint.key != keys.UNSCHEDULABLE_TAINT)
-    return dataclasses.replace(node, unschedulable=False, taints=taints)
+    return replace(node, unschedulable=False, taints=taints)
 
 
 def _unexpected_taints(node: Node, own: Sequence[Taint]) -> tuple[Taint, ...]:

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.dollars_and_counts import counted, counted_kinds, first_names, hourly
 from shared.model.ec2.launches import Slot
@@ -22,8 +23,7 @@ from shared.ports import KubernetesEvent, NodePorts, Severity
 _LOG: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceSummary:
+class InstanceSummary(Struct, frozen=True, kw_only=True):
     """What an Event about a group tells about one instance.
 
     Attributes:

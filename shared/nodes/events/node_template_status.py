@@ -1,7 +1,8 @@
 """Resolves what Provisioners and NodePools select in EC2 into the status of their templates."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from shared.instance_types.ami_families import DEFAULT, family_of
 from shared.model.dialect import V1ALPHA5, Dialect, OwnerKind
@@ -11,6 +12,7 @@ from shared.model.ec2.selectors import Selector, SelectorTerm, describe_selector
 from shared.model.errors import PermanentError
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.snapshot import ProvisionerSite
+from shared.model.values import replace
 from shared.nodes.events.status_writes import write_status
 from shared.planning.provisioner_problems import launch_problem, requirement_warnings
 from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
@@ -25,8 +27,7 @@ from shared.snapshot.images import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedTemplate:
+class ResolvedTemplate(Struct, frozen=True, kw_only=True):
     """What the selectors and the requirements of a Provisioner or NodePool match.
 
     Attributes:
@@ -39,9 +40,7 @@ class ResolvedTemplate:
 
     site: Site
     images: ImageTable
-    accelerators: Mapping[str, Collection[tuple[str, ...]]] = field(
-        default_factory=dict, hash=False
-    )
+    accelerators: Mapping[str, Collection[tuple[str, ...]]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     offering_problem: str = ""
     unsupported_alias: bool = False

@@ -1,9 +1,9 @@
 """Binding: binds nominated pods and opens nodes for kube-scheduler once they are Ready."""
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef, Slot
@@ -12,6 +12,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources, format_amount
+from shared.model.values import replace
 from shared.nodes.brakes.runaway import save_launched_for
 from shared.nodes.events.node_events import (
     event_on,
@@ -42,8 +43,7 @@ from shared.snapshot.observed_allocatable import save_observed_allocatable
 _BUSY = "a quiet moment"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BindReport:
+class BindReport(Struct, frozen=True, kw_only=True):
     """The result for one node: what it still waits for, or how many pods were bound to it.
 
     Attributes:
@@ -109,12 +109,12 @@ class Binding:
             return None
         opened = self._open(node, slot, initialized=not missing)
         if opened is None:
-            return dataclasses.replace(report, waiting_for=_BUSY)
+            return replace(report, waiting_for=_BUSY)
         if missing:
-            return self._waits(opened, dataclasses.replace(report, waiting_for=missing))
+            return self._waits(opened, replace(report, waiting_for=missing))
         self._complete(opened, slot)
         EventRecorder(self._ports).record_each(registered(opened), initialized(opened))
-        return dataclasses.replace(report, initialized=True)
+        return replace(report, initialized=True)
 
     def _drain(self, node: Node, interrupted_at: datetime) -> BindReport | None:
         """Drain a node whose instance EC2 interrupts; return None if it changed meanwhile."""
@@ -249,7 +249,7 @@ class Binding:
         if bindable:
             if not self._ports.ledger.change_slot(slot):
                 return None
-            slot = dataclasses.replace(slot, version=slot.version + 1)
+            slot = replace(slot, version=slot.version + 1)
         bound = len(self._ports.cluster.bind_all([(pod, node.name) for pod in bindable]))
         unbound = tuple(
             PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
@@ -259,7 +259,7 @@ class Binding:
         if unbound and not missing:
             save_launched_for(self._ports, node.instance_id, unbound)
         # An invocation of provision that read the slot before this can nominate no more pods to it.
-        kept = dataclasses.replace(slot, pods=unbound, bound=not missing, opened=True)
+        kept = replace(slot, pods=unbound, bound=not missing, opened=True)
         if (not missing or kept != slot) and not self._ports.ledger.change_slot(kept):
             return None
         return BindReport(

@@ -1,9 +1,10 @@
 """Creates Node objects for launched instances, and binds the pods that may be bound at once."""
 
-import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+
+from msgspec import Struct
 
 from shared.disruption.drift import launch_stamp
 from shared.model import labels as keys
@@ -21,6 +22,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.provisioner import Provisioner
 from shared.model.resources import PLAIN
+from shared.model.values import replace
 from shared.nodes.events.group_events import launched_group
 from shared.nodes.events.node_events import event_on
 from shared.nodes.events.recorder import EventRecorder
@@ -36,8 +38,7 @@ from shared.ports import ClusterPorts, NodeChange, NodeManifest, TimerKind
 _PART: Final = 80
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _NoNode:
+class _NoNode(Struct, frozen=True, kw_only=True):
     """An instance does not become a node: its slot is dropped.
 
     Attributes:
@@ -322,7 +323,7 @@ class NodeMaker:
     def _save_slot(self, slot: Slot, node: Node, unbound: Sequence[PodRef]) -> None:
         # A slot that bind has completed meanwhile stays deleted.
         self._ports.ledger.change_slot(
-            dataclasses.replace(slot, node_name=node.name, pods=tuple(unbound), bound=not unbound)
+            replace(slot, node_name=node.name, pods=tuple(unbound), bound=not unbound)
         )
 
     def _wake_bind(self, nodes: Sequence[Node]) -> None:

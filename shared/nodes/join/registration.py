@@ -1,7 +1,6 @@
 """Registration: an instance that does not join in time is terminated."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -11,6 +10,7 @@ from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.timer_state import TimerState
+from shared.model.values import replace
 from shared.nodes.brakes.runaway import all_subjects, plan_of
 from shared.nodes.events.node_events import CONSOLE, event_on
 from shared.nodes.launch.refusals.registration_health import save_never_joined

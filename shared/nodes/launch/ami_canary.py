@@ -9,9 +9,10 @@ no result.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.codec import from_plain, to_plain
@@ -20,6 +21,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.note import Note
 from shared.model.policy import KarpenterBehavior
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from shared.nodes.events.node_events import event_on
 from shared.nodes.events.recorder import EventRecorder
 from shared.ports import NodePorts
@@ -33,8 +35,7 @@ _KEEP: Final = timedelta(days=400)
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageHistory:
+class ImageHistory(Struct, frozen=True, kw_only=True):
     """What is known of one image kind of one Provisioner.
 
     Attributes:
@@ -50,8 +51,7 @@ class ImageHistory:
     bad_at: datetime = _LONG_AGO
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageChoice:
+class ImageChoice(Struct, frozen=True, kw_only=True):
     """Which images the nodes of one plan get.
 
     Attributes:

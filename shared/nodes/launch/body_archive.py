@@ -1,10 +1,10 @@
 """Launch bodies as they are stored among the decisions."""
 
-import dataclasses
 from typing import Final
 
 from shared.model.ec2.launches import LaunchIntent
 from shared.model.errors import ConflictError, PermanentError
+from shared.model.values import replace
 from shared.nodes.launch.launch_request import LaunchContext, launch_body
 from shared.ports import Decisions
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody
@@ -39,7 +39,7 @@ def write_body(
         PermanentError: If nothing of the attempt can be requested.
     """
     for number in range(attempt.number, attempt.number + _MAX_ABANDONED):
-        body = launch_body(context, dataclasses.replace(attempt, number=number))
+        body = launch_body(context, replace(attempt, number=number))
         try:
             decisions.put(body.attempt.key, body.to_bytes())
         except ConflictError:

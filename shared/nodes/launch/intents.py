@@ -1,6 +1,5 @@
 """The open launch intents: when each may continue, and when it is closed."""
 
-import dataclasses
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -8,6 +7,7 @@ from typing import Final
 
 from shared.model.ec2.launches import LaunchIntent, Lease
 from shared.model.policy import LaunchPolicy
+from shared.model.values import replace
 from shared.nodes.launch.held_lease import HeldLease
 from shared.ports import ClusterPorts
 
@@ -75,7 +75,7 @@ class IntentBook:
         """
         ready = self._with_token(intent)
         if ready.not_before is None:
-            ready = dataclasses.replace(ready, asked_at=self._ports.clock.now())
+            ready = replace(ready, asked_at=self._ports.clock.now())
         self._write(self._ports.ledger.open_intent, ready)
         return self._unless_it_waits(ready)
 
@@ -93,16 +93,16 @@ class IntentBook:
         token's time is reserved for the cluster: it returns once and needs no second request.
         """
         now, token_at = self._ports.clock.now(), intent.token_at
-        ready = dataclasses.replace(intent, token_at=None, not_before=None)
+        ready = replace(intent, token_at=None, not_before=None)
         if token_at is not None and token_at <= now < token_at + _TOKEN_LIFE:
             return ready
         if self._token_at is not None and now < self._token_at:
-            return dataclasses.replace(ready, not_before=self._token_at)
+            return replace(ready, not_before=self._token_at)
         wait = self._ports.ledger.take_token(_FLEET, now)
         if not wait:
             return ready
         self._token_at = now + wait
-        return dataclasses.replace(ready, token_at=self._token_at, not_before=self._token_at)
+        return replace(ready, token_at=self._token_at, not_before=self._token_at)
 
     def _unless_it_waits(self, ready: LaunchIntent) -> LaunchIntent | None:
         if ready.not_before is None:
@@ -119,13 +119,13 @@ class IntentBook:
         now = self._ports.clock.now()
         if intent.asked_at is not None and now - intent.asked_at < _JUST_NOW:
             return intent
-        asked = dataclasses.replace(intent, asked_at=now)
+        asked = replace(intent, asked_at=now)
         self.change(asked)
         return asked
 
     def postpone_until(self, intent: LaunchIntent, until: datetime) -> LaunchOutcome:
         """Leave the intent as it is until no earlier holder of the lease can still request it."""
-        held = dataclasses.replace(intent, asked_at=None, not_before=until)
+        held = replace(intent, asked_at=None, not_before=until)
         self.change(held)
         return self.wait_until(until)
 
@@ -133,7 +133,7 @@ class IntentBook:
         """Postpone the intent; a message resumes it. A throttle is not a failure."""
         self.throttled += 1
         not_before = self._ports.clock.now() + wait
-        later = dataclasses.replace(intent, not_before=not_before)
+        later = replace(intent, not_before=not_before)
         self.change(later)
         return self.wait_until(not_before)
 

@@ -7,8 +7,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from shared.instance_types.ami_families import BootstrapOptions, family_of
 from shared.instance_types.apply_settings import with_pod_limit
@@ -33,8 +34,7 @@ _NAME_LENGTH: Final = 20
 _CLUSTER_LENGTH: Final = 128 - len("Dovetail--") - _NAME_LENGTH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchContext:
+class LaunchContext(Struct, frozen=True, kw_only=True):
     """What launch bodies are made from, the same for all groups of a Provisioner.
 
     Attributes:
@@ -52,10 +52,8 @@ class LaunchContext:
     images: ImageTable
     profile: str
     metadata: MetadataBound = UNBOUND
-    instance_types: Mapping[str, InstanceType] = field(default_factory=dict, hash=False)
-    addresses: AddressReservations = field(
-        default_factory=AddressReservations, hash=False, compare=False
-    )
+    instance_types: Mapping[str, InstanceType] = field(default_factory=dict)
+    addresses: AddressReservations = field(default_factory=AddressReservations)
 
 
 def launch_groups(nodes: Sequence[PlannedNode]) -> tuple[tuple[PlannedNode, ...], ...]:

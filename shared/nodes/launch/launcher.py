@@ -1,6 +1,5 @@
 """Launches one group: the intent, then the EC2 request, then the pairs of slot and instance."""
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -24,6 +23,7 @@ from shared.model.errors import (
 )
 from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from shared.nodes.launch.ami_canary import ImageCanary
 from shared.nodes.launch.body_archive import body_of, write_body
 from shared.nodes.launch.held_lease import HeldLease
@@ -318,7 +318,7 @@ class Launcher:
         if not options or _has_changed(context.provisioner, attempt):
             # Its pods are planned again, for the Provisioner as it is now.
             return self.intents.finish(intent, LaunchOutcome.SHORT)
-        next_attempt = dataclasses.replace(
+        next_attempt = replace(
             attempt,
             number=attempt.number + 1,
             slots=tuple(missing),
@@ -338,7 +338,7 @@ class Launcher:
             return self.intents.finish(intent, LaunchOutcome.SHORT)
         context.addresses.reserve(next_body)
         next_attempt = next_body.attempt
-        next_intent = dataclasses.replace(
+        next_intent = replace(
             intent,
             attempt=next_attempt.number,
             count=len(missing),
@@ -357,9 +357,7 @@ class Launcher:
 
     def _without_refused_subnets(self, context: LaunchContext) -> LaunchContext:
         """Return the context without the subnets that EC2 refused."""
-        return dataclasses.replace(
-            context, site=context.site.without_subnets(self.refusals.subnets)
-        )
+        return replace(context, site=context.site.without_subnets(self.refusals.subnets))
 
     def _with_subnet(
         self, context: LaunchContext, options: Sequence[LaunchOption]

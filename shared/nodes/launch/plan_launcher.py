@@ -2,13 +2,13 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import PermanentError
 from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from shared.nodes.events.plan_events import record_cannot_launch
 from shared.nodes.launch.ami_canary import ImageCanary
 from shared.nodes.launch.held_lease import HeldLease

@@ -8,9 +8,10 @@ one repeats the calls; terminating twice is harmless.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.codec import from_plain, to_plain
@@ -18,6 +19,7 @@ from shared.model.ec2.launches import Instance
 from shared.model.errors import PermanentError, ThrottledError
 from shared.model.kubernetes.nodes import Node
 from shared.model.note import Note
+from shared.model.values import replace
 from shared.nodes.events.group_events import InstanceSummary, record_terminated
 from shared.nodes.events.node_events import cause_of, price_of
 from shared.ports import NodePorts
@@ -51,8 +53,7 @@ _MOST: Final = 3000
 _MOST_REFUSED: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceStatus:
+class InstanceStatus(Struct, frozen=True, kw_only=True):
     """The last status of an instance that EC2 returned.
 
     Attributes:

@@ -8,7 +8,6 @@ not delete Nodes.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,6 +17,7 @@ from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.messages.notices import NoticeKind
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.nodes.events.node_events import event_on
 from shared.nodes.leave.node_deletion import remove_node
 from shared.ports import NodePorts

@@ -1,9 +1,10 @@
 """Interruption: AWS interrupts an instance; its node is drained and replaced at once."""
 
 import contextlib
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
@@ -36,8 +37,7 @@ _OFF: Final = frozenset({"stopped", "terminated"})
 _ATTEMPTS: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InterruptReport:
+class InterruptReport(Struct, frozen=True, kw_only=True):
     """The result of one notice about one instance.
 
     Attributes:

@@ -11,9 +11,10 @@ https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/ (2026-
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from shared.disruption.drain import DrainStep, grace_left
 from shared.disruption.eviction_blockers import protecting_budgets
@@ -42,8 +43,7 @@ _OUT_OF_SERVICE: Final = Taint(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionResults:
+class EvictionResults(Struct, frozen=True, kw_only=True):
     """The API server's answer for each pod that was deleted or evicted.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -21,6 +20,7 @@ from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner, owner_among
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.timer_state import TimerState, whole_seconds
+from shared.model.values import replace
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.nodes.leave.voluntary_removal import (
     RemovalOutcome,

@@ -1,7 +1,6 @@
 """Termination: cordon, drain, detach volumes, terminate the instance, remove the finalizer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -20,6 +19,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import owner_among
 from shared.model.timer_state import TimerState
+from shared.model.values import replace
 from shared.nodes.events.node_events import (
     cordoned,
     drained,

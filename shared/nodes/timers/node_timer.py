@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar, Final
 
@@ -10,6 +9,7 @@ from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.timer_state import TimerState, decode_state
+from shared.model.values import replace
 from shared.nodes.brakes.removals import removals_blocked
 from shared.nodes.timers.heartbeats import drop_heartbeat, save_heartbeat
 from shared.nodes.timers.timers import continue_as_new

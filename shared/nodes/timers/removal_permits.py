@@ -4,7 +4,6 @@ Timers and provision decide at the same time. Each writes the nodes that it will
 note of the cluster before it removes them; the write fails if another one wrote meanwhile.
 """
 
-import dataclasses
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,6 +13,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason
 from shared.model.note import Note
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from shared.nodes.timers.heartbeats import nodes_being_replaced
 from shared.ports import NodePorts
 
@@ -44,9 +44,7 @@ def take_permits(ports: NodePorts, permits: Note, uids: Iterable[str], now: date
     until = now + _LASTS
     kept = {uid: permits.value[uid] for uid in permitted(permits, now)}
     value = {**kept, **dict.fromkeys(uids, until.isoformat())}
-    return ports.ledger.change_note(
-        ports.cluster.name, dataclasses.replace(permits, value=value), until
-    )
+    return ports.ledger.change_note(ports.cluster.name, replace(permits, value=value), until)
 
 
 def may_remove(

@@ -6,7 +6,6 @@ https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecutio
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,6 +15,7 @@ from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.timer_state import TimerState, whole_seconds
+from shared.model.values import replace
 from shared.nodes.timers.heartbeats import last_heartbeat, save_heartbeat
 from shared.ports import NodeChange, NodePorts, TimerKind
 

@@ -9,13 +9,13 @@ Research 9, 1961, https://doi.org/10.1287/opre.9.6.849, read 2026-11-28).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from shared.packing.bound.simplex import enter_column
 
 
-@dataclass(slots=True)
-class PatternBasis:
+class PatternBasis(Struct):
     """Patterns in use, one per class, the inverse of their matrix, and the classes' dual prices.
 
     Attributes:

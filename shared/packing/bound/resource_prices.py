@@ -14,8 +14,9 @@ needed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.packing.bin_types import BinType
 from shared.packing.bound.free_capacity import (
@@ -34,8 +35,7 @@ _MAX_ROWS: Final = 40
 _TINY: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourcePrices:
+class ResourcePrices(Struct, frozen=True, kw_only=True):
     """Dual prices: the value of one unit of a resource to a signature, in micro-dollars per hour.
 
     Attributes:

@@ -5,8 +5,9 @@ list has the offerings that hold the largest amounts any of them needs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.resources import Resources
@@ -24,8 +25,7 @@ class GroupOptions(NamedTuple):
     largest: Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offers:
+class Offers(Struct, frozen=True, kw_only=True):
     """Everything that can be bought.
 
     Attributes:

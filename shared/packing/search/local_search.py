@@ -1,9 +1,9 @@
 """Local search: a few wasteful nodes of a plan are unpacked and packed again in another way."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from shared.model.values import replace
 from shared.packing.priced_problem import Contents, Pattern, PricedProblem
 from shared.packing.search.budget import SearchBudget
 from shared.packing.search.completion import build_completion

@@ -6,8 +6,9 @@ pod for another of higher value. New patterns are found this way.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.packing.priced_problem import PricedProblem
 
@@ -16,8 +17,7 @@ _MOST_EXCHANGES: Final = 4
 _MANY_PODS: Final = 32
 
 
-@dataclass(slots=True)
-class NodeLoad:
+class NodeLoad(Struct):
     """Pods by class, their value, and what they leave available."""
 
     contents: dict[int, int]

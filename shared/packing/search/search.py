@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from shared.model.values import replace
 from shared.packing.bound.per_bin_type import bound_per_bin_type
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.priced_problem import Pattern, PricedProblem, Solution, price_problem

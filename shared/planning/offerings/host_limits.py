@@ -6,8 +6,9 @@ every pod.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.resources import Resources
@@ -24,8 +25,7 @@ _SLACK: Final = 0.5
 _Rule = tuple[int, Mapping[int, int], Spread | None]  # fields of a `HostLimit`
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostLimit:
+class HostLimit(Struct, frozen=True, eq=False):
     """One rule over hosts.
 
     Attributes:

@@ -6,10 +6,11 @@ DaemonSets.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, Offering, OfferingKey
@@ -19,6 +20,7 @@ from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, Resources
 from shared.model.snapshot import ProvisionerSite
+from shared.model.values import replace
 from shared.packing.problem import NodeType
 from shared.planning.rules.labels_and_taints import Port
 from shared.planning.rules.limits import counted_amounts
@@ -42,8 +44,7 @@ _MOST_NODE_TYPES: Final = 4
 Domain = tuple[str | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchableOffering:
+class LaunchableOffering(Struct, frozen=True):
     """One way to launch a node: an offer, by index, at one of its offerings."""
 
     offer: int
@@ -54,8 +55,7 @@ class LaunchableOffering:
 Options = tuple[LaunchableOffering, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionerPicks:
+class ProvisionerPicks(Struct, frozen=True, kw_only=True):
     """A Provisioner, where its nodes can be, and the picks of custom labels they may get."""
 
     provisioner: Provisioner

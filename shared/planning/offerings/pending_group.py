@@ -2,7 +2,8 @@
 
 from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef
@@ -29,8 +30,7 @@ from shared.planning.rules.topology.rules import TopologyRules
 WeighedPreference = tuple[int, Preference]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PreferenceChoice:
+class PreferenceChoice(Struct, frozen=True, kw_only=True, eq=False):
     """Which preferences one try of a decision keeps.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Target nodes: existing nodes and nodes to be launched, while the plan fills them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import PodRef
@@ -150,8 +151,7 @@ class TargetNode(Place):
             self.available[name] = self.available.get(name, 0) - amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TargetOptions:
+class TargetOptions(Struct, frozen=True, kw_only=True, eq=False):
     """Options of nodes to be launched, and what follows from them.
 
     Attributes:

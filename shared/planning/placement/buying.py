@@ -1,9 +1,10 @@
 """Choosing the options of a single node to be launched."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
@@ -23,8 +24,7 @@ from shared.planning.state import PlanState
 PURCHASE_STEPS: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Purchase:
+class Purchase(Struct, frozen=True):
     """Options of a node, cheapest first, and those of another capacity type.
 
     Attributes:

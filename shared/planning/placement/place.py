@@ -6,9 +6,9 @@ constraints at each step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from shared.model import labels as keys
+from shared.model.values import replace
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.buying import PURCHASE_STEPS, Purchase, buy

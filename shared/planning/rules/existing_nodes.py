@@ -1,8 +1,9 @@
 """Nodes that exist or are in flight, as capacity for pods."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PlannedNode, Slot
@@ -18,8 +19,7 @@ from shared.planning.rules.daemon_overhead import DaemonOverhead
 from shared.planning.rules.labels_and_taints import Port
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingNode:
+class ExistingNode(Struct, frozen=True, kw_only=True):
     """A node that pods may still be placed on.
 
     Attributes:
@@ -34,7 +34,7 @@ class ExistingNode:
 
     name: str
     slot: str
-    labels: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     pods: tuple[Pod, ...]
     available: Resources
@@ -115,8 +115,7 @@ def _cache(snapshot: ClusterSnapshot, cached: _Cached) -> None:
         del _cached_nodes[next(iter(_cached_nodes))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedNode:
+class CountedNode(Struct, frozen=True, kw_only=True):
     """A node that takes no more pods, but whose pods rules may count.
 
     Attributes:
@@ -127,11 +126,11 @@ class CountedNode:
     """
 
     name: str
-    labels: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     pods: tuple[Pod, ...]
     placeholder_keys: frozenset[str] = frozenset()
-    possible_labels: tuple[Mapping[str, str], ...] = field(default=(), hash=False)
+    possible_labels: tuple[Mapping[str, str], ...] = field(default=())
     starting: bool = False
 
 

@@ -4,7 +4,8 @@ Many pods share few node constraints; every check of labels is made once for eac
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Scheduling
@@ -20,8 +21,7 @@ from shared.planning.rules.labels_and_taints import (
 from shared.planning.rules.provisioner_offerings import ProvisionerOffering, place_labels
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeConstraints:
+class NodeConstraints(Struct, frozen=True, cache_hash=True):
     """The label terms, OR-ed, and the tolerations of pods.
 
     Attributes:
@@ -33,24 +33,6 @@ class NodeConstraints:
     tolerations: tuple[Toleration, ...]
     strict: bool = False
     ports: tuple[Port, ...] = ()
-    _hash: int = field(init=False, repr=False, default=0)
-
-    def __post_init__(self) -> None:
-        value = hash((self.terms, self.tolerations, self.strict, self.ports))
-        object.__setattr__(self, "_hash", value)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, NodeConstraints)
-            and self._hash == other._hash
-            and self.terms == other.terms
-            and self.tolerations == other.tolerations
-            and self.strict == other.strict
-            and self.ports == other.ports
-        )
 
     def accepts(self, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
         """Return whether it accepts a node with these labels and taints."""

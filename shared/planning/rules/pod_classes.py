@@ -1,14 +1,14 @@
 """Classes: pods that are the same to every decision."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from shared.model.ec2.launches import PodRef
 from shared.model.kubernetes.pods import LabelSelector, Pod, Scheduling
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodClass:
+class PodClass(Struct, frozen=True, kw_only=True):
     """Pods with the same scheduling demands and, where rules select by them, the same labels.
 
     Attributes:
@@ -18,7 +18,7 @@ class PodClass:
 
     namespace: str
     scheduling: Scheduling
-    labels: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
     pods: tuple[PodRef, ...]
 
 

@@ -13,7 +13,6 @@ docs/decisions/0037-limits-on-daemonsets-and-running-pods.md.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from statistics import median_low
 from typing import Final, NamedTuple
 
@@ -24,6 +23,7 @@ from shared.model.kubernetes.taints import Toleration
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, MEMORY, Resources, readable_amount
+from shared.model.values import replace
 from shared.planning.rules.daemon_overhead import NodeTerms, OpenValues
 from shared.planning.rules.labels_and_taints import accepted_terms, taints_tolerated
 from shared.planning.rules.provisioner_offerings import (

@@ -1,9 +1,10 @@
 """What each Provisioner could launch: instance types as it configures them, and their labels."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final
+
+from msgspec import Struct
 
 from shared.instance_types.ami_families import DEFAULT, FAMILIES
 from shared.instance_types.apply_settings import (
@@ -21,6 +22,7 @@ from shared.model.provisioner import KubeletConfiguration, NodeTemplate, Provisi
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import PODS, Resources
 from shared.model.snapshot import ProvisionerSite
+from shared.model.values import replace
 from shared.planning.rules.daemon_overhead import DaemonOverhead, daemon_keys
 from shared.planning.rules.labels_and_taints import Port
 
@@ -29,8 +31,7 @@ _Place = tuple[str, CapacityType]
 _name: Final = attrgetter("name")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionerOffering:
+class ProvisionerOffering(Struct, frozen=True, kw_only=True):
     """One instance type as one Provisioner configures it.
 
     Attributes:
@@ -44,7 +45,7 @@ class ProvisionerOffering:
 
     provisioner: Provisioner
     instance_type: InstanceType
-    labels: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
     daemon_requests: Resources
     available: Resources
     ports: tuple[Port, ...] = ()

@@ -8,12 +8,12 @@ room.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from shared.model import labels as keys
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.rules.node_constraints import NodeConstraints

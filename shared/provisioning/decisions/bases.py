@@ -6,12 +6,12 @@ changes since. The base is written before any decision names it, under the ID of
 two processes never write the same base.
 """
 
-import dataclasses
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from shared.model.codec import to_json, to_plain
 from shared.model.ec2.instance_types import InstanceType
@@ -19,6 +19,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.ports import Decisions
 from shared.provisioning.decisions.changes import Changes, changes
@@ -44,8 +45,7 @@ _SLICE: Final = 1000
 _LEVEL: Final = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Collection:
+class _Collection(Struct, frozen=True, kw_only=True):
     """A collection of the snapshot that is written in bases, sorted by `key`."""
 
     key: Callable[[Any], Any]
@@ -57,7 +57,7 @@ def _unchanged(was: Pod | Node, now: Pod | Node) -> bool:
 
     Plans do not depend on it.
     """
-    return dataclasses.replace(was, resource_version=now.resource_version) == now
+    return replace(was, resource_version=now.resource_version) == now
 
 
 def _pod_key(pod: Pod) -> tuple[str, str]:
@@ -75,8 +75,7 @@ COLLECTIONS: Final[Mapping[str, _Collection]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Base:
+class _Base(Struct, frozen=True, kw_only=True):
     """A base that was written.
 
     Attributes:
@@ -138,7 +137,7 @@ class DecisionWriter:
             base = _write_base(decisions, plan_id, snapshot)
             self._bases[snapshot.cluster] = base
             changed = base.changes(snapshot) or {}
-        rest = dataclasses.replace(snapshot, bound=(), nodes=(), instance_types=())
+        rest = replace(snapshot, bound=(), nodes=(), instance_types=())
         seen = {
             **to_plain(recorded_snapshot(rest)),
             **{name: _plain(found) for name, found in changed.items()},

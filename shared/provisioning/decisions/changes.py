@@ -1,8 +1,9 @@
 """The changes between two sorted collections: computes and applies them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from shared.model.codec import CodecError
 
@@ -12,8 +13,7 @@ _RUN: Final = 64
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes(Generic[T]):
+class Changes(Struct, Generic[T], frozen=True, kw_only=True):
     """How one sequence becomes another.
 
     Attributes:

@@ -1,6 +1,5 @@
 """Writes decisions, so that each can be explained and replayed."""
 
-import dataclasses
 import gzip
 import hashlib
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from typing import Any, Final
 from shared.model.codec import to_json, to_plain
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.ports import Decisions
 
@@ -94,15 +94,13 @@ def compressed(document: bytes) -> bytes:
 def recorded_snapshot(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return a snapshot as it is recorded: SHA-256 and length in place of user data."""
     owners = tuple(
-        dataclasses.replace(
+        replace(
             owner,
-            template=dataclasses.replace(
-                owner.template, user_data=hashed_user_data(owner.template.user_data)
-            ),
+            template=replace(owner.template, user_data=hashed_user_data(owner.template.user_data)),
         )
         for owner in snapshot.provisioners
     )
-    return dataclasses.replace(snapshot, provisioners=owners)
+    return replace(snapshot, provisioners=owners)
 
 
 def hashed_user_data(text: str) -> str:

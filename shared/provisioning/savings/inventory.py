@@ -1,9 +1,10 @@
 """The nodes of a cluster with their prices and pods."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from statistics import median_low
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
@@ -16,8 +17,7 @@ from shared.provisioning.savings.pools import Pool, PoolKind, capacity_type_of, 
 LINUX: Final = "linux"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilledNode:
+class FilledNode(Struct, frozen=True, kw_only=True):
     """A node that runs, or one that a plan would launch.
 
     Attributes:

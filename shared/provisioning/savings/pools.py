@@ -8,9 +8,10 @@ node-lifecycle.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
@@ -41,8 +42,7 @@ class PoolKind(StrEnum):
     NONE = "nodes without a pool"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Pool:
+class Pool(Struct, frozen=True, order=True):
     """Nodes that were declared together; the name is empty where nothing names them."""
 
     kind: PoolKind

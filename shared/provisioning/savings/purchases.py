@@ -1,10 +1,10 @@
 """Compares each purchase of Karpenter with what Dovetail would have bought for the same pods."""
 
-import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from shared.disruption.simulate import as_pending
 from shared.model import labels as keys
@@ -13,6 +13,7 @@ from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.provisioning.savings.inventory import CatalogPrices
@@ -26,8 +27,7 @@ _FILLED: Final = timedelta(seconds=15)
 _RECENT: Final = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PurchaseComparison:
+class PurchaseComparison(Struct, frozen=True, kw_only=True):
     """One purchase of another autoscaler, and Dovetail's for the same pods.
 
     Attributes:
@@ -76,8 +76,7 @@ class PurchaseComparison:
         return text if theirs is None else text + difference(theirs, ours)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(Struct, frozen=True, kw_only=True):
     """Purchases that were compared, summed up.
 
     Attributes:
@@ -100,8 +99,8 @@ class Tally:
     def plus(self, found: PurchaseComparison) -> "Tally":
         """Return the tally with one more purchase."""
         if not found.is_comparable:
-            return dataclasses.replace(self, left_out=self.left_out + 1)
-        return dataclasses.replace(
+            return replace(self, left_out=self.left_out + 1)
+        return replace(
             self,
             purchases=self.purchases + 1,
             pods=self.pods + found.pods,
@@ -224,7 +223,7 @@ def _before(
         for node in snapshot.nodes
         if node.name in names or (node.created_at is not None and node.created_at > at)
     }
-    return dataclasses.replace(
+    return replace(
         snapshot,
         pending=tuple(as_pending(pod) for pod in pods),
         bound=tuple(pod for pod in snapshot.bound if pod.node_name not in after),

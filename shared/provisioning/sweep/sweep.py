@@ -1,9 +1,10 @@
 """Sweep: the check each minute for what messages missed. It wakes the functions that act."""
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from shared.disruption.evaluation_due import needs_evaluation
 from shared.model import labels as keys
@@ -40,8 +41,7 @@ from shared.provisioning.sweep.unhealthy_nodes import record_unhealthy
 from shared.snapshot.node_facts import cluster_instances, node_facts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPolicy:
+class SweepPolicy(Struct, frozen=True, kw_only=True):
     """How old things may be before sweep counts them as missed.
 
     Attributes:
@@ -64,8 +64,7 @@ class SweepPolicy:
     drift: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepReport:
+class SweepReport(Struct, frozen=True, kw_only=True):
     """Findings by category, for logs and metrics.
 
     Attributes:
@@ -95,7 +94,7 @@ class SweepReport:
     def findings(self) -> Mapping[str, int]:
         """The number of problems found, by category."""
         seen = ("pods_waiting", "longest_wait_seconds")
-        return {name: n for name, n in dataclasses.asdict(self).items() if name not in seen}
+        return {name: n for name, n in asdict(self).items() if name not in seen}
 
 
 class Sweep:

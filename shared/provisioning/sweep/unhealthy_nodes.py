@@ -1,7 +1,6 @@
 """Records once each node that was initialized and has not been Ready for five minutes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,6 +9,7 @@ from shared.model.digest import digest, digests_of
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner, owner_among
+from shared.model.values import replace
 from shared.nodes.events.node_events import MOST_PODS, unhealthy
 from shared.nodes.events.recorder import EventRecorder
 from shared.ports import NodePorts

@@ -4,7 +4,6 @@ python -m tests.benchmarks.disruption.consolidating --clusters 1000
 """
 
 import argparse
-import dataclasses
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
@@ -152,12 +152,12 @@ def _applied(
         nodes.append(_node(name, types[bought.instance_type], bought.zone))
         moved |= {ref.uid: name for ref in planned.pods}
     bound = [
-        dataclasses.replace(other_pod, node_name=moved.get(other_pod.uid, ""))
+        replace(other_pod, node_name=moved.get(other_pod.uid, ""))
         if other_pod.node_name in change.remove
         else other_pod
         for other_pod in seen.bound
     ]
-    after = dataclasses.replace(
+    after = replace(
         seen,
         nodes=tuple(nodes),
         bound=tuple(other_pod for other_pod in bound if other_pod.node_name),
@@ -176,10 +176,10 @@ def _cost(seen: ClusterSnapshot) -> int:
 
 def _bound(seen: ClusterSnapshot) -> int:
     waiting = tuple(
-        dataclasses.replace(other_pod, node_name="", unschedulable=True, phase="Pending")
+        replace(other_pod, node_name="", unschedulable=True, phase="Pending")
         for other_pod in seen.bound
     )
-    fresh = dataclasses.replace(seen, nodes=(), bound=(), pending=waiting)
+    fresh = replace(seen, nodes=(), bound=(), pending=waiting)
     return with_bound(fresh, decide(fresh, _PACKING)).lower_bound_micros_per_hour
 
 

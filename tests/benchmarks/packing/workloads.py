@@ -7,10 +7,10 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.packing.problem import ItemClass, PackingProblem, PackingSettings
 from tests.benchmarks.packing import price_table
 

@@ -7,7 +7,6 @@ their like, and pods that want a host without their like.
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.kubernetes.pods import Pod, PreferredNodes, Scheduling
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests import builders as make
 from tests.benchmarks.packing import workloads
 

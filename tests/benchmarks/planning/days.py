@@ -9,7 +9,6 @@ there, a replaced node for as long as its replacement boots.
 """
 
 import argparse
-import dataclasses
 import heapq
 import math
 import random
@@ -32,6 +31,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from tests import builders as make
@@ -97,9 +97,7 @@ STREAMS: Final = (
 def machines() -> tuple[InstanceType, ...]:
     """Return three families in all sizes up to 24xlarge, in one zone."""
     return tuple(
-        dataclasses.replace(
-            known, offerings=tuple(way for way in known.offerings if way.zone == make.ZONES[0])
-        )
+        replace(known, offerings=tuple(way for way in known.offerings if way.zone == make.ZONES[0]))
         for known in general_types()
         if known.labels[keys.INSTANCE_FAMILY] in _FAMILIES and known.capacity["cpu"] <= 96_000
     )
@@ -140,9 +138,7 @@ class Day:
     def look(self) -> None:
         """Consolidate once, and remove what is empty before that."""
         # As it is asked in a cluster: the pods are not new ones.
-        packing = by_price(
-            dataclasses.replace(self.settings, growth_percent=0, fewer_nodes_permille=0)
-        )
+        packing = by_price(replace(self.settings, growth_percent=0, fewer_nodes_permille=0))
         most = _DISRUPTION.most_nodes(len(self.nodes))
         for _ in range(2):
             found = consolidate(self._seen(()), (), _DISRUPTION, packing, most_nodes=most).best
@@ -166,7 +162,7 @@ class Day:
             name = self._launch(planned)
             places.update((ref.uid, name) for ref in planned.pods)
         for uid, pod in waiting.items():
-            self.pods[uid] = dataclasses.replace(
+            self.pods[uid] = replace(
                 pod, node_name=places[uid], phase="Running", unschedulable=False
             )
         self._reckon()

@@ -28,6 +28,7 @@ from shared.model.errors import ThrottledError
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.planning.rules.provided_daemonsets import provided_daemonsets
 from tests import builders as make
@@ -162,7 +163,7 @@ def beside(world: ClusterSnapshot, tenant: Tenant) -> ClusterSnapshot:
     decoder = PodDecoder()
     pods = [decoder.decode(raw) for raw in tenant.pods]
     daemonsets = decode_daemonsets(tenant.daemonsets)
-    return dataclasses.replace(
+    return replace(
         world,
         bound=tuple(sorted((*world.bound, *pods), key=lambda pod: pod.key)),
         daemonsets=(*world.daemonsets, *daemonsets),
@@ -172,7 +173,7 @@ def beside(world: ClusterSnapshot, tenant: Tenant) -> ClusterSnapshot:
 def plan_of(world: ClusterSnapshot) -> Plan:
     """Return the plan of a cluster, the DaemonSets chosen that nodes are chosen for."""
     chosen = provided_daemonsets(world.daemonsets, world.provisioners, world.instance_types)
-    return decide(dataclasses.replace(world, daemonsets=chosen.daemonsets))
+    return decide(replace(world, daemonsets=chosen.daemonsets))
 
 
 def timed(world: ClusterSnapshot) -> tuple[float, Plan]:
@@ -186,12 +187,10 @@ def pairs() -> list[str]:
     """Return what a plan for others costs alone and beside the tenant, pair by pair."""
     world = clusters.topo(2_000)
     bound = tuple(
-        dataclasses.replace(
-            pod, name=f"on-{pod.name}", uid=f"on-{pod.uid}", node_name=f"n{n % 100}"
-        )
+        replace(pod, name=f"on-{pod.name}", uid=f"on-{pod.uid}", node_name=f"n{n % 100}")
         for n, pod in enumerate(world.pending[::2])
     )
-    alone = dataclasses.replace(world, nodes=nodes(), bound=bound)
+    alone = replace(world, nodes=nodes(), bound=bound)
     both = beside(alone, TENANT)
     prices = {plan_of(some).cost_micros_per_hour for some in (alone, both)}
     rows, ratios = [], []
@@ -219,7 +218,7 @@ def measure(case: str) -> dict[str, float]:
     tenant = CASES[case]()
     # No two objects share a part, as those that are read.
     tenant = Tenant(*json.loads(json.dumps(dataclasses.astuple(tenant))))
-    world = dataclasses.replace(snapshot(innocents()), nodes=nodes())
+    world = replace(snapshot(innocents()), nodes=nodes())
     before = _peak_mebibytes()
     began = time.process_time()
     plan = plan_of(beside(world, tenant))
@@ -244,7 +243,7 @@ def whole_path(pods: int = 7, terms: int = 10_000) -> dict[str, float]:
             world = World(types=every_type())
             api = connect_endpoint(url, "", lambda: "token")
             cluster = KubeCluster(NAME, api, now=world.clock.now)
-            world.ports = dataclasses.replace(world.ports, cluster=cluster)
+            world.ports = replace(world.ports, cluster=cluster)
             _wait_until_served(cluster)
             before = _peak_mebibytes()
             began = time.process_time()

@@ -1,6 +1,5 @@
 """Values written as columns are read back, what was one object is one again, and no other is."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.values import replace
 from tests.scale import manifests
 
 _DECODER = PodDecoder()

@@ -1,6 +1,5 @@
 """The Karpenter port: NodeClaims change only as they were read; Karpenter is seen when it runs."""
 
-import dataclasses
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +22,7 @@ from shared.kube.connection import connect_endpoint
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.errors import ConflictError, NotInstalledError, PermanentError
+from shared.model.values import replace
 from tests.builders import NOW, instance, node, provisioner
 from tests.fakes.clock import FakeClock
 from tests.fakes.karpenter import FakeKarpenter
@@ -127,7 +127,7 @@ def test_other_finalizers_stay(karpenter: Karpenter) -> None:
 
 def test_a_refused_change_is_no_conflict(server: Server) -> None:
     claim = made(server.karpenter)
-    wrong = dataclasses.replace(claim, finalizers=("no finalizer",))
+    wrong = replace(claim, finalizers=("no finalizer",))
     with pytest.raises(PermanentError):
         server.karpenter.remove_finalizer(wrong)
 

@@ -1,8 +1,8 @@
 """Functions in given subnets, entries that stand already, traces: what each choice changes."""
 
-import dataclasses
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ def test_traces_are_sent_from_here_and_to_nowhere_else(
             )
             assert rights.allows(asking)
             away = {"aws:RequestedRegion": "us-east-1"}
-            assert not rights.allows(dataclasses.replace(asking, context=away))
+            assert not rights.allows(replace(asking, context=away))
     assert "xray:" not in json.dumps(control_plane.raw)
     assert "Tracing" not in json.dumps(control_plane.raw)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -131,7 +132,7 @@ def test_a_cluster_s_launch_role_makes_nothing_for_another_cluster(
 
     assert len(bound) > 30
     for ask in bound:
-        assert not grants.allows(dataclasses.replace(ask, principal=role)), ask
+        assert not grants.allows(replace(ask, principal=role)), ask
 
 
 @pytest.mark.parametrize(("mine", "other"), PAIRS)
@@ -142,7 +143,7 @@ def test_a_cluster_s_terminate_role_ends_nothing_of_another_cluster(
     refused = [
         ask.action
         for ask in asked.asked_to_terminate(other)
-        if not grants.allows(dataclasses.replace(ask, principal=role))
+        if not grants.allows(replace(ask, principal=role))
     ]
 
     assert refused == ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", "eks:DescribeCluster"]
@@ -166,11 +167,11 @@ def test_a_cluster_s_forwarder_speaks_for_no_other_cluster_and_says_nothing_else
         (kind, ()),
     ):
         changed = {name: value for name, value in {**own.context, key: values}.items() if value}
-        assert not grants.allows(dataclasses.replace(own, context=changed)), changed
+        assert not grants.allows(replace(own, context=changed)), changed
     given = [ask for ask in others if ask.principal == "pods.eks.amazonaws.com"]
     assert len(given) == 2
     for ask in given:
-        assert not grants.allows(dataclasses.replace(ask, resource=own.principal))
+        assert not grants.allows(replace(ask, resource=own.principal))
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -181,11 +182,11 @@ def test_launch_and_terminate_never_do_each_other_s_work(grants: Grants, cluster
     for ask in asked.asked_to_launch(cluster):
         if ask.action not in ending:
             swapped = asked.cluster_role(cluster, "terminate")
-            assert not grants.allows(dataclasses.replace(ask, principal=swapped))
+            assert not grants.allows(replace(ask, principal=swapped))
     for ask in asked.asked_to_terminate(cluster):
         if ask.action not in launching:
             swapped = asked.cluster_role(cluster, "launch")
-            assert not grants.allows(dataclasses.replace(ask, principal=swapped))
+            assert not grants.allows(replace(ask, principal=swapped))
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -219,7 +220,7 @@ def test_the_inside_role_changes_nothing_in_ec2(grants: Grants, cluster: str) ->
     allowed = {
         (other.action, other.resource)
         for other in others
-        if grants.allows(dataclasses.replace(other, principal=role))
+        if grants.allows(replace(other, principal=role))
     }
 
     assert allowed == own
@@ -257,4 +258,4 @@ def test_queues_and_bucket_refuse_what_comes_without_tls(
     assert {ask.resource.split(":")[2] for ask in stored} == {"sqs", "s3"}
     for ask in stored:
         plain = {**ask.context, "aws:SecureTransport": "false"}
-        assert not grants.allows(dataclasses.replace(ask, context=plain))
+        assert not grants.allows(replace(ask, context=plain))

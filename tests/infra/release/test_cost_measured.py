@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
 from shared.instance_types.catalog import embedded_catalog
 from shared.model.kubernetes.pods import Pod
+from shared.model.values import replace
 from tests.builders import pod, provisioner
 from tests.unit.nodes.launch.launches import two_nodes
 from tests.unit.worlds import SECOND, World

@@ -5,7 +5,6 @@ import json
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from email import message_from_string
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.pods import Pod
+from shared.model.values import replace
 from shared.ports import MachineImage, Subnet
 from tests.builders import CATALOG, GIB, NOW, ZONES, instance_type, pod
 from tests.unit.manifests.documents import template

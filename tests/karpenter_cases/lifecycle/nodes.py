@@ -1,11 +1,11 @@
 """What the cases about nodes share: a world with one node, and its timers."""
 
-from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.nodes.join.registration import Registration
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.nodes.leave.expiration_timer import Expiration

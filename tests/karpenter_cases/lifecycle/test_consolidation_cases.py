@@ -1,6 +1,5 @@
 """Fewer or cheaper nodes for the same pods."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests.builders import (
     NOW,
     affinity,

@@ -1,6 +1,5 @@
 """Which nodes have drifted."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from shared.model.provisioner import (
     MetadataOptions,
 )
 from shared.model.resources import Resources
+from shared.model.values import replace
 from tests.builders import needs, node_of, pod, provisioner
 from tests.unit.disruption.clusters import LATER, cluster, looked, on
 from tests.unit.worlds import World

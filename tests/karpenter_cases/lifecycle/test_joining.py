@@ -1,7 +1,6 @@
 """How a machine becomes a node that is ready for pods."""
 
 import contextlib
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from shared.model import labels as keys
 from shared.model.errors import UnavailableError
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.ports import TimerKind
 from tests.builders import DEFAULT_TOLERATIONS, NOT_READY, NOW, instance, node, pod, provisioner
 from tests.karpenter_cases.lifecycle.nodes import (

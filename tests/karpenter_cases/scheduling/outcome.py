@@ -177,5 +177,5 @@ def settled(outcome: Outcome) -> dict[str, Any]:
 
 def stand(other_pod: Pod, on: str) -> Pod:
     """Return the pod, running on a node."""
-    fields = {name: getattr(other_pod, name) for name in Pod.__dataclass_fields__}
+    fields = {name: getattr(other_pod, name) for name in Pod.__struct_fields__}
     return Pod(**{**fields, "node_name": on, "phase": "Running", "unschedulable": False})

@@ -1,8 +1,7 @@
 """Nodes that stand already, ours and others', are filled before any is bought."""
 
-from dataclasses import replace
-
 from shared.model import labels as keys
+from shared.model.values import replace
 from tests.karpenter_cases.scheduling.machines import node
 from tests.karpenter_cases.scheduling.market import LARGE, SMALL, TINY
 from tests.karpenter_cases.scheduling.outcome import solve

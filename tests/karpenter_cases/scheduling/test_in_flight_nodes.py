@@ -1,12 +1,12 @@
 """Machines that were launched and whose nodes are not ready yet count as room."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
+from shared.model.values import replace
 from tests.karpenter_cases.scheduling.machines import node, slot
 from tests.karpenter_cases.scheduling.market import LARGE, NVIDIA, SMALL, ZONES, A, B
 from tests.karpenter_cases.scheduling.outcome import Outcome, solve

@@ -1,11 +1,11 @@
 """Volumes: where they are, where they may be made, and how many a node can have."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
+from shared.model.values import replace
 from tests.karpenter_cases.scheduling.market import LARGE, SMALL, ZONES, A, B, C
 from tests.karpenter_cases.scheduling.outcome import Outcome, solve
 from tests.karpenter_cases.scheduling.writing import TEAM, Raw, pod

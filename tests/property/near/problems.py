@@ -6,7 +6,7 @@ in words of its own, for the exhaustive search, and can be written as a snapshot
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests import builders as make
 
 HOST: Final = keys.HOSTNAME

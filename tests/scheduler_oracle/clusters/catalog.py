@@ -2,11 +2,11 @@
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from shared.instance_types.catalog import embedded_catalog
 from shared.model.ec2.instance_types import InstanceType
+from shared.model.values import replace
 from tests.scheduler_oracle.clusters.seeded_random import Dice
 
 ZONES: Final = ("us-east-1a", "us-east-1b", "us-east-1c")

@@ -13,13 +13,14 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 from infra.aws.functions import FUNCTIONS
 from shared.instance_types.ami_families import al2023
 from shared.model.errors import AutoscalerError
+from shared.model.values import replace
 from shared.provisioning.decisions import record
 from shared.runtime import logs_and_metrics
 from shared.settings import FunctionSettings

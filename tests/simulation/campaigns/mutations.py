@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from shared.model.ec2.launches import FleetInstance, Instance, Lease, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.nodes.join import node_binding, node_objects
 from shared.nodes.launch import launch_request, launcher, node_taints, slots
 from shared.nodes.launch.held_lease import HeldLease

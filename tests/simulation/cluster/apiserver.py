@@ -1,7 +1,6 @@
 """One cluster's API server, with the controllers that act by themselves."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ from shared.model.errors import EvictionRefusedError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 from shared.ports import NodeChange
 from shared.ports.cluster import EachPage, nothing
 from tests.fakes.calls import Call

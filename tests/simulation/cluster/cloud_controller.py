@@ -1,11 +1,11 @@
 """The cloud controller's monitor of nodes that are not Ready."""
 
-from dataclasses import replace
 from typing import Final
 
 from infra.local.cluster_simulator.controllers.cloud import SHUTDOWN
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 from tests.simulation.aws.region import Region
 from tests.simulation.cluster.apiserver import ApiServer
 from tests.simulation.schedule.kernel import Kernel

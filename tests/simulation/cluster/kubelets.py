@@ -3,7 +3,6 @@
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 from infra.local.cluster_simulator.kubelet.user_data import read_user_data
@@ -14,6 +13,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
+from shared.model.values import replace
 from tests.simulation.aws.machines import Machine
 from tests.simulation.aws.region import Region
 from tests.simulation.cluster.apiserver import ApiServer

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,7 @@ from shared.model.kubernetes.taints import first_untolerated
 from shared.model.kubernetes.volumes import RESOLVED
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, MEMORY, PODS, Resources
+from shared.model.values import replace
 from tests.builders import DEFAULT_TOLERATIONS, MIB, needs, scheduling
 
 if TYPE_CHECKING:

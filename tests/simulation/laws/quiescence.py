@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
+from shared.model.values import replace
 from shared.nodes.brakes.ceilings import (
     OverCeiling,
     affordable,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -15,6 +15,7 @@ from shared.model.node_budgets import NodeBudget
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
+from shared.model.values import replace
 from tests.builders import CATALOG, GIB, MIB, ZONES, provisioner
 from tests.simulation.cluster.workloads import FLOATING, JOB, STATEFUL, Workload
 from tests.simulation.schedule.seeded_random import between, chosen, draw, whole

@@ -1,10 +1,10 @@
 """One schedule: clusters, EC2, functions and timers, in virtual time."""
 
+import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from shared.model.brakes import Brakes
@@ -12,6 +12,7 @@ from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering
 from shared.model.errors import NotFoundError
 from shared.model.messages.message import Message
 from shared.model.messages.message_rate import MessageRate
+from shared.model.values import replace
 from shared.ports import ClusterPorts
 from tests.builders import ZONES
 from tests.fakes.catalog import FakeCatalog
@@ -210,7 +211,7 @@ class World:
     def _build(self, cluster_scene: ClusterScene) -> None:
         api = ApiServer(cluster_scene.name, self.kernel, self.copies)
         # Each schedule changes its workloads: they are copied.
-        api.workloads = {w.name: replace(w) for w in cluster_scene.workloads}
+        api.workloads = {w.name: dataclasses.replace(w) for w in cluster_scene.workloads}
         api.add(*cluster_scene.provisioners)
         side = NodeSide(self.kernel, self.faults, api, self.types)
         side.region, side.sweeps = self.region, self.scene.sweeps

@@ -1,5 +1,4 @@
 import argparse
-import dataclasses
 import json
 
 import pytest
@@ -7,6 +6,7 @@ import pytest
 from functions.cli.doctor import doctor_command, prerequisites_command
 from functions.cli.doctor.prerequisites import Prerequisites
 from shared.model.errors import UnavailableError
+from shared.model.values import replace
 from tests.fakes.account import ATTACHMENT, FakeAccount, FakeSurroundings
 
 
@@ -49,7 +49,7 @@ def test_each_finding_is_printed_with_what_to_run(capsys: pytest.CaptureFixture[
 def test_advice_is_printed_and_leaves_the_exit_code_alone(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    open_metadata = dataclasses.replace(ATTACHMENT, metadata_hop_limit=2)
+    open_metadata = replace(ATTACHMENT, metadata_hop_limit=2)
 
     assert run(FakeRuntime({"demo": FakeAccount(attached=open_metadata)})) == 0
     first, advice, todo = capsys.readouterr().out.splitlines()

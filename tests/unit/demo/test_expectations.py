@@ -1,7 +1,6 @@
 """Each expectation holds where it should, and fails when what it names is falsified."""
 
 import copy
-import dataclasses
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
@@ -310,7 +309,7 @@ def test_a_node_that_was_removed_too_late_is_noticed() -> None:
     _node(at, "a", deleting=90.0)
     expected = {"ttl_seconds": 30, "slack_seconds": 10}
     assert "waited" in check(at, "removed_after_empty", expected)
-    busy = dataclasses.replace(at, slowness=9.0)
+    busy = replace(at, slowness=9.0)
     assert check(busy, "removed_after_empty", expected) == ""
 
 

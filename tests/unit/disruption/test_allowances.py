@@ -1,6 +1,5 @@
 """How many nodes budgets leave, and when."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from shared.model.dialect import V1, V1ALPHA5
 from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import DisruptionReason, NodeBudget
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from tests.builders import NOW, node_of, provisioner
 from tests.unit.disruption.clusters import AGED, changed, cluster, looked, on
 

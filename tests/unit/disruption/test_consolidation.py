@@ -1,7 +1,5 @@
 """Which nodes are removed in favour of fewer or cheaper ones."""
 
-import dataclasses
-
 import pytest
 
 from shared.disruption.consolidation import ConsolidationResult, DisruptionMethod, consolidate
@@ -10,6 +8,7 @@ from shared.disruption.simulate import by_price, without_nodes
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.rules.limits import used_capacity
 from tests.builders import (
@@ -83,7 +82,7 @@ def test_a_saving_below_the_minimum_moves_no_pod() -> None:
 
 
 def test_a_machine_on_demand_is_only_replaced_by_what_the_next_look_would_keep() -> None:
-    packing = dataclasses.replace(ONE_OPTION, option_price_ceiling_percent=300)
+    packing = replace(ONE_OPTION, option_price_ceiling_percent=300)
     seen = cluster(node_of("a", "m5.2xlarge"), bound=several_on("a", 2))
     outlook = consolidate(seen, (), DisruptionSettings(), packing, most_nodes=1)
 
@@ -94,7 +93,7 @@ def test_a_machine_on_demand_is_only_replaced_by_what_the_next_look_would_keep()
 
 def test_of_spot_only_the_cheapest_types_that_keep_the_saving_are_asked_for() -> None:
     """EC2 takes a deep one of them, and the next look would find what it costs too much."""
-    packing = dataclasses.replace(ONE_OPTION, option_price_ceiling_percent=300)
+    packing = replace(ONE_OPTION, option_price_ceiling_percent=300)
     seen = cluster(spot("a", "m5.2xlarge"), bound=several_on("a", 2), provisioners=(SPOT_ONLY,))
     for many, types in ((1, {"m5.large"}), (2, {"m5.large", "m5.xlarge"})):
         settings = DisruptionSettings(minimum_saving_percent=50, spot_types=many)
@@ -120,7 +119,7 @@ def test_limits_count_the_old_node_while_the_new_one_comes() -> None:
     wide = provisioner(consolidation=True, limits=Resources.of(cpu=10_000))
 
     assert consolidated(seen).best is None
-    assert consolidated(dataclasses.replace(seen, provisioners=(wide,))).best is not None
+    assert consolidated(replace(seen, provisioners=(wide,))).best is not None
 
 
 def test_types_far_from_the_cheapest_count_among_those_that_could_serve() -> None:
@@ -168,9 +167,7 @@ def test_the_same_snapshot_always_gives_the_same_answer() -> None:
         bound=tuple(other_pod for name in "abc" for other_pod in several_on(name, 2, cpu=600)),
     )
 
-    assert consolidated(seen) == consolidated(
-        dataclasses.replace(seen, nodes=tuple(reversed(seen.nodes)))
-    )
+    assert consolidated(seen) == consolidated(replace(seen, nodes=tuple(reversed(seen.nodes))))
 
 
 def test_of_the_best_group_only_the_nodes_that_count_are_moved() -> None:
@@ -193,7 +190,7 @@ def test_machines_in_flight_count_under_limits_while_nodes_are_tried(kind: Owner
         labels=labels, annotations={keys.SLOT: "p/0/0"}, capacity=Resources.of(cpu=4000)
     )
     coming = slot(labels=labels)
-    by_kubelet = dataclasses.replace(
+    by_kubelet = replace(
         node("b", provider_id=f"aws:///test-1a/{coming.instance_id}", finalizers=()), annotations={}
     )
     for nodes in [(standing,), (standing, by_kubelet)]:

@@ -1,6 +1,5 @@
 """What the pods of nodes that are being deleted take from the room that changes count on."""
 
-import dataclasses
 from typing import Any
 
 from shared.disruption.consolidation import DisruptionMethod
@@ -10,6 +9,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import RESOLVED
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests.builders import NOW, node_of, pod
 from tests.unit.disruption.clusters import AGED, PACKING, changed, cluster, looked, on
 
@@ -67,11 +67,11 @@ def test_pods_of_a_node_whose_replacement_stands_take_no_other_room() -> None:
     bound = (half("a"), half("b"), half("c"))
     seen = cluster(going("a"), node_of("b"), node_of("c"), bound=bound)
     fresh = node_of("new", **bought_for("gone", "a"))
-    seen = dataclasses.replace(seen, nodes=(*seen.nodes, fresh))
+    seen = replace(seen, nodes=(*seen.nodes, fresh))
     assert places(seen)["a-0"] == "new"
     assert changed(seen).method == DisruptionMethod.DELETE
     # What does not fit there needs room on others.
-    more = dataclasses.replace(seen, bound=(*bound, half("a", 1), half("a", 2)))
+    more = replace(seen, bound=(*bound, half("a", 1), half("a", 2)))
     assert sorted(places(more)[f"a-{number}"] for number in range(3))[1:] == ["new", "new"]
 
 
@@ -92,7 +92,7 @@ def test_a_pod_whose_volumes_are_not_known_is_left_where_it_is() -> None:
 def test_the_successor_of_a_pod_that_is_leaving_counts_where_there_is_one_to_come() -> None:
     owner = pod("x").owner
     assert owner is not None
-    ordered = dataclasses.replace(owner, kind="StatefulSet")
+    ordered = replace(owner, kind="StatefulSet")
     leaving = (half("a", deletion_at=NOW), half("a", 1, deletion_at=NOW, owner=ordered))
     seen = cluster(going("a"), node_of("b"), bound=leaving)
     assert places(seen) == {"a-0": "a", "a-1": "b"}

@@ -1,6 +1,5 @@
 """What a look over all nodes chooses to change."""
 
-import dataclasses
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -24,6 +23,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.node_budgets import NodeBudget
+from shared.model.values import replace
 from tests.builders import (
     CATALOG,
     GIB,
@@ -81,10 +81,10 @@ def test_while_a_node_is_replaced_others_wait_unless_budgets_count_them() -> Non
     seen = cluster(node_of("a"), node_of("b"), bound=(on("a"), on("b")))
     pace = OngoingChanges(running=frozenset({"uid-a"}))
     assert looked(seen, pace).skipped == {"b": "another node is drained first"}
-    two = dataclasses.replace(AGED, budgets=(NodeBudget(nodes=2),))
-    assert changed(dataclasses.replace(seen, provisioners=(two,)), pace=pace).remove == ("b",)
-    one = dataclasses.replace(AGED, budgets=(NodeBudget(nodes=1),))
-    assert looked(dataclasses.replace(seen, provisioners=(one,)), pace).change is None
+    two = replace(AGED, budgets=(NodeBudget(nodes=2),))
+    assert changed(replace(seen, provisioners=(two,)), pace=pace).remove == ("b",)
+    one = replace(AGED, budgets=(NodeBudget(nodes=1),))
+    assert looked(replace(seen, provisioners=(one,)), pace).change is None
 
 
 def saving(
@@ -127,8 +127,8 @@ def test_pods_of_a_node_find_no_place_on_what_was_bought_for_others() -> None:
     fresh = node_of("fresh", annotations={keys.REPLACES: "b"})
     seen = cluster(node_of("a"), fresh, bound=(on("a"),))
     assert not fits_without(seen, ["a"], PACKING)
-    own = dataclasses.replace(fresh, annotations={keys.REPLACES: "a,b"})
-    assert fits_without(dataclasses.replace(seen, nodes=(seen.nodes[0], own)), ["a"], PACKING)
+    own = replace(fresh, annotations={keys.REPLACES: "a,b"})
+    assert fits_without(replace(seen, nodes=(seen.nodes[0], own)), ["a"], PACKING)
 
 
 def test_a_node_whose_change_failed_is_not_disrupted_for_a_while() -> None:
@@ -157,7 +157,7 @@ def test_a_recommendation_is_followed_when_it_does_not_cost_more() -> None:
     assert (found.cause, found.method) == (DisruptionCause.REBALANCE, DisruptionMethod.REPLACE)
     # On demand costs three times as much as the spot machine that would be left.
     spot = node_of("a", annotations=RECOMMENDED, labels=SPOT)
-    dear = dataclasses.replace(seen, nodes=(spot,))
+    dear = replace(seen, nodes=(spot,))
     kept = looked(dear)
     assert kept.change is None
     assert kept.skipped == {"a": "its pods would cost $0.0960/h elsewhere, and it costs $0.0320/h"}
@@ -212,7 +212,7 @@ def test_consolidation_comes_last_and_within_its_budget() -> None:
     seen = cluster(node_of("a"), node_of("b"), bound=(on("a"), on("b")), provisioners=(both,))
     found = changed(seen)
     assert found.cause == DisruptionCause.EXPIRATION
-    only = dataclasses.replace(seen, provisioners=(provisioner(consolidation=True),))
+    only = replace(seen, provisioners=(provisioner(consolidation=True),))
     found = changed(only)
     assert (found.cause, found.method) == (DisruptionCause.CONSOLIDATION, DisruptionMethod.DELETE)
     assert found.why.startswith("saves $")
@@ -281,9 +281,7 @@ def test_a_scene_has_another_fingerprint_once_something_in_it_counts() -> None:
     )
 
     def of(**changes: Any) -> str:
-        return fingerprint(
-            dataclasses.replace(disruption_input, snapshot=dataclasses.replace(seen, **changes))
-        )
+        return fingerprint(replace(disruption_input, snapshot=replace(seen, **changes)))
 
     assert of() == of(seed=7) == of(taken_at=LATER + HOUR)
     different = [
@@ -293,13 +291,9 @@ def test_a_scene_has_another_fingerprint_once_something_in_it_counts() -> None:
         of(bound=()),
         of(pending=()),
         of(provisioners=(provisioner(resource_version="2"),)),
+        fingerprint(replace(disruption_input, ongoing=OngoingChanges(rested=frozenset({"uid-a"})))),
         fingerprint(
-            dataclasses.replace(
-                disruption_input, ongoing=OngoingChanges(rested=frozenset({"uid-a"}))
-            )
-        ),
-        fingerprint(
-            dataclasses.replace(
+            replace(
                 disruption_input,
                 budgets=(budget(),),
             )
@@ -314,8 +308,8 @@ def test_in_a_scene_that_is_known_only_what_is_due_is_looked_for() -> None:
         snapshot=due, budgets=(), settings=DisruptionSettings(), packing=PACKING
     )
     assert evaluate(disruption_input, consolidating=False).change is not None
-    idle = dataclasses.replace(due, provisioners=(provisioner(consolidation=True),))
-    known = evaluate(dataclasses.replace(disruption_input, snapshot=idle), consolidating=False)
+    idle = replace(due, provisioners=(provisioner(consolidation=True),))
+    known = evaluate(replace(disruption_input, snapshot=idle), consolidating=False)
     assert known.reason == "nothing has changed"
 
 

@@ -1,6 +1,5 @@
 """Nodes of NodePools: replaced ahead of their expiration, and drift under a grace period."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.node_budgets import NodeBudget
 from shared.model.policy import KarpenterBehavior
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from tests.builders import NOW, node_of, provisioner
 from tests.unit.disruption.clusters import LATER, changed, cluster, looked, on
 

@@ -1,12 +1,12 @@
 """A large saving goes before small ones, and does not wait for them."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from shared.disruption.consolidation import ConsolidationResult
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests.builders import CATALOG, GIB, NOW, instance_type, node_of, pods
 from tests.unit.disruption.clusters import LATER, best_change, cluster, consolidated, several_on
 

@@ -1,6 +1,5 @@
 """Nodes whose pods have just changed are left alone by consolidation."""
 
-import dataclasses
 from datetime import timedelta
 
 from shared.disruption.evaluation import DisruptionCause, DisruptionInput, as_simulated, evaluate
@@ -8,6 +7,7 @@ from shared.disruption.fingerprint import fingerprint
 from shared.disruption.pod_changes import pod_digests, recently_changed
 from shared.disruption.settings import DisruptionSettings
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests.builders import NOW, node_of, pod, provisioner
 from tests.unit.disruption.clusters import LATER, PACKING, cluster, on
 
@@ -35,7 +35,7 @@ def test_a_node_rests_once_its_pods_have_not_changed_for_long_enough() -> None:
 def test_at_first_sight_the_start_of_its_newest_pod_counts() -> None:
     started = seen_at(0, "1", started_at=LATER - 3 * MINUTE)
     assert recently_changed(started, pod_digests(started, {})) == {"uid-a"}
-    unknown = dataclasses.replace(started, nodes=(node_of("a", created_at=None),), bound=())
+    unknown = replace(started, nodes=(node_of("a", created_at=None),), bound=())
     assert pod_digests(unknown, {})["uid-a"][1] == LATER.isoformat()
 
 
@@ -43,7 +43,7 @@ def test_pods_of_daemonsets_and_pods_that_leave_are_no_pods_of_it() -> None:
     alone = pod_digests(seen_at(0, "1"), {})
     with_leaving = seen_at(5, "1")
     leaving = pod("b", node_name="a", deletion_at=NOW)
-    with_leaving = dataclasses.replace(with_leaving, bound=(*with_leaving.bound, leaving))
+    with_leaving = replace(with_leaving, bound=(*with_leaving.bound, leaving))
     assert pod_digests(with_leaving, alone) == alone
 
 

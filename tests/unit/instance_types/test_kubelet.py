@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from shared.instance_types.ami_families import FAMILIES
@@ -17,6 +15,7 @@ from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
 from shared.model.resources import Resources
+from shared.model.values import replace
 from tests.unit.instance_types.catalog_rows import flat_row
 
 MIB = 2**20

@@ -1,6 +1,5 @@
 """Pods: conditions, owners, ports, claims, and sharing."""
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from shared.manifests.pods import PodDecoder, decode_pod
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Toleration
 from shared.model.kubernetes.volumes import Claim
+from shared.model.values import replace
 
 
 def pod(

@@ -1,7 +1,7 @@
 """Values of the model become plain JSON and come back; other JSON is refused with its place."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
 from shared.model.codec import CodecError, from_plain, to_json, to_plain
 from shared.model.ec2.instance_types import (
@@ -22,6 +24,7 @@ from shared.model.ec2.launches import LaunchIntent, Slot
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.note import Note
 from shared.model.plan import Plan
 from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner
@@ -48,6 +51,22 @@ st.register_type_strategy(
     Offering,
     st.builds(Offering, price_micros_per_hour=st.integers(min_value=1), interpolated=st.booleans()),
 )
+
+
+def structs(kind: type[Struct] = Struct) -> Iterator[type[Struct]]:
+    for below in kind.__subclasses__():
+        if below.__module__.startswith("shared.model.") and below is not Note:
+            yield below
+        yield from structs(below)
+
+
+# For a field that has a factory, Hypothesis takes the factory for the default.
+for struct in structs():
+    made = [known for known in fields(struct) if known.default_factory is not NODEFAULT]
+    if made:
+        drawn = {known.name: st.from_type(known.type) for known in made}
+        st.register_type_strategy(struct, st.builds(struct, **drawn))
+
 # As far as a Provisioner or an annotation may look ahead.
 st.register_type_strategy(timedelta, st.timedeltas(timedelta(), timedelta(days=36_500)))
 SPANS = st.none() | st.from_type(timedelta)

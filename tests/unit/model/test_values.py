@@ -1,6 +1,5 @@
 """What the values of the model say about themselves."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +20,7 @@ from shared.model.kubernetes.pods import ControllerRef, LabelSelector
 from shared.model.kubernetes.taints import Effect, Taint, Toleration, first_untolerated
 from shared.model.plan import Plan
 from shared.model.resources import Resources
+from shared.model.values import replace
 from tests import builders as make
 
 

@@ -1,11 +1,10 @@
 """Changing a Node that controllers write to at the same time."""
 
-from dataclasses import replace
-
 import pytest
 
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
+from shared.model.values import replace
 from shared.nodes.node_editor import change_node
 from shared.ports import NodeChange
 from tests.builders import node

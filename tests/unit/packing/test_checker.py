@@ -1,9 +1,9 @@
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from shared.model.values import replace
 from shared.packing.checker import check
 from shared.packing.packer import pack
 from shared.packing.problem import LIMIT, NO_NODE_TYPE, PackedNode, Packing, PackingProblem

@@ -1,8 +1,7 @@
 """Parts of a problem that share nothing are packed by themselves."""
 
-from dataclasses import replace
-
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.packing.components import components
 from shared.packing.packer import pack
 from shared.packing.problem import PackingProblem

@@ -1,9 +1,8 @@
 """Of plans at about the same price, the one with fewer nodes is taken."""
 
-from dataclasses import replace
-
 import pytest
 
+from shared.model.values import replace
 from shared.packing.adjusted_prices import has_few_pairs, is_better, prices_of_limits
 from tests.unit.packing.packing_cases import PLAIN, amounts, good, names, pod, problem, shape
 

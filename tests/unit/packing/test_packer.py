@@ -1,8 +1,7 @@
-from dataclasses import replace
-
 import pytest
 
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.packing import packer
 from shared.packing.checker import check
 from shared.packing.packer import pack

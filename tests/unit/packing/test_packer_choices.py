@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 from shared.model.ec2.instance_types import CapacityType
+from shared.model.values import replace
 from shared.packing.checker import check
 from shared.packing.packer import pack_unchecked
 from shared.packing.problem import Packing, PackingSettings

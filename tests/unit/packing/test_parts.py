@@ -1,10 +1,10 @@
 """The parts of the packer, where the whole does not reach."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from shared.model.values import replace
 from shared.packing.bin_types import find_bin_types, undominated
 from shared.packing.bound import linear_program, per_bin_type, simplex
 from shared.packing.bound.free_capacity import FreeCapacities, FreeCapacity

@@ -1,9 +1,8 @@
 """A pod that asks for no cpu or no memory takes none, on a node that is full as on any other."""
 
-from dataclasses import replace
-
 import pytest
 
+from shared.model.values import replace
 from shared.packing.problem import ItemClass
 from tests.unit.packing.packing_cases import amounts, good, pod, problem, shape
 

@@ -1,12 +1,12 @@
 """What tests of decisions ask of a plan."""
 
-from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.plan import Plan
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from tests import builders as make
 from tests.builders import ZONES

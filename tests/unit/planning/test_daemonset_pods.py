@@ -1,6 +1,5 @@
 """Pods of DaemonSets count for the rules of others on nodes still to come."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.builders import needs, pod, provisioner, snapshot

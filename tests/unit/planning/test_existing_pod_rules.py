@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from shared.manifests.pod_bounds import MAX_RULES
@@ -12,6 +11,7 @@ from shared.model.codec import from_plain, to_plain
 from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Pod
 from shared.model.plan import Plan
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.planning.existing_pod_rules import existing_pod_rules
 from shared.planning.rules.pod_classes import group_by_class

@@ -1,6 +1,5 @@
 """The lower bound of a plan: what the pods themselves insist on, and nothing else."""
 
-from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
@@ -9,6 +8,7 @@ from shared.model.plan import Plan
 from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
 from tests import builders as make

@@ -1,11 +1,11 @@
 """Few lists of options, each of which is one call to EC2."""
 
-from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
 from shared.model.plan import Plan
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.builders import needs, pod, provisioner, snapshot

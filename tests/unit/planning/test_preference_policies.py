@@ -1,6 +1,5 @@
 """What becomes of what pods prefer: respected, weighed or ignored."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from shared.model.kubernetes.pods import Pod, PreferredNodes
 from shared.model.plan import KeptPreferences, Plan
 from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning import solve, weighing
 from shared.planning.decide import decide

@@ -1,11 +1,10 @@
 """Whether a Provisioner can launch anything, and what in it is probably a mistake."""
 
-from dataclasses import replace
-
 import pytest
 
 from shared.model import labels as keys
 from shared.model.snapshot import ProvisionerSite
+from shared.model.values import replace
 from shared.planning.provisioner_problems import (
     excluding_requirement,
     launch_problem,

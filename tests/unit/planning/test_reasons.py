@@ -1,6 +1,5 @@
 """Why a pod fits nothing, in words people can act on."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.planning.reasons import Reasons
 from shared.planning.rules.pod_classes import group_by_class

@@ -1,6 +1,5 @@
 """Places that are released, reassigned and made smaller after the packer."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.packer import pack
 from shared.packing.problem import Packing, PackingSettings
 from shared.planning import pack_groups, solve

@@ -1,7 +1,6 @@
 """Rules about other pods, preferences and volumes, decided case by case."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from shared.model.kubernetes.pods import LabelSelector
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.plan import Plan
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.planning.offerings import domain_assignment
 from tests import builders as make

@@ -1,6 +1,5 @@
 """The work of one plan is bounded: the most expensive pods are set aside, the others placed."""
 
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -12,6 +11,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
 from shared.planning.offerings.picks import MOST_PICKS

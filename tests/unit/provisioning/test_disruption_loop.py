@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -15,6 +14,7 @@ from shared.model.errors import NotFoundError
 from shared.model.node_budgets import NodeBudget
 from shared.model.note import Note
 from shared.model.requirements import Requirement, Requirements
+from shared.model.values import replace
 from shared.nodes.timers.removal_permits import permitted, read_permits
 from shared.ports import TimerKind
 from shared.snapshot.images import resolve_images

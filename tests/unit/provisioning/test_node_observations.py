@@ -1,6 +1,5 @@
 """What looks at a cluster leave each other fits into a row of the ledger."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.disruption.pod_changes import pod_digests, recently_changed
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.ports import Ledger
 from shared.provisioning.node_observations import NodeObservations, update_observations
 from tests.builders import node_of, provisioner

@@ -1,7 +1,6 @@
 """Nodes of a NodePool, from the pod that waits to the machine that is gone."""
 
 import base64
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from shared.model.brakes import Brakes
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import InvalidProvisioner, Provisioner
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.nodes.leave.expiration_timer import Expiration
 from shared.nodes.leave.termination import Termination

@@ -1,6 +1,5 @@
 """Drift per owner: which nodes are replaced, and what the owner says of the others."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ from functions.cli.doctor.why import Why
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.policy import KarpenterBehavior, Trigger
+from shared.model.values import replace
 from shared.nodes.launch.ami_canary import IMAGE_NOTES, ImageCanary
 from shared.ports import TimerKind
 from shared.snapshot.images import resolve_images

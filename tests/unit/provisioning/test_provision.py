@@ -1,6 +1,5 @@
 """Provisioning, round by round: pods that wait get nodes."""
 
-import dataclasses
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy, PreferencePolicy
 from shared.model.provisioner import InvalidProvisioner
+from shared.model.values import replace
 from shared.planning.offerings.picks import MOST_PICKS
 from shared.ports import NodeManifest, TimerKind
 from tests.builders import ZONES, affinity, needs, node, pod, pods, provisioner
@@ -43,7 +43,7 @@ def test_what_pods_prefer_counts_as_the_attachment_says() -> None:
     }
     for policy, nodes in ((PreferencePolicy.WEIGH, 1), (PreferencePolicy.RESPECT, 2)):
         world = World(provisioner(), *pods(2, **apart))
-        world.ports = dataclasses.replace(world.ports, preference_policy=policy)
+        world.ports = replace(world.ports, preference_policy=policy)
         report = world.provision()
         assert len(world.alive) == nodes
         assert report.preferences_stated == 2
@@ -168,7 +168,7 @@ def test_a_plan_that_never_comes_true_is_left_when_nothing_new_is_learned() -> N
     instead(world.cloud, "create_fleet", nothing)
     world.ledger = FakeLedger(burst=100)
     instead(world.ledger, "mark_unavailable", forgets)
-    world.ports = dataclasses.replace(world.ports, ledger=world.ledger)
+    world.ports = replace(world.ports, ledger=world.ledger)
     report = world.provision()
     assert (report.rounds, report.failed_attempts) == (3, 2)
     assert world.outbox.wakes == []
@@ -226,7 +226,7 @@ def test_pods_that_a_plan_set_aside_are_planned_for_in_the_same_invocation() -> 
 def test_pods_that_are_set_aside_for_a_later_invocation_are_reported() -> None:
     open_label = provisioner(also=needs("team", "Exists"))
     world = World(open_label, *(in_team(number) for number in range(MOST_PICKS + 2)))
-    world.ports = dataclasses.replace(world.ports, brakes=Brakes(ceiling=Ceiling(max_nodes=0)))
+    world.ports = replace(world.ports, brakes=Brakes(ceiling=Ceiling(max_nodes=0)))
     report = world.provision()
     assert (report.rounds, report.pods_set_aside, report.pods_unschedulable) == (1, 2, MOST_PICKS)
     told = [

@@ -1,11 +1,11 @@
 """Provision while each call takes seconds: it keeps its lease, so that another does not begin."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from shared.model.values import replace
 from tests.builders import node, pod, provisioner
 from tests.unit.worlds import NAME, SECOND, World
 

@@ -1,8 +1,7 @@
 """A process that has served a cluster follows it where it goes."""
 
-from dataclasses import replace
-
 from shared.model.errors import ThrottledError
+from shared.model.values import replace
 from shared.ports import ClusterEndpoint
 from shared.runtime.wiring import Connections, ReadEndpoint
 from shared.settings import ClusterAttachment

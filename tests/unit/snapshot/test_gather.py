@@ -1,10 +1,8 @@
 """Gathering a snapshot, writing decisions down, and turning records into wakes."""
 
-import dataclasses
 import gzip
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +13,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.messages.message import MessageKind, encode, make_message
 from shared.model.plan import Plan
 from shared.model.provisioner import InvalidProvisioner, NodeTemplate
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.ports import MachineImage, Subnet
 from shared.provisioning.cluster_wakes import ClusterWake, wakes
@@ -224,10 +223,9 @@ def test_a_nomination_to_a_node_that_is_gone_is_void() -> None:
 
 def test_what_does_not_count_is_left_out_told_on_the_object_and_noted() -> None:
     huge = [
-        dataclasses.replace(make.daemonset(f"huge-{n}", cpu=1_000_000), namespace="tenant")
-        for n in range(5)
+        replace(make.daemonset(f"huge-{n}", cpu=1_000_000), namespace="tenant") for n in range(5)
     ]
-    broken = dataclasses.replace(make.daemonset("broken"), problem="it selects nothing")
+    broken = replace(make.daemonset("broken"), problem="it selects nothing")
     rule = make.affinity()
     beyond = {"scheduling": make.scheduling(anti_affinity=(rule,), beyond=("999 rules",))}
     plain = {"scheduling": make.scheduling(beyond=("999 ports",))}
@@ -244,7 +242,7 @@ def test_what_does_not_count_is_left_out_told_on_the_object_and_noted() -> None:
         "DaemonSet: 2 more in namespace tenant, for such reasons",
         f"Pod default/crowd: 999 rules; {_BEYOND}",
     )
-    listed = dataclasses.replace(world.ports, daemonset_namespaces=frozenset({"tenant"}))
+    listed = replace(world.ports, daemonset_namespaces=frozenset({"tenant"}))
     assert len(gather(listed, "plan-1").snapshot.daemonsets) == 6
 
     report = world.provision()

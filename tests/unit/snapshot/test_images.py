@@ -1,6 +1,5 @@
 """Which image boots."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from shared.model.dialect import V1
 from shared.model.ec2.image_table import ImageTable
 from shared.model.errors import PermanentError
 from shared.model.provisioner import NodeTemplate
+from shared.model.values import replace
 from shared.ports import MachineImage
 from shared.snapshot.images import (
     resolve_images,

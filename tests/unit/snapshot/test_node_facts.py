@@ -1,7 +1,6 @@
 """Nodes whose kubelets write what is not so: what EC2 says counts."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import ThrottledError
 from shared.model.kubernetes.nodes import Node
+from shared.model.values import replace
 from shared.ports import TimerKind
 from shared.snapshot.gather import gather
 from shared.snapshot.node_facts import cluster_instances, node_facts

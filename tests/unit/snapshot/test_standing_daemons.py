@@ -1,12 +1,12 @@
 """What the next pod of a DaemonSet asks for, by those that stand."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from shared.model.kubernetes.pods import ControllerRef, Pod
+from shared.model.values import replace
 from shared.snapshot.standing_daemons import with_standing
 from tests import builders as make
 

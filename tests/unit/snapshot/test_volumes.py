@@ -1,6 +1,5 @@
 """What is read of volumes and namespaces, and when."""
 
-from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
@@ -17,6 +16,7 @@ from shared.model.kubernetes.volumes import (
 )
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.snapshot.gather import gather
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 from tests import builders as make

@@ -12,8 +12,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
+
+from msgspec import Struct
 
 from shared.manifests.problems import FieldProblem
 from shared.manifests.raw_json import Raw, mapping, text
@@ -60,8 +61,7 @@ class InvalidDocumentError(InvalidManifestError):
         return f"{self.where}: {path}{self._shown}{_one_line(self.remedy)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """One object of a file.
 
     Attributes:
@@ -69,7 +69,7 @@ class Document:
     """
 
     where: str
-    raw: Raw = field(hash=False)
+    raw: Raw
 
     @property
     def kind(self) -> str:

@@ -10,7 +10,6 @@ import hashlib
 import marshal
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any, Final
 
 from functions.cli.plan.reading.documents import Document
@@ -19,6 +18,7 @@ from functions.cli.plan.reading.unknown_fields import FIELDS
 from functions.cli.plan.reading.workloads import WORKLOADS, has_other_template
 from shared.manifests.files import fields_read as read
 from shared.manifests.raw_json import CONTAINERS
+from shared.model.values import replace
 
 # Long, and read by nothing offline.
 _UNREAD_METADATA: Final = frozenset({"managedFields"})

@@ -1,7 +1,6 @@
 """Provisioners and NodePools in manifest files, with the objects that they name."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from functions.cli.plan.reading.checks import checked_metadata, raise_first_problem
@@ -17,6 +16,7 @@ from shared.manifests.raw_json import Raw
 from shared.model import labels as keys
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from shared.nodes.join.node_objects import region_of
 from shared.planning.provisioner_problems import requirement_warnings
 from shared.planning.rules.provisioner_offerings import address_warnings

@@ -7,8 +7,9 @@ staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go (C
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from shared.manifests.pod_bounds import PREFERRED, REQUIRED
 from shared.manifests.pod_requests import pod_amounts, pod_requests
@@ -27,8 +28,7 @@ _COMPUTED: Final = ("cpu", "memory")
 _OF_BOTH: Final = (*_COMPUTED, "ephemeral-storage")
 
 
-@dataclass(slots=True)
-class _ResourceQuota:
+class _ResourceQuota(Struct):
     """One ResourceQuota, and what the counted pods use of it."""
 
     place: str

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.plan.explanation import of_other_scheduler
 from functions.cli.plan.reading.checks import (
@@ -40,6 +41,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, without_stale_nominations
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.model.values import replace
 from shared.planning.rules.labels_and_taints import labels_accepted, taint_refusal
 from shared.planning.rules.provided_daemonsets import provided_daemonsets
 from shared.planning.rules.provisioner_offerings import never_with_image
@@ -93,8 +95,7 @@ _NOTED: Final = 3  # left-out DaemonSets that get a note of their own
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineSnapshot:
+class OfflineSnapshot(Struct, frozen=True, kw_only=True):
     """A snapshot, with notes on how it was made.
 
     Attributes:

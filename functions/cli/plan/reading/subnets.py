@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
+
+from msgspec import Struct
 
 from functions.cli.input_error import InvalidSettingError
 from shared.instance_types.catalog import Catalog
@@ -13,12 +14,12 @@ from shared.model import labels as keys
 from shared.model.ec2.selectors import ANY_VALUE, Selector, SelectorTerm, describe_selector
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.model.values import replace
 
 _COMMAND: Final = "aws ec2 describe-subnets"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedSubnet:
+class ListedSubnet(Struct, frozen=True, kw_only=True):
     """A subnet in the output of DescribeSubnets."""
 
     subnet_id: str

@@ -1,7 +1,6 @@
 """Volumes in a snapshot made of manifests alone: undescribed volumes fit every node."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from functions.cli.plan.reading.documents import Document
@@ -24,6 +23,7 @@ from shared.manifests.volumes.storage_objects import (
 from shared.model.dollars_and_counts import first_names
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 
 _Decoded = TypeVar("_Decoded")
 

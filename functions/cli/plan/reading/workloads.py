@@ -8,7 +8,6 @@ have only what their template says.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from functions.cli.plan.reading.checks import (
@@ -48,6 +47,7 @@ from shared.manifests.volumes.claims import decode_claim
 from shared.model.dollars_and_counts import counted
 from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.kubernetes.volumes import Claim
+from shared.model.values import replace
 
 # (kind, namespace, name) of an object.
 Key = tuple[str, str, str]

@@ -1,8 +1,9 @@
 """What follows from EC2's refusals: Events, conditions, and what is not requested again at once."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
@@ -35,8 +36,7 @@ from shared.snapshot.refusals import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostInstance:
+class LostInstance(Struct, frozen=True, kw_only=True):
     """An instance that ended before its Node was created, or that could not become a node in time.
 
     Attributes:

@@ -10,7 +10,8 @@ is true for; what depends on the request is recorded here by Provisioner.
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from shared.model.ec2.fleet_errors import (
     UNFULFILLABLE,
@@ -29,8 +30,7 @@ from shared.snapshot.launch_body import LaunchAttempt, LaunchBody
 from shared.snapshot.refusals import exclude_subnets
 
 
-@dataclass
-class Findings:
+class Findings(Struct):
     """What EC2's errors mean: of one answer, of a launch so far, or of a Provisioner's launches.
 
     Attributes:
@@ -79,7 +79,6 @@ class Findings:
         self.subnets |= answer.subnets
 
 
-@dataclass
 class _Launch(Findings):
     """All attempts of one launch so far, and what those that launched nothing requested."""
 

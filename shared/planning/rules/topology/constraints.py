@@ -6,8 +6,9 @@ PodTopologySpread and InterPodAffinity of kube-scheduler 1.34.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.planning.rules.topology.counts import DomainCounter, Profile
@@ -15,8 +16,7 @@ from shared.planning.rules.topology.counts import DomainCounter, Profile
 _SHOWN: Final = 3  # domains named in a text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class Spread(Struct, frozen=True, eq=False):
     """A topology spread as it applies to one pod.
 
     Attributes:
@@ -105,8 +105,7 @@ class Spread:
         return sum(max(top - count, 0) for count in counts) - self.max_skew
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Affinity:
+class Affinity(Struct, frozen=True, eq=False):
     """Terms of pod affinity that must hold together; each counts the pods that all of them select.
 
     Attributes:
@@ -139,8 +138,7 @@ class Affinity:
         return not any(any(counter.counts.values()) for counter in self.counters)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopologyConstraints:
+class TopologyConstraints(Struct, frozen=True, eq=False):
     """The topology constraints of a pod.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Topology counts: how many pods each rule counts in each domain, updated pod by pod."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import AffinityTerm, Scheduling
@@ -10,8 +11,7 @@ from shared.model.requirements import Requirements
 from shared.planning.rules.topology.selector import Selection
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Nodes whose pods a spread counts: those with all its keys that its policies include.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Which pods a topology rule counts."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from shared.model.kubernetes.pods import LabelSelector
 from shared.model.requirements import Requirement, Requirements
@@ -15,20 +16,13 @@ NOBODY: Final = LabelSelector(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The pods that all of some (namespaces, selector) pairs count; namespaces None means all."""
+class Selection(Struct, frozen=True, cache_hash=True):
+    """The pods that all of some (namespaces, selector) pairs count; namespaces None means all.
+
+    A pod's affinity terms share one, by which each term's counter is found.
+    """
 
     parts: tuple[tuple[frozenset[str] | None, LabelSelector], ...]
-    _hash: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # Hashed once: a pod's affinity terms share a selection, by which each term's counter is
-        # found.
-        object.__setattr__(self, "_hash", hash(self.parts))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def counts(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Return whether a pod of that namespace with these labels is counted."""

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +11,7 @@ from shared.aws.session import Session
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError
 from shared.model.note import Note
+from shared.model.values import replace
 from shared.ports import Ledger
 from tests.contract.aws.values import intent, offering, slot
 from tests.fakes.clock import START, FakeClock

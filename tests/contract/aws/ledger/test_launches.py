@@ -1,10 +1,10 @@
-import dataclasses
 from datetime import timedelta
 
 import pytest
 
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError
+from shared.model.values import replace
 from shared.ports import Ledger
 from tests.contract.aws.values import intent, slot
 from tests.fakes.clock import START, FakeClock
@@ -111,7 +111,7 @@ def test_slots_are_sorted_by_name(ledger: Ledger, lease: Lease) -> None:
 
 def test_a_slot_can_be_changed_but_not_brought_back(ledger: Ledger, lease: Lease) -> None:
     ledger.fill_slot(lease, slot())
-    named = dataclasses.replace(
+    named = replace(
         slot(),
         node_name="node-1",
         pods=(),
@@ -131,7 +131,7 @@ def test_each_change_of_a_slot_makes_its_version_grow_by_one(ledger: Ledger, lea
     (read,) = ledger.slots("test")
     assert ledger.change_slot(read)
     assert not ledger.change_slot(read)
-    assert ledger.change_slot(dataclasses.replace(read, version=read.version + 1))
+    assert ledger.change_slot(replace(read, version=read.version + 1))
     assert [other_slot.version for other_slot in ledger.slots("test")] == [read.version + 2]
 
 
@@ -153,7 +153,7 @@ def test_an_old_pair_changes_nothing_of_a_new_one(ledger: Ledger, lease: Lease) 
     ledger.fill_slot(lease, old)
     ledger.drop_slot(old)
     assert ledger.fill_slot(lease, new)
-    ledger.change_slot(dataclasses.replace(old, node_name="node-1"))
+    ledger.change_slot(replace(old, node_name="node-1"))
     ledger.drop_slot(old)
     assert ledger.slots("test") == (new,)
 

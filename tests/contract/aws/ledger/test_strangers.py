@@ -1,6 +1,5 @@
 """Rows that Dovetail did not write, or of a newer schema."""
 
-import dataclasses
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
 from shared.model.ec2.launches import Lease
 from shared.model.errors import PermanentError
+from shared.model.values import replace
 from shared.ports import Ledger
 from tests.contract.aws.values import intent, offering, slot
 from tests.fakes.clock import START, FakeClock
@@ -138,7 +138,7 @@ def test_a_stale_holder_neither_changes_nor_drops_a_slot(ledger: Ledger, clock: 
     clock.advance(timedelta(minutes=2))
     assert ledger.acquire("test", "two", clock.now()) is not None
     # Although the later holder has not used the slot.
-    assert ledger.change_slot(dataclasses.replace(seen, pods=())) is False
+    assert ledger.change_slot(replace(seen, pods=())) is False
     with pytest.raises(Exception, match="was lost"):
         ledger.drop_slot(seen, held)
     (kept,) = ledger.slots("test")

@@ -1,6 +1,5 @@
 """The Cluster port: NodePools, read with the EC2NodeClasses that they name, and their status."""
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
 from shared.model.errors import NotInstalledError
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.ports import ConditionType, FoundImage, PoolStatus, Subnet, TemplateStatus
 from tests.contract.kube.worlds import (
     NOW,
@@ -251,7 +251,7 @@ def test_ready_of_a_class_has_the_parts_that_users_of_karpenter_know(real: OverH
         "AMIsReady": ("False", "AMINotFound"),
         "InstanceProfileReady": ("False", "InstanceProfileNotFound"),
     }
-    ended = dataclasses.replace(none, unsupported_alias=True)
+    ended = replace(none, unsupported_alias=True)
     assert said(ended)["AMIsReady"] == ("False", "UnsupportedAlias")
     wrong = TemplateStatus(problems=("spec.role: wrong",), invalid=True)
     assert said(wrong)["ValidationSucceeded"] == ("False", "ValidationFailed")
@@ -260,13 +260,9 @@ def test_ready_of_a_class_has_the_parts_that_users_of_karpenter_know(real: OverH
 def test_images_are_shown_with_their_accelerators_and_those_deprecated_so(real: OverHttp) -> None:
     real.apply(node_class())
     plain = FoundImage(image_id="ami-1", name="one", labels={keys.ARCH: "amd64"})
-    image = dataclasses.replace(
-        plain, lacks=(keys.INSTANCE_GPU_COUNT, keys.INSTANCE_ACCELERATOR_COUNT)
-    )
-    old = dataclasses.replace(
-        plain, image_id="ami-2", deprecated=True, has=(keys.INSTANCE_GPU_COUNT,)
-    )
-    status = dataclasses.replace(FOUND, images=(image, old))
+    image = replace(plain, lacks=(keys.INSTANCE_GPU_COUNT, keys.INSTANCE_ACCELERATOR_COUNT))
+    old = replace(plain, image_id="ami-2", deprecated=True, has=(keys.INSTANCE_GPU_COUNT,))
+    status = replace(FOUND, images=(image, old))
     real.cluster.set_template_status("nodes", status, POOL)
     shown = real.template_status("nodes", of_pool=True)
     assert shown is not None

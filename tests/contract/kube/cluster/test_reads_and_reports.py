@@ -1,8 +1,7 @@
 """The Cluster port: reading, and what people read."""
 
-from dataclasses import replace
-
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.ports import ConditionType, KubernetesEvent, Severity
 from tests.contract.kube.worlds import World, find, pod, provisioner
 

@@ -1,6 +1,5 @@
 """What EC2 is asked for, where, and what happens when it has none."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.errors import UnavailableError
 from shared.model.provisioner import NodeTemplate
+from shared.model.values import replace
 from tests.builders import GIB, ZONES, instance_type, needs, offering, pod
 from tests.karpenter_cases.lifecycle.births import (
     ANY_TYPE,

@@ -7,6 +7,7 @@ from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests.builders import node_of
 from tests.karpenter_cases.v1.planning.pools import pool
 from tests.unit.disruption.clusters import cluster
@@ -39,8 +40,7 @@ def of_pool(name: str, kind: str = "m5.large", owner: str = "default", **changes
     }
     annotations = {keys.SLOT: f"slot-{name}", **changes.pop("annotations", {})}
     made = node_of(name, kind, annotations=annotations, **changes)
-    object.__setattr__(made, "labels", labels)
-    return made
+    return replace(made, labels=labels)
 
 
 def some(count: int, **more: Any) -> tuple[Node, ...]:

@@ -1,6 +1,5 @@
 """When nodes of NodePools are removed or replaced to save money."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.policy import PreferencePolicy
+from shared.model.values import replace
 from tests.builders import GIB, affinity, budget, instance_type, pod, ref, slot, spread
 from tests.karpenter_cases.v1.disruption.scenes import AMD, of_pool, saving, scene, some
 from tests.unit.disruption.clusters import (

@@ -1,6 +1,5 @@
 """How long the pods of a NodePool's node must not have changed before it is consolidated."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from tests.builders import pod
 from tests.karpenter_cases.v1.disruption.scenes import of_pool, saving, scene
 from tests.karpenter_cases.v1.worlds import named_pool, stand, world

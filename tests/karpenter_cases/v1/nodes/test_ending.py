@@ -1,13 +1,13 @@
 """How a node of a NodePool is emptied and ended."""
 
 import contextlib
-from dataclasses import replace
 
 import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import UnavailableError
 from shared.model.kubernetes.pods import ControllerRef
+from shared.model.values import replace
 from shared.nodes.leave.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOW, budget, node, pod

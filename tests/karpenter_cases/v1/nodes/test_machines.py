@@ -1,11 +1,11 @@
 """What machines of NodePools are made of, and what they are told at boot."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
+from shared.model.values import replace
 from tests.builders import CATALOG, GIB, ZONES, instance_type, offering, pod
 from tests.karpenter_cases.lifecycle.births import (
     ACCELERATED,

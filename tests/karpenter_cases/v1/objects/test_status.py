@@ -1,6 +1,5 @@
 """What NodePools and EC2NodeClasses say of themselves."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import PermanentError, UnauthorizedError
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.ports import PoolStatus, Subnet, TemplateStatus
 from tests.builders import CATALOG, ZONES, instance_type
 from tests.fakes.images import image_named

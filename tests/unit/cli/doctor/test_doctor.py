@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.ec2.launches import Instance
 from shared.model.errors import ConflictError
+from shared.model.values import replace
 from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from tests.builders import node, offering
 from tests.fakes.ledger import FakeLedger

@@ -9,6 +9,7 @@ from functions.cli.doctor.prerequisites import Prerequisites
 from shared.manifests.api.selector_map import selector_of
 from shared.model.errors import CertificateError, UnauthorizedError
 from shared.model.provisioner import NodeTemplate
+from shared.model.values import replace
 from shared.ports import Rival, RivalKind, Subnet
 from tests.builders import provisioner
 from tests.fakes.account import ATTACHMENT, ENTRIES, FakeAccount, FakeSurroundings
@@ -113,7 +114,7 @@ def test_missing_access_entry_is_reported_with_the_command_that_creates_it(
 
 
 def test_entry_with_other_groups_gets_the_command_that_adds_dovetails() -> None:
-    other = dataclasses.replace(ENTRIES[0], groups=("theirs",))
+    other = replace(ENTRIES[0], groups=("theirs",))
     found = only(FakeAccount(entries=(other, *ENTRIES[1:])))
 
     assert "groups theirs: group dovetail:launch is needed" in found.text
@@ -122,7 +123,7 @@ def test_entry_with_other_groups_gets_the_command_that_adds_dovetails() -> None:
 
 
 def test_a_node_entry_of_another_type_has_to_be_made_anew() -> None:
-    other = dataclasses.replace(ENTRIES[2], kind="STANDARD", groups=())
+    other = replace(ENTRIES[2], kind="STANDARD", groups=())
     found = only(FakeAccount(entries=(*ENTRIES[:2], other, ENTRIES[3])))
 
     assert "of type STANDARD with groups none: EC2_LINUX is needed" in found.text
@@ -246,7 +247,7 @@ FOUND = {
 
 
 def test_each_forbidden_subnet_group_and_image_is_reported_with_the_tag_to_add() -> None:
-    listed = dataclasses.replace(ATTACHMENT, launch_resources=("arn:subnet-0listed",))
+    listed = replace(ATTACHMENT, launch_resources=("arn:subnet-0listed",))
     account = FakeAccount(
         attached=listed,
         found={
@@ -272,7 +273,7 @@ def test_each_forbidden_subnet_group_and_image_is_reported_with_the_tag_to_add()
     assert told[3].command == (
         f"aws ec2 create-tags --resources {UNTAGGED} --tags Key=karpenter.sh/discovery,Value=demo"
     )
-    every = dataclasses.replace(listed, uses_own_images=True)
+    every = replace(listed, uses_own_images=True)
     left = look(dataclasses.replace(account, attached=every), inside)
     assert [finding.subject for finding in left] == ["sg-0a", "subnet-0other", UNTAGGED]
     assert {
@@ -302,7 +303,7 @@ def test_the_switch_of_the_network_plugin_is_refused_until_it_has_a_role_of_its_
 
 
 def test_what_pods_reach_through_the_metadata_service_is_listed() -> None:
-    reached = dataclasses.replace(ATTACHMENT, metadata_hop_limit=2)
+    reached = replace(ATTACHMENT, metadata_hop_limit=2)
     policies = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "Mine")
     told = only(FakeAccount(attached=reached, policies=policies))
 

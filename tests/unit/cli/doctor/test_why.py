@@ -1,7 +1,6 @@
 """`dovetail why`: every state of a pod and of a node has an answer that says what it waits for."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from shared.model.errors import NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 from shared.nodes.brakes.runaway import save_trial, subjects_of
 from shared.planning.offerings.picks import MOST_PICKS
 from tests.builders import NOW, OTHER_SHAPE, needs, node, pod, provisioner, ref, scheduling, slot
@@ -347,7 +347,7 @@ def test_the_command_prints_what_happened_what_it_waits_for_and_what_helps(
     document = json.loads(capsys.readouterr().out)
     assert document["subject"] == "pod/default/p000"
     assert document["waits_for"] == ["the kubelet to be Ready"]
-    assert document["events"][0]["at"] == "2026-01-01T00:00:00+00:00"
+    assert document["events"][0]["at"] == "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """A cluster with nodes of Karpenter, and runs of the migration that end wherever a test says."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ from functions.cli.migrate.migration import Migration
 from functions.cli.migrate.node_claim_documents import kept_claim_text
 from functions.cli.migrate.node_claims import TAG_EKS_CLUSTER, TAG_NODE_CLAIM
 from shared.model import labels as keys
+from shared.model.values import replace
 from tests.builders import NOW, ZONES, instance, node
 from tests.fakes.karpenter import FakeKarpenter, FakeTags, KarpenterControllers, node_of_karpenter
 from tests.unit.worlds import NAME, Crash, World

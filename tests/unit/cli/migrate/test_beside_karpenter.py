@@ -1,6 +1,5 @@
 """In shadow mode beside Karpenter's nodes: nothing of Karpenter's objects is written."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from functions.cli.migrate.handover import Direction
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.ports import Rival, RivalKind
 from shared.provisioning.shadow_purchases import record_shadow_purchases

@@ -1,6 +1,5 @@
 """What `dovetail migrate` shows and does: which nodes, what they cost, why some cannot."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, PermanentError
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 from shared.ports import NodeChange
 from tests.builders import node
 from tests.unit.cli.migrate.changing_hands import CLASS, ChangingHands

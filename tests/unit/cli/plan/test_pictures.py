@@ -1,4 +1,3 @@
-from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 from functions.cli.plan.explanation import explanation, find_pod, gap
@@ -6,6 +5,7 @@ from functions.cli.plan.svg_plan import draw_plan
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.plan import Placement, Plan, Unschedulable
 from shared.model.resources import Resources
+from shared.model.values import replace
 from tests import builders as make
 
 

@@ -1,6 +1,5 @@
 """Recorded decisions under another policy: purchases, what they cost, and pods that wait."""
 
-import dataclasses
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -10,6 +9,7 @@ from shared.model import labels as keys
 from shared.model.provisioner import KubeletConfiguration, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.provisioning.decisions.record import decision_document
@@ -68,7 +68,7 @@ def test_other_settings_are_made_from_those_of_each_decision() -> None:
 
     def change(settings: PackingSettings) -> PackingSettings:
         seen.append(settings)
-        return dataclasses.replace(settings, max_node_vcpus=2)
+        return replace(settings, max_node_vcpus=2)
 
     (step,) = what_if([decided("p1", snapshot(*pods(12)))], change, unchanged)
     assert seen == [PackingSettings()]
@@ -90,12 +90,12 @@ def test_a_new_provisioner_does_not_buy_what_its_images_never_boot() -> None:
 
 def test_what_is_known_of_recorded_machines_holds_for_no_others() -> None:
     scene = snapshot()
-    site = dataclasses.replace(
+    site = replace(
         scene.sites[0],
         without_image=frozenset({"m5.large"}),
         observed={"m5.large": Resources.of(pods=2)},
     )
-    scene = dataclasses.replace(scene, sites=(site,))
+    scene = replace(scene, sites=(site,))
     same = provisioner(weight=7)
     assert with_provisioners(scene, [same]).sites == (site,)
     other = provisioner(kubelet=KubeletConfiguration(max_pods=110))
@@ -104,19 +104,17 @@ def test_what_is_known_of_recorded_machines_holds_for_no_others() -> None:
 
 
 def test_nodes_are_paid_for_as_long_as_later_decisions_see_them() -> None:
-    first = dataclasses.replace(snapshot(*pods(6)), seed=1)
+    first = replace(snapshot(*pods(6)), seed=1)
     bought = decided("p1", first)
     count = len(bought.plan.nodes)
     later = [
         decided(
             f"p{number}",
-            dataclasses.replace(
-                snapshot(nodes=of_plan("p1", standing)), taken_at=NOW + number * HOUR
-            ),
+            replace(snapshot(nodes=of_plan("p1", standing)), taken_at=NOW + number * HOUR),
         )
         for number, standing in ((2, count), (3, 0), (4, 0))
     ]
-    elsewhere = dataclasses.replace(first, cluster="zoo", taken_at=NOW + 9 * HOUR)
+    elsewhere = replace(first, cluster="zoo", taken_at=NOW + 9 * HOUR)
     steps = what_if([*later, decided("p9", elsewhere), bought], same, given(LARGE_ONLY))
     assert [step.plan_id for step in steps] == ["p1", "p2", "p3", "p4", "p9"]
     recorded, other = paid_micros(steps)
@@ -127,9 +125,7 @@ def test_nodes_are_paid_for_as_long_as_later_decisions_see_them() -> None:
 def test_a_pod_that_the_other_policy_has_served_is_not_bought_for_again() -> None:
     full = provisioner(limits=Resources.of(cpu=1000))
     waits = [
-        dataclasses.replace(
-            snapshot(*pods(3), provisioners=(owner,)), taken_at=NOW + number * HOUR / 2
-        )
+        replace(snapshot(*pods(3), provisioners=(owner,)), taken_at=NOW + number * HOUR / 2)
         for number, owner in enumerate((full, full, provisioner(), provisioner()))
     ]
     decisions = [decided(f"p{number}", scene) for number, scene in enumerate(waits)]
@@ -144,7 +140,7 @@ def test_a_pod_that_the_other_policy_has_served_is_not_bought_for_again() -> Non
 def test_decisions_of_the_same_moment_and_of_other_clusters_are_apart() -> None:
     full = provisioner(limits=Resources.of(cpu=1000))
     scene = snapshot(*pods(3), provisioners=(full,))
-    elsewhere = dataclasses.replace(scene, cluster="zoo", taken_at=NOW + HOUR)
+    elsewhere = replace(scene, cluster="zoo", taken_at=NOW + HOUR)
     decisions = [decided("p1", scene), decided("p2", scene), decided("p3", elsewhere)]
     steps = what_if(decisions, same, given(provisioner()))
     assert [step.other.placed for step in steps] == [3, 3, 3]
@@ -154,7 +150,6 @@ def test_nodes_that_only_the_other_policy_bought_are_paid_to_the_last_decision()
     full = provisioner(limits=Resources.of(cpu=1000))
     scene = snapshot(*pods(3), provisioners=(full,))
     decisions = [
-        decided(f"p{number}", dataclasses.replace(scene, taken_at=NOW + number * HOUR))
-        for number in range(3)
+        decided(f"p{number}", replace(scene, taken_at=NOW + number * HOUR)) for number in range(3)
     ]
     assert paid_micros(what_if(decisions, same, given(provisioner()))) == (0, 2 * 96_000)

@@ -1,7 +1,5 @@
 """Pools launched anew, and consolidation to its end."""
 
-from dataclasses import replace
-
 from functions.cli.report.consolidating import consolidated
 from functions.cli.report.cost_report import REPACK_SETTINGS, Alternative, cost_report
 from functions.cli.report.owners import owners_of, pools_of, site_of, with_other_types, with_spot
@@ -12,6 +10,7 @@ from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.provisioning.savings.inventory import by_pool
 from shared.provisioning.savings.pools import Pool, PoolKind
 from tests.builders import (

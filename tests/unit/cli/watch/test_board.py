@@ -1,6 +1,5 @@
 """The board: changes together are the whole, in whatever order things were read."""
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -11,6 +10,7 @@ from functions.cli.watch.view import OfferingPrices
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.values import replace
 from tests.builders import CATALOG, node, planned, pod, provisioner, ref, slot
 
 JOINED = {**node().labels, keys.INITIALIZED: "true"}

@@ -1,6 +1,5 @@
 """A recorded decision, opened: every line says something that was decided or proved."""
 
-from dataclasses import replace
 from typing import Any
 
 from functions.cli.watch.decision import read_decision
@@ -11,6 +10,7 @@ from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.plan import KeptPreferences
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.provisioning.decisions.record import compressed, decision_document

@@ -236,7 +236,7 @@ def test_a_launch_whose_body_is_lost_is_left_out() -> None:
     scene.cluster.synced()
     scene.read()
     scene.turn()
-    assert scene.live.whole()["nodes"] == []
+    assert not scene.live.whole()["nodes"]
 
 
 def test_a_decision_that_cannot_be_read_does_not_hide_the_others() -> None:

@@ -1,8 +1,7 @@
 """What a cluster's pods cost at least: Dovetail's nodes planned anew, the others staying."""
 
-from dataclasses import replace
-
 from functions.cli.watch.rebuilt import cluster_bound, rebuilt_snapshot
+from shared.model.values import replace
 from tests.builders import CATALOG, NOW, daemonset, instance_type, node, pod, pods, provisioner
 
 

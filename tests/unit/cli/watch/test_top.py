@@ -1,8 +1,6 @@
 """The terminal's tables, and what the commands refuse."""
 
-import dataclasses
 import logging
-from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,9 @@ from functions.cli.watch.board import Board
 from functions.cli.watch.top import recent_warnings, sparkline, top_view, workload_colours
 from functions.cli.watch.view import OfferingPrices
 from shared.model import labels as keys
+from shared.model.codec import to_plain
 from shared.model.errors import PermanentError
+from shared.model.values import replace
 from tests.builders import CATALOG, NOW, node, pod, pods
 from tests.contract.kube.scripted import Answer, scripted
 from tests.unit.cli.running import run, written
@@ -76,7 +76,7 @@ def test_type_and_price_are_whole_on_a_narrow_terminal(columns: int) -> None:
     board = Board(OfferingPrices.of(CATALOG))
     large = node("ip-10-0-101-204.ec2.internal")
     labels = {**large.labels, keys.INSTANCE_TYPE: "m5.2xlarge"}
-    board.put_node(None, dataclasses.replace(large, labels=labels))
+    board.put_node(None, replace(large, labels=labels))
     board.put_pod(None, pod("web-0", node_name=large.name))
     board.next_change()
     lines = drawn(
@@ -154,7 +154,7 @@ def test_workloads_have_colours_that_differ() -> None:
         board.put_pod(None, pod(name, owner=None, node_name="n1"))
     board.put_node(None, node("n1"))
     board.next_change()
-    colours = workload_colours([asdict(view) for view in board.whole().nodes])
+    colours = workload_colours([to_plain(view) for view in board.whole().nodes])
     assert len(set(colours.values())) == 2
 
 

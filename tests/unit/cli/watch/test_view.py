@@ -1,6 +1,5 @@
 """What is shown of nodes and waiting pods: each state has its words."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +20,7 @@ from functions.cli.watch.view import (
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 from tests.builders import (
     CATALOG,
     MIB,

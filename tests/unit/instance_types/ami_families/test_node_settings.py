@@ -1,7 +1,5 @@
 """What user data sets on nodes counts as if it stood in their documents; the rest is said."""
 
-from dataclasses import replace
-
 import pytest
 
 from shared.disruption.drift import shape_hash
@@ -12,6 +10,7 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import KubeletConfiguration, NodeTemplate, Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
+from shared.model.values import replace
 
 MIB = 2**20
 DB = Taint(key="dedicated", value="db", effect=Effect.NO_SCHEDULE)

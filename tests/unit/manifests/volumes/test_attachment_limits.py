@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 from shared.manifests.volumes.attachment_limits import (
     AttachmentLimits,
     claims_of,
@@ -15,6 +13,7 @@ from shared.model import labels as keys
 from shared.model.kubernetes.volumes import EBS_DRIVER, CsiNodeLimits, attachable
 from shared.model.provisioner import NodeTemplate
 from shared.model.resources import Resources
+from shared.model.values import replace
 from tests import builders as make
 from tests.unit.manifests.volumes.storage_documents import claim, volume
 

@@ -1,13 +1,12 @@
 """What volumes ask, put among what their pods ask."""
 
-from dataclasses import replace
-
 from shared.manifests.volumes.attachment_limits import claims_of
 from shared.manifests.volumes.node_demands import VolumeLookup
 from shared.manifests.volumes.pod_demands import with_volume_demands
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import EBS_DRIVER, RESOLVED, attachable
+from shared.model.values import replace
 from shared.planning.rules.binding import needs_scheduler
 from tests import builders as make
 from tests.unit.manifests.volumes.storage_documents import (

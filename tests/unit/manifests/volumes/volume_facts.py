@@ -1,13 +1,13 @@
 """Claims, volumes and classes as `Volumes` sees them, and pods that use them."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from shared.manifests.volumes.claims import decode_claim
 from shared.manifests.volumes.node_demands import VolumeLookup
 from shared.manifests.volumes.storage_objects import decode_storage_class, decode_volume
 from shared.model.kubernetes.pods import Pod
+from shared.model.values import replace
 from tests import builders as make
 
 

@@ -1,6 +1,5 @@
 """What holds Dovetail back: pause, shadow mode, ceilings, other autoscalers, runaways."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.errors import ConflictError
+from shared.model.values import replace
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.nodes.leave.expiration_timer import Expiration
 from shared.packing.problem import PackingSettings

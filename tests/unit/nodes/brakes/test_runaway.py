@@ -1,7 +1,5 @@
 """Machines that never become usable: at most two an hour for the same pods, and an Event."""
 
-from dataclasses import replace
-
 import pytest
 
 from infra.local.ec2.instances import SPOT_REASON, USER_REASON
@@ -14,6 +12,7 @@ from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.nodes.brakes.runaway import recent_trials, save_trial, subjects_of
 from shared.nodes.join.registration import Registration
 from tests.builders import needs, node, pod, provisioner

@@ -1,6 +1,5 @@
 """Each step of a node's life is an Event on the Node; groups of nodes are told to Provisioners."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from shared.model.errors import UnavailableError
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 from shared.nodes.events.group_events import InstanceSummary, terminated_group
 from shared.nodes.events.node_events import (
     node_instance_text,

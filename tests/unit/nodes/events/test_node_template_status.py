@@ -1,6 +1,5 @@
 """The status of an AWSNodeTemplate: what it selects."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import RetryableError, UnauthorizedError
+from shared.model.values import replace
 from shared.ports import (
     FoundImage,
     MachineImage,

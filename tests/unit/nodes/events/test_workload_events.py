@@ -1,8 +1,7 @@
 """Events about the pods of a workload: some on pods, the rest on their controller."""
 
-from dataclasses import replace
-
 from shared.model.kubernetes.pods import ControllerRef, Pod
+from shared.model.values import replace
 from shared.nodes.events.workload_events import MOST_OF_WORKLOAD, each_workload
 from shared.ports import KubernetesEvent, Severity
 from tests.builders import pod, provisioner

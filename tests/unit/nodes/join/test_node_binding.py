@@ -1,6 +1,5 @@
 """Binding at ready: pods first, then the taint goes."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from shared.model.errors import ConflictError, UnavailableError
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.model.values import replace
 from shared.nodes.timers.heartbeats import drop_heartbeat, last_heartbeats
 from shared.ports import TimerKind
 from tests import builders as make

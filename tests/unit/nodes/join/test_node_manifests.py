@@ -1,6 +1,5 @@
 """The manifests of Nodes, and the Events about them."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import Instance
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.provisioner import InvalidProvisioner
+from shared.model.values import replace
 from shared.nodes.events.group_events import launched_group
 from shared.nodes.join.node_objects import node_manifest, region_of
 from tests.builders import (

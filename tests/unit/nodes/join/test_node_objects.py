@@ -1,6 +1,5 @@
 """Node objects of launched machines, and their first pods."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +18,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.nodes.timers.heartbeats import last_heartbeats
 from shared.ports import TimerKind
 from tests.builders import (

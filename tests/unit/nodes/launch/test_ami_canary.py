@@ -1,7 +1,6 @@
 """A new image goes to one node first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
 from shared.model.kubernetes.nodes import Node
 from shared.model.policy import KarpenterBehavior
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from shared.nodes.join.registration import Registration
 from shared.nodes.launch.ami_canary import (
     IMAGE_NOTES,

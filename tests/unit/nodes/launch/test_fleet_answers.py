@@ -1,6 +1,5 @@
 """What EC2 may answer to a launch, and what becomes of it."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ from shared.manifests.api.selector_map import selector_of
 from shared.model import labels as keys
 from shared.model.errors import ThrottledError, UnauthorizedError, UnavailableError
 from shared.model.provisioner import NodeTemplate
+from shared.model.values import replace
 from tests.builders import ZONES, needs, offering, pod, provisioner
 from tests.unit.nodes.launch.launches import ANY_WAY, SPOT, apart, intents, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from shared.model.provisioner import (
     Provisioner,
 )
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.nodes.launch.launch_request import (
     LaunchContext,
     launch_body,

@@ -1,6 +1,5 @@
 """Corners of the launcher that a whole round does not reach."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from shared.model.ec2.image_table import ImageTable
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import FleetAnswer, LaunchOption
 from shared.model.errors import PermanentError
+from shared.model.values import replace
 from shared.nodes.launch.held_lease import HeldLease
 from shared.nodes.launch.intents import LaunchOutcome
 from shared.nodes.launch.launch_request import LaunchContext

@@ -1,9 +1,8 @@
 """With which taints a machine starts."""
 
-from dataclasses import replace
-
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 from shared.nodes.launch.node_taints import kubelet_taints, node_taints
 from tests.builders import provisioner
 

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import dataclasses
 import gzip
 import re
 
@@ -10,6 +9,7 @@ from functions.cli.plan.recorded_decision import load_decision
 from shared.manifests.api.selector_map import selector_of
 from shared.model.plan import Plan
 from shared.model.provisioner import NodeTemplate
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.provisioning.decisions.bases import DecisionWriter
@@ -65,7 +65,7 @@ def test_decision_keeps_the_hash_of_user_data_which_shows_changes() -> None:
 
 
 def test_a_decision_with_user_data_is_replayed_to_the_same_plan() -> None:
-    seen = dataclasses.replace(snapshot(*pods(3)), provisioners=(provisioner(template=asking()),))
+    seen = replace(snapshot(*pods(3)), provisioners=(provisioner(template=asking()),))
     document = decision_document("p", seen, decide(seen), PackingSettings())
     decision = load_decision(document)
 
@@ -76,7 +76,7 @@ def test_a_decision_with_user_data_is_replayed_to_the_same_plan() -> None:
 
 def test_decisions_since_a_base_hold_no_user_data_either() -> None:
     decisions = FakeDecisions()
-    seen = dataclasses.replace(snapshot(*pods(3)), provisioners=(provisioner(template=asking()),))
+    seen = replace(snapshot(*pods(3)), provisioners=(provisioner(template=asking()),))
     DecisionWriter(small=0).write(decisions, "p", seen, decide(seen))
 
     assert len(decisions.documents) == 2

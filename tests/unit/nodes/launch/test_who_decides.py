@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from botocore.model import ListShape, ServiceModel, Shape, StructureShape
 
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.provisioner import BlockDevice
+from shared.model.values import replace
 from shared.nodes.launch.launch_request import launch_body
 from tests.builders import option, provisioner
 from tests.unit.nodes.launch.test_launch_request import ENDPOINT, attempt, context

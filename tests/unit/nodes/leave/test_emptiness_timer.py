@@ -1,7 +1,6 @@
 """Emptiness timers: stamp, wait, cordon, look again, remove."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.policy import BindingPolicy
+from shared.model.values import replace
 from shared.nodes.brakes.runaway import recent_trials, subjects_of
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.nodes.timers.heartbeats import last_heartbeats

@@ -1,6 +1,5 @@
 """Machines that EC2 takes before they are nodes."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.messages.notices import Notice, NoticeKind
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.nodes.leave.interruption import Interruption
 from shared.ports import NodeManifest, TimerKind
 from tests.builders import pod, provisioner

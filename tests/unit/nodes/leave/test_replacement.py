@@ -1,6 +1,5 @@
 """Replacement: from the timer's start to the last node that is gone."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +17,7 @@ from shared.model.errors import (
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.values import replace
 from shared.nodes.leave.replacement import REPLACED, Replacement, start_replacement
 from shared.nodes.timers.heartbeats import last_heartbeats
 from shared.nodes.timers.node_timer import MAX_STEPS

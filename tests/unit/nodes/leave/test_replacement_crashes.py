@@ -1,12 +1,12 @@
 """A replacement may crash at any call: no pod is lost, nothing is launched twice."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
 from shared.model.timer_state import DONE
+from shared.model.values import replace
 from shared.nodes.leave.replacement import Replacement
 from shared.ports import TimerKind
 from tests.builders import SHAPES

@@ -1,12 +1,12 @@
 """The lower bound for given pods and free room."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from shared.model.values import replace
 from shared.packing import best_bound
 from shared.packing.best_bound import least_cost
 from shared.packing.bound import free_capacity, listed_loads, per_bin_type, whole_loads

@@ -1,7 +1,6 @@
 """Machines are bought whole: the bound knows it."""
 
-from dataclasses import replace
-
+from shared.model.values import replace
 from shared.packing.bound.free_capacity import FreeCapacity
 from shared.packing.bound.per_bin_type import bound_per_bin_type
 from shared.packing.bound.rounding_cuts import with_rounding_cuts

@@ -1,10 +1,9 @@
 """A small batch beside many pods that run."""
 
-from dataclasses import replace
-
 import pytest
 
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.packing.packer import pack
 from shared.packing.problem import ItemClass, PackingProblem
 from tests.unit.packing.packing_cases import GIB, PLAIN, amounts, good, pod, problem, shape

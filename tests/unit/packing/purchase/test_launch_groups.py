@@ -1,10 +1,9 @@
 """Few launch groups, and as many pods as limits have room for."""
 
-from dataclasses import replace
-
 import pytest
 
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.packing.bin_types import find_bin_types
 from shared.packing.purchase.launch_groups import choose_bin_types
 from shared.packing.purchase.purchase import limits_could_hold

@@ -1,10 +1,10 @@
 """Zones and slots: what is alike is planned as one, and pods are seated afterwards."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from shared.model.values import replace
 from shared.packing.bin_types import find_bin_types, undominated
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.demand import read_demand

@@ -1,9 +1,8 @@
 """Plans from patterns, where pods are coarse for their nodes."""
 
-from dataclasses import replace
-
 import pytest
 
+from shared.model.values import replace
 from shared.packing.bound.pattern_basis import PatternBasis
 from shared.packing.checker import check
 from shared.packing.packer import pack

@@ -1,6 +1,5 @@
 """Burstable types are bought where they are named, or where nothing else is to be had."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.requirements import Requirements
+from shared.model.values import replace
 from shared.planning.decide import decide
 from tests.builders import instance_type, needs, pod, provisioner, snapshot
 from tests.unit.planning.asking import QUICK

@@ -1,7 +1,5 @@
 """Options of a launch offer as many values of a label as its owner asks for (minValues)."""
 
-from dataclasses import replace
-
 import pytest
 
 from shared.model import labels as keys
@@ -10,6 +8,7 @@ from shared.model.ec2.launches import PlannedNode
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.provisioner_problems import launch_problem

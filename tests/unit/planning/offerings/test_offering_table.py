@@ -1,11 +1,10 @@
 """The offering table is made once for what it depends on, and anew for anything else."""
 
-from dataclasses import replace
-
 import pytest
 
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from shared.planning.offerings import offering_table as tables
 from shared.planning.offerings.offering_table import OfferingTable, ProvisionerPicks, offering_table
 from tests import builders as make

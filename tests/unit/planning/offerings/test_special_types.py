@@ -1,6 +1,5 @@
 """Metal, and accelerators that no pod asks for, are bought where nothing else is to be had."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from shared.model.kubernetes.pods import PreferredNodes
 from shared.model.plan import Plan
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.planning.lower_bound import with_bound
 from shared.planning.placement import buying, node_options

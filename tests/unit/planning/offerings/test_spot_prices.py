@@ -1,6 +1,5 @@
 """Spot options cost no more than the cheapest on-demand machine that would do as well."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering
 from shared.model.requirements import Requirements
+from shared.model.values import replace
 from shared.planning.decide import decide
 from tests.builders import affinity, instance_type, needs, pod, provisioner, snapshot
 from tests.unit.planning.asking import QUICK, A

@@ -1,6 +1,5 @@
 """Nodes that are there or on their way, as room."""
 
-from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
@@ -8,6 +7,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.planning.rules.existing_nodes import counted_nodes, existing_nodes, nominated
 from shared.planning.rules.node_constraints import node_constraints_of
 from tests import builders as make

@@ -1,12 +1,11 @@
 """Rooms that are kept between snapshots: what was asked before changes no answer."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.rules import existing_nodes as module
 from shared.planning.rules.existing_nodes import ExistingNode, counted_nodes, existing_nodes
 from tests import builders as make

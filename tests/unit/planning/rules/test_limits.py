@@ -1,12 +1,11 @@
 """Limits of Provisioners, merged with their ceilings and the cluster's."""
 
-from dataclasses import replace
-
 from shared.disruption.simulate import without_nodes
 from shared.model.brakes import NO_CEILING, Ceiling
 from shared.model.provisioner import Provisioner
 from shared.model.resources import NODES, PRICE, Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.planning.rules.limits import limits_of, remaining_limits, used_capacity
 from tests.builders import intent, node, provisioner, site, slot, snapshot
 

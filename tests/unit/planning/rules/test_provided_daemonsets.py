@@ -1,6 +1,5 @@
 """Which DaemonSets nodes are chosen for."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
+from shared.model.values import replace
 from shared.planning.rules.provided_daemonsets import (
     CRITICAL,
     MOST_DAEMONSETS,

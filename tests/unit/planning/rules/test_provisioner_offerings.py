@@ -1,7 +1,6 @@
 """What Provisioners could buy, and who may have it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from shared.model.kubernetes.pods import Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
 from shared.model.resources import Resources
+from shared.model.values import replace
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import OfferingTable
 from shared.planning.rules.daemon_overhead import DaemonOverhead

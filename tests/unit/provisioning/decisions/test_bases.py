@@ -1,6 +1,5 @@
 """Decisions as changes of a base: read again they are what was decided, whatever is lost."""
 
-import dataclasses
 import gzip
 import json
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from functions.cli.plan.decision_documents import MissingBaseError, base_of, who
 from functions.cli.plan.recorded_decision import load_decision
 from shared.model.errors import InvalidManifestError, UnavailableError
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.provisioning.decisions.bases import MAX_BASE_AGE, DecisionWriter
@@ -45,10 +45,10 @@ def write(
 
 
 def without_versions(seen: ClusterSnapshot) -> ClusterSnapshot:
-    return dataclasses.replace(
+    return replace(
         seen,
-        bound=tuple(dataclasses.replace(entry, resource_version="") for entry in seen.bound),
-        nodes=tuple(dataclasses.replace(entry, resource_version="") for entry in seen.nodes),
+        bound=tuple(replace(entry, resource_version="") for entry in seen.bound),
+        nodes=tuple(replace(entry, resource_version="") for entry in seen.nodes),
     )
 
 
@@ -58,7 +58,7 @@ def bases(decisions: FakeDecisions) -> list[str]:
 
 def changed(seen: ClusterSnapshot, number: int) -> ClusterSnapshot:
     """Return the cluster a minute later for each number: a pod bound, one gone, nodes reported."""
-    return dataclasses.replace(
+    return replace(
         seen,
         taken_at=NOW + number * MINUTE,
         bound=tuple(
@@ -67,9 +67,7 @@ def changed(seen: ClusterSnapshot, number: int) -> ClusterSnapshot:
                 key=lambda entry: (entry.key, entry.uid),
             )
         ),
-        nodes=tuple(
-            dataclasses.replace(entry, resource_version=str(number)) for entry in seen.nodes
-        ),
+        nodes=tuple(replace(entry, resource_version=str(number)) for entry in seen.nodes),
         seed=number,
     )
 
@@ -99,8 +97,8 @@ def test_a_node_that_only_reports_itself_again_is_not_written_again() -> None:
     decisions, writer = FakeDecisions(), DecisionWriter(small=0)
     seen = scene()
     write(writer, decisions, "first", seen)
-    later = [dataclasses.replace(entry, resource_version="8") for entry in seen.nodes]
-    key = write(writer, decisions, "second", dataclasses.replace(seen, nodes=tuple(later)))
+    later = [replace(entry, resource_version="8") for entry in seen.nodes]
+    key = write(writer, decisions, "second", replace(seen, nodes=tuple(later)))
     document = json.loads(gzip.decompress(decisions.get(key)))
     assert document["snapshot"]["nodes"] == {"removed": [], "added": []}
 
@@ -108,10 +106,10 @@ def test_a_node_that_only_reports_itself_again_is_not_written_again() -> None:
 @pytest.mark.parametrize(
     "later",
     [
-        lambda seen: dataclasses.replace(seen, taken_at=NOW + MAX_BASE_AGE),
-        lambda seen: dataclasses.replace(seen, taken_at=NOW - MINUTE),
-        lambda seen: dataclasses.replace(seen, bound=()),
-        lambda seen: dataclasses.replace(seen, bound=(*seen.bound, *pods(90, "z"))),
+        lambda seen: replace(seen, taken_at=NOW + MAX_BASE_AGE),
+        lambda seen: replace(seen, taken_at=NOW - MINUTE),
+        lambda seen: replace(seen, bound=()),
+        lambda seen: replace(seen, bound=(*seen.bound, *pods(90, "z"))),
     ],
     ids=["an hour later", "the clock went back", "all pods gone", "many pods more"],
 )
@@ -243,11 +241,9 @@ def test_the_catalogue_of_a_base_is_the_one_that_was_seen() -> None:
     decisions, writer = FakeDecisions(), DecisionWriter(small=0)
     write(writer, decisions, "first", scene())
     cheaper = tuple(
-        dataclasses.replace(
+        replace(
             kind,
-            offerings=tuple(
-                dataclasses.replace(offer, price_micros_per_hour=1) for offer in kind.offerings
-            ),
+            offerings=tuple(replace(offer, price_micros_per_hour=1) for offer in kind.offerings),
         )
         for kind in CATALOG
     )

@@ -1,6 +1,5 @@
 """Purchases of Karpenter beside what Dovetail would have bought for the same pods."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
+from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.provisioning.savings.purchases import Tally, compare, purchases
 from tests.builders import NOW, node_of, pod, snapshot

@@ -1,7 +1,6 @@
 """Sweep: whatever events missed is found within a minute, and found only once."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from shared.model.errors import (
     UnavailableError,
 )
 from shared.model.kubernetes.nodes import Node
+from shared.model.values import replace
 from shared.nodes.leave.termination import Termination
 from shared.ports import NodeChange, TimerKind
 from shared.provisioning.sweep.sweep import SweepReport

@@ -1,11 +1,11 @@
 """Timers that are missing, silent or overdue are found by sweep and started once."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
+from shared.model.values import replace
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.ports import NodeChange, TimerKind
 from tests.builders import (

@@ -1,6 +1,5 @@
 """Nodes whose kubelet stopped: sweep has empty ones removed, and tells of each once."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.node_budgets import NodeBudget
+from shared.model.values import replace
 from shared.nodes.events.node_events import MOST_PODS
 from shared.nodes.leave.emptiness_timer import Emptiness
 from shared.ports import TimerKind

@@ -1,12 +1,12 @@
 """NodePools and EC2NodeClasses among the files of an offline plan."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from functions.cli.plan.reading.documents import Document, InvalidDocumentError
 from functions.cli.plan.reading.snapshot import read_snapshot
+from shared.model.values import replace
 from shared.planning.decide import decide
 from shared.planning.rules.limits import used_capacity
 from tests import builders as make

@@ -1,7 +1,6 @@
 """EC2 that refuses, and what came of it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ from infra.local.ec2.pools import ANY
 from infra.local.ec2.refusals import Refusal
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.provisioner import Provisioner
+from shared.model.values import replace
 from tests.builders import provisioner
 from tests.unit.worlds import NAME, World, instead
 

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import FleetAnswer, FleetError
 from shared.model.ec2.quotas import STANDARD, QuotaReached, quota_of
 from shared.model.messages.notices import Notice, NoticeKind
+from shared.model.values import replace
 from shared.nodes.join.registration import Registration
 from shared.nodes.launch.refusals.offering_facts import mark_quotas
 from shared.nodes.leave.interruption import Interruption

@@ -1,7 +1,5 @@
 """Refusals because of a request's content: reported, not retried at once, no harm to others."""
 
-from dataclasses import replace
-
 import pytest
 
 from functions.cli.doctor.doctor import Doctor
@@ -9,6 +7,7 @@ from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.errors import NotFoundError, UnauthorizedError
+from shared.model.values import replace
 from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from shared.ports import Subnet
 from tests.builders import CATALOG, ZONES, instance_type, needs, pod, pods, provisioner

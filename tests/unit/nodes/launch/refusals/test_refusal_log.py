@@ -1,7 +1,7 @@
 """When EC2 is out of what is asked for: few calls, and what can be had is found soon."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import FleetAnswer
 from shared.model.kubernetes.pods import ControllerRef
+from shared.model.values import replace
 from tests.builders import ZONES, instance_type, needs, offering, pod, pods, provisioner
 from tests.fakes.ledger import FakeLedger
 from tests.unit.nodes.launch.launches import ANY_WAY, SPOT, apart

@@ -1,12 +1,12 @@
 """Many Nodes that the API server refuses cost only their machines."""
 
-import dataclasses
 import threading
 import time
 
 from shared.model.ec2.launches import Lease, Slot
 from shared.model.errors import ConflictError, PermanentError
 from shared.model.kubernetes.nodes import Node
+from shared.model.values import replace
 from shared.ports import NodeManifest
 from shared.runtime.threads import Threads
 from tests.builders import provisioner
@@ -16,7 +16,7 @@ from tests.unit.worlds import NAME, World, instead
 
 def test_the_pods_of_good_nodes_are_bound_where_half_of_all_nodes_are_refused() -> None:
     world = World(provisioner(), *apart(80))
-    world.ports = dataclasses.replace(world.ports, executor=Threads())
+    world.ports = replace(world.ports, executor=Threads())
     lease_row, one_at_a_time = threading.Lock(), threading.Lock()
     create, drop = world.cluster.create_node, world.ledger.drop_slot
     numbers: list[str] = []

@@ -1,6 +1,5 @@
 """Spot pools that EC2 passes over are remembered for a while, and consolidation leaves them out."""
 
-from dataclasses import replace
 from typing import Any
 
 from functions.cli.plan.recorded_decision import load_decision
@@ -8,6 +7,7 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance, LaunchOption
+from shared.model.values import replace
 from shared.nodes.launch.refusals.offering_facts import save_skipped_spot_pools, skipped_spot_pools
 from tests.builders import GIB, ZONES, affinity, needs, node_of, offering, option, pod, provisioner
 from tests.unit.nodes.launch.launches import SPOT

@@ -1,6 +1,5 @@
 """Corners of the launch and of the end of machines that only accidents reach."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from shared.model.ec2.launches import Lease
 from shared.model.errors import PermanentError, ThrottledError
 from shared.model.kubernetes.nodes import Node
 from shared.model.messages.notices import Notice, NoticeKind
+from shared.model.values import replace
 from shared.nodes.brakes.ceilings import affordable
 from shared.nodes.launch.held_lease import HeldLease
 from shared.nodes.leave.interruption import Interruption

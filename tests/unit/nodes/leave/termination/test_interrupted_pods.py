@@ -1,9 +1,8 @@
 """Pods of machines that AWS takes are planned for before they are asked to leave."""
 
-from dataclasses import replace
-
 from shared.model import labels as keys
 from shared.model.messages.notices import Notice, NoticeKind
+from shared.model.values import replace
 from shared.nodes.leave.interruption import Interruption
 from tests.builders import NOW, node, pod, pods, provisioner
 from tests.unit.worlds import NAME, World

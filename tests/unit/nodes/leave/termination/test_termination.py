@@ -1,6 +1,5 @@
 """Termination, step by step."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from shared.model.errors import (
     UnauthorizedError,
 )
 from shared.model.kubernetes.taints import Toleration
+from shared.model.values import replace
 from shared.nodes.leave.node_deletion import is_voluntary, remove_node
 from shared.nodes.timers.heartbeats import last_heartbeats
 from tests.builders import NOW, node, pod, slot

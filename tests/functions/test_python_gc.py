@@ -9,7 +9,7 @@ from functions.interrupt.handler import handler as interrupt
 from functions.provision.handler import handler as provision
 from functions.replacement.handler import handler as replacement
 from functions.sweep.handler import handler as sweep
-from shared.runtime.garbage_collection import collects_garbage_afterwards
+from shared.runtime.python_gc import python_gc_afterwards
 from tests.functions.conftest import Context
 
 CONTEXT = Context()
@@ -34,7 +34,7 @@ def test_what_refers_to_itself_is_collected_once_the_work_is_done() -> None:
         return rings()
 
     try:
-        assert collects_garbage_afterwards(work)({}, CONTEXT) == 10_000
+        assert python_gc_afterwards(work)({}, CONTEXT) == 10_000
         assert gc.isenabled()
         gc.unfreeze()
         assert rings() == 0
@@ -48,7 +48,7 @@ def test_the_collector_works_again_after_a_failure() -> None:
 
     try:
         with pytest.raises(ValueError, match="no"):
-            collects_garbage_afterwards(work)({}, CONTEXT)
+            python_gc_afterwards(work)({}, CONTEXT)
         assert gc.isenabled()
     finally:
         gc.unfreeze()
@@ -56,5 +56,5 @@ def test_the_collector_works_again_after_a_failure() -> None:
 
 @pytest.mark.parametrize("handler", [provision, sweep, replacement, interrupt])
 def test_functions_that_read_whole_clusters_do_without_it(handler: Any) -> None:
-    wrapped: Any = collects_garbage_afterwards(lambda event, context: None)
+    wrapped: Any = python_gc_afterwards(lambda event, context: None)
     assert handler.__code__ is wrapped.__code__

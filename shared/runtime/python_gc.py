@@ -8,7 +8,7 @@ from typing import Any
 Handler = Callable[..., Any]
 
 
-def collects_garbage_afterwards(handler: Handler) -> Handler:
+def python_gc_afterwards(handler: Handler) -> Handler:
     """Return the handler, with the garbage collector off while it works.
 
     The collector would traverse all objects each time that many were created: at 10,000 nodes half
