@@ -6,14 +6,12 @@ from typing import Final
 from shared.packing.priced_problem import Pattern, PricedProblem
 from shared.packing.search.budget import SearchBudget
 from shared.packing.search.column_generation import MOST_CLASSES, generate_columns
-from shared.packing.search.fewest_nodes import fewest_nodes, largest_bin_types
 from shared.packing.search.fill_node import FillRules
 from shared.packing.search.greedy import build_greedy
 
 _LEAST_PODS: Final = 300
 _COARSE: Final = 45  # pods per node
 _FEW_NODES: Final = 16
-_FEWEST_PODS: Final = 2_000
 # For plans that cost less than this, in micro-dollars per hour, the first procedures are enough.
 _CHEAP: Final = 10_000_000
 _FIRST: Final = 3
@@ -80,10 +78,6 @@ def run_portfolio(
             patterns = build_greedy(priced, counts, rules, cost)
         if patterns is not None:
             best, cost, best_procedure = patterns, priced.cost(patterns), procedure
-    if sum(counts) <= _FEWEST_PODS or thorough:
-        fewest = fewest_nodes(priced, counts, largest_bin_types(priced))
-        if priced.cost(fewest) < cost:
-            best, best_procedure = fewest, "fewest nodes"
     return best, best_procedure
 
 

@@ -349,9 +349,3 @@ def test_one_provisioners_limit_does_not_hold_up_another() -> None:
     simple = pack_first_fit(asked, frozenset({0, 1}))
     assert check(asked, simple) == ()
     assert simple.unplaced == ((0, 2, LIMIT),)
-
-
-def test_few_nodes_win_where_the_greedy_buys_too_many() -> None:
-    classes = [pod(300, 0.5, 3), pod(300, 9, 4), pod(700, 9, 5), pod(900, 6, 6)]
-    made = good(problem(classes, settings=replace(PLAIN, improve_iterations=0)))
-    assert made.candidate.startswith("fewest nodes")
