@@ -1,60 +1,102 @@
-"""Which search procedure wins how often, and what its plans save.
+"""What groups of search procedures save: all cases are packed again without each group.
 
-A procedure that wins a case is left out, and the case is packed again: the difference in price is
-what the procedure saves.
+Left out alone, a procedure seems to save little, since the others of its group stand in for it.
 """
 
-from collections import Counter
-from collections.abc import Iterator
-from typing import Final
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any, Final
 from unittest.mock import patch
 
+from shared.packing import packer
 from shared.packing.packer import pack_unchecked
-from shared.packing.problem import PackingProblem, PackingSettings
-from shared.packing.search import portfolio
+from shared.packing.problem import PackingSettings
+from shared.packing.search import portfolio, search
+from shared.planning.decide import decide
 from tests.benchmarks.packing import plans, price_table, workloads
+from tests.benchmarks.planning import clusters
 
-_PODS: Final = (20, 60, 100, 300, 1_000)
-_SEEDS: Final = range(10, 12)
-# Never left out: the others need a plan to begin with.
-_FIRST: Final = "deal"
-# A longer name first: a name may begin with another one.
-_NAMES: Final = tuple(sorted((name for name, _ in portfolio.FOR_FEW_NODES), key=len, reverse=True))
+_PODS: Final = (60, 300, 1_000)
+_TOPOLOGY_PODS: Final = 1_000
+_SEED: Final = 10
+_Case = Callable[[], int]  # returns what its plan costs, in micro-dollars per hour
+
+
+def _as_it_is(_: object, patterns: object, *__: object) -> object:
+    return patterns
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+# Where each procedure is called, and what stands in for it.
+_LEFT_OUT: Final[Mapping[str, tuple[tuple[Any, str, object], ...]]] = {
+    "exact solution": ((packer, "cover_exactly", _nothing),),
+    "plans from patterns": ((portfolio, "_from_columns", _nothing),),
+    "ways of filling for few nodes": ((portfolio, "FOR_FEW_NODES", portfolio.PROCEDURES),),
+    "all ways of filling but the first": (
+        (portfolio, "FOR_FEW_NODES", portfolio.PROCEDURES[:2]),
+        (portfolio, "PROCEDURES", portfolio.PROCEDURES[:2]),
+    ),
+    "first fit": ((search, "_first_fit", _nothing),),
+    "relocation": ((search, "relocate", _as_it_is),),
+    "local search": ((search, "local_search", _as_it_is),),
+    "relocation and local search": (
+        (search, "relocate", _as_it_is),
+        (search, "local_search", _as_it_is),
+    ),
+    "second tries at adjusted prices": (
+        (packer, "fee_for_fewer_nodes", lambda *_: 0),
+        (packer, "prices_of_limits", lambda *_: ()),
+    ),
+    "aggregation": ((search, "aggregate", _nothing),),
+}
 
 
 def table() -> Iterator[list[str]]:
-    """Yield the procedures that won a case: name, percent of cases won, percent of cost saved."""
-    won: Counter[str] = Counter()
-    saved: Counter[str] = Counter()
-    total = 0
-    for problem in _problems():
-        packing = pack_unchecked(problem, bounded=False)
-        name = next((name for name in _NAMES if packing.candidate.startswith(name)), "others")
-        won[name] += 1
-        total += packing.cost_micros_per_hour
-        if name in _NAMES and name != _FIRST:
-            saved[name] += _cost_without(problem, name) - packing.cost_micros_per_hour
-    cases = sum(won.values())
-    for name, count in won.most_common():
-        yield [name, f"{100 * count / cases:.1f}", f"{100 * saved[name] / total:.3f}"]
+    """Yield, per group: its name, by how many percent plans cost more without it, CPU seconds."""
+    cases = dict(_cases())
+    usual, seconds = _priced(cases)
+    yield ["none", "0.000", "0.000", f"{seconds:.1f}"]
+    for name, changes in _LEFT_OUT.items():
+        with ExitStack() as stack:
+            for place, attribute, instead in changes:
+                stack.enter_context(patch.object(place, attribute, instead))
+            costs, seconds = _priced(cases)
+        worst = max(cases, key=lambda case: costs[case] / usual[case])
+        in_all = 100 * (sum(costs.values()) / sum(usual.values()) - 1)
+        most = 100 * (costs[worst] / usual[worst] - 1)
+        yield [
+            name,
+            f"{in_all:.3f}",
+            f"{most:.3f} ({worst})" if most else "0.000",
+            f"{seconds:.1f}",
+        ]
 
 
-def _cost_without(problem: PackingProblem, name: str) -> int:
-    kept = [
-        tuple(entry for entry in known if entry[0] != name)
-        for known in (portfolio.PROCEDURES, portfolio.FOR_FEW_NODES)
-    ]
-    with (
-        patch.object(portfolio, "PROCEDURES", kept[0]),
-        patch.object(portfolio, "FOR_FEW_NODES", kept[1]),
-    ):
-        return pack_unchecked(problem, bounded=False).cost_micros_per_hour
+def _priced(cases: Mapping[str, _Case]) -> tuple[dict[str, int], float]:
+    """Return what each case costs, and the CPU seconds of all."""
+    began = time.process_time()
+    costs = {name: case() for name, case in cases.items()}
+    return costs, time.process_time() - began
 
 
-def _problems() -> Iterator[PackingProblem]:
-    for seed in _SEEDS:
-        for name, workload in workloads.WORKLOADS.items():
-            for count in _PODS:
-                for settings in (workloads.PLAIN, PackingSettings()):
-                    wanted = plans.POOLS.get(name, price_table.general)
-                    yield workloads.problem(workload(count, seed), wanted, settings=settings)
+def _cases() -> Iterator[tuple[str, _Case]]:
+    for name, workload in (*workloads.WORKLOADS.items(), ("large", workloads.large)):
+        for count in _PODS:
+            for settings, made in (("plain", workloads.PLAIN), ("default", PackingSettings())):
+                wanted = plans.POOLS.get(name, price_table.general)
+                problem = workloads.problem(workload(count, _SEED), wanted, settings=made)
+                yield (
+                    f"{name} {count} {settings}",
+                    lambda problem=problem: (  # type: ignore[misc]
+                        pack_unchecked(problem, bounded=False).cost_micros_per_hour
+                    ),
+                )
+    snapshot = clusters.CLUSTERS["topo"](_TOPOLOGY_PODS)
+    yield (
+        f"topo {_TOPOLOGY_PODS}",
+        lambda: decide(snapshot, workloads.PLAIN).cost_micros_per_hour,
+    )

@@ -105,6 +105,16 @@ def classes_of(rows: list[Row]) -> list[tuple[Row, int]]:
     return list(Counter(rows).items())
 
 
+def large(count: int, seed: int = 1) -> list[Row]:
+    """Return pods of twelve large sizes, of which few fit on a node: 24 to 96 cores."""
+    rng = random.Random(seed + 300)
+    sizes = [(64, 320), (96, 480), (48, 240), (48, 200), (48, 300), (64, 400),
+             (64, 480), (96, 640), (64, 256), (48, 400), (96, 800), (24, 120)]  # fmt: skip
+    weights = [140, 115, 82, 59, 15, 9, 7, 6, 4, 3, 2, 1]
+    rows = rng.choices(sizes, weights, k=count)
+    return [(cores * 1000, gib * 1024, 0, "") for cores, gib in rows]
+
+
 def problem(
     rows: list[Row],
     wanted: Callable[[dict[str, Any]], bool] = price_table.general,
