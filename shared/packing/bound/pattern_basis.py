@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from shared.packing.bound.simplex import enter_column
+from shared.packing.bound.linear_program import enter_column
 
 
 class PatternBasis(Struct):

@@ -20,8 +20,8 @@ from shared.packing.bound.free_capacity import (
     FreeCapacity,
     value_beyond,
 )
+from shared.packing.bound.linear_program import enter_column, solve_by_simplex
 from shared.packing.bound.rounding_cuts import with_rounding_cuts
-from shared.packing.bound.simplex import enter_column, solve_by_simplex
 from shared.packing.demand import Demand
 
 _SCALE: Final = 1 << 80

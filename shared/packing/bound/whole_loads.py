@@ -14,7 +14,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from shared.packing.bin_types import BinType
-from shared.packing.bound.simplex import solve_by_simplex
+from shared.packing.bound.linear_program import solve_by_simplex
 
 _MOST_ROWS: Final = 24  # the time of a step grows with their square
 _FINE: Final = 62  # bits of the weights, of which the last are dropped: amounts differ in size

@@ -6,11 +6,11 @@ import pytest
 
 from shared.model.values import replace
 from shared.packing.bin_types import find_bin_types, undominated
-from shared.packing.bound import linear_program, per_bin_type, simplex
+from shared.packing.bound import linear_program, per_bin_type
 from shared.packing.bound.free_capacity import FreeCapacities, FreeCapacity
+from shared.packing.bound.linear_program import solve_by_simplex
 from shared.packing.bound.per_bin_type import bound_per_bin_type
 from shared.packing.bound.resource_prices import find_prices, lower_bound
-from shared.packing.bound.simplex import solve_by_simplex
 from shared.packing.demand import read_demand
 from shared.packing.packer import pack
 from shared.packing.search.completion import build_completion
@@ -53,8 +53,8 @@ def test_the_programme_finds_known_optima() -> None:
 def test_methods_that_turn_in_circles_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = problem([pod(c, m, 400) for c in (300, 900) for m in (0.5, 3)])
     exact = pack(asked)
-    monkeypatch.setattr(simplex, "_MOST_STEPS", 1)
-    monkeypatch.setattr(linear_program, "_MOST_STEPS", 0)
+    monkeypatch.setattr(linear_program, "_MOST_STEPS", 1)
+    monkeypatch.setattr(linear_program, "_MOST_STEPS_PER_ROW", 0)
     monkeypatch.setattr(per_bin_type, "_FILLINGS", 2)
     rough = pack(asked)
     assert rough.fallback == ""

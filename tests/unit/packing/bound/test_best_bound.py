@@ -10,7 +10,7 @@ from shared.model.values import replace
 from shared.packing import best_bound
 from shared.packing.best_bound import least_cost
 from shared.packing.bound import free_capacity, listed_loads, per_bin_type, whole_loads
-from shared.packing.bound.simplex import solve_by_simplex
+from shared.packing.bound.linear_program import solve_by_simplex
 from shared.packing.problem import PackingProblem
 from tests.unit.packing.packing_cases import SHAPES, amounts, good, pod, problem, shape
 

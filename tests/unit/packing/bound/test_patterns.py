@@ -12,9 +12,9 @@ from shared.packing.bin_types import BinType, find_bin_types
 from shared.packing.bound import listed_loads, patterns
 from shared.packing.bound.free_capacity import NO_FREE_CAPACITY, FreeCapacity
 from shared.packing.bound.least_cost import LeastCost
+from shared.packing.bound.linear_program import solve_by_simplex
 from shared.packing.bound.patterns import pattern_bound
 from shared.packing.bound.resource_prices import find_prices
-from shared.packing.bound.simplex import solve_by_simplex
 from shared.packing.bound.whole_loads import Knapsack
 from shared.packing.demand import read_demand
 from shared.packing.problem import PackingProblem
