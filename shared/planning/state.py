@@ -127,8 +127,7 @@ class PlanState(Struct, kw_only=True, eq=False):
         target_options = self._options_of(options, fallback)
         target.set_options(target_options)
         host = {keys.HOSTNAME: target.name}
-        if target.update_labels({**target_options.cheapest_labels, **host}):
-            self.recheck = True
+        self.recheck |= target.update_labels({**target_options.cheapest_labels, **host})
         if not target.labels:
             target.add_labels({**target_options.decided_labels, **host})
         elif len(target.labels) <= len(target_options.decided_labels):
