@@ -14,11 +14,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import fields
 
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.workloads import PodReader
