@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from aws_cdk.aws_logs import RetentionDays
+from msgspec.structs import fields
 
 from infra.aws.functions import FUNCTIONS
 from shared.settings import IMAGE
@@ -391,8 +392,8 @@ def _settings(value: Any) -> dict[str, str]:
     changeable = {
         name
         for spec in FUNCTIONS
-        for name, about in spec.settings.model_fields.items()
-        if not about.is_required() and name != "cluster_parameters"
+        for field in fields(spec.settings)
+        if not field.required and (name := field.name) != "cluster_parameters"
     }
     for name in sorted(value):
         if name not in changeable:
