@@ -48,6 +48,9 @@ FORWARDED: Final = (
     MessageKind.HEARTBEAT,
 )
 
+# The kinds that start a plan at once, beside the queue, if they are leading.
+FAST: Final = frozenset({MessageKind.POD_PENDING})
+
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ (2026-11).
 _LABEL: Final = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _Namespace = Annotated[str, Meta(max_length=63, pattern=rf"^({_LABEL})?\Z")]
