@@ -5,6 +5,7 @@ import io
 import os
 import signal
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 from functions.cli import local_world
@@ -36,7 +37,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(argv: list[str] | None) -> int:
-    arguments = make_parser().parse_args(argv)
+    parser = make_parser()
+    arguments = parser.parse_command(argv)
+    if arguments.version:
+        sys.stdout.write(f"dovetail {version('dovetail-autoscaler')}\n")
+        return 0
+    if not hasattr(arguments, "run"):
+        parser.print_help()
+        return 0
     # On each signal that asks to exit, first stop what was started.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
@@ -46,7 +54,7 @@ def _run(argv: list[str] | None) -> int:
         return 130
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of all commands; what it parses has a `run` that returns the exit code."""
     parser = Parser(
         prog="dovetail",
@@ -54,7 +62,8 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(metavar="COMMAND")
     mount_commands(commands)
     local_world.mount_local_world(commands)
     return parser

@@ -328,7 +328,7 @@ def test_what_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert refused(tmp_path, workload("a", "b", 1, [{"metadata": {"name": "n"}}], "1", "1Gi")) == 2
-    assert "expected Nodes among the objects: kubectl get nodes,pods" in capsys.readouterr().err
+    assert "no Nodes among the objects: kubectl get nodes,pods" in capsys.readouterr().err
     assert refused(tmp_path, node_groups(), "--set", "no_such=1") == 2
     assert "unknown setting" in capsys.readouterr().err
     assert refused(tmp_path, DUMPS["karpenter"](), "--set", "preference_policy=Ignore") == 2

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from functions.cli.input_error import InputError
 from functions.cli.plan.explanation import of_other_scheduler
 from functions.cli.plan.reading.checks import (
     check_template,
@@ -39,6 +40,7 @@ from shared.model.dollars_and_counts import counted
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, without_stale_nominations
+from shared.model.nearest import nearest
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.model.values import replace
@@ -75,6 +77,8 @@ _NOT_OFFERED: Final = {
     "NodeOverlay": "prices and capacity of instance types are those of EC2; choose types by "
     "requirements of the NodePool",
 }
+_LONG_AGO: Final = "extensions"
+_NEAR: Final = 0.8
 _EXAMPLES: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
 _CLUSTER_WIDE: Final = frozenset(
     {
@@ -180,6 +184,7 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
 
     Raises:
         InvalidDocumentError: If one has no kind or version, or an unsupported version.
+        InputError: If none matters.
     """
     found = []
     ignored: Counter[str] = Counter()
@@ -190,6 +195,7 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
                 remedy = f"write the {field} of a Kubernetes object, such as {_EXAMPLES[field]}"
                 raise document.invalid(field, document.raw.get(field), remedy)
         version = KINDS.get(document.kind)
+        _refuse_misspelt(document, version)
         if version is None or _group(version) != _group(document.api_version):
             if is_workload(document):
                 found.append(document)
@@ -207,10 +213,33 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
         for kind in sorted(_NOT_OFFERED)
         if ignored.pop(kind, 0)
     )
-    if ignored:
-        named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
-        notes.append(f"left out, of kinds that are not read: {named}")
+    notes += _left_out(ignored, only=not found)
     return found
+
+
+def _left_out(ignored: Counter[str], *, only: bool) -> list[str]:
+    if not ignored:
+        return []
+    named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
+    if only:
+        raise InputError(f"nothing to plan: of kinds that are not read: {named}")
+    return [f"left out, of kinds that are not read: {named}"]
+
+
+def _refuse_misspelt(document: Document, version: str | None) -> None:
+    """Refuse a kind or group that is nearly one that is read, and groups of long ago.
+
+    Source: https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-16 (2026-11).
+    """
+    given = document.api_version
+    if version is None:
+        same = [kind for kind, known in KINDS.items() if known == given]
+        if near := nearest(document.kind, same, _NEAR):
+            raise document.invalid("kind", document.kind, f"unknown kind; write {near}")
+    elif _group(version) != _group(given) and (
+        _group(given) == _LONG_AGO or nearest(given, [version], _NEAR)
+    ):
+        raise document.invalid("apiVersion", given, f"write {version}")
 
 
 def _group(api_version: str) -> str:
