@@ -76,7 +76,7 @@ def test_every_choice_given_to_cdk_is_one_that_the_synthesis_takes(page: Path) -
             continue
         choices = dict(Template(choice).substitute(VARIABLES).split("=", 1) for choice in given)
         assert choices.keys() <= CHOICES, choices
-        assert read_config(choices.get).clusters
+        assert read_config(choices).clusters
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
