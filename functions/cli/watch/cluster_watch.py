@@ -35,6 +35,7 @@ from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.nodes.launch.launch_results import LaunchResult, results_of_plan
 from shared.ports import ClusterPorts
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.wiring import ActingRole
@@ -173,6 +174,10 @@ class ClusterRecords:
     def open_intents(self) -> tuple[LaunchIntent, ...]:
         """Return the unfinished launches."""
         return self._ports.ledger.open_intents(self.cluster)
+
+    def launch_results(self, plan_id: str) -> tuple[LaunchResult, ...]:
+        """Return what came of the launch groups of a plan, as far as they are over."""
+        return results_of_plan(self._ports.ledger, self.cluster, plan_id)
 
     def decisions(self, day: str, after: str) -> tuple[str, ...]:
         """Return the keys of a day's decisions, oldest first.

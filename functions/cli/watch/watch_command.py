@@ -29,7 +29,7 @@ where your credentials allow it, Dovetail's ledger and decisions; writes nothing
 _TOP_TEXT: Final = """\
 Shows the same as `dovetail watch` in this terminal; once, where the output is no terminal.
 With --lines a line is printed for each decision and each removal instead, until Ctrl-C: what was
-bought or removed, dollars per hour, the gap to the proved lower bound, and why.
+planned, launched or removed, dollars per hour, the gap to the proved lower bound, and why.
 
   dovetail top
   dovetail top --lines --kubeconfig ~/.kube/prod --cluster prod

@@ -120,6 +120,14 @@ def test_decisions_of_the_archive_are_listed_newest_first_and_open() -> None:
     assert told["cluster"] == "test"
     [decision] = told["decisions"]
     assert (decision["id"], decision["pods"]) == ("plan-1", 2)
+    slots = world.ledger.slots("test")
+    kind = slots[0].offering
+    assert decision["outcome"] == {
+        "launched": [[2, kind.instance_type, kind.capacity_type.value]],
+        "cost": sum(slot.price_micros_per_hour for slot in slots),
+        "refused": [],
+        "ended": True,
+    }
     opened = scene.live.decision("plan-1")
     assert opened is not None
     assert opened["bucket"] == "archive"

@@ -71,7 +71,15 @@ export interface Least {
 export type Point = [number, number, number, number | null];
 
 /** Count, instance type, capacity type. */
-export type Bought = [number, string, string];
+export type Counted = [number, string, string];
+
+/** What came of a decision: what EC2 launched and what that costs, and its errors (code and text). */
+export interface Outcome {
+  launched: Counted[];
+  cost: number;
+  refused: [string, string][];
+  ended: boolean;
+}
 
 export interface DecisionSummary {
   id: string;
@@ -84,9 +92,11 @@ export interface DecisionSummary {
   bound_is_close: boolean;
   pods: number;
   remove: string[];
-  nodes: Bought[];
+  nodes: Counted[];
   placed: number;
   unplaced: number;
+  /** Missing where it was not recorded. */
+  outcome?: Outcome | null;
 }
 
 /** Instance type, zone, capacity type, price. */
@@ -128,6 +138,7 @@ export interface Decision {
   why_not_cheaper: string[];
   settings: string[];
   remark: string;
+  outcome?: Outcome | null;
 }
 
 export interface Message {
