@@ -204,12 +204,13 @@ class _Sources:
             return None
         import time  # noqa: PLC0415
 
+        from functions.cli.watch.live import utc_now  # noqa: PLC0415
         from functions.cli.watch.recording import Recorder  # noqa: PLC0415
 
         file = Path(self._arguments.record).open("w", encoding="utf-8")  # noqa: SIM115 -- see below
         self._stack.enter_context(file)
         began = time.monotonic()
-        return Recorder(file, lambda: time.monotonic() - began, live.decision).record
+        return Recorder(file, lambda: time.monotonic() - began, live.decision, utc_now).record
 
 
 # --- the terminal

@@ -144,6 +144,8 @@ export interface Decision {
 export interface Message {
   kind: "whole" | "change";
   recorded?: boolean;
+  /** Of a recording: when this was recorded, in milliseconds since 1970. */
+  now?: number;
   synced?: boolean;
   nodes?: NodeView[];
   gone?: string[];
