@@ -75,14 +75,17 @@ class ClusterWatch:
     """Watches of one cluster, with the permissions of a kubeconfig file.
 
     Args:
-        kubeconfig: Its path; its current context is read.
+        kubeconfig: Its path.
+        context: Of the file, None for its current one.
 
     Raises:
         PermanentError: If the file cannot be used.
     """
 
-    def __init__(self, kubeconfig: str) -> None:
-        self._api = connect_kubeconfig(kubeconfig, timeout=_TIMEOUT, kind=ReadOnlyApi)
+    def __init__(self, kubeconfig: str, context: str | None = None) -> None:
+        self._api = connect_kubeconfig(
+            kubeconfig, context=context, timeout=_TIMEOUT, kind=ReadOnlyApi
+        )
         self._cluster = KubeCluster("", self._api)
         self._decoder = PodDecoder()
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from functions.cli.kubeconfig import add_kubeconfig
 from functions.cli.parser import Subparsers, add_cluster, add_command, number_up_to
 from functions.cli.printable_text import printable_text
 from functions.cli.run_command import refuse, run_or_refuse
@@ -72,9 +73,7 @@ def mount_watch_commands(subparsers: Subparsers) -> None:
 
 
 def _cluster_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="its current context is read (KUBECONFIG, ~/.kube)"
-    )
+    add_kubeconfig(parser)
     add_cluster(parser)
     parser.add_argument(
         "--catalog",
@@ -182,7 +181,7 @@ class _Sources:
         arguments = self._arguments
         path = kubeconfig_of(arguments.kubeconfig)
         name = arguments.cluster or ""
-        cluster = ClusterWatch(path)
+        cluster = ClusterWatch(path, arguments.context)
         # A failure to reach the cluster is reported once, and ends the command.
         cluster.require_access()
         if name:

@@ -38,7 +38,7 @@ CATALOG = embedded_catalog()
 
 def run(
     *words: str,
-    read: Callable[[str, list[str]], Iterable[Any]] | None = None,
+    read: Callable[[str | None, list[str]], Iterable[Any]] | None = None,
     make: Callable[[str], MadeCatalog] | None = None,
 ) -> int:
     return run_mounted(
@@ -295,13 +295,13 @@ def test_prices_of_many_types_and_large_sums_are_short(tmp_path: Path) -> None:
 def test_a_running_cluster_is_read_with_live_prices(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[str] = []
+    asked: list[str | None] = []
 
     def make(region: str) -> MadeCatalog:
         asked.append(region)
         return MadeCatalog(text=embedded_text(), region=region, deployed=False)
 
-    def read(kubeconfig: str, notes: list[str]) -> Iterable[Object]:
+    def read(kubeconfig: str | None, notes: list[str]) -> Iterable[Object]:
         asked.append(kubeconfig)
         notes.append("PodDisruptionBudget: may not be read")
         return [node("a", "m5.large", "a", {})]
