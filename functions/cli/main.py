@@ -7,10 +7,18 @@ import signal
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
 from functions.cli import local_world
 from functions.cli.commands import mount_commands
-from functions.cli.parser import EXIT_CODES, Parser
+from functions.cli.parser import EXIT_CODES, Parser, add_command
+
+_COMPLETION: Final = """\
+Prints a script that completes the commands and options of dovetail.
+
+  dovetail completion bash   to be sourced: source <(dovetail completion bash) in ~/.bashrc
+  dovetail completion zsh    to be written to a file _dovetail in a folder of fpath
+"""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -66,7 +74,19 @@ def make_parser() -> Parser:
     commands = parser.add_subparsers(metavar="COMMAND")
     mount_commands(commands)
     local_world.mount_local_world(commands)
+    completion = add_command(
+        commands, "completion", "print what makes a shell complete commands", _COMPLETION
+    )
+    completion.add_argument("shell", choices=("bash", "zsh"), help="the shell")
+    completion.set_defaults(run=_complete)
     return parser
+
+
+def _complete(arguments: argparse.Namespace) -> int:
+    import shtab  # noqa: PLC0415 -- other commands need none of it
+
+    sys.stdout.write(f"{shtab.complete(make_parser(), arguments.shell)}\n")
+    return 0
 
 
 def _open_outputs() -> None:

@@ -1,6 +1,8 @@
 """Words that nothing knows are answered with the nearest that is known."""
 
 import contextlib
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,15 @@ def test_without_a_command_there_is_help_and_the_version_has_an_option(
     assert "usage: dovetail" in capsys.readouterr().out
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("dovetail ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_completes_the_commands_and_their_options(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+    assert "what-if" in script
+    assert "--explain" in script
