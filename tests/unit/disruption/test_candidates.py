@@ -80,7 +80,7 @@ def test_a_node_whose_kubelet_stopped_is_a_candidate_and_empty_without_running_p
         ({"labels": {keys.INITIALIZED: ""}}, "it is not initialized"),
         (
             {"annotations": {keys.REPLACES: "n0"}},
-            "it was bought for pods that are on their way",
+            "it was launched for pods that are on their way",
         ),
         (
             {"annotations": {keys.DO_NOT_CONSOLIDATE: "true"}},
