@@ -249,7 +249,7 @@ def _remarks(plan_run: "PlanRun") -> Iterator[str]:
     plan, least = plan_run.plan, plan_run.plan.cost_micros_per_hour
     yield from unknown_topology_keys(plan_run.snapshot)
     for finding in cheaper_provisioners(plan_run.snapshot, plan, plan_run.settings):
-        yield f"Provisioner {finding.used}: {finding.text}"
+        yield f"{finding.used_kind} {finding.used}: {finding.text}"
         saved = finding.used_micros_per_hour - finding.cheaper_micros_per_hour
         least = min(least, plan.cost_micros_per_hour - saved)
     if least < plan.lower_bound_micros_per_hour:

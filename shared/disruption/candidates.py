@@ -175,7 +175,7 @@ def _why_not_disruptable(node: Node, owner: Provisioner, resting: Collection[str
     (2026-11-27).
     """
     if owner.paused or owner.shadow:
-        return f"provisioner {owner.name} is {'paused' if owner.paused else 'in shadow mode'}"
+        return f"{owner.kind} {owner.name} is {'paused' if owner.paused else 'in shadow mode'}"
     if node.deletion_at is not None:
         return _GOING
     if node.unschedulable and keys.REMOVAL_REASON in node.annotations:

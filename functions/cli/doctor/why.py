@@ -21,7 +21,7 @@ from shared.model.ec2.launches import PodRef, Slot, slot_of
 from shared.model.errors import NotFoundError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import Provisioner, owner_word
 from shared.model.scheduled_changes import scheduled_change
 from shared.model.values import replace
 from shared.nodes.brakes.hold import hold_of, rivals_of
@@ -197,7 +197,8 @@ class Why:
             return Answer(history=lines, waits_for=waits, helps=helps)
         if refused is not None:
             waits = ("a change: it fits no node that could be launched",)
-            helps = ("change the pod or a Provisioner as the reasons say",)
+            owners = owner_word(gathered.snapshot.provisioners)
+            helps = (f"change the pod or a {owners} as the reasons say",)
             return Answer(history=lines, waits_for=waits, helps=helps)
         if pod.uid in gathered.snapshot.promised:
             waits = ("an unfinished launch that it is part of",)

@@ -189,7 +189,7 @@ def _why_not_cheaper(decision: RecordedDecision, plan: Plan) -> Iterator[str]:
     for named, settings in without_each_setting(decision.settings):
         yield _against(f"Without the setting {named}", decision.replay(settings), cost)
     for found in cheaper_provisioners(decision.snapshot, plan, decision.settings):
-        yield f"Provisioner {found.used}: {found.text}."
+        yield f"{found.used_kind} {found.used}: {found.text}."
     if plan.preferences.kept:
         kept, stated = plan.preferences.kept, plan.preferences.stated
         yield f"It keeps {kept:,} of {stated:,} preferences of pods."

@@ -125,9 +125,9 @@ def test_a_node_on_which_the_scheduler_makes_room_is_left_alone_by_consolidation
 def test_a_paused_provisioner_keeps_its_nodes() -> None:
     owner = provisioner(consolidation=True, paused=True)
 
-    assert _look(node(), owner=owner) == ((), {"n1": "provisioner default is paused"})
+    assert _look(node(), owner=owner) == ((), {"n1": "Provisioner default is paused"})
     owner = provisioner(consolidation=True, shadow=True)
-    assert _look(node(), owner=owner) == ((), {"n1": "provisioner default is in shadow mode"})
+    assert _look(node(), owner=owner) == ((), {"n1": "Provisioner default is in shadow mode"})
 
 
 def test_a_node_that_pods_are_promised_to_is_left_alone() -> None:
