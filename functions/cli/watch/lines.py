@@ -28,29 +28,29 @@ class DecisionLines:
         self._going: set[str] = set()
 
     def new_lines(self, whole: Mapping[str, Any], now: datetime) -> list[str]:
-        """Return a line for each thing that is new, decisions first and oldest first.
+        """Return a line for each thing that is new, oldest first.
 
         Args:
             whole: As `LiveCluster.whole` returns it.
-            now: UTC; each line begins with the time of its decision, else with this.
+            now: UTC; each line begins with the time of what happened, that of Nodes with this.
         """
         if not whole["synced"]:
             return []
         fresh = [made for made in whole["decisions"] if made["id"] not in self._decisions]
         self._decisions.update(made["id"] for made in fresh)
         nodes = {node["name"]: node for node in whole["nodes"] if node["phase"] != LAUNCHING}
-        changed = [*self._came(whole["decisions"]), *self._nodes_changed(nodes, whole["totals"])]
+        lines = [(made["at"], decision_line(made)) for made in reversed(fresh)]
+        lines += self._came(whole["decisions"])
+        lines += [(now.isoformat(), line) for line in self._nodes_changed(nodes, whole["totals"])]
         self._nodes = nodes
-        return [f"{made['at'][11:19]} {decision_line(made)}" for made in reversed(fresh)] + [
-            f"{now:%H:%M:%S} {line}" for line in changed
-        ]
+        return [f"{at[11:19]} {line}" for at, line in sorted(lines, key=lambda line: line[0][:19])]
 
-    def _came(self, decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        """Yield what came of decisions, each once it is over."""
+    def _came(self, decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+        """Yield what came of decisions and when, each once it is over."""
         for made in reversed(decisions):
             if made["id"] not in self._outcomes and (text := outcome_text(made)):
                 self._outcomes.add(made["id"])
-                yield f"{text} (planned at {made['at'][11:19]})"
+                yield made["outcome"]["at"], f"{text} (planned at {made['at'][11:19]})"
 
     def _nodes_changed(self, nodes: Mapping[str, View], totals: Mapping[str, Any]) -> Iterator[str]:
         going = [

@@ -14,13 +14,13 @@ def outcome(results: Sequence[LaunchResult], *, planned: int, ended: bool) -> di
     """Return what came of a decision as plain JSON.
 
     Args:
-        results: Of its launch groups that are over.
+        results: Of its launch groups that are over, at least one.
         planned: The nodes that it planned.
         ended: Whether no launch of it is under way.
 
     Returns:
-        `launched` as count, instance type and capacity type, `cost` in micro-dollars per hour,
-        `refused` as code and text, and whether it has `ended`.
+        `at`, when the last was over, `launched` as count, instance type and capacity type, `cost`
+        in micro-dollars per hour, `refused` as code and text, and whether it has `ended`.
     """
     kinds: Counter[tuple[str, str]] = Counter()
     cost = 0
@@ -31,6 +31,7 @@ def outcome(results: Sequence[LaunchResult], *, planned: int, ended: bool) -> di
             cost += kind.count * kind.price_micros_per_hour
         refused |= dict.fromkeys((error.code, error.message) for error in result.refused)
     return {
+        "at": max(result.at for result in results).isoformat(),
         "launched": [[count, *names] for names, count in kinds.most_common()],
         "cost": cost,
         "refused": [list(error) for error in refused],

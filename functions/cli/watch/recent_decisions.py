@@ -37,9 +37,13 @@ class RecentDecisions:
     Args:
         reader: Reads them.
         worker: Runs what takes long: proofs and comparisons.
+
+    Attributes:
+        is_current: Whether all that are known to be there were read.
     """
 
     def __init__(self, reader: "ClusterRecords", worker: Executor) -> None:
+        self.is_current = False
         self._reader = reader
         self._worker = worker
         # Replaced, never changed: other threads read it.
@@ -59,12 +63,16 @@ class RecentDecisions:
         """
         slots, intents = self._reader.slots(), self._reader.open_intents()
         launching = dict(_launching(self._reader, slots, intents))
-        for key in self._newest_keys(now):
-            if key not in self._read and key not in self._unreadable:
-                self._open(key)
+        keys = self._newest_keys(now)
+        unread = [key for key in keys if key not in self._read and key not in self._unreadable]
+        self.is_current = not unread
+        # Each takes a while: the newest is shown first.
+        for key in reversed(unread):
+            self._open(key)
         last = sorted(self._read, key=_by_plan)[-MOST_DECISIONS:]
         self._read = {key: self._read[key] for key in last}
         self._read_results({intent.plan_id for intent in intents}, now)
+        self.is_current = True
         newest = self.newest_first()
         refused = newest[0]["refused"] if newest else {}
         return Records(slots=slots, launching=launching, refused=refused)

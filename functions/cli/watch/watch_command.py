@@ -269,6 +269,8 @@ def _print_lines(live: "LiveCluster") -> None:
     lines = DecisionLines()
     while True:
         live.next_change()
-        sys.stdout.write(printable_text(lines.new_lines(live.whole(), utc_now())))
-        sys.stdout.flush()
+        # In the order of time: decisions are read newest first.
+        if live.is_current:
+            sys.stdout.write(printable_text(lines.new_lines(live.whole(), utc_now())))
+            sys.stdout.flush()
         time.sleep(_LINES_SECONDS)

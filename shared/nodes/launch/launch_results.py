@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -39,6 +39,7 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     """What came of one launch group.
 
     Attributes:
+        at: When its intent was closed.
         planned: The nodes that were requested.
         launched: The instances that became their slots, most first.
         refused: The last errors of EC2, each once, at most five.
@@ -47,6 +48,7 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     plan_id: str
     group: int
     provisioner: str
+    at: datetime
     planned: int
     launched: tuple[LaunchedKind, ...] = ()
     refused: tuple[RefusedLaunch, ...] = ()
@@ -80,11 +82,13 @@ class LaunchResults:
             for slot in self._ports.ledger.slots(intent.cluster):
                 if (slot.plan_id, slot.group) == group:
                     slots[slot.number] = slot
+        now = self._ports.clock.now()
         kinds = Counter((slot.offering, slot.price_micros_per_hour) for slot in slots.values())
         result = LaunchResult(
             plan_id=intent.plan_id,
             group=intent.group,
             provisioner=intent.provisioner,
+            at=now,
             planned=intent.count,
             launched=tuple(
                 LaunchedKind(offering=offering, price_micros_per_hour=price, count=count)
@@ -93,7 +97,7 @@ class LaunchResults:
             refused=tuple(self._errors.pop(group, {}))[-_MOST_ERRORS:],
         )
         note = Note(name=f"{_PREFIX}{intent.plan_id}#{intent.group}", value=to_plain(result))
-        self._ports.ledger.put_note(intent.cluster, note, self._ports.clock.now() + _KEEP)
+        self._ports.ledger.put_note(intent.cluster, note, now + _KEEP)
 
 
 def results_of_plan(ledger: NodeLedger, cluster: str, plan_id: str) -> tuple[LaunchResult, ...]:

@@ -74,7 +74,7 @@ test("a decision says in a line what it did", () => {
 
 test("what came of a decision is told once it is over", () => {
   const nodes: [number, string, string][] = [[2, "m5.large", "spot"]];
-  const outcome = { launched: [[2, "m5.large", "on-demand"]] as [number, string, string][], cost: 9, refused: [], ended: true };
+  const outcome = { at: "", launched: [[2, "m5.large", "on-demand"]] as [number, string, string][], cost: 9, refused: [], ended: true };
   expect(came({ nodes })).toBe("");
   expect(came({ nodes, outcome: { ...outcome, ended: false } })).toBe("");
   expect(came({ nodes, outcome })).toBe("launched 2 × m5.large on-demand");

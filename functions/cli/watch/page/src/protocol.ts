@@ -75,6 +75,7 @@ export type Counted = [number, string, string];
 
 /** What came of a decision: what EC2 launched and what that costs, and its errors (code and text). */
 export interface Outcome {
+  at: string;
   launched: Counted[];
   cost: number;
   refused: [string, string][];
