@@ -10,6 +10,7 @@ from functions.cli.doctor.why import Answer, Why
 from functions.cli.doctor.why_command import mount_why
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import Trial
 from shared.model.errors import NotFoundError
 from shared.model.kubernetes.nodes import Node
@@ -18,7 +19,18 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.values import replace
 from shared.nodes.brakes.runaway import save_trial, subjects_of
 from shared.planning.offerings.picks import MOST_PICKS
-from tests.builders import NOW, OTHER_SHAPE, needs, node, pod, provisioner, ref, scheduling, slot
+from tests.builders import (
+    NOW,
+    OTHER_SHAPE,
+    needs,
+    node,
+    node_of,
+    pod,
+    provisioner,
+    ref,
+    scheduling,
+    slot,
+)
 from tests.unit.cli.running import run_mounted
 from tests.unit.nodes.launch.launches import apart, open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
@@ -278,6 +290,19 @@ def test_a_drain_with_a_deadline_says_it() -> None:
 def test_a_node_of_others_is_left_alone() -> None:
     answer = of_node(World(node(finalizers=())))
     assert answer.state.startswith("was not launched by Dovetail")
+
+
+def test_a_node_that_runs_says_why_it_is_not_consolidated() -> None:
+    held = pod("a", cpu=1500, node_name="n1", annotations={keys.DO_NOT_DISRUPT: "true"})
+    world = World(provisioner(consolidation=True), node_of("n1", "m5.large"), held)
+    world.advance(60 * MINUTE)
+    world.provision(look=True)
+    said = f"is not consolidated: pod default/a has the annotation {keys.DO_NOT_DISRUPT}"
+    assert said in of_node(world).history
+    labels = {keys.NODE_POOL: "default", keys.INITIALIZED: "true"}
+    of_pool = replace(node_of("n1", "m5.large"), labels=labels)
+    world = World(provisioner(kind=OwnerKind.NODE_POOL), of_pool)
+    assert of_node(world).history[-1].endswith("consolidationPolicy is WhenEmpty")
 
 
 def test_deleted_node_is_described_by_its_events() -> None:
