@@ -8,6 +8,7 @@ import pytest
 
 from functions.cli.doctor.why import Answer, Why
 from functions.cli.doctor.why_command import mount_why
+from functions.cli.doctor.why_group import WhyGroup
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.dialect import OwnerKind
@@ -346,9 +347,10 @@ class Runtime:
     def clusters(self) -> tuple[str, ...]:
         return self._clusters
 
-    def why(self, cluster: str) -> Why:
+    def why(self, cluster: str) -> tuple[Why, WhyGroup]:
         assert cluster == NAME
-        return Why(self._world.ports)
+        why = Why(self._world.ports)
+        return why, WhyGroup(self._world.ports, why)
 
 
 def run(world: World, *words: str, clusters: tuple[str, ...] = (NAME,)) -> int:
@@ -378,7 +380,14 @@ def test_the_command_prints_what_happened_what_it_waits_for_and_what_helps(
 @pytest.mark.parametrize(
     ("words", "clusters", "expected"),
     [
-        (("deployment/web",), (NAME,), "deployment/web: expected pod/NAMESPACE/NAME, pod/NAME or"),
+        (("deploymet/web",), (NAME,), "deploymet/web: write deployment; expected pod/NAMES"),
+        (("nodpool/web",), (NAME,), "nodpool/web: write nodepool; expected pod/NAMESPACE/NAME"),
+        (("deployment/web",), (NAME,), "deployment/default/web: has no pods in cluster test; kube"),
+        (
+            ("nodepool/a",),
+            (NAME,),
+            "nodepool/a: no such NodePool in cluster test; kubectl get node",
+        ),
         (("node/a/b",), (NAME,), "node/a/b: expected"),
         (("pod/",), (NAME,), "pod/: expected"),
         (("pod/a/b/c",), (NAME,), "pod/a/b/c: expected"),
