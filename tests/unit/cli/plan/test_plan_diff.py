@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from functions.cli.main import main
-from tests.unit.cli.running import PROVISIONER, container, deployment, written
+from tests.unit.cli.running import PROVISIONER, container, deployment, node, written
 
 Sides = Callable[..., list[str]]
 
@@ -54,6 +54,16 @@ def test_the_exit_code_says_whether_it_costs_too_much(
     words = [] if limit is None else ["--max-increase", limit]
     assert main([*sides(3, 30), *words]) == code
     assert ("costs more than --max-increase" in capsys.readouterr().err) == (code == 1)
+
+
+def test_pods_on_nodes_that_are_there_cost_nothing(
+    tmp_path: Path, sides: Sides, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = written(tmp_path / "nodes.yaml", node("n1", cpu="64"))
+    assert main([*sides(1, 2), "--existing", there, "--output", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["nodes"], found["cost"], found["pods"]) == ([0, 0], [0, 0], [3, 4])
+    assert found["workloads"] == [{"name": "default/web", "count": [1, 2], "cost": [0, 0]}]
 
 
 def test_pods_that_lose_their_place_are_named(
