@@ -59,7 +59,7 @@ def test_words_of_the_command_line(
         ({**deployment(), "kind": "Deploymnet"}, "unknown kind; write Deployment"),
         (node_pool("requirments", CATEGORY), "requirments: unknown field; write requirements"),
         (node_pool("requirements", CATEGORY[:-4] + "ry"), f"unknown key; write {CATEGORY}"),
-        (CONFIG_MAP, "nothing to plan: of kinds that are not read: 1 ConfigMap"),
+        (CONFIG_MAP, "a.yaml: document 1: nothing to plan: not read are ConfigMap"),
     ],
 )
 def test_words_of_manifests(

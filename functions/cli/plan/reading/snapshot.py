@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from functions.cli.input_error import InputError
 from functions.cli.plan.explanation import of_other_scheduler
 from functions.cli.plan.reading.checks import (
     check_template,
@@ -122,6 +121,7 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> OfflineSna
     """
     notes: list[str] = []
     known = _without_repetitions(_recognized(documents, notes))
+    _refuse_nothing(documents, known)
     provisioners = read_provisioners(known, catalog, notes)
     pods, volumes = _pods(known, notes)
     notes += check_fields(known)
@@ -184,7 +184,6 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
 
     Raises:
         InvalidDocumentError: If one has no kind or version, or an unsupported version.
-        InputError: If none matters.
     """
     found = []
     ignored: Counter[str] = Counter()
@@ -213,17 +212,17 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
         for kind in sorted(_NOT_OFFERED)
         if ignored.pop(kind, 0)
     )
-    notes += _left_out(ignored, only=not found)
+    if ignored:
+        named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
+        notes.append(f"left out, of kinds that are not read: {named}")
     return found
 
 
-def _left_out(ignored: Counter[str], *, only: bool) -> list[str]:
-    if not ignored:
-        return []
-    named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
-    if only:
-        raise InputError(f"nothing to plan: of kinds that are not read: {named}")
-    return [f"left out, of kinds that are not read: {named}"]
+def _refuse_nothing(documents: Sequence[Document], known: Sequence[Document]) -> None:
+    kinds = {document.kind for document in documents}
+    if documents and not known and kinds.isdisjoint(KINDS):
+        remedy = f"nothing to plan: not read are {', '.join(sorted(kinds))}"
+        raise documents[0].invalid("", None, remedy)
 
 
 def _refuse_misspelt(document: Document, version: str | None) -> None:
