@@ -16,7 +16,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: access all-types aws-judges bench bundle cases catalog chart check clean contract corpus coverage crds \
     days demo deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others \
-    page page-browser page-test peers real real-judges real-smoke release reports sbom scale \
+    page page-browser page-test peers real real-judges real-smoke release rights reports sbom scale \
     schedules setup setup-tests smoke-inflate smoke-others supply tenants test types types-cdk unit \
     verify verify-commit
 
@@ -240,6 +240,9 @@ crds: $(VENV)/.dev  ## Make the definitions of the custom resources again from t
 
 access: $(VENV)/.dev  ## Make the roles in the cluster again from their table (tools/manifests/access.py)
 	@$(BIN)/python -m tools.manifests.access
+
+rights: node $(VENV)/.dev  ## Make the table of rights of docs/security.md again from the templates
+	@$(BIN)/python -m tests.infra.policies.rights_table
 
 metrics: $(VENV)/.dev  ## Make the tables of docs/operations/metrics.md again from infra/aws/metrics.py
 	@$(BIN)/python -m tools.metrics_table

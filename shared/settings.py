@@ -6,13 +6,16 @@ Every setting has a default with its reason, except names of resources, which th
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import FieldInfo, asdict, fields
 
 PREFIX: Final = "DOVETAIL_"
 # A name that a registry can have, with its tag or digest.
 IMAGE: Final = re.compile(r"^[a-z0-9][A-Za-z0-9._:/@-]*$")
+AUTOSCALER_NAMESPACES: Final = "kube-system,karpenter"
+PRICING_REGION: Final = "us-east-1"
 # Service-linked roles without which EC2 refuses to launch, and the services they belong to.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
 # and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html (2026-08).
@@ -23,13 +26,63 @@ LINKED_ROLES: Final[Mapping[str, str]] = {
 # Credentials of a role, a look at EC2, and the call itself.
 _CALLS_PER_RENEWAL: Final = 3
 _NAMESPACE: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_Namespaces = Annotated[str, Meta(pattern=rf"^{_NAMESPACE}(,{_NAMESPACE})*\Z")]
+_Cluster = Annotated[str, Meta(max_length=100, pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*\Z")]
+_Text = Annotated[str, Meta(min_length=1)]
+_Name = Annotated[str, Meta(min_length=3)]
+_Url = Annotated[str, Meta(min_length=8)]
+_Machine = Annotated[str, Meta(pattern=r"^arn:[^:]+:states:")]
+_Role = Annotated[str, Meta(pattern=r"^arn:[^:]+:iam::\d{12}:role/")]
+_TimeoutSeconds = Annotated[float, Meta(gt=0, le=50)]
+_LeaseSeconds = Annotated[float, Meta(gt=0, le=60)]
+# A year at most, which keeps infinity out.
+_Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
+_SomeSeconds = Annotated[float, Meta(ge=1, le=31_536_000)]
+_Count = Annotated[int, Meta(ge=0)]
+_Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
 class SettingsError(ValueError):
     """A variable of the environment is missing or wrong; the text names it and what to set."""
 
 
-class FunctionSettings(BaseModel):
+class EnvironmentSettings(Struct, frozen=True, kw_only=True):
+    """Settings that are variables `DOVETAIL_<FIELD>` of the environment."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Return the settings found; others in the environment do not count.
+
+        Raises:
+            SettingsError: If one is missing or wrong.
+        """
+        given: dict[str, Any] = {}
+        for field in fields(cls):
+            variable = f"{PREFIX}{field.name.upper()}"
+            if variable in environment:
+                given[field.name] = _read(field, variable, environment[variable])
+            elif field.required:
+                raise SettingsError(f"{variable}: is missing: set it")
+        try:
+            return cls(**given)
+        except ValueError as error:
+            raise SettingsError(f"environment: {error}") from error
+
+    def to_environment(self) -> dict[str, str]:
+        """Return the variables that `from_environment` reads back unchanged."""
+        return {f"{PREFIX}{name.upper()}": str(value) for name, value in asdict(self).items()}
+
+
+def _read(field: FieldInfo, variable: str, text: str) -> Any:
+    try:
+        return convert(text, field.type, strict=False)
+    except ValidationError as error:
+        known = get_args(field.type) if get_origin(field.type) is Literal else ()
+        expected = f"expected one of {', '.join(known)}" if known else error
+        raise SettingsError(f"{variable}: {expected} (found {text!r})") from error
+
+
+class FunctionSettings(EnvironmentSettings, frozen=True, kw_only=True):
     """What every function needs.
 
     Attributes:
@@ -47,65 +100,35 @@ class FunctionSettings(BaseModel):
         fleet_per_second: Its refill, requests per second (users measured 2).
     """
 
-    # Its validator is built when it is read: a function builds that of its own settings alone.
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
-
-    table: str = Field(min_length=3)
-    bucket: str = Field(min_length=3)
-    queue_url: str = Field(min_length=8)
-    dead_letter_url: str = Field(min_length=8)
-    cluster_parameters: str = Field(default="/dovetail/clusters", pattern=r"^/[\w/.-]+[^/]$")
-    api_timeout_seconds: float = Field(default=15.0, gt=0, le=50)
-    autoscaler_namespaces: str = Field(
-        default="kube-system,karpenter", pattern=rf"^{_NAMESPACE}(,{_NAMESPACE})*$"
-    )
-    daemonset_namespaces: str = Field(
-        default="kube-system", pattern=rf"^{_NAMESPACE}(,{_NAMESPACE})*$"
-    )
-    fleet_burst: int = Field(default=5, ge=1, le=1000)
-    fleet_per_second: float = Field(default=2.0, gt=0, le=1000)
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Return the settings found in variables `DOVETAIL_<FIELD>`.
-
-        Raises:
-            SettingsError: If one is missing or wrong.
-        """
-        given = {
-            name: environment[f"{PREFIX}{name.upper()}"]
-            for name in cls.model_fields
-            if f"{PREFIX}{name.upper()}" in environment
-        }
-        try:
-            return cls.model_validate(given)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            name = f"{PREFIX}{str(first['loc'][0]).upper()}" if first["loc"] else "environment"
-            raise SettingsError(f"{name}: {first['msg']} (found {first['input']!r})") from error
-
-    def to_environment(self) -> dict[str, str]:
-        """Return the variables that `from_environment` reads back unchanged."""
-        return {f"{PREFIX}{k.upper()}": str(v) for k, v in self.model_dump().items()}
+    table: _Name
+    bucket: _Name
+    queue_url: _Url
+    dead_letter_url: _Url
+    cluster_parameters: Annotated[str, Meta(pattern=r"^/[\w/.-]+[^/]\Z")] = "/dovetail/clusters"
+    api_timeout_seconds: _TimeoutSeconds = 15.0
+    autoscaler_namespaces: _Namespaces = AUTOSCALER_NAMESPACES
+    daemonset_namespaces: _Namespaces = "kube-system"
+    fleet_burst: Annotated[int, Meta(ge=1, le=1000)] = 5
+    fleet_per_second: Annotated[float, Meta(gt=0, le=1000)] = 2.0
 
 
-class TimerSettings(FunctionSettings):
+class TimerSettings(FunctionSettings, frozen=True, kw_only=True):
     """What a function needs that starts state machines.
 
     Attributes:
         emptiness_machine: ARN of the EmptinessTimer state machine; likewise the others.
     """
 
-    emptiness_machine: str = Field(pattern=r"^arn:[^:]+:states:")
-    expiration_machine: str = Field(pattern=r"^arn:[^:]+:states:")
-    registration_machine: str = Field(pattern=r"^arn:[^:]+:states:")
-    replacement_machine: str = Field(pattern=r"^arn:[^:]+:states:")
-    termination_machine: str = Field(pattern=r"^arn:[^:]+:states:")
-    bind_function: str = Field(min_length=1)
-    provision_function: str = Field(min_length=1)
+    emptiness_machine: _Machine
+    expiration_machine: _Machine
+    registration_machine: _Machine
+    replacement_machine: _Machine
+    termination_machine: _Machine
+    bind_function: _Text
+    provision_function: _Text
 
 
-class BindSettings(TimerSettings):
+class BindSettings(TimerSettings, frozen=True, kw_only=True):
     """What bind needs, and provision, which binds as well.
 
     Attributes:
@@ -116,7 +139,7 @@ class BindSettings(TimerSettings):
     binding_policy: Literal["early", "ready", "scheduler"] = "early"
 
 
-class ProvisionSettings(BindSettings):
+class ProvisionSettings(BindSettings, frozen=True, kw_only=True):
     """What provision needs.
 
     Attributes:
@@ -142,29 +165,27 @@ class ProvisionSettings(BindSettings):
         disruption_window_seconds: Of the budget, and of the rest after a change that failed.
     """
 
-    batch_idle_seconds: float = Field(default=1.0, ge=0, le=30)
-    batch_max_seconds: float = Field(default=10.0, ge=0, le=60)
-    lease_seconds: float = Field(default=50.0, gt=0, le=60)
-    registration_seconds: float = Field(default=300.0, gt=0)
-    max_node_vcpus: int = Field(default=96, ge=0)
-    max_launch_groups: int = Field(default=40, ge=0)
-    fewer_nodes_permille: int = Field(default=5, ge=0, le=1000)
-    preference_price_percent: int = Field(default=10, ge=0)
-    minimum_saving_percent: int = Field(default=5, ge=0, le=100)
-    minimum_saving_per_hour: float = Field(default=0.01, ge=0, le=1000)
-    minimum_age_seconds: float = Field(default=300.0, ge=0)
-    disruption_budget_percent: int = Field(default=10, ge=1, le=100)
-    disruption_window_seconds: float = Field(default=600.0, ge=1)
+    batch_idle_seconds: Annotated[float, Meta(ge=0, le=30)] = 1.0
+    batch_max_seconds: Annotated[float, Meta(ge=0, le=60)] = 10.0
+    lease_seconds: _LeaseSeconds = 50.0
+    registration_seconds: _SomeSeconds = 300.0
+    max_node_vcpus: _Count = 96
+    max_launch_groups: _Count = 40
+    fewer_nodes_permille: Annotated[int, Meta(ge=0, le=1000)] = 5
+    preference_price_percent: _Count = 10
+    minimum_saving_percent: _Percent = 5
+    minimum_saving_per_hour: Annotated[float, Meta(ge=0, le=1000)] = 0.01
+    minimum_age_seconds: _Seconds = 300.0
+    disruption_budget_percent: Annotated[int, Meta(ge=1, le=100)] = 10
+    disruption_window_seconds: _SomeSeconds = 600.0
 
-    @model_validator(mode="after")
-    def _lease_outlives_calls(self) -> Self:
-        """Under one renewal of the lease at most three calls are made, one after the other."""
+    def __post_init__(self) -> None:
+        """Refuse a lease that does not outlive three calls: so many are made under one renewal."""
         if self.lease_seconds <= _CALLS_PER_RENEWAL * self.api_timeout_seconds:
             raise ValueError(
                 f"lease_seconds {self.lease_seconds:g} must be more than {_CALLS_PER_RENEWAL} x "
                 f"api_timeout_seconds {self.api_timeout_seconds:g}"
             )
-        return self
 
     @property
     def lease_span(self) -> timedelta:
@@ -172,7 +193,7 @@ class ProvisionSettings(BindSettings):
         return timedelta(seconds=self.lease_seconds)
 
 
-class TerminationSettings(TimerSettings):
+class TerminationSettings(TimerSettings, frozen=True, kw_only=True):
     """What termination needs.
 
     Attributes:
@@ -180,10 +201,10 @@ class TerminationSettings(TimerSettings):
             PodDisruptionBudget may block a drain as long as its owner wants.
     """
 
-    drain_deadline_seconds: float = Field(default=0.0, ge=0)
+    drain_deadline_seconds: _Seconds = 0.0
 
 
-class SweepSettings(TimerSettings):
+class SweepSettings(TimerSettings, frozen=True, kw_only=True):
     """What sweep needs.
 
     Attributes:
@@ -193,14 +214,14 @@ class SweepSettings(TimerSettings):
         disruption_window_seconds: As provision has it: that a node was replaced counts for so long.
     """
 
-    sweep_function: str = Field(min_length=1)
-    orphan_grace_seconds: float = Field(default=90.0, ge=0)
-    pending_grace_seconds: float = Field(default=60.0, ge=0)
-    registration_seconds: float = Field(default=300.0, gt=0)
-    disruption_window_seconds: float = Field(default=600.0, ge=1)
+    sweep_function: _Text
+    orphan_grace_seconds: _Seconds = 90.0
+    pending_grace_seconds: _Seconds = 60.0
+    registration_seconds: _SomeSeconds = 300.0
+    disruption_window_seconds: _SomeSeconds = 600.0
 
 
-class RefreshCatalogSettings(FunctionSettings):
+class RefreshCatalogSettings(FunctionSettings, frozen=True, kw_only=True):
     """What refresh_catalog needs.
 
     Attributes:
@@ -215,15 +236,15 @@ class RefreshCatalogSettings(FunctionSettings):
             their own figure.
     """
 
-    pricing_region: str = "us-east-1"
+    pricing_region: str = PRICING_REGION
     prefix_delegation: bool = False
-    reserved_interfaces: int = Field(default=0, ge=0, le=15)
+    reserved_interfaces: Annotated[int, Meta(ge=0, le=15)] = 0
     density_limited: bool = True
     pod_interfaces: bool = False
-    vm_memory_overhead_percent: float = Field(default=7.5, ge=0, le=50)
+    vm_memory_overhead_percent: Annotated[float, Meta(ge=0, le=50)] = 7.5
 
 
-class ClusterBrakes(BaseModel):
+class ClusterBrakes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The brakes of a whole cluster.
 
     They are in its attachment, and in an SSM parameter of their own beside it (`…/<name>/brakes`)
@@ -236,15 +257,13 @@ class ClusterBrakes(BaseModel):
         max_price_per_hour: Dollars an hour they may cost together.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
-
     paused: bool = False
     shadow: bool = False
-    max_nodes: int | None = Field(default=None, ge=0)
-    max_price_per_hour: float | None = Field(default=None, ge=0, le=1_000_000)
+    max_nodes: _Count | None = None
+    max_price_per_hour: Annotated[float, Meta(ge=0, le=1_000_000)] | None = None
 
 
-class ClusterAttachment(BaseModel):
+class ClusterAttachment(Struct, frozen=True, kw_only=True):
     """What the attachment stack writes into SSM for each cluster, as JSON.
 
     Attributes:
@@ -266,26 +285,24 @@ class ClusterAttachment(BaseModel):
         forwarder_image: What `dovetail attach` applies.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    name: str = Field(min_length=1, max_length=100)
-    launch_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
-    terminate_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
-    inside_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
-    instance_profile: str = Field(min_length=1)
-    node_profiles: Mapping[str, str] = Field(min_length=1)
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    launch_role: _Role
+    terminate_role: _Role
+    inside_role: _Role
+    instance_profile: _Text
+    node_profiles: Annotated[dict[str, str], Meta(min_length=1)]
     launch_resources: tuple[str, ...]
     own_images: Literal["tagged", "all"]
     metadata_tokens: Literal["required", "optional"]
-    metadata_hop_limit: int = Field(ge=1, le=64)
+    metadata_hop_limit: Annotated[int, Meta(ge=1, le=64)]
     preference_policy: Literal["Respect", "Weigh", "Ignore"]
     drift: bool
     brakes: ClusterBrakes
-    migrate_role: str = Field(default="", pattern=r"^(arn:[^:]+:iam::\d{12}:role/|$)")
-    forwarder_image: str = Field(min_length=1)
+    migrate_role: Annotated[str, Meta(pattern=r"^(arn:[^:]+:iam::\d{12}:role/|\Z)")] = ""
+    forwarder_image: _Text
 
 
-class ForwarderSettings(BaseModel):
+class ForwarderSettings(EnvironmentSettings, frozen=True, kw_only=True):
     """What the forwarder needs; the only process that runs inside the cluster.
 
     Attributes:
@@ -297,27 +314,9 @@ class ForwarderSettings(BaseModel):
         tracing: Whether each message begins a trace; the control plane has a choice of that name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
-
-    cluster: str = Field(min_length=1, max_length=100, pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*$")
-    bus: str = Field(min_length=1)
+    cluster: _Cluster
+    bus: _Text
     kubeconfig: str = ""
-    health_port: int = Field(default=0, ge=0, le=65535)
-    api_timeout_seconds: float = Field(default=10.0, gt=0, le=50)
+    health_port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    api_timeout_seconds: _TimeoutSeconds = 10.0
     tracing: bool = False
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Return the settings found in variables `DOVETAIL_<FIELD>`.
-
-        Raises:
-            SettingsError: If one is missing or wrong.
-        """
-        names = {name: f"{PREFIX}{name.upper()}" for name in cls.model_fields}
-        given = {name: environment[key] for name, key in names.items() if key in environment}
-        try:
-            return cls.model_validate(given)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            name = names.get(str(first["loc"][0]), PREFIX) if first["loc"] else "environment"
-            raise SettingsError(f"{name}: {first['msg']} (found {first['input']!r})") from error

@@ -13,10 +13,9 @@ from shared.instance_types.instance_setup import InstanceSetup
 from shared.instance_types.overhead import VM_MEMORY_OVERHEAD_PERCENT
 from shared.runtime.catalog import instance_setup
 from shared.runtime.system import SystemClock, region
-from shared.settings import RefreshCatalogSettings
+from shared.settings import PRICING_REGION
 
 _TIMEOUT: Final = timedelta(seconds=60)
-_PRICING_REGION: Final[str] = RefreshCatalogSettings.model_fields["pricing_region"].default
 _DEFAULT: Final = InstanceSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
 
 
@@ -53,7 +52,7 @@ def make_catalog(name: str) -> MadeCatalog:
     source = CatalogSource(
         session,
         bucket="",
-        pricing_region=deployed.pricing_region if deployed else _PRICING_REGION,
+        pricing_region=deployed.pricing_region if deployed else PRICING_REGION,
         clock=SystemClock(),
         setup=instance_setup(deployed) if deployed else _DEFAULT,
     )

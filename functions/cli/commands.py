@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from functions.cli.attach.attach_command import mount_attach
@@ -53,6 +53,8 @@ PodDisruptionBudgets, one or many in a file, as YAML or JSON, also what
   dovetail plan -f examples/big
   dovetail plan -f pods.yaml -f provisioner.yaml --explain default/web-0 --svg plan.svg
   kubectl get pods,nodes,provisioners --all-namespaces -o json | dovetail plan -f -
+  dovetail plan --diff old/ new/ --output markdown --max-increase 5%
+  dovetail plan --diff main..HEAD -f k8s/
 """
 _REPLAY_TEXT: Final = """\
 Decides again what `plan --save` wrote or S3 holds and says whether the plan comes out
@@ -63,8 +65,9 @@ byte-identical; with other settings, what they change in $, nodes and pods.
 """
 _PLAN_CODES: Final = """exit codes:
   0  every pod is placed
+  1  with --diff: it costs more than --max-increase
   2  bad input: one line says which file, document and field, and what was expected
-  3  some pods are not placed: the plan says why
+  3  some pods are not placed: the plan says why; with --diff: they were before
 """
 _REPLAY_CODES: Final = """exit codes:
   0  the same plan, byte for byte; with --set: the difference was printed
@@ -85,7 +88,6 @@ def mount_commands(subparsers: Subparsers) -> None:
     plan.add_argument(
         *("-f", "--filename"),
         action="append",
-        required=True,
         metavar="FILE",
         help="YAML or JSON file, folder, or - for standard input; may be repeated",
     )
@@ -105,7 +107,21 @@ def mount_commands(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="the subnets there are, as `aws ec2 describe-subnets` writes them: selectors choose",
     )
-    plan.add_argument("--output", choices=("table", "json", "yaml"), default="table")
+    plan.add_argument(
+        "--diff",
+        nargs="+",
+        metavar="SIDE",
+        help="say what a change costs: two folders or files, or a range of git revisions with -f",
+    )
+    plan.add_argument(
+        "--max-increase", metavar="AMOUNT", help="with --diff: 5%%, or dollars a month; else exit 1"
+    )
+    plan.add_argument(
+        "--output",
+        choices=("table", "json", "yaml", "markdown"),
+        default="table",
+        help="markdown with --diff",
+    )
     plan.add_argument("--explain", metavar="NAMESPACE/POD", help="say why a pod goes where it goes")
     plan.add_argument("--svg", metavar="FILE", help="draw the nodes and what fills them")
     plan.add_argument("--save", metavar="FILE", help="write the decision, for dovetail replay")
@@ -184,6 +200,10 @@ def _plan(arguments: argparse.Namespace) -> int:
     from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
+    if arguments.diff:
+        return _diff(arguments)
+    if not arguments.filename or arguments.output == "markdown" or arguments.max_increase:
+        raise InputError("name manifests with -f; --output markdown and --max-increase need --diff")
     for option, name in (("--svg", arguments.svg), ("--save", arguments.save)):
         if why := unwritable(option, name):
             raise InputError(why)
@@ -231,6 +251,30 @@ def _plan(arguments: argparse.Namespace) -> int:
     return UNPLACED if plan.unschedulable else PLACED
 
 
+def _diff(arguments: argparse.Namespace) -> int:
+    from functions.cli.plan.diff_command import run_diff  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.plan_diff import Planned  # noqa: PLC0415
+    from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
+    from shared.packing.problem import PackingSettings  # noqa: PLC0415
+    from shared.planning.decide import decide  # noqa: PLC0415
+
+    setup, others = instance_setup(arguments.settings)
+    settings = with_settings(PackingSettings(), others)
+    catalog = read_catalog(arguments.catalog, setup)
+    notes: list[str] = []
+
+    def planned(files: Sequence[str]) -> "Planned":
+        documents = read_all([*files, *arguments.existing], notes)
+        offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
+        notes.extend(offline.notes)
+        return Planned(snapshot=offline.snapshot, plan=decide(offline.snapshot, settings))
+
+    code = run_diff(arguments, planned)
+    sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
+    return code
+
+
 def _named(key: str, offline: "OfflineSnapshot") -> "Pod":
     from functions.cli.plan.explanation import find_pod, keys_near  # noqa: PLC0415
 
@@ -249,7 +293,7 @@ def _remarks(plan_run: "PlanRun") -> Iterator[str]:
     plan, least = plan_run.plan, plan_run.plan.cost_micros_per_hour
     yield from unknown_topology_keys(plan_run.snapshot)
     for finding in cheaper_provisioners(plan_run.snapshot, plan, plan_run.settings):
-        yield f"Provisioner {finding.used}: {finding.text}"
+        yield f"{finding.used_kind} {finding.used}: {finding.text}"
         saved = finding.used_micros_per_hour - finding.cheaper_micros_per_hour
         least = min(least, plan.cost_micros_per_hour - saved)
     if least < plan.lower_bound_micros_per_hour:

@@ -24,7 +24,8 @@ def function_settings(variables: Mapping[str, str] | None = None) -> FunctionSet
         NotFoundError: If there is no control plane in the Region.
     """
     found = environment() if variables is None else variables
-    if not any(f"{PREFIX}{name.upper()}" in found for name in FunctionSettings.model_fields):
+    names = FunctionSettings.__struct_fields__
+    if not any(f"{PREFIX}{name.upper()}" in found for name in names):
         found = _deployed()
     return FunctionSettings.from_environment(found)
 

@@ -1,8 +1,15 @@
-"""Which kubeconfig file a command reads."""
+"""Which kubeconfig file a command reads, and which context of it."""
 
+import argparse
 from pathlib import Path
 
 from shared.runtime.system import environment
+
+
+def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
+    """Add `--kubeconfig` and `--context`."""
+    parser.add_argument("--kubeconfig", metavar="FILE", help="by default as kubectl finds it")
+    parser.add_argument("--context", metavar="NAME", help="of the file; by default the current one")
 
 
 def kubeconfig_of(named: str | None) -> str:

@@ -5,11 +5,20 @@ import io
 import os
 import signal
 import sys
+from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
 from functions.cli import local_world
 from functions.cli.commands import mount_commands
-from functions.cli.parser import EXIT_CODES, Parser
+from functions.cli.parser import EXIT_CODES, Parser, add_command
+
+_COMPLETION: Final = """\
+Prints a script that completes the commands and options of dovetail.
+
+  dovetail completion bash   to be sourced: source <(dovetail completion bash) in ~/.bashrc
+  dovetail completion zsh    to be written to a file _dovetail in a folder of fpath
+"""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,7 +45,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(argv: list[str] | None) -> int:
-    arguments = make_parser().parse_args(argv)
+    parser = make_parser()
+    arguments = parser.parse_command(argv)
+    if arguments.version:
+        sys.stdout.write(f"dovetail {version('dovetail-autoscaler')}\n")
+        return 0
+    if not hasattr(arguments, "run"):
+        parser.print_help()
+        return 0
     # On each signal that asks to exit, first stop what was started.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
@@ -46,7 +62,7 @@ def _run(argv: list[str] | None) -> int:
         return 130
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of all commands; what it parses has a `run` that returns the exit code."""
     parser = Parser(
         prog="dovetail",
@@ -54,10 +70,23 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(metavar="COMMAND")
     mount_commands(commands)
     local_world.mount_local_world(commands)
+    completion = add_command(
+        commands, "completion", "print what makes a shell complete commands", _COMPLETION
+    )
+    completion.add_argument("shell", choices=("bash", "zsh"), help="the shell")
+    completion.set_defaults(run=_complete)
     return parser
+
+
+def _complete(arguments: argparse.Namespace) -> int:
+    import shtab  # noqa: PLC0415 -- other commands need none of it
+
+    sys.stdout.write(f"{shtab.complete(make_parser(), arguments.shell)}\n")
+    return 0
 
 
 def _open_outputs() -> None:

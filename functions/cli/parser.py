@@ -2,10 +2,13 @@
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
+
+from shared.model.nearest import nearest, write_instead
 
 BAD_INPUT: Final = 2
 EXIT_CODES: Final = """exit codes:
@@ -13,6 +16,14 @@ EXIT_CODES: Final = """exit codes:
   1  an expectation did not hold
   2  bad input: one line says what and how to mend it
 """
+# How argparse says that a word is none of the choices.
+_CHOICE: Final = re.compile(
+    r"argument \S+: invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)"
+)
+# Options that people try, and what there is instead.
+_ELSEWHERE: Final = {
+    "--region": "dovetail catalog writes the prices of a Region, --catalog reads them",
+}
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
 
 
@@ -22,8 +33,25 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and where help is, in one line; exit with 2."""
         text = " ".join(message.split())
+        if choice := _CHOICE.fullmatch(text):
+            known = [name.strip("'") for name in choice["known"].split(", ")]
+            text = f"{choice['given']}: unknown; {write_instead(choice['given'], known)}"
         sys.stderr.write(f"{self.prog}: {text}; {self.prog} --help lists what there is\n")
         sys.exit(BAD_INPUT)
+
+    def parse_command(self, words: Sequence[str] | None) -> argparse.Namespace:
+        """Return the arguments; what no command knows is an error of the command it was given to.
+
+        Without a command the result has no `run`.
+        """
+        arguments, unknown = self.parse_known_args(words)
+        if unknown:
+            parser = getattr(arguments, "parser", self)
+            option = unknown[0].partition("=")[0]
+            near = nearest(option, parser._option_string_actions)  # noqa: SLF001 -- has no public name
+            advice = _ELSEWHERE.get(option) or (f"write {near}" if near else "")
+            parser.error(f"{unknown[0]}: unknown{advice and f'; {advice}'}")
+        return arguments
 
 
 def add_command(
@@ -37,6 +65,7 @@ def add_command(
         epilog=codes,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(parser=parser)
     return parser
 
 

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.provision.runtime import ProvisionRuntime, load_runtime
 from shared.model.errors import AutoscalerError, PermanentError, RetryableError
-from shared.model.messages.message import MessageKind, decode
+from shared.model.messages.message import FAST, decode
 from shared.provisioning.cluster_wakes import ClusterWake, InvalidRecord, wake_of, wakes
 from shared.provisioning.provision import Provisioning
 from shared.runtime.logs_and_metrics import logger, metrics
@@ -60,7 +60,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _serve_event(runtime: ProvisionRuntime, event: dict[str, Any], context: LambdaContext) -> None:
     message = decode(event)
-    fast = message.kind == MessageKind.POD_PENDING
+    fast = message.kind in FAST
     # A message that is not served at once is served from the queue, which has it, too.
     if fast and not runtime.admits(message):
         return

@@ -33,7 +33,7 @@ def build_app(context: Mapping[str, Any] | None = None, *, outdir: str | None = 
         ConfigError: If a context value is wrong.
     """
     app = App(context=dict(context or {}), outdir=outdir, analytics_reporting=False)
-    config = read_config(app.node.try_get_context)
+    config = read_config(app.node.get_all_context())
     control_plane = ControlPlaneStack(app, CONTROL_PLANE_STACK, config=config)
     stacks: list[Stack] = [control_plane]
     for cluster in config.clusters:

@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from aws_cdk.aws_logs import RetentionDays
+from msgspec.structs import fields
 
 from infra.aws.functions import FUNCTIONS
+from shared.model.nearest import write_instead
 from shared.settings import IMAGE
 
+# Keys of the CDK have a sign: `@aws-cdk/…`, `availability-zones:account=…`.
+_OWN_KEY: Final = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*$")
+_OTHER_KEYS: Final = frozenset({"cli-telemetry", "nag"})
 _CLUSTER: Final = re.compile(r"^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$")
 _TOPIC: Final = re.compile(r"^arn:[^:]+:sns:[^:]+:\d{12}:[^:]+$")
 _ACCOUNT: Final = re.compile(r"^\d{12}$")
@@ -180,15 +185,26 @@ def require_partition(region: str) -> None:
             )
 
 
-def read_config(get: Callable[[str], Any]) -> Config:
-    """Return the configuration in a CDK context.
-
-    Args:
-        get: Returns the context value of a key, None when there is none.
+def read_config(context: Mapping[str, Any]) -> Config:
+    """Return the configuration in a CDK context, of which the CDK's own keys are left alone.
 
     Raises:
-        ConfigError: If a value is wrong.
+        ConfigError: If a key is unknown or a value is wrong.
     """
+    asked: set[str] = set()
+
+    def get(key: str) -> Any:
+        asked.add(key)
+        return context.get(key)
+
+    config = _read_config(get)
+    for key in sorted(context):
+        if key not in asked and key not in _OTHER_KEYS and _OWN_KEY.match(key):
+            raise ConfigError(f"{key}: is unknown: {write_instead(key, asked)}")
+    return config
+
+
+def _read_config(get: Callable[[str], Any]) -> Config:
     clusters = _clusters(get("clusters"))
     subnets, security_groups = _network(get)
     return Config(
@@ -391,11 +407,10 @@ def _settings(value: Any) -> dict[str, str]:
     changeable = {
         name
         for spec in FUNCTIONS
-        for name, about in spec.settings.model_fields.items()
-        if not about.is_required() and name != "cluster_parameters"
+        for field in fields(spec.settings)
+        if not field.required and (name := field.name) != "cluster_parameters"
     }
     for name in sorted(value):
         if name not in changeable:
-            known = ", ".join(sorted(changeable))
-            raise ConfigError(f"settings: {name!r} is unknown: give one of {known}")
+            raise ConfigError(f"settings: {name!r} is unknown: {write_instead(name, changeable)}")
     return {str(name): str(given) for name, given in sorted(value.items())}

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import fields
+
 from infra.aws.config import ConfigError
 from shared.settings import PREFIX, FunctionSettings, SettingsError
 
@@ -40,8 +42,9 @@ def function_environment(
         ConfigError: If an override does not validate, or the model requires a field for which
             `resources` has no value.
     """
-    chosen = {name: value for name, value in overrides.items() if name in model.model_fields}
-    required = sorted(n for n, about in model.model_fields.items() if about.is_required())
+    names = model.__struct_fields__
+    chosen = {name: value for name, value in overrides.items() if name in names}
+    required = sorted(field.name for field in fields(model) if field.required)
     missing = [name for name in required if name not in resources]
     if missing:
         raise ConfigError(f"{model.__name__} needs {', '.join(missing)}: the stack gives none")
@@ -50,5 +53,5 @@ def function_environment(
         environment = model.from_environment(sample).to_environment()
     except SettingsError as error:
         raise ConfigError(f"settings: {error}") from error
-    given = {n: v for n, v in resources.items() if n in model.model_fields}
+    given = {n: v for n, v in resources.items() if n in names}
     return {**environment, **{f"{PREFIX}{n.upper()}": v for n, v in given.items()}}

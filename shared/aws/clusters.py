@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.aws.ttl_cache import TtlCache
 from shared.model.brakes import Brakes, Ceiling
+from shared.model.codec import CodecError, from_json
 from shared.model.errors import NotAttachedError, NotFoundError, PermanentError
 from shared.ports import Clock
 from shared.settings import ClusterAttachment, ClusterBrakes
@@ -108,11 +107,9 @@ class ClusterRegistry:
         except NotFoundError:
             return Brakes()
         try:
-            return _brakes(ClusterBrakes.model_validate_json(row["Value"]))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "value"
-            self._notice(f"{parameter}: {where}: {first['msg']}: the cluster is paused")
+            return _brakes(from_json(ClusterBrakes, row["Value"]))
+        except CodecError as error:
+            self._notice(f"{parameter}: {error}: the cluster is paused")
             return Brakes(paused=True)
 
     def _list(self) -> _Listed:
@@ -142,12 +139,10 @@ class ClusterRegistry:
 
 def _attachment(row: Any) -> ClusterAttachment:
     try:
-        found = ClusterAttachment.model_validate_json(row["Value"])
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "value"
+        found = from_json(ClusterAttachment, row["Value"])
+    except CodecError as error:
         remedy = "deploy the cluster's stack again, which writes it, or delete the parameter"
-        raise PermanentError(f"{row['Name']}: {where}: {first['msg']}; {remedy}") from error
+        raise PermanentError(f"{row['Name']}: {error}; {remedy}") from error
     if found.name != row["Name"].rpartition("/")[2]:
         raise PermanentError(f"{row['Name']}: name: {found.name!r} is another cluster's")
     return found

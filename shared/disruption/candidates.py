@@ -23,6 +23,22 @@ _LARGEST_POD_COST: Final = 10 * PLAIN_POD_COST
 # A pod-deletion-cost of 2^27 counts as much as one pod more; a priority of 2^25 likewise.
 _DELETION_COST_UNIT: Final = 2**27
 _PRIORITY_UNIT: Final = 2**25
+_GOING: Final = "it is being removed"
+_CORDONED: Final = "it is cordoned to be removed"
+_STARTS: Final = "it is not initialized"
+_BOUGHT_FOR: Final = "it was launched for pods that are on their way"
+_CHANGED: Final = "a change of it is under way, or came to nothing lately"
+_PODS_CHANGED: Final = "its pods changed less than consolidateAfter ago"
+_PROMISED: Final = "pods are promised to it"
+_YOUNG: Final = "it is young"
+_PREEMPTING: Final = "kube-scheduler makes room on it for a pod"
+# Reasons that pass by themselves.
+PASSING: Final = frozenset(
+    {
+        *(_GOING, _CORDONED, _STARTS, _BOUGHT_FOR, _CHANGED, _PODS_CHANGED, _PROMISED, _YOUNG),
+        _PREEMPTING,
+    }
+)
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -115,11 +131,11 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
         staying = by_node.get(node.name, ()) if owner.dialect.daemon_pods_block else pods
         reason = _why_not_disruptable(node, owner, resting)
         if node.uid in recently_changed:
-            reason = "its pods changed less than consolidateAfter ago"
+            reason = _PODS_CHANGED
         if node.uid not in despite_blockers:
             reason = reason or first_blocking_reason(staying, budgets, now)
         if not reason and node.instance_id in promised:
-            reason = "pods are promised to it"
+            reason = _PROMISED
         if not reason and wanted is None:
             reason = _not_worth_it(node, settings, now, nominated, prices)
         if reason:
@@ -159,17 +175,17 @@ def _why_not_disruptable(node: Node, owner: Provisioner, resting: Collection[str
     (2026-11-27).
     """
     if owner.paused or owner.shadow:
-        return f"provisioner {owner.name} is {'paused' if owner.paused else 'in shadow mode'}"
+        return f"{owner.kind} {owner.name} is {'paused' if owner.paused else 'in shadow mode'}"
     if node.deletion_at is not None:
-        return "it is being removed"
+        return _GOING
     if node.unschedulable and keys.REMOVAL_REASON in node.annotations:
-        return "it is cordoned to be removed"
+        return _CORDONED
     if not node.has_started:
-        return "it is not initialized"
+        return _STARTS
     if keys.REPLACES in node.annotations:
-        return "it was bought for pods that are on their way"
+        return _BOUGHT_FOR
     if node.uid in resting:
-        return "a change of it is under way, or came to nothing lately"
+        return _CHANGED
     return ""
 
 
@@ -183,11 +199,11 @@ def _not_worth_it(
     if node.blocking_annotation:
         return f"its annotation {node.blocking_annotation} forbids it"
     if not node.was_initialized:
-        return "it is not initialized"
+        return _STARTS
     if node.created_at is None or now - node.created_at < settings.minimum_age:
-        return "it is young"
+        return _YOUNG
     if node.name in nominated:
-        return "kube-scheduler makes room on it for a pod"
+        return _PREEMPTING
     return "" if node.name in prices else "its price is not known"
 
 

@@ -59,12 +59,14 @@ class ConsolidationResult(Struct, frozen=True, kw_only=True):
         best: What to do, None when no change saves enough.
         reason: Why nothing is done, for people; empty otherwise.
         skipped: Why each Dovetail node was left out, by name.
+        unchanged: Names of the candidates of which no change saves enough, sorted.
         simulations: Plans tried.
     """
 
     best: ConsolidationCommand | None = None
     reason: str = ""
     skipped: tuple[tuple[str, str], ...] = ()
+    unchanged: tuple[str, ...] = ()
     simulations: int = 0
 
 
@@ -142,6 +144,7 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
         best=None if best is None else best.change,
         reason="" if best is not None else "nothing saves enough",
         skipped=skipped,
+        unchanged=search.unchanged(best.change.remove if best is not None else ()),
         simulations=search.tried,
     )
 
@@ -196,6 +199,13 @@ class _CandidateSearch:
     def best(self, groups: Iterator[tuple[Candidate, ...]]) -> _Change | None:
         found = [change for group in groups if (change := self._try(group)) is not None]
         return max(found, key=lambda entry: entry.rank, default=None)
+
+    def unchanged(self, removed: Collection[str]) -> tuple[str, ...]:
+        """Return the nodes of which a change alone was tried and saves too little, sorted."""
+        alone = (
+            (*names,)[0] for names, change in self._known.items() if len(names) == 1 and not change
+        )
+        return tuple(sorted(name for name in alone if name not in removed))
 
     def smallest(self, best: _Change) -> _Change:
         """Return the change without the nodes that add hardly any saving to it.

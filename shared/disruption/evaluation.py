@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from shared.disruption.allowances import Allowances, allowances
-from shared.disruption.candidates import Candidate, find_candidates
+from shared.disruption.candidates import PASSING, Candidate, find_candidates
 from shared.disruption.consolidation import DisruptionMethod, consolidate
 from shared.disruption.drift import drift_of
 from shared.disruption.evaluation_due import replacement_due_in
@@ -36,6 +36,10 @@ from shared.model.scheduled_changes import scheduled_change
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
+
+_SAVES_TOO_LITTLE: Final = (
+    "its pods have no place on other nodes, or moving them to cheaper ones saves too little"
+)
 
 
 class DisruptionCause(StrEnum):
@@ -100,11 +104,13 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         change: What to do, None when nothing is to be done now.
         reason: Why nothing is done, for people; empty otherwise.
         skipped: Why nodes that are due were skipped, by name.
+        kept: Why nodes are not consolidated, by name, where that does not pass by itself.
     """
 
     change: DisruptionCommand | None = None
     reason: str = ""
     skipped: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
 
 
 class InstanceImages(Struct, frozen=True, kw_only=True):
@@ -184,8 +190,10 @@ def evaluate(
         may_continue=may_continue,
     )
     best = result.best
+    kept = {name: why for name, why in result.skipped if why not in PASSING}
+    kept |= dict.fromkeys(result.unchanged, _SAVES_TOO_LITTLE)
     if best is None:
-        return Evaluation(reason=result.reason, skipped=skipped)
+        return Evaluation(reason=result.reason, skipped=skipped, kept=kept)
     change = DisruptionCommand(
         cause=DisruptionCause.CONSOLIDATION,
         method=best.method,
@@ -194,7 +202,7 @@ def evaluate(
         why=f"saves {hourly(best.saving_micros_per_hour)}",
         cordoned=best.cordoned,
     )
-    return Evaluation(change=change, skipped=skipped)
+    return Evaluation(change=change, skipped=skipped, kept=kept)
 
 
 def allowances_in(disruption_input: DisruptionInput) -> Allowances:

@@ -30,16 +30,6 @@ from shared.model.kubernetes.volumes import inline_claim
 from shared.model.requirements import Requirements
 from shared.model.values import replace
 
-# The only annotations kept: others may repeat the whole manifest with its environment variables.
-_KEPT_PREFIXES: Final = ("karpenter.sh/", "dovetail.dev/")
-_KEPT_KEYS: Final = frozenset(
-    {
-        "cluster-autoscaler.kubernetes.io/safe-to-evict",
-        "controller.kubernetes.io/pod-deletion-cost",
-        "kubernetes.io/config.mirror",
-    }
-)
-_MIRROR: Final = "kubernetes.io/config.mirror"
 _CACHE_ENTRIES: Final = 20_000
 _SPEC_KEYS: Final = (
     "affinity",
@@ -89,7 +79,7 @@ class PodDecoder:
             uid=text(metadata.get("uid")),
             resource_version=text(metadata.get("resourceVersion")),
             labels=self._shared_labels(text_map(metadata.get("labels"))),
-            annotations={k: v for k, v in annotations.items() if _is_kept(k)},
+            annotations={k: v for k, v in annotations.items() if k in keys.POD_ANNOTATIONS},
             scheduling=self.scheduling(metadata, spec, status),
             node_name=text(spec.get("nodeName")),
             nominated_node=text(status.get("nominatedNodeName")),
@@ -301,14 +291,10 @@ def _claims(pod_name: str, spec: Raw) -> tuple[str, ...]:
 
 def _owner(metadata: Raw, spec: Raw, annotations: Mapping[str, str]) -> ControllerRef | None:
     owner = controller_ref(metadata)
-    if owner is None and _MIRROR in annotations:
+    if owner is None and keys.MIRROR_POD in annotations:
         # Kubelets before 1.12 created mirror pods without an owner.
         return ControllerRef(kind="Node", name=text(spec.get("nodeName")), uid="", api_version="v1")
     return owner
-
-
-def _is_kept(key: str) -> bool:
-    return key in _KEPT_KEYS or key.startswith(_KEPT_PREFIXES)
 
 
 def _kept_for(annotations: Mapping[str, str]) -> timedelta | None:

@@ -1,6 +1,5 @@
 """Reads a document that people wrote; every wrong field is reported, not only the first."""
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -8,6 +7,7 @@ from msgspec import Struct
 from shared.manifests.raw_json import Raw
 from shared.model import labels as keys
 from shared.model.errors import InvalidManifestError, fault_line
+from shared.model.nearest import write_instead
 from shared.model.resources import Resources
 
 
@@ -167,10 +167,7 @@ class Section:
 
 def unknown_field_remedy(name: str, known: Iterable[str]) -> str:
     """Return what to write instead of an unknown field."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    advice = f"write {near[0]}" if near else f"known fields are {', '.join(names)}"
-    return f"unknown field; {advice}"
+    return f"unknown field; {write_instead(name, known)}"
 
 
 def key_fault(key: str) -> str | None:

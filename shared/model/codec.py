@@ -56,13 +56,29 @@ def from_plain(kind: type[T], plain: object, *, exact: bool = False) -> T:
     try:
         value = msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
-        problem = str(error)
-        place = _PLACE.search(problem)
-        path = tuple(_PART.findall(place[1])) if place else ()
-        raise CodecError(_PLACE.sub("", problem), path) from error
+        raise _located(error) from error
     if exact:
         _check(value, plain)
     return value
+
+
+def from_json(kind: type[T], text: str) -> T:
+    """Return the value of a type in a JSON text; missing fields take their defaults.
+
+    Raises:
+        CodecError: If it is no JSON or has another form.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError as error:
+        raise _located(error) from error
+
+
+def _located(error: msgspec.DecodeError) -> CodecError:
+    problem = str(error)
+    place = _PLACE.search(problem)
+    path = tuple(_PART.findall(place[1])) if place else ()
+    return CodecError(_PLACE.sub("", problem), path)
 
 
 def _other(value: Any) -> Any:

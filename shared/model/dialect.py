@@ -31,6 +31,12 @@ class OwnerKind(StrEnum):
     NODE_POOL = "NodePool"
 
 
+def owner_kind_of(labels: Mapping[str, str]) -> OwnerKind:
+    """Return the kind of the object that a node was launched for, by the labels of the node."""
+    of_pool = keys.NODE_POOL in labels and not labels.get(keys.PROVISIONER_NAME)
+    return OwnerKind.NODE_POOL if of_pool else OwnerKind.PROVISIONER
+
+
 class ConditionReasons(Struct, frozen=True, kw_only=True):
     """The reasons of the condition that says whether nodes are launched for an owner.
 

@@ -35,6 +35,10 @@ UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"
 CLOSING_TAINTS: Final = frozenset({NOT_READY_TAINT, UNREGISTERED_TAINT})
 # Each keeps a pod from being evicted, or a node from being disrupted to save cost, if it is `true`.
 POD_BLOCKING_ANNOTATIONS: Final = (DO_NOT_EVICT, DO_NOT_DISRUPT)
+POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+MIRROR_POD: Final = "kubernetes.io/config.mirror"
+# All that are read of a pod: others may repeat its whole manifest with its environment variables.
+POD_ANNOTATIONS: Final = frozenset({*POD_BLOCKING_ANNOTATIONS, POD_DELETION_COST, MIRROR_POD})
 NODE_BLOCKING_ANNOTATIONS: Final = (DO_NOT_CONSOLIDATE, DO_NOT_DISRUPT)
 
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -70,8 +74,6 @@ INSTANCE_GPU_MEMORY: Final = "karpenter.k8s.aws/instance-gpu-memory"
 INSTANCE_ACCELERATOR_NAME: Final = "karpenter.k8s.aws/instance-accelerator-name"
 INSTANCE_ACCELERATOR_MANUFACTURER: Final = "karpenter.k8s.aws/instance-accelerator-manufacturer"
 INSTANCE_ACCELERATOR_COUNT: Final = "karpenter.k8s.aws/instance-accelerator-count"
-
-POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 # Dovetail's keys, on nodes (annotations), provisioners (annotations) and EC2 resources (tags).
 PAUSED: Final = "dovetail.dev/paused"

@@ -3,7 +3,7 @@
 A NodePool of Karpenter's v1 becomes the same value: Dovetail keeps the v1alpha5 name throughout.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Annotated, Final
 
@@ -303,6 +303,12 @@ class InvalidProvisioner(Struct, frozen=True, kw_only=True):
         """Whether nothing is wrong in its own fields."""
         place = f"{BY_KIND[self.kind].template_kind} {self.template}."
         return all(reason.startswith(place) for reason in self.reasons)
+
+
+def owner_word(owners: Iterable[Provisioner]) -> str:
+    """Return what owners of nodes are called, by the kinds that there are of them."""
+    kinds = {owner.kind for owner in owners}
+    return next(iter(kinds)).value if len(kinds) == 1 else "NodePool or Provisioner"
 
 
 def owner_among(node: Node, owners: Mapping[str, Provisioner]) -> Provisioner | None:

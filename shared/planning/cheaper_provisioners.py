@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from shared.model.dialect import OwnerKind
 from shared.model.dollars_and_counts import dollars
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
@@ -29,6 +30,8 @@ class CheaperProvisioner(Struct, frozen=True, kw_only=True):
 
     used: str
     cheaper: str
+    used_kind: OwnerKind
+    cheaper_kind: OwnerKind
     used_micros_per_hour: int
     cheaper_micros_per_hour: int
 
@@ -36,8 +39,8 @@ class CheaperProvisioner(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The message for users."""
         return (
-            f"its nodes cost {dollars(self.used_micros_per_hour)}/h; Provisioner {self.cheaper} of "
-            f"the same weight could take the same pods for "
+            f"its nodes cost {dollars(self.used_micros_per_hour)}/h; "
+            f"{self.cheaper_kind} {self.cheaper} of the same weight could take the same pods for "
             f"{dollars(self.cheaper_micros_per_hour)}/h; equal weights go by name: if that is not "
             f"meant, give {self.cheaper} a higher spec.weight"
         )
@@ -76,8 +79,11 @@ def cheaper_provisioner(
     placed = {ref.uid for node in instead.nodes for ref in node.pods}
     if placed != uids or instead.cost_micros_per_hour >= price:
         return None
+    kinds = {owner.name: owner.kind for owner in snapshot.provisioners}
     return CheaperProvisioner(
         used=used,
+        used_kind=kinds[used],
+        cheaper_kind=kinds[other],
         cheaper=other,
         used_micros_per_hour=price,
         cheaper_micros_per_hour=instead.cost_micros_per_hour,

@@ -49,6 +49,10 @@ _OF_THE_CLOUD: Final = (
 # Taints have been checked before.
 _ANY: Final = (Toleration(operator="Exists"),)
 
+_NO_OWNER: Final = (
+    "no usable NodePool or Provisioner: create one, or see the conditions of those there are"
+)
+
 
 class Reasons:
     """The reasons of many classes of one snapshot; what Provisioners offer is computed once."""
@@ -78,7 +82,7 @@ class Reasons:
             rules: Descriptions of the topology rules that leave no place.
         """
         if not self._usable:
-            return ("no usable Provisioner: create one, or see the conditions of those there are",)
+            return (_NO_OWNER,)
         lines = []
         # Many classes differ only in what does not matter here.
         asked = node_constraints_of(pod_class.scheduling)
@@ -198,7 +202,7 @@ class Reasons:
         if site.refused:
             return (
                 "EC2 has no capacity for, or refuses, every instance type that would hold it: see "
-                "the Events of the Provisioner; tried again"
+                f"the Events of the {provisioner.kind}; tried again"
             )
         return "EC2 is out of capacity for every instance type that would hold it; tried again"
 

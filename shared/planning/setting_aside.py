@@ -19,7 +19,7 @@ SET_ASIDE: Final = (
 )
 NO_PICK: Final = (
     f"deferred to a later plan: one plan uses at most {MOST_PICKS} values of the labels that a "
-    "Provisioner leaves open, and other pods use them"
+    "NodePool or Provisioner leaves open, and other pods use them"
 )
 
 

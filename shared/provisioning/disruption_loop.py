@@ -41,6 +41,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.nodes.brakes.ceilings import affordable, with_kubelet_resources
 from shared.nodes.events.node_events import MOST_PODS, event_on
+from shared.nodes.events.recorded import ONE_HOUR
 from shared.nodes.events.recorder import EventRecorder
 from shared.nodes.launch.current_images import current_images
 from shared.nodes.launch.refusals.offering_facts import skipped_spot_pools
@@ -65,6 +66,8 @@ _UNSOLD: Final = "unsold-since"
 _MOST_STAMPED: Final = 50
 # An aborted evaluation is repeated at once with half of the simulations, but at least this many.
 _FEWEST_TRIES: Final = 4
+# The most nodes of which one evaluation says why they are not consolidated.
+_MOST_KEPT: Final = 200
 
 
 def disrupt_nodes(session: ProvisioningSession, gathered: Gathered, plan_id: str) -> None:
@@ -303,6 +306,11 @@ def _record_blocked(ports: ClusterPorts, snapshot: ClusterSnapshot, evaluation: 
         for name, text in sorted(evaluation.skipped.items())
     )
     EventRecorder(ports).record(blocked)
+    kept = (
+        _event(nodes[name], "Unconsolidatable", text)
+        for name, text in sorted(evaluation.kept.items())
+    )
+    EventRecorder(ports).record(kept, ONE_HOUR, _MOST_KEPT)
 
 
 def _has_budget(node: Node, snapshot: ClusterSnapshot) -> bool:

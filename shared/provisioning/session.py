@@ -142,7 +142,7 @@ class ProvisioningSession:
             continue
 
     def renew_lease_if_due(self) -> None:
-        """Renew the lease if less than half of it is left; called while much is read.
+        """Renew the lease if it is due; called while much is read.
 
         Raises:
             ConflictError: If it was lost.

@@ -4,9 +4,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.simulate import with_claims_of
-from shared.model import labels as keys
 from shared.model.codec import from_plain, to_plain
-from shared.model.dialect import OwnerKind
+from shared.model.dialect import owner_kind_of
 from shared.model.digest import digest
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -119,5 +118,5 @@ def _events(snapshot: ClusterSnapshot, found: PurchaseComparison) -> list[Kubern
 
 
 def _is_of(node: Node, owner: Provisioner) -> bool:
-    kind = OwnerKind.NODE_POOL if keys.NODE_POOL in node.labels else OwnerKind.PROVISIONER
+    kind = owner_kind_of(node.labels)
     return owner.kind == kind and owner.name == pool_name(node)

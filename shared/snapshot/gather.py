@@ -111,8 +111,11 @@ def gather(
     cluster = ports.cluster
     taken_at = ports.clock.now()
     # Slots before nodes and pods: the node of a slot that is dropped in between is read later.
+    each_page()
     slots = ports.ledger.slots(cluster.name)
+    each_page()
     intents = ports.ledger.open_intents(cluster.name)
+    each_page()
     pending = cluster.pending_pods(each_page)
     provisioners, invalid = cluster.provisioners()
     asking = without_stale_nominations(pending, ())
@@ -121,6 +124,7 @@ def gather(
     for provisioner in provisioners if anything else ():
         each_page()
         sites[provisioner.name] = site_of(ports, provisioner)
+    each_page()
     nodes = cluster.nodes(each_page) if anything else ()
     if anything:
         bound, instances = ports.executor.run_both(
@@ -133,6 +137,7 @@ def gather(
     pending = without_stale_nominations(
         (pod for pod in pending if pod.uid not in served), (node.name for node in nodes)
     )
+    each_page()
     daemonsets = cluster.daemonsets() if anything else ()
     made = with_standing([daemon_set for daemon_set in daemonsets if not daemon_set.problem], bound)
     bodies = list(_bodies(ports, intents, each_page))

@@ -1,4 +1,4 @@
-"""Each example's `v1` folder, NodePools and EC2NodeClasses, buys what its Provisioners buy."""
+"""An example of v1alpha5 whose folder `v1` has NodePools: they buy what its Provisioners buy."""
 
 import functools
 import re
@@ -16,16 +16,6 @@ from tests.docs.pages import ROOT
 
 EXAMPLES = ROOT / "examples"
 V1ALPHA5_KINDS = (V1ALPHA5.owner_kind, V1ALPHA5.template_kind)
-# Written for NodePools from the start, or beside an example that is.
-WITHOUT = {
-    "constraints": "it shows the order of Provisioners, and how preferences of v1alpha5 are kept",
-    "dead-kubelet": "has NodePools only",
-    "inflate": "inflate-node-pool has its NodePool",
-    "inflate-node-pool": "has NodePools only",
-    "node-pools": "has NodePools and one Provisioner",
-    "plan-node-pools": "has NodePools and one Provisioner",
-    "take-over": "has NodePools only",
-}
 # Scenarios scale these up.
 FROM_NONE = 7
 
@@ -58,13 +48,6 @@ def bought(read: list[Document]) -> tuple[Any, ...]:
         for node in plan.nodes
     )
     return nodes, plan.placements, sorted(left.pod.name for left in plan.unschedulable)
-
-
-def test_each_example_has_node_pools_or_a_reason_why_not() -> None:
-    examples = {path.parent.name for path in EXAMPLES.glob("*/README.md")}
-    with_v1 = {path.name for path in examples_with_v1()}
-    assert with_v1 | WITHOUT.keys() == examples
-    assert not with_v1 & WITHOUT.keys()
 
 
 def examples_with_v1() -> list[Path]:

@@ -45,7 +45,7 @@ def test_what_is_deployed_is_what_is_looked_at_and_attached() -> None:
     context = dict(word.split("=", 1) for word in deploy if "=" in word)
     parse = make_parser().parse_args
 
-    assert read_config(context.get).clusters == ("prod",)
+    assert read_config(context).clusters == ("prod",)
     assert parse(doctor[1:]).cluster == ["prod"]
     assert parse(attach[1:]).cluster == "prod"
 

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 UNINSTALL = ROOT / "docs" / "operations" / "uninstall.md"
 MIGRATION = ROOT / "docs" / "migration.md"
-POOL = [f"../delete-node/v1/{name}.yaml" for name in ("node-class", "node-pool")]
+POOL = [f"../delete-node/{name}.yaml" for name in ("node-class", "node-pool")]
 OWNERS = {"karpenter.sh/provisioner-name": ["provisioner.yaml"], "karpenter.sh/nodepool": POOL}
 # As it is installed, without a terminal to ask at; the pages' cluster is called prod.
 DOVETAIL = f"""dovetail() {{

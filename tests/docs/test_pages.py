@@ -11,6 +11,7 @@ from pathlib import Path
 from string import Template
 
 import pytest
+from msgspec.structs import fields
 
 from functions.cli.main import main, make_parser
 from infra.aws.config import Config, read_config
@@ -75,7 +76,7 @@ def test_every_choice_given_to_cdk_is_one_that_the_synthesis_takes(page: Path) -
             continue
         choices = dict(Template(choice).substitute(VARIABLES).split("=", 1) for choice in given)
         assert choices.keys() <= CHOICES, choices
-        assert read_config(choices.get).clusters
+        assert read_config(choices).clusters
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
@@ -120,17 +121,14 @@ def test_the_picture_of_a_plan_is_what_the_command_draws(tmp_path: Path) -> None
 
 
 def test_settings_exist_with_their_defaults() -> None:
-    fields = {
-        name: model_field for model in MODELS for name, model_field in model.model_fields.items()
-    }
+    known = {field.name: field.default for model in MODELS for field in fields(model)}
     source = (ROOT / "infra" / "aws" / "config.py").read_text(encoding="utf-8")
     listed = [*pages.rows(SETTINGS, "Of the deployment"), *pages.rows(SETTINGS, "Of the functions")]
     for names, default, _ in listed:
         defaults = default.replace("`", "").split(", ")
         for name, given in zip(re.findall(r"`(\w+)`", names), defaults, strict=True):
-            if name in fields:
-                expected = fields[name].default
-                text = _as_written(expected)
+            if name in known:
+                text = _as_written(known[name])
                 assert given.split(" ")[0] == text, name
             else:
                 assert f'"{name}"' in source, f"context key {name}"

@@ -32,13 +32,13 @@ from tests.unit.provisioning.sweep.settled import machine
 from tests.unit.worlds import World
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:x"
-SENT = {
+SENT: dict[str, Any] = {
     "table": "ledger",
     "bucket": "archive",
     "queue_url": "https://sqs/wakes",
     "dead_letter_url": "https://sqs/dead",
 }
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     **SENT,
     "bind_function": "bind",
     "provision_function": "provision",
@@ -91,14 +91,12 @@ def wiring(monkeypatch: pytest.MonkeyPatch) -> Wiring:
     return made
 
 
-def sweep(**more: float) -> sweep_runtime.SweepRuntime:
-    return sweep_runtime.SweepRuntime(
-        SweepSettings.model_validate({**SETTINGS, "sweep_function": "sweep", **more})
-    )
+def sweep(**more: Any) -> sweep_runtime.SweepRuntime:
+    return sweep_runtime.SweepRuntime(SweepSettings(**SETTINGS, sweep_function="sweep", **more))
 
 
 def provision() -> provision_runtime.ProvisionRuntime:
-    return provision_runtime.ProvisionRuntime(ProvisionSettings.model_validate(SETTINGS))
+    return provision_runtime.ProvisionRuntime(ProvisionSettings(**SETTINGS))
 
 
 @pytest.mark.parametrize(
@@ -113,9 +111,7 @@ def provision() -> provision_runtime.ProvisionRuntime:
 )
 def test_a_heartbeat_is_never_later_than_now(wiring: Wiring, at: datetime, noted: datetime) -> None:
     assert wiring.clock.now() == NOW
-    heartbeat_runtime.HeartbeatRuntime(FunctionSettings.model_validate(SENT)).record_heartbeat(
-        "test", at
-    )
+    heartbeat_runtime.HeartbeatRuntime(FunctionSettings(**SENT)).record_heartbeat("test", at)
     assert last_forwarder_heartbeat(wiring.ledger, "test") == noted
 
 
@@ -146,7 +142,7 @@ def test_what_was_dropped_of_a_cluster_is_counted_with_the_next_message_that_is_
 
 def process_of_one_cluster() -> Any:
     """Return the wiring of a process that knows one attached cluster."""
-    made: Any = wiring_module.Wiring(FunctionSettings.model_validate(SENT), ActingRole.INSIDE)
+    made: Any = wiring_module.Wiring(FunctionSettings(**SENT), ActingRole.INSIDE)
     made.registry, made.clock = Registry(), FakeClock()
     return made
 

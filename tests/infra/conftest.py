@@ -10,8 +10,8 @@ import pytest
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
 from tests.infra.templates import (
-    CEILINGS,
     CLUSTERS,
+    CONTEXT,
     CONTROL_PLANE,
     Template,
     cluster_stack,
@@ -22,14 +22,7 @@ from tests.infra.templates import (
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The app, with the security rules on."""
-    ceilings = ",".join(f"{name}:{CEILINGS[name] or 'none'}" for name in CLUSTERS)
-    return synthesized(
-        tmp_path_factory,
-        "assembly",
-        clusters=",".join(CLUSTERS),
-        max_price_per_hour=ceilings,
-        nag="true",
-    )
+    return synthesized(tmp_path_factory, "assembly", **CONTEXT)
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,13 @@ PSEUDO = {
 CONTROL_PLANE = "DovetailControlPlane"
 CLUSTERS = ("demo", "prod", "staging")
 CEILINGS = {"demo": 100.0, "prod": None, "staging": 12.5}
+# The app with the security rules on, without its bundle.
+CONTEXT = {
+    "bundle": "code",
+    "clusters": ",".join(CLUSTERS),
+    "max_price_per_hour": ",".join(f"{name}:{CEILINGS[name] or 'none'}" for name in CLUSTERS),
+    "nag": "true",
+}
 # What stands before a resource's name in its ARN.
 _ARN_PARTS = {
     "AWS::DynamoDB::Table": "table/",

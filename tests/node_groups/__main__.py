@@ -166,23 +166,26 @@ def _of_dovetail(case: Case, documents: Sequence[dict[str, Any]], side: str) -> 
     )
 
 
+def _requirements(pool: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pool["spec"]["template"]["spec"]["requirements"]
+    return found
+
+
 def _capacity_type(documents: Sequence[dict[str, Any]]) -> str:
-    (provisioner,) = [raw for raw in documents if raw["kind"] == "Provisioner"]
+    (pool,) = [raw for raw in documents if raw["kind"] == "NodePool"]
     ((value,),) = [
-        entry["values"]
-        for entry in provisioner["spec"]["requirements"]
-        if entry["key"] == _CAPACITY_KEY
+        entry["values"] for entry in _requirements(pool) if entry["key"] == _CAPACITY_KEY
     ]
     return str(value)
 
 
 def _restricted(documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the manifests with a Provisioner that may buy the groups' types alone."""
+    """Return the manifests with a NodePool that may launch the groups' types alone."""
     changed = copy.deepcopy(list(documents))
     for raw in changed:
-        if raw["kind"] == "Provisioner":
+        if raw["kind"] == "NodePool":
             only = {"key": _TYPE_KEY, "operator": "In", "values": list(TYPES)}
-            raw["spec"]["requirements"].append(only)
+            _requirements(raw).append(only)
     return changed
 
 

@@ -149,7 +149,7 @@ def write(path: Path, nodes: int, pods: int, seconds: float) -> None:
     cluster = Cluster(nodes, pods, now)
     with path.open("w", encoding="utf-8") as file:
         at = 0.0
-        recorder = Recorder(file, lambda: at, lambda _: None)
+        recorder = Recorder(file, lambda: at, lambda _: None, lambda: now + timedelta(seconds=at))
         whole = cluster.board.whole()
         price = whole.totals.price
         recorder.record(

@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from functions.cli.kubeconfig import add_kubeconfig
 from functions.cli.parser import Subparsers, add_command
 from functions.cli.run_command import refuse, run_command
 from shared.model.errors import RetryableError
@@ -80,8 +81,7 @@ def mount_attach(
 def _command(subparsers: Subparsers, name: str, summary: str, text: str) -> argparse.ArgumentParser:
     parser = add_command(subparsers, name, summary, text, _CODES)
     parser.add_argument("cluster", metavar="CLUSTER", help="name of the EKS cluster")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="by default as kubectl finds it")
-    parser.add_argument("--context", metavar="NAME", help="of the file; by default the current one")
+    add_kubeconfig(parser)
     parser.add_argument(
         "--any-address",
         action="store_true",

@@ -13,7 +13,7 @@ from shared.aws.eks_token import EksToken
 from shared.aws.session import Session
 from shared.kube.connection import connect_endpoint
 from shared.runtime.system import SystemClock, region
-from shared.settings import FunctionSettings
+from shared.settings import AUTOSCALER_NAMESPACES
 
 _ATTEMPTS = 3
 _TIMEOUT = timedelta(seconds=15)
@@ -56,7 +56,6 @@ class PrerequisitesRuntime:
             api = connect_endpoint(
                 endpoint.endpoint, endpoint.certificate_authority, token, timeout=_TIMEOUT
             )
-            namespaces = str(FunctionSettings.model_fields["autoscaler_namespaces"].default)
-            return KubePrerequisites(api, self._clock.now, namespaces.split(","))
+            return KubePrerequisites(api, self._clock.now, AUTOSCALER_NAMESPACES.split(","))
 
         return connect

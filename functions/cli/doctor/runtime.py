@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functions.cli.deployed_settings import function_settings
 from functions.cli.doctor.doctor import Doctor
 from functions.cli.doctor.why import Why
+from functions.cli.doctor.why_group import WhyGroup
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.wiring import ActingRole
 
@@ -32,6 +33,8 @@ class DoctorRuntime:
         """Return the service of one cluster."""
         return Doctor(self._wiring.ports(cluster))
 
-    def why(self, cluster: str) -> Why:
-        """Return the service that explains pods and nodes of one cluster."""
-        return Why(self._wiring.ports(cluster), drift=self._wiring.registry.one(cluster).drift)
+    def why(self, cluster: str) -> tuple[Why, WhyGroup]:
+        """Return the services that explain pods and nodes of one cluster, and groups of them."""
+        ports = self._wiring.ports(cluster)
+        why = Why(ports, drift=self._wiring.registry.one(cluster).drift)
+        return why, WhyGroup(ports, why)

@@ -15,13 +15,13 @@ from shared.disruption.expiration import lifetime_of
 from shared.disruption.outdated import stays_outdated
 from shared.disruption.unhealthy_outcome import unhealthy_outcome
 from shared.model import labels as keys
-from shared.model.dialect import BY_KIND
+from shared.model.dialect import BY_KIND, OwnerKind
 from shared.model.dollars_and_counts import counted
 from shared.model.ec2.launches import PodRef, Slot, slot_of
 from shared.model.errors import NotFoundError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import Provisioner, owner_word
 from shared.model.scheduled_changes import scheduled_change
 from shared.model.values import replace
 from shared.nodes.brakes.hold import hold_of, rivals_of
@@ -115,7 +115,7 @@ class Why:
         events = cluster.events("Node", "", name)[-_MOST_EVENTS:]
         node = cluster.node(name)
         if node is not None:
-            answer = self._of_node(node)
+            answer = self._of_node(node, events)
         elif events:
             answer = Answer(state="the Node is deleted; its Events say why")
         else:
@@ -197,7 +197,8 @@ class Why:
             return Answer(history=lines, waits_for=waits, helps=helps)
         if refused is not None:
             waits = ("a change: it fits no node that could be launched",)
-            helps = ("change the pod or a Provisioner as the reasons say",)
+            owners = owner_word(gathered.snapshot.provisioners)
+            helps = (f"change the pod or a {owners} as the reasons say",)
             return Answer(history=lines, waits_for=waits, helps=helps)
         if pod.uid in gathered.snapshot.promised:
             waits = ("an unfinished launch that it is part of",)
@@ -234,7 +235,7 @@ class Why:
 
     # --- a node
 
-    def _of_node(self, node: Node) -> Answer:
+    def _of_node(self, node: Node, events: Sequence[PastEvent]) -> Answer:
         if not node.is_ours:
             text = "was not launched by Dovetail, which counts its room and leaves it alone"
             return Answer(state=text)
@@ -254,7 +255,7 @@ class Why:
         elif not node.was_initialized:
             answer = replace(self._start(node, slot), state="starts")
         else:
-            answer = self._running(node)
+            answer = self._running(node, events)
         return replace(answer, history=(launched, *answer.history))
 
     def _start(self, node: Node, slot: Slot | None) -> Answer:
@@ -298,10 +299,11 @@ class Why:
             helps=tuple(helps),
         )
 
-    def _running(self, node: Node) -> Answer:
+    def _running(self, node: Node, events: Sequence[PastEvent]) -> Answer:
         """Return what keeps a node that accepts pods, or may remove it."""
         pods = [pod for pod in self._ports.cluster.pods_on(node.name) if pod.counts_for_emptiness]
-        notes = self._prospects(node, self._owner(node))
+        owner = self._owner(node)
+        notes = [*self._prospects(node, owner), *_not_consolidated(owner, events)]
         state = f"takes pods, and has {counted(len(pods), 'pod')}"
         if node.unschedulable:
             state = f"is cordoned, and has {counted(len(pods), 'pod')}"
@@ -354,6 +356,17 @@ class Why:
     @property
     def _now(self) -> datetime:
         return self._ports.clock.now()
+
+
+def _not_consolidated(owner: Provisioner | None, events: Sequence[PastEvent]) -> Iterable[str]:
+    """Yield why a node is not consolidated, as the last evaluation that looked at it said."""
+    said = [event.message for event in events if event.reason == "Unconsolidatable"]
+    if owner is None:
+        return
+    if owner.consolidation and said:
+        yield f"is not consolidated: {said[-1]}"
+    elif not owner.consolidation and owner.kind == OwnerKind.NODE_POOL:
+        yield "is not consolidated while pods run on it: consolidationPolicy is WhenEmpty"
 
 
 def _kind_of(node: Node) -> str:

@@ -9,31 +9,42 @@ from typing import TYPE_CHECKING, Final
 from functions.cli.parser import Subparsers, add_cluster, add_command
 from functions.cli.run_command import one_cluster, refuse, run_command
 from shared.model.codec import to_plain
+from shared.model.nearest import nearest
 
 if TYPE_CHECKING:
     from functions.cli.doctor.runtime import DoctorRuntime
     from functions.cli.doctor.why import Answer, Why
+    from functions.cli.doctor.why_group import WhyGroup
 
 ANSWERED: Final = 0
 _TEXT: Final = """\
-Says of one pod or node what Dovetail did and decided, what it waits for and what would help. Reads
-the cluster, the ledger and the recorded decisions, and changes nothing. Acts with your own rights,
-as `dovetail doctor` does, and finds ledger and archive in the same way.
+Says of a pod or node what Dovetail did and decided, what it waits for and what would help; of a
+workload where its pods are; of a NodePool what it has; of the cluster in five lines how it is.
+Reads the cluster, the ledger and the recorded decisions, and changes nothing. Acts with your own
+rights, as `dovetail doctor` does, and finds ledger and archive in the same way.
 
   dovetail why pod/default/web-0
   dovetail why pod/web-0                 in namespace default
   dovetail why node/ip-10-0-0-7.ec2.internal --cluster prod
+  dovetail why deployment/shop/web       also statefulset, daemonset, job
+  dovetail why nodepool/default
+  dovetail why cluster
 """
 _CODES: Final = """exit codes:
   0  answered
-  2  bad input, no such pod or node, or AWS or the cluster cannot be reached: one line says what
+  2  bad input, nothing of that name, or AWS or the cluster cannot be reached: one line says what
 """
-_EXPECTED: Final = "expected pod/NAMESPACE/NAME, pod/NAME or node/NAME"
+_NAMESPACED: Final = ("pod", "deployment", "statefulset", "daemonset", "job", "replicaset")
+_WHOLE: Final = ("node", "nodepool", "provisioner")
+_EXPECTED: Final = (
+    "expected pod/NAMESPACE/NAME, pod/NAME, node/NAME, deployment/NAMESPACE/NAME (statefulset, "
+    "daemonset, job), nodepool/NAME, provisioner/NAME or cluster"
+)
 
 
 def mount_why(subparsers: Subparsers, runtime: "Callable[[], DoctorRuntime] | None" = None) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
-    summary = "say what a pod or node waits for, and why"
+    summary = "say what a pod, a node or a workload waits for, and why"
     parser = add_command(subparsers, "why", summary, _TEXT, _CODES)
     parser.add_argument("subject", metavar="SUBJECT", help=_EXPECTED.removeprefix("expected "))
     add_cluster(parser)
@@ -43,8 +54,11 @@ def mount_why(subparsers: Subparsers, runtime: "Callable[[], DoctorRuntime] | No
 
 def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
     kind, _, name = arguments.subject.partition("/")
-    if kind not in ("pod", "node") or not name or name.count("/") > (kind == "pod"):
-        return refuse("why", f"{arguments.subject}: {_EXPECTED}")
+    known = kind in (*_NAMESPACED, *_WHOLE) and name and name.count("/") <= (kind in _NAMESPACED)
+    if not known and arguments.subject != "cluster":
+        near = nearest(kind, (*_NAMESPACED, *_WHOLE, "cluster")) if kind not in _NAMESPACED else ""
+        meant = f"write {near}; " if near and near != kind else ""
+        return refuse("why", f"{arguments.subject}: {meant}{_EXPECTED}")
     from functions.cli.doctor.runtime import DoctorRuntime  # noqa: PLC0415 -- not for --help
 
     return run_command(
@@ -55,17 +69,25 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
 
 
 def _answer(runtime: "DoctorRuntime", arguments: argparse.Namespace, kind: str, name: str) -> int:
-    why = runtime.why(one_cluster(arguments.cluster, runtime.clusters))
-    answer = _answer_about(why, kind, name)
+    why, group = runtime.why(one_cluster(arguments.cluster, runtime.clusters))
+    answer = _answer_about(why, group, kind, name)
     sys.stdout.write(_as_json(answer) if arguments.output == "json" else _as_text(answer))
     return ANSWERED
 
 
-def _answer_about(why: "Why", kind: str, name: str) -> "Answer":
-    if kind == "node":
-        return why.node(name)
+def _answer_about(why: "Why", group: "WhyGroup", kind: str, name: str) -> "Answer":
     namespace, _, short = name.rpartition("/")
-    return why.pod(namespace or "default", short)
+    match kind:
+        case "node":
+            return why.node(name)
+        case "pod":
+            return why.pod(namespace or "default", short)
+        case "cluster":
+            return group.cluster()
+        case "nodepool" | "provisioner":
+            return group.owner(kind, name)
+        case _:
+            return group.workload(kind, namespace or "default", short)
 
 
 def _as_text(answer: "Answer") -> str:

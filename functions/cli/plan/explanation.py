@@ -1,11 +1,12 @@
 """Why the plan puts a pod where it does, as lines of text."""
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, Pod, Scheduling
+from shared.model.nearest import nearest
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources, readable_amount
@@ -23,6 +24,8 @@ from shared.planning.rules.provisioner_offerings import (
 )
 from shared.planning.setting_aside import ref_of
 
+_MOST_NEAR: Final = 3
+
 
 def find_pod(snapshot: ClusterSnapshot, key: str) -> Pod | None:
     """Return the pod of this `namespace/name` (`default/` may be left out), or None."""
@@ -34,16 +37,23 @@ def keys_near(snapshot: ClusterSnapshot, key: str) -> tuple[str, ...]:
     """Return `namespace/name` of up to three pods that could be meant, sorted.
 
     These are pods of any namespace whose names begin with this name: the names of a workload's pods
-    are generated, so `web` most likely means `web-0`. Where there are none, the pods that would
-    precede and follow it in sorted order.
+    are generated, so `web` most likely means `web-0`. Where there are none, the pod whose name is
+    nearest, else the first of each workload.
     """
     known = sorted(pod.key for pod in (*snapshot.pending, *snapshot.bound))
     name = key.rpartition("/")[2]
     alike = [value for value in known if name and value.partition("/")[2].startswith(name)]
     if alike:
-        return tuple(alike[:3])
-    place = bisect_left(known, _full_key(key))
-    return tuple(known[max(place - 1, 0) : place + 2])
+        return tuple(alike[:_MOST_NEAR])
+    first = {_workload(value): value for value in reversed(known)}
+    if near := nearest(_workload(key), first):
+        return (first[near],)
+    return tuple(sorted(first.values())[:_MOST_NEAR])
+
+
+def _workload(key: str) -> str:
+    """Return the name of a pod without its namespace and number."""
+    return key.rpartition("/")[2].rstrip("0123456789")
 
 
 def _full_key(key: str) -> str:

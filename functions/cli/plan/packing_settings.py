@@ -8,6 +8,7 @@ from functions.cli.input_error import InvalidSettingError
 from shared.instance_types.pod_addresses import PodNetwork
 from shared.model import labels as keys
 from shared.model.dollars_and_counts import first_names
+from shared.model.nearest import write_instead
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner
 from shared.model.values import replace
@@ -145,8 +146,8 @@ def _change(key: str, value: str) -> dict[str, Any]:
         return {key: _whole(key, value)}
     if isinstance(default, Mapping):
         return {key: _weights(key, value)}
-    known = ", ".join([*PackingSettings.__struct_fields__, BOTH_K])
-    raise InvalidSettingError(f"--set {key}: unknown setting; known are {known}")
+    instead = write_instead(key, (*PackingSettings.__struct_fields__, BOTH_K))
+    raise InvalidSettingError(f"--set {key}: unknown setting; {instead}")
 
 
 def _whole(key: str, value: str) -> int:

@@ -15,6 +15,7 @@ from shared.instance_types.summary import summarize
 from shared.model.dollars_and_counts import counted, dollars, first_names, signed_dollars
 from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import KeptPreferences, Plan
+from shared.model.provisioner import owner_word
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 
@@ -25,7 +26,6 @@ _PODS_SHOWN: Final = 5
 _MOVES_SHOWN: Final = 20
 _HEADINGS: Final = (
     *("NODES", "TYPE", "ZONE", "CAPACITY", "$/H EACH", "PODS", "CPU", "MEMORY", "OTHER"),
-    *("PROVISIONER", "OPTIONS"),
 )
 _RIGHT: Final = frozenset({0, 4, 5, 6, 7})
 
@@ -160,7 +160,7 @@ def _table(plan_run: PlanRun) -> list[str]:
     if plan.preferences.stated:
         lines.append(preferences_line(plan.preferences))
     if plan.nodes:
-        lines += ["", *aligned([_HEADINGS, *_rows(plan.nodes)], _RIGHT)]
+        lines += ["", *aligned([_headings(plan_run), *_rows(plan.nodes)], _RIGHT)]
     if plan.placements:
         lines += ["", "on nodes that are there:"]
         lines += [f"  {placement.node}: {_named(placement.pods)}" for placement in plan.placements]
@@ -190,6 +190,11 @@ def _totals(plan: Plan) -> str:
         f"{counted(len(plan.nodes), 'new node')} for {counted(new, 'pod')}{there}: "
         f"{dollars(plan.cost_micros_per_hour)}/h{proved}, {gap(plan)}"
     )
+
+
+def _headings(plan_run: PlanRun) -> tuple[str, ...]:
+    word = owner_word(plan_run.snapshot.provisioners).upper()
+    return (*_HEADINGS, "OWNER" if " " in word else word, "OPTIONS")
 
 
 def _rows(nodes: Iterable[PlannedNode]) -> list[tuple[str, ...]]:

@@ -26,14 +26,14 @@ _LARGEST: Final = 5
 _SUFFIXES: Final = (".json", ".json.gz")
 _TEXT: Final = """\
 Decides recorded decisions again under other settings or with other Provisioners, and says what
-would have been bought, what it would have cost while the nodes ran, and which pods would have
+would have been planned, what it would have cost while the nodes ran, and which pods would have
 waited. Needs no cluster and no AWS once the decisions are here:
 
   aws s3 sync s3://BUCKET . --exclude "*" --include "*/prod/2026-11-23/*"
   dovetail what-if decisions --set max_node_vcpus=16
   dovetail what-if decisions --provisioner new.yaml
 
-Each decision is replayed on what was there when it was made, with the nodes really bought before.
+Each decision is replayed on what was there when it was made, with the nodes that were there.
 """
 _CODES: Final = """exit codes:
   0  answered
@@ -139,10 +139,10 @@ def _as_text(steps: "Sequence[WhatIfResult]") -> str:
     from functions.cli.plan.what_if import paid_micros  # noqa: PLC0415
 
     paid = paid_micros(steps)
-    bought = _sums(steps, "cost_micros_per_hour")
+    planned = _sums(steps, "cost_micros_per_hour")
     rows: list[tuple[str, ...]] = [
         ("", "RECORDED", "WHAT IF", ""),
-        ("bought", *(f"{dollars(micros)}/h" for micros in bought), _change(*bought)),
+        ("planned", *(f"{dollars(micros)}/h" for micros in planned), _change(*planned)),
         ("paid while they ran", *map(dollars, paid), _change(*paid)),
         *(
             (title, *(f"{count:,}" for count in counts), f"{counts[1] - counts[0]:+,}")

@@ -60,16 +60,19 @@ def _objects(api: KubeApi, notes: list[str]) -> Iterator[Raw]:
             yield {"apiVersion": version, "kind": kind, **raw}
 
 
-def dump_cluster(kubeconfig: str, notes: list[str]) -> Iterator[Raw]:
+def dump_cluster(
+    kubeconfig: str | None, notes: list[str], context: str | None = None
+) -> Iterator[Raw]:
     """Yield the objects that show what runs and what may be launched; nothing is written.
 
     Each has its kind and apiVersion. Kinds that the cluster does not define are left out.
 
     Args:
-        kubeconfig: File name; empty for what KUBECONFIG names, or kubectl's default.
+        kubeconfig: File name; None for what KUBECONFIG names, or kubectl's default.
+        context: Of the file, None for its current one.
         notes: Gets a line for each kind, other than nodes and pods, that may not be read.
 
     Raises:
         AutoscalerError: If the file or the cluster cannot be read.
     """
-    return _objects(connect_kubeconfig(kubeconfig_of(kubeconfig)), notes)
+    return _objects(connect_kubeconfig(kubeconfig_of(kubeconfig), context=context), notes)

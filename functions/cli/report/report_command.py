@@ -3,10 +3,12 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from functions.cli.input_error import InputError
+from functions.cli.kubeconfig import add_kubeconfig
 from functions.cli.parser import Subparsers, add_command, add_list, add_settings, unwritable
 from functions.cli.run_command import run_or_refuse
 
@@ -44,7 +46,7 @@ _CODES: Final = """exit codes:
 
 def mount_report(
     subparsers: Subparsers,
-    read: "Callable[[str, list[str]], Iterable[Raw]] | None" = None,
+    read: "Callable[[str | None, list[str]], Iterable[Raw]] | None" = None,
     make: "Callable[[str], MadeCatalog] | None" = None,
 ) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code.
@@ -58,7 +60,7 @@ def mount_report(
     parser = add_command(subparsers, "report", summary, _TEXT, _CODES)
     dump = "a dump instead of the cluster: file, folder, or - for standard input"
     add_list(parser, "-f", "--filename", metavar="FILE", help=dump)
-    parser.add_argument("--kubeconfig", metavar="FILE", default="", help="($KUBECONFIG)")
+    add_kubeconfig(parser)
     prices = parser.add_mutually_exclusive_group()
     prices.add_argument(
         "--catalog",
@@ -78,7 +80,7 @@ def mount_report(
 
 def _write(
     arguments: argparse.Namespace,
-    read: "Callable[[str, list[str]], Iterable[Raw]] | None",
+    read: "Callable[[str | None, list[str]], Iterable[Raw]] | None",
     make: "Callable[[str], MadeCatalog] | None",
 ) -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
@@ -119,7 +121,7 @@ def _write(
 
 def _documents(
     arguments: argparse.Namespace,
-    read: "Callable[[str, list[str]], Iterable[Raw]] | None",
+    read: "Callable[[str | None, list[str]], Iterable[Raw]] | None",
     notes: list[str],
 ) -> "tuple[list[Document], str]":
     """Return the documents, and when or from what they were read, in words."""
@@ -131,9 +133,9 @@ def _documents(
     if arguments.filename:
         named = ", ".join(Path(name).name for name in arguments.filename)
         return read_all(arguments.filename, notes), f"Read from {named}"
+    dump = partial(dump_cluster, context=arguments.context)
     found = [
-        Document(where="cluster", raw=raw)
-        for raw in (read or dump_cluster)(arguments.kubeconfig, notes)
+        Document(where="cluster", raw=raw) for raw in (read or dump)(arguments.kubeconfig, notes)
     ]
     return found, f"Read at {SystemClock().now():%Y-%m-%d %H:%M} UTC"
 

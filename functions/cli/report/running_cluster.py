@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from functions.cli.input_error import InputError
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.provisioners import OWNERS, as_current, read_provisioners
 from functions.cli.plan.reading.snapshot import read_snapshot
@@ -67,16 +68,18 @@ def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> Run
     Workloads are left out: their pods are among the documents.
 
     Raises:
-        InvalidManifestError: If a pod, node or volume is malformed, there is no node, or the nodes
-            are in another Region than the catalogue.
+        InvalidManifestError: If a pod, node or volume is malformed, or the nodes are in another
+            Region than the catalogue.
+        InputError: If there is no node.
     """
     notes: list[str] = []
     usable = _usable(documents, catalog, notes)
     known = [found for found in usable if found.kind in _READ]
     snapshot = read_snapshot(known, catalog).snapshot
     if not snapshot.nodes:
-        remedy = "expected Nodes among the objects: kubectl get nodes,pods --all-namespaces -o json"
-        raise InvalidManifestError(field="kind", value=None, remedy=remedy)
+        raise InputError(
+            "no Nodes among the objects: kubectl get nodes,pods --all-namespaces -o json has them"
+        )
     _refuse_another_region(snapshot, catalog)
     snapshot = _with_daemonsets(snapshot, notes)
     volumes = read_volumes(usable)

@@ -35,6 +35,7 @@ from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.nodes.launch.launch_results import LaunchResult, results_of_plan
 from shared.ports import ClusterPorts
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.wiring import ActingRole
@@ -74,14 +75,17 @@ class ClusterWatch:
     """Watches of one cluster, with the permissions of a kubeconfig file.
 
     Args:
-        kubeconfig: Its path; its current context is read.
+        kubeconfig: Its path.
+        context: Of the file, None for its current one.
 
     Raises:
         PermanentError: If the file cannot be used.
     """
 
-    def __init__(self, kubeconfig: str) -> None:
-        self._api = connect_kubeconfig(kubeconfig, timeout=_TIMEOUT, kind=ReadOnlyApi)
+    def __init__(self, kubeconfig: str, context: str | None = None) -> None:
+        self._api = connect_kubeconfig(
+            kubeconfig, context=context, timeout=_TIMEOUT, kind=ReadOnlyApi
+        )
         self._cluster = KubeCluster("", self._api)
         self._decoder = PodDecoder()
 
@@ -173,6 +177,10 @@ class ClusterRecords:
     def open_intents(self) -> tuple[LaunchIntent, ...]:
         """Return the unfinished launches."""
         return self._ports.ledger.open_intents(self.cluster)
+
+    def launch_results(self, plan_id: str) -> tuple[LaunchResult, ...]:
+        """Return what came of the launch groups of a plan, as far as they are over."""
+        return results_of_plan(self._ports.ledger, self.cluster, plan_id)
 
     def decisions(self, day: str, after: str) -> tuple[str, ...]:
         """Return the keys of a day's decisions, oldest first.

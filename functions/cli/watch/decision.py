@@ -1,4 +1,4 @@
-"""A recorded decision as the page shows it: what was considered, bought, and why not less."""
+"""A recorded decision as the page shows it: what was considered, planned, and why not less."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -162,7 +162,7 @@ def _why_not_cheaper(decision: RecordedDecision, plan: Plan) -> Iterator[str]:
     """Yield what keeps the plan from costing less, each planned without it to say how much."""
     cost, bound = plan.cost_micros_per_hour, plan.lower_bound_micros_per_hour
     if not cost:
-        yield "It buys nothing: what waits fits on nodes that are there."
+        yield "It plans no node: what waits fits on nodes that are there."
         return
     if not bound:
         yield "Nothing is proved: nodes that are there may have room for these pods."
@@ -189,7 +189,7 @@ def _why_not_cheaper(decision: RecordedDecision, plan: Plan) -> Iterator[str]:
     for named, settings in without_each_setting(decision.settings):
         yield _against(f"Without the setting {named}", decision.replay(settings), cost)
     for found in cheaper_provisioners(decision.snapshot, plan, decision.settings):
-        yield f"Provisioner {found.used}: {found.text}."
+        yield f"{found.used_kind} {found.used}: {found.text}."
     if plan.preferences.kept:
         kept, stated = plan.preferences.kept, plan.preferences.stated
         yield f"It keeps {kept:,} of {stated:,} preferences of pods."

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from functions.cli.plan.explanation import gap_in_words
+from functions.cli.watch.outcome import outcome_text
 from functions.cli.watch.view import GOING, LAUNCHING
 from shared.model.dollars_and_counts import counted, counted_kinds, dollars, first_names
 
@@ -22,26 +23,34 @@ class DecisionLines:
 
     def __init__(self) -> None:
         self._decisions: set[str] = set()
+        self._outcomes: set[str] = set()
         self._nodes: dict[str, View] = {}
         self._going: set[str] = set()
 
     def new_lines(self, whole: Mapping[str, Any], now: datetime) -> list[str]:
-        """Return a line for each thing that is new, decisions first and oldest first.
+        """Return a line for each thing that is new, oldest first.
 
         Args:
             whole: As `LiveCluster.whole` returns it.
-            now: UTC; each line begins with the time of its decision, else with this.
+            now: UTC; each line begins with the time of what happened, that of Nodes with this.
         """
         if not whole["synced"]:
             return []
         fresh = [made for made in whole["decisions"] if made["id"] not in self._decisions]
         self._decisions.update(made["id"] for made in fresh)
         nodes = {node["name"]: node for node in whole["nodes"] if node["phase"] != LAUNCHING}
-        changed = list(self._nodes_changed(nodes, whole["totals"]))
+        lines = [(made["at"], decision_line(made)) for made in reversed(fresh)]
+        lines += self._came(whole["decisions"])
+        lines += [(now.isoformat(), line) for line in self._nodes_changed(nodes, whole["totals"])]
         self._nodes = nodes
-        return [f"{made['at'][11:19]} {decision_line(made)}" for made in reversed(fresh)] + [
-            f"{now:%H:%M:%S} {line}" for line in changed
-        ]
+        return [f"{at[11:19]} {line}" for at, line in sorted(lines, key=lambda line: line[0][:19])]
+
+    def _came(self, decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+        """Yield what came of decisions and when, each once it is over."""
+        for made in reversed(decisions):
+            if made["id"] not in self._outcomes and (text := outcome_text(made)):
+                self._outcomes.add(made["id"])
+                yield made["outcome"]["at"], f"{text} (planned at {made['at'][11:19]})"
 
     def _nodes_changed(self, nodes: Mapping[str, View], totals: Mapping[str, Any]) -> Iterator[str]:
         going = [
@@ -63,7 +72,7 @@ class DecisionLines:
 
 
 def decision_line(made: Mapping[str, Any]) -> str:
-    """Return one decision in one line: what is bought or removed, $/h, gap, and why.
+    """Return one decision in one line: what it plans or replaces, $/h, gap, and why.
 
     Args:
         made: As `recent_decisions.summary` returns it.
@@ -73,8 +82,8 @@ def decision_line(made: Mapping[str, Any]) -> str:
         count = sum(row[0] for row in made["nodes"])
         bound = f", bound {dollars(made['bound'])}/h" if made["bound"] else ""
         did.append(
-            f"buys {counted(count, 'node')} for {counted(made['pods'], 'pod')}: "
-            f"{bought_nodes(made)}; {dollars(made['cost'])}/h{bound}, {decision_gap(made)}"
+            f"plans {counted(count, 'node')} for {counted(made['pods'], 'pod')}: "
+            f"{planned_nodes(made)}; {dollars(made['cost'])}/h{bound}, {decision_gap(made)}"
         )
     if made["remove"]:
         did.append(f"replaces {counted(len(made['remove']), 'node')}: {_names(made['remove'])}")
@@ -85,7 +94,7 @@ def decision_line(made: Mapping[str, Any]) -> str:
     return f"{'; '.join(did) or 'changes nothing'}; {made['cause']}"
 
 
-def bought_nodes(made: Mapping[str, Any]) -> str:
+def planned_nodes(made: Mapping[str, Any]) -> str:
     """Return the new nodes of a decision by type and capacity type, empty for none."""
     return ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in made["nodes"])
 

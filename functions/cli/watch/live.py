@@ -130,6 +130,13 @@ class LiveCluster:
             known = self._bound is not None or bool(self._notes.get("bound"))
             return known and "records" in self._notes
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the decisions that are shown are all there are, or there are none to be read."""
+        with self._lock:
+            recent = self._recent_decisions
+            return "records" in self._notes and (recent is None or recent.is_current)
+
     # --- what is shown
 
     def next_change(self) -> Message | None:

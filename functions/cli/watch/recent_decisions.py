@@ -1,6 +1,6 @@
 """What Dovetail has recorded about a cluster: launches and decisions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from functions.cli.plan.decision_documents import base_of, whole_document
 from functions.cli.watch.board import Records
 from functions.cli.watch.decision import read_decision
-from shared.model.ec2.launches import PlannedNode, Slot
+from functions.cli.watch.outcome import outcome
+from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.errors import InvalidManifestError, PermanentError
 from shared.model.resources import Resources
+from shared.nodes.launch.launch_results import LaunchResult
 from shared.snapshot.launch_body import LaunchBody
 
 if TYPE_CHECKING:
@@ -20,10 +22,12 @@ MOST_DECISIONS: Final = 20
 # How far back the first list goes, and how long after its own day a decision may be written.
 _FIRST_SPAN: Final = timedelta(days=1)
 _LATE: Final = timedelta(minutes=5)
+# The groups of a plan are requested one after the other: between two none is under way.
+_UNDER_WAY: Final = timedelta(minutes=1)
 # What the list of decisions shows of each; the rest is sent when one is opened.
 _SUMMARY: Final = (
     *("id", "at", "cause", "cost", "bound", "gap_percent", "bound_is_close", "pods", "remove"),
-    *("nodes", "placed", "unplaced"),
+    *("nodes", "placed", "unplaced", "outcome"),
 )
 
 
@@ -33,9 +37,13 @@ class RecentDecisions:
     Args:
         reader: Reads them.
         worker: Runs what takes long: proofs and comparisons.
+
+    Attributes:
+        is_current: Whether all that are known to be there were read.
     """
 
     def __init__(self, reader: "ClusterRecords", worker: Executor) -> None:
+        self.is_current = False
         self._reader = reader
         self._worker = worker
         # Replaced, never changed: other threads read it.
@@ -44,6 +52,8 @@ class RecentDecisions:
         self._keys: tuple[str, ...] = ()
         self._listed_at: datetime | None = None
         self._last_base = ("", b"")
+        self._results: Mapping[str, tuple[LaunchResult, ...]] = {}
+        self._ended: frozenset[str] = frozenset()
 
     def read(self, now: datetime) -> Records:
         """Read what is new; return the records.
@@ -51,16 +61,38 @@ class RecentDecisions:
         Raises:
             AutoscalerError: If AWS cannot be reached.
         """
-        slots = self._reader.slots()
-        launching = dict(_launching(self._reader, slots))
-        for key in self._newest_keys(now):
-            if key not in self._read and key not in self._unreadable:
-                self._open(key)
+        slots, intents = self._reader.slots(), self._reader.open_intents()
+        launching = dict(_launching(self._reader, slots, intents))
+        keys = self._newest_keys(now)
+        unread = [key for key in keys if key not in self._read and key not in self._unreadable]
+        self.is_current = not unread
+        # Each takes a while: the newest is shown first.
+        for key in reversed(unread):
+            self._open(key)
         last = sorted(self._read, key=_by_plan)[-MOST_DECISIONS:]
         self._read = {key: self._read[key] for key in last}
+        self._read_results({intent.plan_id for intent in intents}, now)
+        self.is_current = True
         newest = self.newest_first()
         refused = newest[0]["refused"] if newest else {}
         return Records(slots=slots, launching=launching, refused=refused)
+
+    def _read_results(self, open_plans: Collection[str], now: datetime) -> None:
+        """Read what came of the decisions whose launches were not over at the last look."""
+        results, ended = {}, set()
+        for read in self._read.values():
+            plan, planned = read["id"], _planned(read)
+            known = self._results.get(plan)
+            if plan in self._ended and known is not None:
+                results[plan] = known
+                ended.add(plan)
+            elif planned:
+                results[plan] = self._reader.launch_results(plan)
+                over = now - datetime.fromisoformat(read["at"]) > _UNDER_WAY
+                covered = sum(result.planned for result in results[plan]) >= planned
+                if covered or (over and plan not in open_plans):
+                    ended.add(plan)
+        self._results, self._ended = results, frozenset(ended)
 
     def _newest_keys(self, now: datetime) -> tuple[str, ...]:
         """Return the keys of the last decisions, oldest first.
@@ -79,7 +111,14 @@ class RecentDecisions:
     def newest_first(self) -> list[dict[str, Any]]:
         """Return the decisions that were read, in full, newest first."""
         read = self._read
-        return [read[key] for key in sorted(read, key=_by_plan, reverse=True)]
+        return [self._with_outcome(read[key]) for key in sorted(read, key=_by_plan, reverse=True)]
+
+    def _with_outcome(self, read: dict[str, Any]) -> dict[str, Any]:
+        results = self._results.get(read["id"])
+        if not results:
+            return {**read, "outcome": None}
+        ended = read["id"] in self._ended
+        return {**read, "outcome": outcome(results, planned=_planned(read), ended=ended)}
 
     def document(self, plan_id: str) -> bytes | None:
         """Return a decision as it was recorded, with its base; None if not one of the last."""
@@ -135,12 +174,16 @@ def _by_plan(key: str) -> str:
     return key.rpartition("/")[2]
 
 
+def _planned(decision: Mapping[str, Any]) -> int:
+    return sum(node["count"] for node in decision["nodes"])
+
+
 def _launching(
-    reader: "ClusterRecords", slots: Iterable[Slot]
+    reader: "ClusterRecords", slots: Iterable[Slot], intents: Iterable[LaunchIntent]
 ) -> Iterable[tuple[str, PlannedNode]]:
     """Yield the nodes of unfinished launches that have no instance yet, by name of their slot."""
     filled = {slot.name for slot in slots}
-    for intent in reader.open_intents():
+    for intent in intents:
         try:
             attempt = LaunchBody.from_bytes(reader.document(intent.body_key)).attempt
         except PermanentError:

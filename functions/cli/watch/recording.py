@@ -1,7 +1,8 @@
 """Recordings: the messages of a live cluster with their times, and how they are played back.
 
 One JSON object a line. The first names format and version; each other has `t`, the seconds since
-the recording began, and a `message`, or a `decision` in full. It may be compressed with gzip.
+the recording began, and a `message`, or a `decision` in full. A message has the time at which it
+was recorded as `now`, in milliseconds since 1970: ages count to it. It may be compressed with gzip.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import gzip
 import json
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
@@ -33,6 +35,7 @@ class Recorder:
         file: Opened for writing text.
         seconds: The time since the recording began.
         decision: Returns all about a decision by its id.
+        now: The current time, UTC.
     """
 
     def __init__(
@@ -40,8 +43,10 @@ class Recorder:
         file: IO[str],
         seconds: Callable[[], float],
         decision: Callable[[str], Message | None],
+        now: Callable[[], datetime],
     ) -> None:
         self._file = file
+        self._now = now
         self._seconds = seconds
         self._decision = decision
         self._kept: set[str] = set()
@@ -55,7 +60,8 @@ class Recorder:
             if found is not None:
                 self._kept.add(named["id"])
                 self._write({"t": at, "decision": dict(found)})
-        self._write({"t": at, "message": dict(message)})
+        now = round(self._now().timestamp() * 1000)
+        self._write({"t": at, "message": {**message, "now": now}})
         self._file.flush()
 
     def _write(self, line: Mapping[str, Any]) -> None:

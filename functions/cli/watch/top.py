@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from functions.cli.printable_text import printable
-from functions.cli.watch.lines import bought_nodes, decision_gap
+from functions.cli.watch.lines import decision_gap, planned_nodes
+from functions.cli.watch.outcome import outcome_text
 from functions.cli.watch.view import GOING, LAUNCHING, NOT_READY
 from shared.model.dollars_and_counts import counted, dollars, pods_that_wait
 
@@ -220,9 +221,11 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
     for can_be_cut in (False, True, True, False):
         table.add_column(no_wrap=not can_be_cut)
     for decision in decisions:
-        bought, price = bought_nodes(decision), dollars(decision["cost"])
-        cost = f"{price}/h, {decision_gap(decision)}" if bought else ""
-        cause, did = plain_text(decision["cause"]), plain_text(bought or "buys nothing")
+        planned, price = planned_nodes(decision), dollars(decision["cost"])
+        came = outcome_text(decision)
+        cost = f"{came and 'planned '}{price}/h, {decision_gap(decision)}" if planned else ""
+        cause = plain_text(decision["cause"])
+        did = plain_text(came or planned or "plans no node")
         for cut in (cause, did):
             cut.no_wrap, cut.overflow = True, "ellipsis"
         table.add_row(decision["at"][11:19], cause, did, cost)

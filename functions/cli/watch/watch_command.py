@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from functions.cli.kubeconfig import add_kubeconfig
 from functions.cli.parser import Subparsers, add_cluster, add_command, number_up_to
 from functions.cli.printable_text import printable_text
 from functions.cli.run_command import refuse, run_or_refuse
@@ -29,7 +30,7 @@ where your credentials allow it, Dovetail's ledger and decisions; writes nothing
 _TOP_TEXT: Final = """\
 Shows the same as `dovetail watch` in this terminal; once, where the output is no terminal.
 With --lines a line is printed for each decision and each removal instead, until Ctrl-C: what was
-bought or removed, dollars per hour, the gap to the proved lower bound, and why.
+planned, launched or removed, dollars per hour, the gap to the proved lower bound, and why.
 
   dovetail top
   dovetail top --lines --kubeconfig ~/.kube/prod --cluster prod
@@ -72,9 +73,7 @@ def mount_watch_commands(subparsers: Subparsers) -> None:
 
 
 def _cluster_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="its current context is read (KUBECONFIG, ~/.kube)"
-    )
+    add_kubeconfig(parser)
     add_cluster(parser)
     parser.add_argument(
         "--catalog",
@@ -182,7 +181,7 @@ class _Sources:
         arguments = self._arguments
         path = kubeconfig_of(arguments.kubeconfig)
         name = arguments.cluster or ""
-        cluster = ClusterWatch(path)
+        cluster = ClusterWatch(path, arguments.context)
         # A failure to reach the cluster is reported once, and ends the command.
         cluster.require_access()
         if name:
@@ -204,12 +203,13 @@ class _Sources:
             return None
         import time  # noqa: PLC0415
 
+        from functions.cli.watch.live import utc_now  # noqa: PLC0415
         from functions.cli.watch.recording import Recorder  # noqa: PLC0415
 
         file = Path(self._arguments.record).open("w", encoding="utf-8")  # noqa: SIM115 -- see below
         self._stack.enter_context(file)
         began = time.monotonic()
-        return Recorder(file, lambda: time.monotonic() - began, live.decision).record
+        return Recorder(file, lambda: time.monotonic() - began, live.decision, utc_now).record
 
 
 # --- the terminal
@@ -269,6 +269,8 @@ def _print_lines(live: "LiveCluster") -> None:
     lines = DecisionLines()
     while True:
         live.next_change()
-        sys.stdout.write(printable_text(lines.new_lines(live.whole(), utc_now())))
-        sys.stdout.flush()
+        # In the order of time: decisions are read newest first.
+        if live.is_current:
+            sys.stdout.write(printable_text(lines.new_lines(live.whole(), utc_now())))
+            sys.stdout.flush()
         time.sleep(_LINES_SECONDS)

@@ -115,17 +115,6 @@ def _pods_on_known_nodes(situation: Situation, argument: Mapping[str, Any]) -> s
     return f"{len(there)} pods on nodes that stood before, expected {argument['at_least']}"
 
 
-def _pods_on_provisioner(situation: Situation, argument: Mapping[str, Any]) -> str:
-    owners = {node.name: node.owner for node in situation.timeline.nodes.values()}
-    for pod in situation.timeline.living_pods(_selected(argument)):
-        owner = owners.get(pod.node)
-        if owner != argument["provisioner"] and pod.node not in situation.known_nodes:
-            return (
-                f"{pod.name} is on a node of {owner or 'none'}, expected {argument['provisioner']}"
-            )
-    return ""
-
-
 def _pods_on_kind(situation: Situation, argument: Mapping[str, Any]) -> str:
     """Each pod is on a node of this NodePool or Provisioner, which has no label of the other."""
     kinds = {"NodePool": NODE_POOL, "Provisioner": PROVISIONER}
@@ -391,7 +380,6 @@ CHECKS: Final[Mapping[str, Check]] = {
     "pods_on_kind": _pods_on_kind,
     "pods_on_known_nodes": _pods_on_known_nodes,
     "pods_on_new_nodes": _pods_on_new_nodes,
-    "pods_on_provisioner": _pods_on_provisioner,
     "pods_per_node": _pods_per_node,
     "pods_running": _pods_running,
     "removed_after_empty": _removed_after_empty,

@@ -10,10 +10,13 @@ import urllib3
 from infra.local.api_proxy.target import require_allowed, server_of
 from infra.local.demo.cluster_client import ClusterClient, Object, Refused, path_of
 from infra.local.demo.problem import Problem
-from infra.local.demo.timeline import PROVISIONER
+from infra.local.demo.timeline import NODE_POOL, PROVISIONER
 
 _FINALIZER: Final = "karpenter.sh/termination"
-_PROVISIONERS: Final = "apis/karpenter.sh/v1alpha5/provisioners"
+_OWNERS: Final = {
+    "Provisioner": "apis/karpenter.sh/v1alpha5/provisioners",
+    "NodePool": "apis/karpenter.sh/v1/nodepools",
+}
 _PODS: Final = "api/v1/namespaces/default/pods"
 _CLAIMS: Final = "api/v1/namespaces/default/persistentvolumeclaims"
 _VOLUMES: Final = "api/v1/persistentvolumes"
@@ -48,14 +51,18 @@ class ForeignCluster(ClusterClient):
         try:
             nodes = self.items("api/v1/nodes")
             self._claims = frozenset(_name(entry) for entry in self.items(_CLAIMS))
-            known = self._get(_PROVISIONERS) or {}
+            known = [
+                (kind, _name(entry))
+                for kind, path in _OWNERS.items()
+                for entry in (self._get(path) or {}).get("items") or ()
+            ]
         except Refused as refused:
             raise Problem(f"the cluster of the kubeconfig refuses its user: {refused}") from refused
         self._stood = frozenset(_name(node) for node in nodes)
         # They may belong to an installation that works: nothing is deleted unasked.
-        if known.get("items"):
-            remedy = f"kubectl delete provisioner {_name(known['items'][0])}"
-            raise Problem(f"the cluster has a Provisioner already; if it may go: {remedy}")
+        for kind, name in known:
+            remedy = f"kubectl delete {kind.lower()} {name}"
+            raise Problem(f"the cluster has a {kind} already; if it may go: {remedy}")
         if left := next((_name(node) for node in nodes if _looks_ours(node)), None):
             patch = """--type=merge -p '{"metadata":{"finalizers":null}}'"""
             remedy = f"kubectl patch node {left} {patch} && kubectl delete node {left}"
@@ -207,7 +214,8 @@ def _name(document: Object) -> str:
 
 
 def _looks_ours(node: Object) -> bool:
-    return PROVISIONER in (node["metadata"].get("labels") or {})
+    labels = node["metadata"].get("labels") or {}
+    return PROVISIONER in labels or NODE_POOL in labels
 
 
 def _takes_pods(node: Object) -> bool:

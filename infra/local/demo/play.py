@@ -148,7 +148,7 @@ class Player:
             case "interrupt_busiest_node":
                 warning = float(argument["warning_seconds"])
                 self._faults.interrupt(self._busiest().instance_id, warning)
-            case "terminate_busiest_machine":
+            case "terminate_busiest_instance":
                 self._faults.terminate(self._busiest().instance_id)
             case "stop_busiest_kubelets":
                 self._stop_kubelets(argument)

@@ -36,7 +36,7 @@ class Step:
     Attributes:
         does: Verb to its arguments: apply, apply_within_schedule, scale, delete,
             delete_busiest_node, stand, bound, interrupt_busiest_node,
-            terminate_busiest_machine, wait_seconds, disturb,
+            terminate_busiest_instance, wait_seconds, disturb,
             stop_busiest_kubelets, kill_at_launch, api_server_away_seconds,
             sweep_after_seconds, launch_as_karpenter, karpenter_leads, brakes or migrate.
         expects: Name of an expectation to its arguments.

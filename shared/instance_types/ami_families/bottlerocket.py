@@ -7,10 +7,10 @@ podsPerCore.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 import tomli_w
 
 from shared.instance_types.ami_families.family import (
@@ -82,8 +82,8 @@ def _parameter(request: ImageRequest) -> str:
 def _check(custom: str) -> dict[str, Any]:
     try:
         # TOML does not accept Unicode's white space.
-        found = tomllib.loads(custom) if custom.strip() else {}
-    except tomllib.TOMLDecodeError as error:
+        found = msgspec.toml.decode(custom) if custom.strip() else {}
+    except msgspec.DecodeError as error:
         raise user_data_error(*_place_of(custom, str(error))) from error
     except RecursionError as error:
         raise user_data_error("", custom, "is no TOML: nested too deeply") from error

@@ -15,6 +15,7 @@ from shared.manifests.problems import key_fault, value_fault
 from shared.model import labels as keys
 from shared.model.dialect import Dialect
 from shared.model.kubernetes.taints import Effect
+from shared.model.nearest import nearest
 from shared.model.requirements import (
     KUBERNETES_OPERATORS,
     Operator,
@@ -34,6 +35,8 @@ _TYPE_KEYS: Final = (
     keys.INSTANCE_CATEGORY,
     keys.INSTANCE_GENERATION,
 )
+# Keys of one domain share most of their letters.
+_NEAR: Final = 0.9
 _OF_OTHERS: Final = (
     "this key belongs to Kubernetes, Karpenter or Dovetail; use one of your own domain"
 )
@@ -48,7 +51,14 @@ def _controls(allowed: str) -> str:
 
 def label_key_fault(key: str) -> str | None:
     """Return what to change in the key of a user's label, None when it may be used."""
-    return key_fault(key) or (_OF_OTHERS if keys.is_restricted(key) else None)
+    return key_fault(key) or (meant_key(key, _OF_OTHERS) if keys.is_restricted(key) else None)
+
+
+def meant_key(key: str, otherwise: str) -> str:
+    """Return what to write instead of a key that belongs to others: the known one it resembles."""
+    usable = [name for name in keys.WELL_KNOWN if not keys.is_restricted(name)]
+    near = "" if key in keys.WELL_KNOWN else nearest(key, usable, _NEAR)
+    return f"unknown key; write {near}" if near else otherwise
 
 
 def _annotation_key_fault(allowed: str, key: str) -> str | None:

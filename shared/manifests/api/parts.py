@@ -231,9 +231,9 @@ def read_part(
     try:
         return part.model_validate(raw, context=context)
     except ValidationError as error:
-        problems.extend(
-            _problem(part, path, details) for details in error.errors(include_url=False)
-        )
+        # A field that is missing is often one whose name is misspelt.
+        found = sorted(error.errors(include_url=False), key=lambda one: one["type"] == "missing")
+        problems.extend(_problem(part, path, details) for details in found)
         return None
 
 
@@ -249,9 +249,16 @@ def _problem(root: type[Part], path: str, details: ErrorDetails) -> FieldProblem
         shown[-1] = within
     return FieldProblem(
         field=".".join(shown),
-        value=None if details["type"] == "missing" else details["input"],
+        value=None if _says_nothing(details) else details["input"],
         remedy=_remedy(part, names[-1] if names else "", details),
     )
+
+
+def _says_nothing(details: ErrorDetails) -> bool:
+    """Return whether the value is none, or one whose contents do not matter."""
+    unknown = details["type"] in _UNKNOWN_ERRORS
+    has_contents = isinstance(details["input"], (dict, list)) and bool(details["input"])
+    return details["type"] == "missing" or (unknown and has_contents)
 
 
 def _remedy(part: type[Part], name: str | int, details: ErrorDetails) -> str:

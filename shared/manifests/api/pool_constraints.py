@@ -17,6 +17,7 @@ from shared.manifests.api.node_constraints import (
     checked_annotations,
     checked_labels,
     label_schema,
+    meant_key,
     refused_by,
     requirement_schema,
 )
@@ -62,7 +63,7 @@ def pool_label_key_fault(key: str) -> str | None:
     if key in _CHOSEN_OTHERWISE:
         return _CHOSEN_OTHERWISE[key]
     restricted = key == keys.INSTANCE_PODS or keys.is_restricted(key, V1.reserved_domains)
-    return key_fault(key) or (_OF_THE_POOL if restricted else None)
+    return key_fault(key) or (meant_key(key, _OF_THE_POOL) if restricted else None)
 
 
 PoolLabels = Annotated[

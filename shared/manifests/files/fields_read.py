@@ -1,7 +1,4 @@
-"""The fields of pods and nodes that `shared.manifests` reads.
-
-Source: `shared.manifests.pods`, `pod_requests`, `volumes` and `nodes`.
-"""
+"""The fields of pods and nodes that are read, by `shared.manifests` and the forwarder's views."""
 
 from typing import Final
 

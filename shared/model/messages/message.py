@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Struct
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from msgspec import Meta, Struct
 
+from shared.model.codec import CodecError, from_plain, to_plain
 from shared.model.errors import InvalidMessageError
 
 SOURCE_PREFIX: Final = "dovetail."
@@ -48,23 +48,27 @@ FORWARDED: Final = (
     MessageKind.HEARTBEAT,
 )
 
+# The kinds that start a plan at once, beside the queue, if they are leading.
+FAST: Final = frozenset({MessageKind.POD_PENDING})
+
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ (2026-11).
 _LABEL: Final = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
-_NAME: Final = rf"^{_LABEL}(\.{_LABEL})*$"
+_Namespace = Annotated[str, Meta(max_length=63, pattern=rf"^({_LABEL})?\Z")]
+_Name = Annotated[str, Meta(max_length=253, pattern=rf"^{_LABEL}(\.{_LABEL})*\Z")]
+_Id = Annotated[str, Meta(max_length=64)]
+_Cluster = Annotated[str, Meta(max_length=100, pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*\Z")]
 
 
-class ObjectRef(BaseModel):
+class ObjectRef(Struct, frozen=True, kw_only=True):
     """Reference to a Kubernetes object as the forwarder last read it."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    namespace: str = Field(default="", max_length=63, pattern=rf"^({_LABEL})?$")
-    name: str = Field(min_length=1, max_length=253, pattern=_NAME)
-    uid: str = Field(default="", max_length=64)
-    resource_version: str = Field(default="", max_length=64)
+    namespace: _Namespace = ""
+    name: _Name
+    uid: _Id = ""
+    resource_version: _Id = ""
 
 
-class MessageDetail(BaseModel):
+class MessageDetail(Struct, frozen=True, kw_only=True):
     """The detail of a message.
 
     Attributes:
@@ -75,13 +79,11 @@ class MessageDetail(BaseModel):
         objects: The objects it is about, at most 200; a hint, not a complete list.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
     version: Literal[1] = VERSION
-    cluster: str = Field(min_length=1, max_length=100, pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*$")
-    at: AwareDatetime
+    cluster: _Cluster
+    at: Annotated[datetime, Meta(tz=True)]
     leading: bool = False
-    objects: tuple[ObjectRef, ...] = Field(default=(), max_length=MAX_OBJECTS)
+    objects: Annotated[tuple[ObjectRef, ...], Meta(max_length=MAX_OBJECTS)] = ()
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -114,11 +116,9 @@ def decode(event: Mapping[str, Any]) -> Message:
             f"detail-type: {event.get('detail-type')!r}: expected one of {known}"
         ) from error
     try:
-        detail = MessageDetail.model_validate(event.get("detail"))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in ("detail", *first["loc"]))
-        raise InvalidMessageError(f"{where}: {first['msg']}") from error
+        detail = from_plain(MessageDetail, event.get("detail"))
+    except CodecError as error:
+        raise InvalidMessageError(str(error.inside("detail"))) from error
     if source != source_of(detail.cluster):
         raise InvalidMessageError(
             f"source: {source!r} may not send messages about {detail.cluster!r}"
@@ -151,7 +151,7 @@ def encode(message: Message) -> dict[str, Any]:
     return {
         "source": source_of(message.cluster),
         "detail-type": message.kind.value,
-        "detail": message.detail.model_dump(mode="json", exclude_none=True),
+        "detail": to_plain(message.detail),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shared.model.messages.message import MessageKind
+from shared.model.messages.message import FAST, MessageKind
 
 
 class _Bucket(Struct):
@@ -30,7 +30,7 @@ class _Bucket(Struct):
 # come every five minutes, and a pod-pending message is leading after 20 quiet seconds.
 _USUAL: Final = (30.0, 5.0)
 _RARE: Final = (3.0, 0.1)
-_RATES: Final = {MessageKind.HEARTBEAT: _RARE, MessageKind.POD_PENDING: _RARE}
+_RATES: Final = dict.fromkeys((MessageKind.HEARTBEAT, *FAST), _RARE)
 _MOST_BUCKETS: Final = 1000
 
 

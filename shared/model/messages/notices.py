@@ -11,6 +11,7 @@ https://github.com/aws/aws-node-termination-handler/blob/23a7c6f4/pkg/monitor/sq
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ class Notice(Struct, frozen=True, kw_only=True):
     Attributes:
         instance_ids: Sorted; empty when a scheduled change is about other resources than instances,
             such as Dedicated Hosts.
+        at: When AWS said it, by the event; None if the event has no time.
         state: New instance state for STATE_CHANGE, else empty.
         change: The scheduled change for SCHEDULED_CHANGE.
         ended: The instances for which it is over, or was canceled.
@@ -48,6 +50,7 @@ class Notice(Struct, frozen=True, kw_only=True):
 
     kind: NoticeKind
     instance_ids: tuple[str, ...]
+    at: datetime | None = None
     state: str = ""
     change: ScheduledChange | None = None
     ended: frozenset[str] = frozenset()
@@ -84,7 +87,12 @@ def decode_notice(event: Mapping[str, Any]) -> Notice:
     instance_id = _instance(detail.get("instance-id"))
     if not instance_id:
         raise InvalidMessageError("detail: names no instance")
-    return Notice(kind=kind, instance_ids=(instance_id,), state=str(detail.get("state", "")))
+    return Notice(
+        kind=kind,
+        instance_ids=(instance_id,),
+        at=read_time(str(event.get("time"))),
+        state=str(detail.get("state", "")),
+    )
 
 
 def _scheduled(detail: Mapping[str, Any]) -> Notice:

@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from shared.model.dialect import OwnerKind, owner_kind_of
 from shared.model.dollars_and_counts import counted, counted_kinds, first_names, hourly
 from shared.model.ec2.launches import Slot
 from shared.model.errors import AutoscalerError
@@ -28,11 +29,13 @@ class InstanceSummary(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The name of its Node.
+        kind: Of the object that `provisioner` names.
         cause: Why it is removed; empty for a launch.
     """
 
     name: str
     provisioner: str
+    kind: OwnerKind = OwnerKind.PROVISIONER
     instance_type: str
     capacity_type: str
     price_micros_per_hour: int
@@ -48,12 +51,11 @@ def launched_group(
     first 25 pods that are nominated to them.
     """
     kube_events = [launched(slot, node) for slot, node in made]
-    for name, group in _by_provisioner(map(_launched_instance, made)).items():
-        pods = sum(len(slot.pods) for slot, _ in made if slot.provisioner == name)
+    for owner, group in _by_owner(map(_launched_instance, made), provisioners):
+        pods = sum(len(slot.pods) for slot, _ in made if slot.provisioner == owner.name)
         text = (
             f"launched {counted(len(group), 'node')} for {counted(pods, 'pod')}: {_summary(group)}"
         )
-        owner = provisioners.get(name, Provisioner(name=name))
         kube_events.append(event_on(owner, "Launched", text, severity=Severity.NORMAL))
     nominations = [(ref, slot, node) for slot, node in made for ref in slot.pods]
     return kube_events + [nominated(ref, slot, node) for ref, slot, node in nominations[:MOST_PODS]]
@@ -64,10 +66,9 @@ def terminated_group(
 ) -> list[KubernetesEvent]:
     """Return the Event on each Provisioner about its nodes that are being terminated."""
     kube_events = []
-    for name, group in _by_provisioner(instances).items():
+    for owner, group in _by_owner(instances, provisioners):
         why = ", ".join(sorted({instance.cause for instance in group if instance.cause}))
         text = f"terminated {counted(len(group), 'node')} ({why}): {_summary(group)}"
-        owner = provisioners.get(name, Provisioner(name=name))
         kube_events.append(event_on(owner, "Terminated", text, severity=Severity.NORMAL))
     return kube_events
 
@@ -93,17 +94,27 @@ def _launched_instance(made: tuple[Slot, Node]) -> InstanceSummary:
     return InstanceSummary(
         name=node.name,
         provisioner=slot.provisioner,
+        kind=owner_kind_of(node.labels),
         instance_type=slot.offering.instance_type,
         capacity_type=slot.offering.capacity_type.value,
         price_micros_per_hour=slot.price_micros_per_hour,
     )
 
 
-def _by_provisioner(instances: Iterable[InstanceSummary]) -> dict[str, list[InstanceSummary]]:
-    found: dict[str, list[InstanceSummary]] = {}
+def _by_owner(
+    instances: Iterable[InstanceSummary], provisioners: Mapping[str, Provisioner]
+) -> list[tuple[Provisioner, list[InstanceSummary]]]:
+    """Return the instances of each owner; one of another kind of the same name is another owner."""
+    found: dict[tuple[str, OwnerKind], list[InstanceSummary]] = {}
     for instance in sorted(instances, key=lambda entry: (entry.provisioner, entry.name)):
-        found.setdefault(instance.provisioner, []).append(instance)
-    return found
+        found.setdefault((instance.provisioner, instance.kind), []).append(instance)
+    owners = []
+    for (name, kind), group in found.items():
+        known = provisioners.get(name)
+        if known is None or known.kind != kind:
+            known = Provisioner(name=name, kind=kind)
+        owners.append((known, group))
+    return owners
 
 
 def _summary(group: Sequence[InstanceSummary]) -> str:

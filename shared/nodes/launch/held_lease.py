@@ -39,13 +39,13 @@ class HeldLease:
         return self._lease
 
     def renew_if_due(self) -> Lease:
-        """Extend the lease if less than half of it is left; return it.
+        """Extend the lease if less than seven tenths of it are left; return it.
 
-        For calls to the API server and writes to the ledger: none of them takes longer than half a
-        lease.
+        For calls to the API server and writes to the ledger: two of them, one after the other, take
+        no longer than that, each with its time-out.
 
         Raises:
             ConflictError: If it has another holder now: stop, that one resumes from here.
         """
         left: timedelta = self._lease.expires_at - self._clock.now()
-        return self.renew() if 2 * left < self._span else self._lease
+        return self.renew() if 10 * left < 7 * self._span else self._lease

@@ -9,6 +9,7 @@ from shared.model.ec2.launches import LaunchIntent, Lease
 from shared.model.policy import LaunchPolicy
 from shared.model.values import replace
 from shared.nodes.launch.held_lease import HeldLease
+from shared.nodes.launch.launch_results import LaunchResults
 from shared.ports import ClusterPorts
 
 _FLEET: Final = "CreateFleet"
@@ -35,10 +36,17 @@ class IntentBook:
         due: When the first of the postponed launches may continue, None if there is none.
     """
 
-    def __init__(self, ports: ClusterPorts, held_lease: HeldLease, policy: LaunchPolicy) -> None:
+    def __init__(
+        self,
+        ports: ClusterPorts,
+        held_lease: HeldLease,
+        policy: LaunchPolicy,
+        results: LaunchResults,
+    ) -> None:
         self._ports = ports
         self._lease = held_lease
         self._policy = policy
+        self._results = results
         self.throttled = 0
         self.due: datetime | None = None
         self._token_at: datetime | None = None
@@ -143,7 +151,11 @@ class IntentBook:
         return LaunchOutcome.LATER
 
     def finish(self, intent: LaunchIntent, outcome: LaunchOutcome) -> LaunchOutcome:
-        """Close an intent, which frees what it reserved; return the given outcome."""
+        """Close an intent, which frees what it reserved; return the given outcome.
+
+        What came of it is saved before: a crash in between saves it again.
+        """
+        self._results.save(intent)
         self._write(self._ports.ledger.close_intent, intent)
         return outcome
 

@@ -29,6 +29,7 @@ from shared.nodes.launch.body_archive import body_of, write_body
 from shared.nodes.launch.held_lease import HeldLease
 from shared.nodes.launch.intents import IntentBook, LaunchOutcome
 from shared.nodes.launch.launch_request import LaunchContext, launch_body
+from shared.nodes.launch.launch_results import LaunchResults
 from shared.nodes.launch.refusals.offering_facts import save_skipped_spot_pools
 from shared.nodes.launch.refusals.refusal_log import (
     RefusalLog,
@@ -61,10 +62,11 @@ class Launcher:
         self._ports = ports
         self._lease = held_lease
         self._policy = policy
-        self._pairing = Pairing(ports, held_lease)
+        self._results = LaunchResults(ports)
+        self._pairing = Pairing(ports, held_lease, self._results)
         self.refusals = RefusalLog(ports, policy.max_empty_launches)
         self.calls = 0
-        self.intents = IntentBook(ports, held_lease, policy)
+        self.intents = IntentBook(ports, held_lease, policy, self._results)
 
     def launch(
         self,
@@ -231,13 +233,15 @@ class Launcher:
         except PermanentError as error:
             if in_doubt_until is not None:
                 return self.intents.postpone_until(stored, in_doubt_until)
+            refusal = FleetError(code=error.code, message=error.detail)
             if error.code in ("", _MISMATCH):
                 # Nothing was launched, and another request would not change that: its pods are
                 # planned again.
+                self._results.add_errors(intent.plan_id, intent.group, (refusal,))
                 self.intents.finish(intent, LaunchOutcome.SHORT)
                 raise
-            refusal = FleetError(code=error.code, message=error.detail)
             answer = FleetAnswer(fleet_id="", instances=(), errors=(refusal,))
+        self._results.add_errors(intent.plan_id, intent.group, answer.errors)
         missing = self._pairing.pair(
             body.attempt, body.attempt.slots, answer.instances, launched_now=first_request
         )

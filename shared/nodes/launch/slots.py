@@ -11,6 +11,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.nodes.launch.held_lease import HeldLease
+from shared.nodes.launch.launch_results import LaunchResults
 from shared.ports import ClusterPorts
 from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
 from shared.snapshot.node_facts import cluster_instances
@@ -22,9 +23,10 @@ _PART: Final = 200
 class Pairing:
     """Records which instance became which planned node, under the lease."""
 
-    def __init__(self, ports: ClusterPorts, held_lease: HeldLease) -> None:
+    def __init__(self, ports: ClusterPorts, held_lease: HeldLease, results: LaunchResults) -> None:
         self._ports = ports
         self._lease = held_lease
+        self._results = results
 
     def pair_tagged(self, attempt: LaunchAttempt) -> tuple[PromisedSlot, ...]:
         """Pair the instances of this group with its slots; return the slots still empty."""
@@ -99,6 +101,7 @@ class Pairing:
             done = self._ports.ledger.fill_slots(self._lease.renew_if_due(), part)
             paired = list(zip(part, done, strict=True))
             filled = {slot.name for slot, fits in paired if fits}
+            self._results.add_slots(slot for slot, fits in paired if fits)
             # The others are paired already. If the slot of one is deleted, its node is complete and
             # the intent was not updated: that slot must not be filled again.
             kept = {self._slot_name_of(slot.instance_id) for slot, fits in paired if not fits}

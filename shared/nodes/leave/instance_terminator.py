@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from shared.model import labels as keys
 from shared.model.codec import from_plain, to_plain
+from shared.model.dialect import owner_kind_of
 from shared.model.ec2.launches import Instance
 from shared.model.errors import PermanentError, ThrottledError
 from shared.model.kubernetes.nodes import Node
@@ -229,6 +230,7 @@ def _instance_summary(node: Node) -> InstanceSummary:
     return InstanceSummary(
         name=node.name,
         provisioner=node.provisioner,
+        kind=owner_kind_of(node.labels),
         instance_type=node.labels.get(keys.INSTANCE_TYPE, ""),
         capacity_type=node.labels.get(keys.CAPACITY_TYPE, ""),
         price_micros_per_hour=price_of(node),

@@ -151,7 +151,7 @@ class Interruption:
             if not going:
                 why = notice.change.text if notice.change is not None else ""
                 record_interruption(self._ports, node, notice.kind, why)
-            self._remove(node, notice.kind)
+            self._remove(node, notice)
             # Its pods get new nodes now, before they are evicted.
             self._index.wake_provision(self._ports)
         self._force_delete_pods(node, notice)
@@ -180,13 +180,16 @@ class Interruption:
             # this.
             return
 
-    def _remove(self, node: Node, kind: NoticeKind) -> None:
-        """Remove a node, or set the deadline of a drain that runs already."""
+    def _remove(self, node: Node, notice: Notice) -> None:
+        """Remove a node, or set the deadline of a drain that runs already.
+
+        The instance ends two minutes after EC2 said so, however late the notice is.
+        """
         deadline = None
-        if kind.is_warning:
-            deadline = self._ports.clock.now() + EVICTION_TIME
+        if notice.kind.is_warning:
+            deadline = (notice.at or self._ports.clock.now()) + EVICTION_TIME
         for _ in range(_ATTEMPTS):
-            if remove_node(self._ports, node, kind.value, deadline):
+            if remove_node(self._ports, node, notice.kind.value, deadline):
                 return
             try:
                 node = read_again(self._ports, node)

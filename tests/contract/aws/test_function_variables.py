@@ -92,9 +92,9 @@ def test_a_cluster_whose_attachment_cannot_be_read_is_named_and_refused(
     runtime = DoctorRuntime(VARIABLES)
 
     assert runtime.clusters() == ("zzz",)
-    with pytest.raises(PermanentError, match="/dovetail/clusters/zzz: value: Invalid JSON"):
+    with pytest.raises(PermanentError, match="/dovetail/clusters/zzz: JSON is malformed"):
         runtime.service("zzz")
-    assert capsys.readouterr().err.startswith("note: /dovetail/clusters/zzz: value: ")
+    assert capsys.readouterr().err.startswith("note: /dovetail/clusters/zzz: JSON")
 
 
 def test_a_name_to_watch_is_refused_only_by_a_control_plane_that_does_not_know_it(

@@ -25,8 +25,10 @@ def test_each_object_comes_with_its_kind_and_version(
         write_kubeconfig(config, kube.url, {}, {"token": "t"})
         monkeypatch.setenv("KUBECONFIG", str(config))
         notes: list[str] = []
-        found = list(dump_cluster("", notes))
+        found = list(dump_cluster(None, notes))
         assert found == list(dump_cluster(str(config), notes))
+        with pytest.raises(PermanentError, match="elsewhere"):
+            list(dump_cluster(str(config), notes, "elsewhere"))
     assert notes == []
     listed = {(raw["apiVersion"], raw["kind"], raw["metadata"]["name"]) for raw in found}
     assert ("v1", "Node", "n") in listed

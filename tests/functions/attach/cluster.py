@@ -9,6 +9,7 @@ from functions.cli.attach.attach_command import mount_attach
 from functions.cli.attach.runtime import ConnectionOptions, InstallationRuntime
 from shared.kube.api import MERGE_PATCH, KubeApi
 from shared.kube.kubeconfig import connect_kubeconfig
+from shared.model.codec import from_plain
 from shared.model.errors import NotAttachedError
 from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from shared.runtime.wiring import Wiring
@@ -35,7 +36,7 @@ class ControlPlane:
     def one(self, name: str) -> ClusterAttachment:
         if not self._attached:
             raise NotAttachedError(f"cluster {name!r} is not attached")
-        return ClusterAttachment.model_validate(attachment(name, forwarder_image=self._image))
+        return from_plain(ClusterAttachment, attachment(name, forwarder_image=self._image))
 
 
 class Clock(FakeClock):

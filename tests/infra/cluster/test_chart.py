@@ -95,7 +95,7 @@ def test_a_name_the_schema_takes_is_one_the_stack_takes(chart: Path, name: str) 
     schema = json.loads((chart / "values.schema.json").read_text())
     taken = jsonschema.Draft202012Validator(schema).is_valid({"cluster": name})
     try:
-        read_config({"clusters": name, "max_price_per_hour": f"{name}:none" if name else ""}.get)
+        read_config({"clusters": name, "max_price_per_hour": f"{name}:none" if name else ""})
         attached = True
     except ConfigError:
         attached = False

@@ -6,6 +6,7 @@ from aws_cdk import App, Stack
 
 from infra.aws import names
 from infra.aws.functions import ClusterRoleKind
+from shared.model.codec import from_json
 from shared.settings import ClusterAttachment, ClusterBrakes
 from tests.infra.policies import asked
 from tests.infra.templates import CEILINGS, Template
@@ -14,14 +15,14 @@ from tests.infra.templates import CEILINGS, Template
 def test_the_attachment_can_be_read_by_the_functions(clusters: Mapping[str, Template]) -> None:
     for name, template in clusters.items():
         (parameter,) = template.of("AWS::SSM::Parameter")
-        attachment = ClusterAttachment.model_validate_json(parameter.properties["Value"])
+        attachment = from_json(ClusterAttachment, parameter.properties["Value"])
 
         assert parameter.properties["Name"] == f"/dovetail/clusters/{name}"
         # A list of resources for launches can make it longer than a standard parameter may be.
         assert parameter.properties["Tier"] == "Intelligent-Tiering"
         written = set(json.loads(parameter.properties["Value"]))
         # The role of migrations is made for their time alone.
-        assert written == set(ClusterAttachment.model_fields) - {"migrate_role"}
+        assert written == set(ClusterAttachment.__struct_fields__) - {"migrate_role"}
         assert attachment.brakes == ClusterBrakes(max_price_per_hour=CEILINGS[name])
         assert (attachment.metadata_tokens, attachment.metadata_hop_limit) == ("required", 2)
         assert attachment.preference_policy == "Weigh"

@@ -99,7 +99,7 @@ def test_the_environment_of_a_function_satisfies_its_settings(
     settings = model.from_environment(variables)
 
     given = {key for key in variables if key.startswith(PREFIX)}
-    assert given == {f"{PREFIX}{field.upper()}" for field in model.model_fields}
+    assert given == {f"{PREFIX}{field.upper()}" for field in model.__struct_fields__}
     assert settings.bucket.startswith("ArchiveBucket")
     assert variables["POWERTOOLS_SERVICE_NAME"] == name
     assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "Dovetail"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from shared.model.messages.message import MessageKind, encode, make_message
+from shared.model.messages.message import FAST, MessageKind, encode, make_message
 from tests.infra.judges.programs import HERE, jars, run
 from tests.infra.judges.verdicts import Verdict
 from tests.infra.templates import PSEUDO, Template
@@ -84,7 +84,7 @@ def _of_forwarders() -> Iterator[tuple[Event, set[str]]]:
         for kind in MessageKind:
             for leading in (False, True):
                 event = encode(make_message(kind, cluster, _AT, leading=leading))
-                fast = {"FastLane"} if leading and kind == MessageKind.POD_PENDING else set()
+                fast = {"FastLane"} if leading and kind in FAST else set()
                 yield _whole(**event), _OURS.get(kind, set()) | fast
 
 

@@ -8,7 +8,7 @@ from tests.infra.judges.verdicts import Verdict, table
 
 
 def test_the_context_sets_every_option_to_something_else_than_its_default() -> None:
-    plain, every = Config(), read_config(CONTEXT.get)
+    plain, every = Config(), read_config(CONTEXT)
 
     assert not_set() == set()
     assert {

@@ -1,17 +1,14 @@
-"""The table of every right for docs/security.md, from the templates.
-
-    python -m tests.infra.policies.rights_table cdk.out
-
-The assembly has to hold a cluster named prod.
-"""
+"""The table of every right for docs/security.md, from the templates; `make rights` writes it."""
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from infra.aws.app import build_app
 from tests.infra.policies.granted import Grant, Grants, widened
-from tests.infra.templates import CONTROL_PLANE, Template, cluster_stack, listed
+from tests.infra.templates import CONTEXT, CONTROL_PLANE, Template, cluster_stack, listed
 from tools.made_part import replaced
 
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "security.md"
@@ -96,17 +93,18 @@ def _shown(text: str) -> str:
     )
 
 
-def main(assembly: str) -> int:
+def main() -> int:
     """Write the table into the page."""
-    folder = Path(assembly)
-    read = [
-        Template(folder / f"{value}.template.json")
-        for value in (CONTROL_PLANE, cluster_stack(CLUSTER))
-    ]
+    with TemporaryDirectory() as folder:
+        build_app(CONTEXT, outdir=folder).synth()
+        read = [
+            Template(Path(folder) / f"{value}.template.json")
+            for value in (CONTROL_PLANE, cluster_stack(CLUSTER))
+        ]
     text = table(grants(*read))
     PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), text, MARKS), encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

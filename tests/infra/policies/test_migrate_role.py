@@ -1,6 +1,5 @@
 """The role of a migration: there only when asked for, and for the tags of owners alone."""
 
-import json
 from collections.abc import Mapping
 
 import pytest
@@ -9,6 +8,7 @@ from functions.cli.migrate.handover import DOVETAIL_TAGS, KARPENTER_TAGS
 from functions.cli.migrate.node_claims import TAG_EKS_CLUSTER
 from infra.aws.cluster_role_statements import EKS_CLUSTER_TAG, OWNER_TAGS
 from shared.model import labels as keys
+from shared.model.codec import from_json
 from shared.settings import ClusterAttachment
 from tests.infra.policies import asked
 from tests.infra.policies.evaluation import Ask, Value, is_allowed
@@ -68,7 +68,7 @@ def test_the_attachment_names_it(lent: Mapping[str, Template]) -> None:
     for name, template in lent.items():
         (parameter,) = template.of("AWS::SSM::Parameter")
         value = parameter.properties["Value"]
-        found[name] = ClusterAttachment.model_validate(json.loads(value)).migrate_role
+        found[name] = from_json(ClusterAttachment, value).migrate_role
     assert found["staging"] == ""
     assert "MigrateRole" in found["prod"] or found["prod"].endswith("-migrate")
 

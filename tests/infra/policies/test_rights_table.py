@@ -16,7 +16,8 @@ def test_the_table_of_rights_is_current(
 ) -> None:
     page = PAGE.read_text()
 
-    assert replaced(page, table(grants(control_plane, clusters["prod"])), MARKS) == page
+    current = replaced(page, table(grants(control_plane, clusters["prod"])), MARKS) == page
+    assert current, "the rights have changed: make rights, and read what it changes"
 
 
 def test_every_test_the_page_names_exists() -> None:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from infra.aws.forwarder_image import staged
+from shared.model.codec import from_json
 from shared.settings import ClusterAttachment
 from tests.infra.templates import Template, cluster_stack, synthesized
 from tools import forwarder_files
@@ -120,7 +121,7 @@ def test_the_deployment_builds_one_image_for_both_architectures(
         ((_, destination),) = asset["destinations"].items()
         assert destination["imageTag"] == digest
         (parameter,) = template.of("AWS::SSM::Parameter")
-        image = ClusterAttachment.model_validate_json(parameter.properties["Value"]).forwarder_image
+        image = from_json(ClusterAttachment, parameter.properties["Value"]).forwarder_image
         assert image.startswith("123456789012.dkr.ecr.eu-west-1.amazonaws.com/cdk-")
         assert image.endswith(f":{digest}")
         names.add(image)

@@ -92,7 +92,7 @@ def test_a_provisioner_that_is_being_deleted_makes_nothing() -> None:
     assert alone({}, provisioners=(leaving, provisioner("stays"))).by() == "stays"
     outcome = alone({}, provisioners=(leaving,))
     assert outcome.new == ()
-    assert "no usable Provisioner" in outcome.pending["a"]
+    assert "no usable NodePool or Provisioner" in outcome.pending["a"]
 
 
 def test_node_gets_no_more_pods_than_its_kubelet_is_configured_for() -> None:

@@ -140,15 +140,27 @@ def test_volume_that_its_provisioner_does_not_delete_is_reported(
     assert cluster.clean() == "object data-db-0"
 
 
-def test_a_provisioner_that_exists_already_is_not_adopted(cluster: ForeignCluster) -> None:
-    cluster.apply(definition())
-    cluster.apply(provisioner())
-    with pytest.raises(Problem, match="if it may go: kubectl delete provisioner default"):
+@pytest.mark.parametrize(
+    ("definitions", "example", "kind"),
+    [
+        ("provisioners", "inflate/provisioner", "provisioner"),
+        ("node_pools/node_pools", "big/node-pool", "nodepool"),
+    ],
+)
+def test_an_owner_that_exists_already_is_not_adopted(
+    cluster: ForeignCluster, definitions: str, example: str, kind: str
+) -> None:
+    cluster.apply(read_documents([ROOT / "infra" / "cluster" / f"{definitions}.yaml"])[0])
+    cluster.apply(read_documents([ROOT / "examples" / f"{example}.yaml"])[0])
+    with pytest.raises(Problem, match=f"if it may go: kubectl delete {kind} default"):
         cluster.check()
 
 
-def test_a_node_that_looks_like_ours_is_not_taken_over(cluster: ForeignCluster) -> None:
-    put(cluster, "api/v1/nodes", node("left", labels=OURS))
+@pytest.mark.parametrize("labels", [OURS, {"karpenter.sh/nodepool": "default"}])
+def test_a_node_that_looks_like_ours_is_not_taken_over(
+    cluster: ForeignCluster, labels: dict[str, str]
+) -> None:
+    put(cluster, "api/v1/nodes", node("left", labels=labels))
     with pytest.raises(Problem, match="node left is of an earlier run or not ours"):
         cluster.check()
 

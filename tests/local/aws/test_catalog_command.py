@@ -27,7 +27,9 @@ def test_a_plan_is_made_with_the_catalogue_of_the_region(
     assert f"{len(found.instance_types)} instance types in us-east-1" in capsys.readouterr().err
 
     files = [
-        word for name in ("provisioner", "small") for word in ("-f", f"{EXAMPLES}/{name}.yaml")
+        word
+        for name in ("node-class", "node-pool", "small")
+        for word in ("-f", f"{EXAMPLES}/{name}.yaml")
     ]
     assert main(["plan", *files, "--catalog", str(target)]) == 0
     assert "AWS Pricing API" in capsys.readouterr().out

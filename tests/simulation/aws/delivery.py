@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 from shared.model.errors import InvalidMessageError
-from shared.model.messages.message import Message, MessageKind, encode
+from shared.model.messages.message import FAST, Message, MessageKind, encode
 from tests.simulation.schedule.faults import Action, CallFaults, Site
 from tests.simulation.schedule.kernel import Kernel
 from tests.simulation.schedule.seeded_random import between, draw
@@ -104,7 +104,7 @@ class Delivery:
         kind = message.kind
         if kind in (MessageKind.POD_PENDING, MessageKind.PROVISIONER_CHANGED):
             self._deliver("queue", kind, lambda: self.send(json.dumps(event), 0, counted=True))
-            if kind == MessageKind.POD_PENDING and message.detail.leading:
+            if kind in FAST and message.detail.leading:
                 self._deliver("fast lane", kind, lambda: self.invoke("provision", event))
         else:
             self._deliver(_TARGETS[kind], kind, lambda: self.invoke(_TARGETS[kind], event))

@@ -167,8 +167,8 @@ def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
 def _environment(name: str, own: tuple[tuple[str, Any], ...]) -> Mapping[str, str]:
     """Return the environment of a function."""
     model = _SETTINGS[name]
-    known = {k: v for k, v in {**_ENVIRONMENT, **dict(own)}.items() if k in model.model_fields}
-    return model.model_validate(known).to_environment()
+    known = {k: v for k, v in {**_ENVIRONMENT, **dict(own)}.items() if k in model.__struct_fields__}
+    return model(**known).to_environment()
 
 
 @contextlib.contextmanager

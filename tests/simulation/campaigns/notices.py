@@ -214,7 +214,9 @@ class _Queue:
     def put(self, instance_id: str) -> None:
         detail = {"instance-id": instance_id, "instance-action": "terminate"}
         kind = "EC2 Spot Instance Interruption Warning"
-        self._waiting.append({"source": "aws.ec2", "detail-type": kind, "detail": detail})
+        time = self._world.kernel.now().isoformat()
+        event = {"source": "aws.ec2", "detail-type": kind, "detail": detail, "time": time}
+        self._waiting.append(event)
         self._next()
 
     def _next(self) -> None:

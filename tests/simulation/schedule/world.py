@@ -285,7 +285,8 @@ class World:
         kind = _NOTICES.get(what, "EC2 Instance State-change Notification")
         if what not in _NOTICES:
             detail["state"] = what
-        event = {"source": "aws.ec2", "detail-type": kind, "detail": detail}
+        time = self.kernel.now().isoformat()
+        event = {"source": "aws.ec2", "detail-type": kind, "detail": detail, "time": time}
         self.delivery.notice(event, lambda: self.ledger.cluster_of(instance_id) is not None)
 
     def _close(self, cluster: str, until: int) -> None:

@@ -23,6 +23,7 @@ def test_a_full_disk_is_told_in_one_line_and_is_no_answer(
 ) -> None:
     if words[0] == "replay":
         words = ["replay", saved_decision(tmp_path)]
+    capsys.readouterr()
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         monkeypatch.setattr("sys.stdout", full)
         assert main(words) == 2

@@ -258,8 +258,8 @@ def test_explain_shows_why_a_pod_is_placed_on_its_node(
     [
         ("web", "default/web-0, default/web-1"),
         ("shop/web-1", "default/web-1"),
-        ("zzz", "default/web-1"),
-        ("default/a", "default/far-0, default/web-0"),
+        ("zzz", "default/far-0, default/web-0"),
+        ("default/fra-3", "default/far-0"),
     ],
 )
 def test_a_pod_that_is_not_there_is_answered_with_those_near_it(

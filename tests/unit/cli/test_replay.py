@@ -166,7 +166,7 @@ def test_mistake_on_the_command_line_is_reported_in_one_line(
 ) -> None:
     parser = Parser(prog="dovetail")
     mount_commands(parser.add_subparsers(required=True, metavar="COMMAND"))
-    for line in ("plan", "plan -f a --output b", "nothing", ""):
+    for line in ("replay", "plan -f a --output b", "nothing", ""):
         with pytest.raises(SystemExit) as ended:
             parser.parse_args(line.split())
         assert ended.value.code == 2

@@ -38,7 +38,7 @@ CATALOG = embedded_catalog()
 
 def run(
     *words: str,
-    read: Callable[[str, list[str]], Iterable[Any]] | None = None,
+    read: Callable[[str | None, list[str]], Iterable[Any]] | None = None,
     make: Callable[[str], MadeCatalog] | None = None,
 ) -> int:
     return run_mounted(
@@ -295,13 +295,13 @@ def test_prices_of_many_types_and_large_sums_are_short(tmp_path: Path) -> None:
 def test_a_running_cluster_is_read_with_live_prices(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[str] = []
+    asked: list[str | None] = []
 
     def make(region: str) -> MadeCatalog:
         asked.append(region)
         return MadeCatalog(text=embedded_text(), region=region, deployed=False)
 
-    def read(kubeconfig: str, notes: list[str]) -> Iterable[Object]:
+    def read(kubeconfig: str | None, notes: list[str]) -> Iterable[Object]:
         asked.append(kubeconfig)
         notes.append("PodDisruptionBudget: may not be read")
         return [node("a", "m5.large", "a", {})]
@@ -328,7 +328,7 @@ def test_what_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert refused(tmp_path, workload("a", "b", 1, [{"metadata": {"name": "n"}}], "1", "1Gi")) == 2
-    assert "expected Nodes among the objects: kubectl get nodes,pods" in capsys.readouterr().err
+    assert "no Nodes among the objects: kubectl get nodes,pods" in capsys.readouterr().err
     assert refused(tmp_path, node_groups(), "--set", "no_such=1") == 2
     assert "unknown setting" in capsys.readouterr().err
     assert refused(tmp_path, DUMPS["karpenter"](), "--set", "preference_policy=Ignore") == 2

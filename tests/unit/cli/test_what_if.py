@@ -40,7 +40,7 @@ def test_other_settings_are_told_as_a_table(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("2 decisions of offline, 2025-03-02 00:00 to 2025-03-02 00:00 UTC")
     assert lines[1].split() == ["RECORDED", "WHAT", "IF"]
-    assert lines[2].startswith("bought ")
+    assert lines[2].startswith("planned ")
     assert lines[4].split()[0] == "nodes"
     assert lines[5].split() == ["pods", "placed", "43", "43", "+0"]
     assert lines[6].split() == ["pods", "that", "waited", "0", "0", "+0"]

@@ -135,12 +135,6 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
         lambda s: _pod(s, "p3", node="a"),
     ),
     (
-        "pods_on_provisioner",
-        running,
-        {**WEB, "provisioner": "default"},
-        lambda s: _node(s, "a", labels={OWNER: "other"}),
-    ),
-    (
         "pods_per_node",
         running,
         {**WEB, "at_most": 2},

@@ -11,13 +11,13 @@ from infra.local.demo.scenario import load_scenario, manifests
 
 def test_more_pods_have_a_higher_bound() -> None:
     scenario = load_scenario("consolidate")
-    documents = manifests(scenario, ["provisioner.yaml", "deployment.yaml"], 1)
+    documents = manifests(scenario, ["node-class.yaml", "node-pool.yaml", "deployment.yaml"], 1)
     assert 0 < bound_of(documents, {"consolidate": 20}) < bound_of(documents, {"consolidate": 40})
 
 
 def test_pools_that_ec2_passes_over_make_the_bound_higher() -> None:
     scenario = load_scenario("four-hundred")
-    files = ["later/consolidating.yaml", "deployment.yaml"]
+    files = ["node-class.yaml", "later/consolidating.yaml", "deployment.yaml"]
     on_spot, pods = manifests(scenario, files, 1), {"four-hundred": 200}
     assert bound_of(on_spot, pods) < bound_of(on_spot, pods, deep_pools=True)
 

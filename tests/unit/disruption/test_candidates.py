@@ -80,7 +80,7 @@ def test_a_node_whose_kubelet_stopped_is_a_candidate_and_empty_without_running_p
         ({"labels": {keys.INITIALIZED: ""}}, "it is not initialized"),
         (
             {"annotations": {keys.REPLACES: "n0"}},
-            "it was bought for pods that are on their way",
+            "it was launched for pods that are on their way",
         ),
         (
             {"annotations": {keys.DO_NOT_CONSOLIDATE: "true"}},
@@ -125,9 +125,9 @@ def test_a_node_on_which_the_scheduler_makes_room_is_left_alone_by_consolidation
 def test_a_paused_provisioner_keeps_its_nodes() -> None:
     owner = provisioner(consolidation=True, paused=True)
 
-    assert _look(node(), owner=owner) == ((), {"n1": "provisioner default is paused"})
+    assert _look(node(), owner=owner) == ((), {"n1": "Provisioner default is paused"})
     owner = provisioner(consolidation=True, shadow=True)
-    assert _look(node(), owner=owner) == ((), {"n1": "provisioner default is in shadow mode"})
+    assert _look(node(), owner=owner) == ((), {"n1": "Provisioner default is in shadow mode"})
 
 
 def test_a_node_that_pods_are_promised_to_is_left_alone() -> None:

@@ -75,7 +75,7 @@ def test_a_saving_below_the_minimum_moves_no_pod() -> None:
     seen = cluster(node_of("a", "m5.2xlarge"), bound=several_on("a", 2))
 
     assert consolidated(seen, minimum_saving_percent=80) == ConsolidationResult(
-        reason="nothing saves enough", simulations=1
+        reason="nothing saves enough", unchanged=("a",), simulations=1
     )
     assert consolidated(seen, minimum_saving_micros_per_hour=300_000).best is None
     assert consolidated(seen, minimum_saving_micros_per_hour=288_000).best is not None

@@ -179,4 +179,4 @@ def test_a_missing_setting_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.delenv("DOVETAIL_CLUSTER", raising=False)
     assert module.main() == 2
-    assert capsys.readouterr().err.startswith("forwarder: DOVETAIL_CLUSTER: Field required")
+    assert capsys.readouterr().err.startswith("forwarder: DOVETAIL_CLUSTER: is missing: set it")

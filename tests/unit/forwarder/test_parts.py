@@ -109,7 +109,7 @@ def test_settings_come_from_the_environment() -> None:
 @pytest.mark.parametrize(
     ("environment", "words"),
     [
-        ({"DOVETAIL_BUS": "b"}, "DOVETAIL_CLUSTER: Field required"),
+        ({"DOVETAIL_BUS": "b"}, "DOVETAIL_CLUSTER: is missing: set it"),
         ({"DOVETAIL_CLUSTER": "c", "DOVETAIL_BUS": ""}, "DOVETAIL_BUS: "),
         (
             {"DOVETAIL_CLUSTER": "c", "DOVETAIL_BUS": "b", "DOVETAIL_HEALTH_PORT": "x"},

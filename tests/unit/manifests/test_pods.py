@@ -7,6 +7,7 @@ import pytest
 
 from shared.manifests import pods as module
 from shared.manifests.pods import PodDecoder, decode_pod
+from shared.model import labels as keys
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Toleration
 from shared.model.kubernetes.volumes import Claim
@@ -108,13 +109,10 @@ def test_a_ready_running_pod() -> None:
 def test_annotations_that_may_carry_secrets_are_dropped() -> None:
     annotations = {
         "kubectl.kubernetes.io/last-applied-configuration": '{"env": "secret"}',
-        "karpenter.sh/do-not-evict": "true",
-        "controller.kubernetes.io/pod-deletion-cost": "3",
+        **dict.fromkeys((*keys.POD_BLOCKING_ANNOTATIONS, keys.POD_DELETION_COST), "true"),
     }
-    assert decode_pod(pod(annotations=annotations)).annotations == {
-        "karpenter.sh/do-not-evict": "true",
-        "controller.kubernetes.io/pod-deletion-cost": "3",
-    }
+    kept = decode_pod(pod(annotations=annotations)).annotations
+    assert kept.keys() == annotations.keys() - {"kubectl.kubernetes.io/last-applied-configuration"}
 
 
 def test_tolerations_keep_their_order_and_their_empty_parts() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from shared.model.codec import CodecError, from_plain, to_json, to_plain
+from shared.model.codec import CodecError, from_json, from_plain, to_json, to_plain
 from shared.model.ec2.instance_types import (
     CapacityType,
     InstanceType,
@@ -106,6 +106,19 @@ def test_a_snapshot_comes_back_and_decides_the_same(snapshot: ClusterSnapshot) -
     assert again == snapshot
     assert to_json(again) == to_json(snapshot)
     assert decide(again) == decide(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "Input data was truncated"),
+        ('{"name": 1, "value": {}}', "name: Expected `str`, got `int`"),
+    ],
+)
+def test_a_json_text_that_is_no_value_is_refused_with_its_place(text: str, told: str) -> None:
+    with pytest.raises(CodecError, match=f"^{told}"):
+        from_json(Note, text)
+    assert from_json(Note, '{"name": "a"}') == Note(name="a")
 
 
 def test_equal_values_are_the_same_bytes_whatever_their_order_was() -> None:

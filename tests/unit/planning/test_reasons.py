@@ -32,7 +32,7 @@ def reason(other_pod: Pod, owner: Provisioner | None = None, **more: Any) -> str
 def test_without_a_provisioner_it_says_what_to_make() -> None:
     world: ClusterSnapshot = snapshot(pod(), provisioners=(provisioner(paused=True),))
     (line,) = Reasons(world).of(group_by_class([pod()])[0], frozenset())
-    assert line.startswith("no usable Provisioner: create one")
+    assert line.startswith("no usable NodePool or Provisioner: create one")
 
 
 def test_each_provisioner_gets_a_line_in_the_order_they_are_tried() -> None:

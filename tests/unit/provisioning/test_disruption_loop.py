@@ -126,6 +126,29 @@ def test_what_holds_a_node_that_is_due_is_said_once() -> None:
     assert world.cluster.kube_events.total() == 1
 
 
+def test_why_a_node_is_not_consolidated_is_said_once_an_hour() -> None:
+    held = {keys.DO_NOT_DISRUPT: "true"}
+    world = World(
+        provisioner(consolidation=True),
+        node_of("full", "m5.large"),
+        pod("large", cpu=1500, node_name="full"),
+        node_of("held", "m5.large"),
+        pod("kept", cpu=1500, node_name="held", annotations=held),
+    )
+    world.advance(HOUR)
+    for _ in range(5):
+        world.provision(look=True)
+        world.advance(10 * MINUTE)
+    told = {
+        event.name: event.message
+        for event in world.cluster.kube_events
+        if event.reason == "Unconsolidatable"
+    }
+    assert len(world.messages("Unconsolidatable")) == len(told)
+    assert told["held"] == f"pod default/kept has the annotation {keys.DO_NOT_DISRUPT}"
+    assert told["full"].startswith("its pods have no place on other nodes")
+
+
 def test_in_shadow_mode_it_is_only_reported() -> None:
     world = half_empty()
     ports = replace(world.ports, brakes=Brakes(shadow=True))

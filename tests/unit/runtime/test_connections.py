@@ -1,5 +1,6 @@
 """A process that has served a cluster follows it where it goes."""
 
+from shared.model.codec import from_plain
 from shared.model.errors import ThrottledError
 from shared.model.values import replace
 from shared.ports import ClusterEndpoint
@@ -9,7 +10,7 @@ from tests.attachments import attachment
 from tests.fakes.cloud import FakeCloud
 
 ENDPOINT = FakeCloud().endpoint()
-PROD = ClusterAttachment.model_validate(attachment("prod"))
+PROD = from_plain(ClusterAttachment, attachment("prod"))
 
 
 class Eks:
@@ -31,7 +32,7 @@ def test_a_cluster_that_stays_is_connected_once() -> None:
     eks = Eks()
     connections = Connections(eks.connect)
     assert [connections.to(PROD) for _ in range(3)] == ["prod-1"] * 3
-    assert connections.to(PROD.model_copy(update={"name": "other"})) == "other-2"
+    assert connections.to(replace(PROD, name="other")) == "other-2"
     eks.endpoint = ThrottledError("DescribeCluster")
     assert connections.to(PROD) == "prod-1"
 
@@ -40,7 +41,7 @@ def test_another_attachment_or_endpoint_is_connected_anew() -> None:
     eks = Eks()
     connections = Connections(eks.connect)
     connections.to(PROD)
-    bounded = PROD.model_copy(update={"metadata_hop_limit": 1})
+    bounded = replace(PROD, metadata_hop_limit=1)
     assert connections.to(bounded) == "prod-2"
     eks.endpoint = replace(ENDPOINT, endpoint="https://new.example")
     assert connections.to(bounded) == connections.to(bounded) == "prod-3"

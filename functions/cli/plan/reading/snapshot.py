@@ -39,6 +39,7 @@ from shared.model.dollars_and_counts import counted
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, without_stale_nominations
+from shared.model.nearest import nearest
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.model.values import replace
@@ -75,6 +76,8 @@ _NOT_OFFERED: Final = {
     "NodeOverlay": "prices and capacity of instance types are those of EC2; choose types by "
     "requirements of the NodePool",
 }
+_LONG_AGO: Final = "extensions"
+_NEAR: Final = 0.8
 _EXAMPLES: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
 _CLUSTER_WIDE: Final = frozenset(
     {
@@ -118,6 +121,7 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> OfflineSna
     """
     notes: list[str] = []
     known = _without_repetitions(_recognized(documents, notes))
+    _refuse_nothing(documents, known)
     provisioners = read_provisioners(known, catalog, notes)
     pods, volumes = _pods(known, notes)
     notes += check_fields(known)
@@ -190,6 +194,7 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
                 remedy = f"write the {field} of a Kubernetes object, such as {_EXAMPLES[field]}"
                 raise document.invalid(field, document.raw.get(field), remedy)
         version = KINDS.get(document.kind)
+        _refuse_misspelt(document, version)
         if version is None or _group(version) != _group(document.api_version):
             if is_workload(document):
                 found.append(document)
@@ -211,6 +216,29 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
         named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
         notes.append(f"left out, of kinds that are not read: {named}")
     return found
+
+
+def _refuse_nothing(documents: Sequence[Document], known: Sequence[Document]) -> None:
+    kinds = {document.kind for document in documents}
+    if documents and not known and kinds.isdisjoint(KINDS):
+        remedy = f"nothing to plan: not read are {', '.join(sorted(kinds))}"
+        raise documents[0].invalid("", None, remedy)
+
+
+def _refuse_misspelt(document: Document, version: str | None) -> None:
+    """Refuse a kind or group that is nearly one that is read, and groups of long ago.
+
+    Source: https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-16 (2026-11).
+    """
+    given = document.api_version
+    if version is None:
+        same = [kind for kind, known in KINDS.items() if known == given]
+        if near := nearest(document.kind, same, _NEAR):
+            raise document.invalid("kind", document.kind, f"unknown kind; write {near}")
+    elif _group(version) != _group(given) and (
+        _group(given) == _LONG_AGO or nearest(given, [version], _NEAR)
+    ):
+        raise document.invalid("apiVersion", given, f"write {version}")
 
 
 def _group(api_version: str) -> str:

@@ -6,13 +6,13 @@ not known here, so only a name that is similar to a known one is refused; others
 Source: Kubernetes 1.37, as in the models of the Python client 37; a test compares them.
 """
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.workloads import WORKLOADS
 from shared.manifests.raw_json import CONTAINERS, Raw, mapping, mappings
+from shared.model.nearest import nearest
 
 _NEAR: Final = 0.8
 _NAMES: Final = {
@@ -76,10 +76,9 @@ def check_fields(documents: Iterable[Document]) -> list[str]:
         for path, raw, kind in _parts(document):
             known = FIELDS[kind]
             for name in sorted(key for key in raw if key not in known):
-                near = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=_NEAR)
-                if near:
-                    remedy = f"unknown field; write {near[0]}"
-                    raise document.invalid(f"{path}.{name}", raw[name], remedy)
+                if near := nearest(str(name), known, _NEAR):
+                    remedy = f"unknown field; write {near}"
+                    raise document.invalid(f"{path}.{name}", None, remedy)
                 notes.append(f"{document.where}: {path}.{name}: unknown field, left out")
     return notes
 

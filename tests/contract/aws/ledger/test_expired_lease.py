@@ -79,7 +79,7 @@ def test_a_lease_is_taken_over_in_seconds_and_no_other_gets_it_meanwhile(clock: 
     assert not any(map(ledger.change_slot, read))
 
 
-def test_a_lease_that_was_taken_over_is_renewed_when_half_of_it_is_gone(clock: FakeClock) -> None:
+def test_a_lease_that_was_taken_over_is_renewed_when_it_is_due(clock: FakeClock) -> None:
     table = SlowTable(clock)
     ledger = ledger_on(table, clock)
     fill(ledger, clock, 200)

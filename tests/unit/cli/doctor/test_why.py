@@ -8,8 +8,10 @@ import pytest
 
 from functions.cli.doctor.why import Answer, Why
 from functions.cli.doctor.why_command import mount_why
+from functions.cli.doctor.why_group import WhyGroup
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
+from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import Trial
 from shared.model.errors import NotFoundError
 from shared.model.kubernetes.nodes import Node
@@ -18,7 +20,18 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.values import replace
 from shared.nodes.brakes.runaway import save_trial, subjects_of
 from shared.planning.offerings.picks import MOST_PICKS
-from tests.builders import NOW, OTHER_SHAPE, needs, node, pod, provisioner, ref, scheduling, slot
+from tests.builders import (
+    NOW,
+    OTHER_SHAPE,
+    needs,
+    node,
+    node_of,
+    pod,
+    provisioner,
+    ref,
+    scheduling,
+    slot,
+)
 from tests.unit.cli.running import run_mounted
 from tests.unit.nodes.launch.launches import apart, open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
@@ -280,6 +293,19 @@ def test_a_node_of_others_is_left_alone() -> None:
     assert answer.state.startswith("was not launched by Dovetail")
 
 
+def test_a_node_that_runs_says_why_it_is_not_consolidated() -> None:
+    held = pod("a", cpu=1500, node_name="n1", annotations={keys.DO_NOT_DISRUPT: "true"})
+    world = World(provisioner(consolidation=True), node_of("n1", "m5.large"), held)
+    world.advance(60 * MINUTE)
+    world.provision(look=True)
+    said = f"is not consolidated: pod default/a has the annotation {keys.DO_NOT_DISRUPT}"
+    assert said in of_node(world).history
+    labels = {keys.NODE_POOL: "default", keys.INITIALIZED: "true"}
+    of_pool = replace(node_of("n1", "m5.large"), labels=labels)
+    world = World(provisioner(kind=OwnerKind.NODE_POOL), of_pool)
+    assert of_node(world).history[-1].endswith("consolidationPolicy is WhenEmpty")
+
+
 def test_deleted_node_is_described_by_its_events() -> None:
     world = World(provisioner(), *apart(1))
     world.provision()
@@ -321,9 +347,10 @@ class Runtime:
     def clusters(self) -> tuple[str, ...]:
         return self._clusters
 
-    def why(self, cluster: str) -> Why:
+    def why(self, cluster: str) -> tuple[Why, WhyGroup]:
         assert cluster == NAME
-        return Why(self._world.ports)
+        why = Why(self._world.ports)
+        return why, WhyGroup(self._world.ports, why)
 
 
 def run(world: World, *words: str, clusters: tuple[str, ...] = (NAME,)) -> int:
@@ -353,7 +380,14 @@ def test_the_command_prints_what_happened_what_it_waits_for_and_what_helps(
 @pytest.mark.parametrize(
     ("words", "clusters", "expected"),
     [
-        (("deployment/web",), (NAME,), "deployment/web: expected pod/NAMESPACE/NAME, pod/NAME or"),
+        (("deploymet/web",), (NAME,), "deploymet/web: write deployment; expected pod/NAMES"),
+        (("nodpool/web",), (NAME,), "nodpool/web: write nodepool; expected pod/NAMESPACE/NAME"),
+        (("deployment/web",), (NAME,), "deployment/default/web: has no pods in cluster test; kube"),
+        (
+            ("nodepool/a",),
+            (NAME,),
+            "nodepool/a: no such NodePool in cluster test; kubectl get node",
+        ),
         (("node/a/b",), (NAME,), "node/a/b: expected"),
         (("pod/",), (NAME,), "pod/: expected"),
         (("pod/a/b/c",), (NAME,), "pod/a/b/c: expected"),

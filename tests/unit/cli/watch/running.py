@@ -13,6 +13,7 @@ from shared.model.errors import AutoscalerError
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
+from shared.nodes.launch.launch_results import LaunchResult, results_of_plan
 from tests.builders import CATALOG, provisioner
 from tests.unit.worlds import World
 
@@ -94,6 +95,9 @@ class WorldRecords(ClusterRecords):
 
     def open_intents(self) -> tuple[LaunchIntent, ...]:
         return self.world.ports.ledger.open_intents(self.cluster)
+
+    def launch_results(self, plan_id: str) -> tuple[LaunchResult, ...]:
+        return results_of_plan(self.world.ports.ledger, self.cluster, plan_id)
 
     def decisions(self, day: str, after: str) -> tuple[str, ...]:
         return self.world.decisions.keys(f"decisions/{self.cluster}/{day}/", after)

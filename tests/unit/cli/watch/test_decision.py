@@ -104,11 +104,11 @@ def test_a_setting_says_what_it_costs() -> None:
     assert any("Without the setting node_fee" in line for line in read["why_not_cheaper"])
 
 
-def test_a_decision_that_buys_nothing_says_so() -> None:
+def test_a_decision_without_nodes_says_so() -> None:
     taken = snapshot(pod(cpu=100), nodes=(node("n1"),))
     read = opened(taken)
     assert read["placed"] == [{"node": "n1", "count": 1}]
-    assert read["why_not_cheaper"] == ["It buys nothing: what waits fits on nodes that are there."]
+    assert read["why_not_cheaper"] == ["It plans no node: what waits fits on nodes that are there."]
 
 
 def test_pods_without_a_place_are_grouped_by_reason_and_found_by_uid() -> None:
@@ -140,7 +140,7 @@ def test_a_cheaper_provisioner_of_the_same_weight_and_kept_preferences_are_told(
 
 def test_the_summary_has_counts_in_place_of_details() -> None:
     read = opened(snapshot(*pods(5), pod("huge", cpu=10**9)))
-    short = summary(read)
+    short = summary({**read, "outcome": None})
     assert short["nodes"] == [[1, read["nodes"][0]["options"][0][0], "on-demand"]]
     assert (short["placed"], short["unplaced"]) == (0, 1)
     assert "looked_at" not in short

@@ -38,13 +38,14 @@ def made(plan: str, **more: Any) -> dict[str, Any]:
         "nodes": [[3, "m5.large", "spot"], [1, "m5.2xlarge", "spot"]],
         "placed": 0,
         "unplaced": 0,
+        "outcome": None,
         **more,
     }
 
 
-def test_decision_is_one_line_with_what_was_bought_dollars_gap_and_cause() -> None:
+def test_decision_is_one_line_with_what_is_planned_dollars_gap_and_cause() -> None:
     assert decision_line(made("a")) == (
-        "buys 4 nodes for 10 pods: 3 × m5.large spot, 1 × m5.2xlarge spot; "
+        "plans 4 nodes for 10 pods: 3 × m5.large spot, 1 × m5.2xlarge spot; "
         "$0.2710/h, bound $0.2700/h, gap 0.37 %; 10 pods wait for capacity"
     )
 
@@ -58,7 +59,7 @@ def test_decision_is_one_line_with_what_was_bought_dollars_gap_and_cause() -> No
         ({}, "changes nothing; cheaper"),
     ],
 )
-def test_decision_that_buys_nothing_says_what_it_does(more: dict[str, Any], line: str) -> None:
+def test_decision_without_nodes_says_what_it_does(more: dict[str, Any], line: str) -> None:
     assert decision_line(made("a", nodes=[], cause="cheaper", **more)) == line
 
 
@@ -66,8 +67,47 @@ def test_decisions_are_reported_once_and_the_oldest_first() -> None:
     lines = DecisionLines()
     first, second = made("a"), made("b", nodes=[], placed=1)
     found = lines.new_lines(whole(decisions=(second, first)), NOW)
-    assert [line[:21] for line in found] == ["19:47:49 buys 4 nodes", "19:47:49 places 1 pod"]
+    assert [line[:22] for line in found] == ["19:47:49 plans 4 nodes", "19:47:49 places 1 pod "]
     assert lines.new_lines(whole(decisions=(second, first)), NOW) == []
+
+
+def came(**more: Any) -> dict[str, Any]:
+    launched = [[3, "m5.large", "spot"], [1, "m5.2xlarge", "spot"]]
+    at = "2026-11-24T19:47:52+00:00"
+    return {"at": at, "launched": launched, "cost": 271_000, "refused": [], "ended": True, **more}
+
+
+MORE = "more than planned: InsufficientInstanceCapacity: no capacity"
+SHORT = [["InsufficientInstanceCapacity", "no capacity"], ["Unfulfillable", "x"]]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "line"),
+    [
+        (came(), "launched 4 nodes: 3 × m5.large spot, 1 × m5.2xlarge spot; $0.2710/h"),
+        (
+            came(launched=[[4, "m5.large", "on-demand"]], cost=384_000, refused=SHORT),
+            f"launched 4 nodes: 4 × m5.large on-demand; $0.3840/h, $0.1130/h {MORE}",
+        ),
+        (
+            came(launched=[[1, "m5.large", "spot"]], cost=30_000),
+            "launched 1 node: 1 × m5.large spot; $0.0300/h; 3 not",
+        ),
+        (
+            came(launched=[], cost=0, refused=[["InvalidParameterValue", "no such profile"]]),
+            "launched no node of 4: EC2 refused: InvalidParameterValue: no such profile",
+        ),
+    ],
+)
+def test_what_came_of_a_decision_is_reported_once_it_is_over(
+    outcome: dict[str, Any], line: str
+) -> None:
+    lines = DecisionLines()
+    under_way = made("a", outcome={**outcome, "ended": False})
+    assert len(lines.new_lines(whole(decisions=(under_way,)), NOW)) == 1
+    over = whole(decisions=(made("a", outcome=outcome),))
+    assert lines.new_lines(over, NOW) == [f"19:47:52 {line} (planned at 19:47:49)"]
+    assert lines.new_lines(over, NOW) == []
 
 
 def test_nodes_that_begin_to_go_are_one_line_for_each_reason() -> None:
@@ -115,6 +155,8 @@ def asdict_of(state: dict[str, Any]) -> dict[str, Any]:
 
 class Turns:
     """A cluster whose second turn is interrupted, as by Ctrl-C."""
+
+    is_current = True
 
     def __init__(self, *states: dict[str, Any]) -> None:
         self._states = list(states)

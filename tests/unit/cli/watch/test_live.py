@@ -1,5 +1,7 @@
 """A cluster as messages: what is read is told once, and what cannot be read is said."""
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -120,6 +122,15 @@ def test_decisions_of_the_archive_are_listed_newest_first_and_open() -> None:
     assert told["cluster"] == "test"
     [decision] = told["decisions"]
     assert (decision["id"], decision["pods"]) == ("plan-1", 2)
+    slots = world.ledger.slots("test")
+    kind = slots[0].offering
+    assert decision["outcome"] == {
+        "at": max(slot.launched_at for slot in slots).isoformat(),
+        "launched": [[2, kind.instance_type, kind.capacity_type.value]],
+        "cost": sum(slot.price_micros_per_hour for slot in slots),
+        "refused": [],
+        "ended": True,
+    }
     opened = scene.live.decision("plan-1")
     assert opened is not None
     assert opened["bucket"] == "archive"
@@ -146,6 +157,24 @@ def test_the_list_of_decisions_is_whole_while_old_ones_are_dropped(
     monkeypatch.setattr("functions.cli.watch.recent_decisions._by_plan", drop_and_sort)
     assert len(archive.newest_first()) == 1
     assert archive.newest_first()[0]["key"].endswith("plan-2.json.gz")
+
+
+def test_the_newest_decision_is_read_first_and_the_list_is_not_current_before_the_last() -> None:
+    world = two_nodes()
+    world.provision()
+    [recorded] = [key for key in world.decisions.documents if key.startswith("decisions/")]
+    world.decisions.put(recorded.replace("plan-1", "plan-2"), world.decisions.get(recorded))
+    opened: list[tuple[str, bool]] = []
+
+    class Noting(AtOnce):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            opened.append((args[0].rpartition("/")[2], archive.is_current))
+            return super().submit(fn, *args, **kwargs)
+
+    archive = RecentDecisions(WorldRecords(world), Noting())
+    archive.read(world.clock.now())
+    assert opened == [("plan-2.json.gz", False), ("plan-1.json.gz", False)]
+    assert archive.is_current
 
 
 def test_records_are_read_less_often_while_no_pod_waits() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import io
 import tracemalloc
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from functions.cli.input_error import InputError
 from functions.cli.watch import recording
 from functions.cli.watch.recording import Recorder, Recording, read_recording
 
+NOW = datetime(2026, 11, 30, tzinfo=UTC)
 HEAD = '{"format":"dovetail-recording","version":1}'
 
 
@@ -20,7 +22,7 @@ def recorded(*messages: dict[str, Any]) -> str:
     file = io.StringIO()
     seconds = iter(range(100))
     decisions = {"p1": {"id": "p1", "cost": 5}}
-    recorder = Recorder(file, lambda: float(next(seconds)), decisions.get)
+    recorder = Recorder(file, lambda: float(next(seconds)), decisions.get, lambda: NOW)
     for message in messages:
         recorder.record(message)
     return file.getvalue()
@@ -45,6 +47,7 @@ def test_messages_are_played_at_their_times_faster_if_asked(tmp_path: Path) -> N
     assert [message["kind"] for message in played(recording)] == ["whole", "change", "change"]
     assert slept == [0.5, 0.5]
     assert all(message["recorded"] for message in played(recording))
+    assert {message["now"] for message in played(recording)} == {1000 * NOW.timestamp()}
 
 
 def test_a_decision_is_kept_once_and_found_again() -> None:

@@ -102,7 +102,7 @@ def test_decisions_are_told_in_a_line_each() -> None:
     text = drawn(whole(decisions=[DECISION, nothing]))
     assert "01:00:00" in text
     assert "3 × c5.4xlarge on-demand" in text
-    assert "buys nothing" in text
+    assert "plans no node" in text
 
 
 def test_more_groups_of_pods_than_have_room_are_counted() -> None:

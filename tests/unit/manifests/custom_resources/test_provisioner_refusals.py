@@ -19,7 +19,7 @@ def test_a_name_that_no_label_can_have_is_refused(name: str) -> None:
         # --- the spec itself
         ({"providerRef": {"name": "x"}}, "spec.providerRef.name", "there is no AWSNodeTemplate"),
         ({"ttlSecondsAfterEmtpy": 3}, "spec.ttlSecondsAfterEmtpy", "write ttlSecondsAfterEmpty"),
-        ({"zzz": 3}, "spec.zzz", "known fields are"),
+        ({"zzz": 3}, "spec.zzz", "known are"),
         ({"ttlSecondsUntilExpired": "3d"}, "spec.ttlSecondsUntilExpired", "whole number"),
         ({"ttlSecondsUntilExpired": True}, "spec.ttlSecondsUntilExpired", "whole number"),
         ({"ttlSecondsUntilExpired": 10**18}, "spec.ttlSecondsUntilExpired", "whole number"),

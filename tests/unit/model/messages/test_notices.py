@@ -10,6 +10,13 @@ from shared.model.messages.notices import Notice, NoticeKind, decode_notice
 from shared.model.scheduled_changes import ScheduledChange
 
 
+def test_a_notice_is_as_old_as_its_event() -> None:
+    told = event("EC2 Spot Instance Interruption Warning", **{"instance-id": "i-7"})
+    assert decode_notice(told).at is None
+    at = decode_notice({**told, "time": "2026-01-01T00:00:05Z"}).at
+    assert at == datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
+
+
 def event(detail_type: str, source: str = "aws.ec2", **detail: Any) -> dict[str, Any]:
     return {"source": source, "detail-type": detail_type, "detail": detail}
 

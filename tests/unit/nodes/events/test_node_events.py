@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from shared.model import labels as keys
+from shared.model.dialect import OwnerKind
 from shared.model.dollars_and_counts import first_names
 from shared.model.errors import UnavailableError
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -155,6 +156,23 @@ def test_machines_that_end_together_are_one_event_of_their_provisioner() -> None
         "n00, n01, n02 and 53 more"
     )
     assert (second.name, second.uid) == ("gone", "")
+
+
+def test_an_event_about_nodes_is_not_on_the_object_of_another_kind_of_the_same_name() -> None:
+    of_pool, of_provisioner = (
+        InstanceSummary(
+            name="n1",
+            provisioner="default",
+            kind=kind,
+            instance_type="m5.large",
+            capacity_type="spot",
+            price_micros_per_hour=1,
+        )
+        for kind in (OwnerKind.NODE_POOL, OwnerKind.PROVISIONER)
+    )
+    pool = provisioner(uid="u", kind=OwnerKind.NODE_POOL)
+    found = terminated_group([of_pool, of_provisioner], {"default": pool})
+    assert [(event.kind, event.uid) for event in found] == [("NodePool", "u"), ("Provisioner", "")]
 
 
 def test_the_budget_that_holds_a_drain_is_named() -> None:

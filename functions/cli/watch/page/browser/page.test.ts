@@ -134,14 +134,14 @@ describe("a played demo", () => {
     await page.evaluate(() => localStorage.clear());
   });
 
-  test("opens a decision: options, what was bought, gap, why not cheaper, the command to replay", async () => {
+  test("opens a decision: options, what is planned, gap, why not cheaper, the command to replay", async () => {
     const row = page.locator("section", { hasText: "Last decisions" }).getByRole("button", { name: /\$/ }).last();
     await row.focus();
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Why not cheaper").waitFor();
     const text = (await dialog.innerText()).replace("No plan", "no plan");
-    for (const said of ["Looked at", "offerings", "Bought", "options", "gap", "no plan that places these pods costs less", "dovetail replay"]) {
+    for (const said of ["Looked at", "offerings", "Planned", "options", "gap", "no plan that places these pods costs less", "dovetail replay"]) {
       expect(text).toContain(said);
     }
     await picture(page, "watch-decision");

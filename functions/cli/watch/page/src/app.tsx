@@ -25,7 +25,7 @@ interface Props {
 }
 
 export function App({ store, listen, connected }: Props) {
-  const [now, setNow] = useState(Date.now());
+  const [now, setNow] = useState(store.now());
   const [table, setTable] = useState(false);
   const [theme, setTheme] = useState<Chosen>(remembered);
   const [shown, setShown] = useState<"dark" | "light">(theme === "system" ? systems() : theme);
@@ -45,7 +45,7 @@ export function App({ store, listen, connected }: Props) {
       const time = Date.now();
       if (!changed && time % 1000 > TEXT_MS) return;
       changed = false;
-      setNow(time);
+      setNow(store.now());
       if (store.synced && time - spoken > SAID_MS) {
         const text = before.current ? announcement(before.current, store.totals) : "";
         before.current = store.totals;

@@ -12,7 +12,7 @@ interface Props {
   close: () => void;
 }
 
-/** One decision, opened: what was looked at, bought, why not less, and how to replay it. */
+/** One decision, opened: what was looked at, planned, what came of it, why not less, and how to replay it. */
 export function DecisionDialog({ id, nodes, colours, close }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [decision, setDecision] = useState<Decision>();
@@ -58,7 +58,7 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
           <dt>at least</dt>
           <dd>
             <b>{decision.bound ? `${dollars(decision.bound)}/h` : "–"}</b>
-            <span>{decision.bound ? "proved" : decision.cost ? "nothing proved" : "nothing is bought"}</span>
+            <span>{decision.bound ? "proved" : decision.cost ? "nothing proved" : "no node is planned"}</span>
           </dd>
         </div>
         <div class="figure">
@@ -84,7 +84,7 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
         </ul>
       </section>
       <section>
-        <h3>Bought</h3>
+        <h3>Planned</h3>
         {!decision.nodes.length && <p>Nothing.</p>}
         {decision.nodes.map((node, index) => (
           <Planned key={index} node={node} colours={colours} launched={standing} />
@@ -97,6 +97,7 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
           <p key={left.reason}>{`No place for ${counted(left.count, "pod")} (${left.names.join(", ")}${left.count > left.names.length ? " …" : ""}): ${left.reason}.`}</p>
         ))}
       </section>
+      {decision.nodes.length > 0 && <CameOfIt decision={decision} planned={total} />}
       <section>
         <h3>Why not cheaper</h3>
         <ul class="plain">
@@ -115,6 +116,32 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
         </a>
       </section>
     </>
+  );
+}
+
+function CameOfIt({ decision, planned }: { decision: Decision; planned: number }) {
+  const { outcome } = decision;
+  const launched = outcome ? outcome.launched.reduce((count, row) => count + row[0], 0) : 0;
+  const more = outcome ? outcome.cost - decision.cost : 0;
+  return (
+    <section>
+      <h3>What came of it</h3>
+      {!outcome && <p>Nothing is recorded: launches are under way, held back, or it was long ago.</p>}
+      {outcome && launched > 0 && (
+        <p>
+          {`Launched ${outcome.launched.map(([count, type, paid]) => `${count} × ${type} ${paid}`).join(", ")}: ${dollars(outcome.cost)}/h`}
+          {launched === planned && more !== 0 && `, ${dollars(Math.abs(more))}/h ${more > 0 ? "more" : "less"} than planned`}.
+        </p>
+      )}
+      {outcome && launched < planned && (
+        <p>{outcome.ended ? `${planned - launched} of ${planned} nodes were not launched.` : `${planned - launched} of ${planned} nodes are under way.`}</p>
+      )}
+      {outcome?.refused.map(([code, text]) => (
+        <p key={code + text}>
+          EC2 refused: <code>{code}</code> {text}
+        </p>
+      ))}
+    </section>
   );
 }
 

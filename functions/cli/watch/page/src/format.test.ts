@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Colours, DAEMONS, legend } from "./colours";
 import { age, announcement, bigDollars, cores, counted, described, dollars, gap, gib, share, stateOf } from "./format";
-import { bought } from "./panels";
+import { came, planned } from "./panels";
 import { node, totals } from "./sample";
 
 test("amounts have the units that people read", () => {
@@ -63,11 +63,23 @@ test("a gap is told only where the bound is close", () => {
 
 test("a decision says in a line what it did", () => {
   const decision = { id: "p", at: "", cause: "", cost: 0, bound: 0, gap_percent: 0, bound_is_close: true, pods: 0, remove: [], placed: 0, unplaced: 0 };
-  expect(bought({ ...decision, nodes: [] })).toBe("buys nothing");
-  expect(bought({ ...decision, nodes: [[2, "m5.large", "spot"], [1, "c5.large", "spot"], [1, "r5.large", "spot"]] })).toBe(
-    "2 × m5.large spot, 1 × c5.large spot, 1 more kinds",
+  expect(planned({ ...decision, nodes: [] })).toBe("plans no node");
+  expect(planned({ ...decision, nodes: [[2, "m5.large", "spot"], [1, "c5.large", "spot"], [1, "r5.large", "spot"]] })).toBe(
+    "plans 2 × m5.large spot, 1 × c5.large spot, 1 more kinds",
   );
-  expect(bought({ ...decision, nodes: [], remove: ["n1"], placed: 2, unplaced: 1 })).toBe(
+  expect(planned({ ...decision, nodes: [], remove: ["n1"], placed: 2, unplaced: 1 })).toBe(
     "1 node removed, 2 pods on nodes that are there, no place for 1 pod",
+  );
+});
+
+test("what came of a decision is told once it is over", () => {
+  const nodes: [number, string, string][] = [[2, "m5.large", "spot"]];
+  const outcome = { at: "", launched: [[2, "m5.large", "on-demand"]] as [number, string, string][], cost: 9, refused: [], ended: true };
+  expect(came({ nodes })).toBe("");
+  expect(came({ nodes, outcome: { ...outcome, ended: false } })).toBe("");
+  expect(came({ nodes, outcome })).toBe("launched 2 × m5.large on-demand");
+  expect(came({ nodes, outcome: { ...outcome, launched: [[1, "m5.large", "spot"]] } })).toBe("launched 1 × m5.large spot; 1 not");
+  expect(came({ nodes, outcome: { ...outcome, launched: [], refused: [["InvalidParameterValue", "x"]] } })).toBe(
+    "launched no node of 2: EC2 refused: InvalidParameterValue",
   );
 });

@@ -17,7 +17,7 @@ export function NodeTable({ nodes, now, choose }: { nodes: NodeView[]; now: numb
             <th scope="col">Node</th>
             <th scope="col">Type</th>
             <th scope="col">Zone</th>
-            <th scope="col">Bought</th>
+            <th scope="col">Capacity</th>
             <th scope="col" class="number">$/h</th>
             <th scope="col">State</th>
             <th scope="col" class="number">Pods</th>

@@ -1,7 +1,7 @@
 import type { Colours } from "./colours";
 import { legend } from "./colours";
 import { age, bigDollars, clock, cores, counted, dollars, gap, gib, share, stateOf, sum } from "./format";
-import type { DecisionSummary, NodeView, WaitingView } from "./protocol";
+import type { Counted, DecisionSummary, NodeView, WaitingView } from "./protocol";
 import { excess, type Store } from "./store";
 
 const LEGEND = 14;
@@ -148,11 +148,11 @@ export function Decisions({ decisions, open }: { decisions: DecisionSummary[]; o
           <li key={decision.id}>
             <button type="button" class="row" onClick={() => open(decision.id)} aria-haspopup="dialog">
               <span class="phase decision">{clock(decision.at)}</span>
-              <span class="main whole">{bought(decision)}</span>
-              <span class="aside">{decision.nodes.length ? `${dollars(decision.cost)}/h` : ""}</span>
+              <span class="main whole">{came(decision) || planned(decision)}</span>
+              <span class="aside">{price(decision)}</span>
               <span class="why">
                 {decision.cause}
-                {decision.nodes.length > 0 && `, ${gap(decision)}`}
+                {decision.nodes.length > 0 && `, planned ${dollars(decision.cost)}/h, ${gap(decision)}`}
               </span>
             </button>
           </li>
@@ -162,13 +162,36 @@ export function Decisions({ decisions, open }: { decisions: DecisionSummary[]; o
   );
 }
 
-export function bought(decision: DecisionSummary): string {
-  const parts = decision.nodes.slice(0, 2).map(([count, type, paid]) => `${count} × ${type} ${paid}`);
-  if (decision.nodes.length > 2) parts.push(`${decision.nodes.length - 2} more kinds`);
+/** What came of a decision, empty while it is not over or was not recorded. */
+export function came({ nodes, outcome }: Pick<DecisionSummary, "nodes" | "outcome">): string {
+  if (!outcome?.ended) return "";
+  const missing = nodesOf(nodes) - nodesOf(outcome.launched);
+  const why = missing > 0 && outcome.refused[0] ? `: EC2 refused: ${outcome.refused[0][0]}` : "";
+  if (!outcome.launched.length) return `launched no node of ${nodesOf(nodes)}${why}`;
+  return `launched ${kinds(outcome.launched)}${missing > 0 ? `; ${missing} not${why}` : ""}`;
+}
+
+function price(decision: DecisionSummary): string {
+  if (!decision.nodes.length) return "";
+  return decision.outcome?.ended ? `${dollars(decision.outcome.cost)}/h` : `plans ${dollars(decision.cost)}/h`;
+}
+
+function nodesOf(rows: Counted[]): number {
+  return rows.reduce((count, row) => count + row[0], 0);
+}
+
+function kinds(rows: Counted[]): string {
+  const parts = rows.slice(0, 2).map(([count, type, paid]) => `${count} × ${type} ${paid}`);
+  if (rows.length > 2) parts.push(`${rows.length - 2} more kinds`);
+  return parts.join(", ");
+}
+
+export function planned(decision: DecisionSummary): string {
+  const parts = decision.nodes.length ? [`plans ${kinds(decision.nodes)}`] : [];
   if (decision.remove.length) parts.push(`${counted(decision.remove.length, "node")} removed`);
   if (decision.placed) parts.push(`${counted(decision.placed, "pod")} on nodes that are there`);
   if (decision.unplaced) parts.push(`no place for ${counted(decision.unplaced, "pod")}`);
-  return parts.join(", ") || "buys nothing";
+  return parts.join(", ") || "plans no node";
 }
 
 export function NodePanel({ node, colours, now, close }: { node: NodeView; colours: Colours; now: number; close: () => void }) {
@@ -184,7 +207,7 @@ export function NodePanel({ node, colours, now, close }: { node: NodeView; colou
       <dl class="facts">
         <dt>State</dt>
         <dd>{stateOf(node)}</dd>
-        <dt>Bought</dt>
+        <dt>Launched</dt>
         <dd>{[node.capacity_type, node.zone, node.price === null ? "price unknown" : `${dollars(node.price)}/h`].filter(Boolean).join(", ")}</dd>
         <dt>For</dt>
         <dd>{node.owner || "not launched by Dovetail"}</dd>

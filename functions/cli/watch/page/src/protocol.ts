@@ -71,7 +71,16 @@ export interface Least {
 export type Point = [number, number, number, number | null];
 
 /** Count, instance type, capacity type. */
-export type Bought = [number, string, string];
+export type Counted = [number, string, string];
+
+/** What came of a decision: what EC2 launched and what that costs, and its errors (code and text). */
+export interface Outcome {
+  at: string;
+  launched: Counted[];
+  cost: number;
+  refused: [string, string][];
+  ended: boolean;
+}
 
 export interface DecisionSummary {
   id: string;
@@ -84,9 +93,11 @@ export interface DecisionSummary {
   bound_is_close: boolean;
   pods: number;
   remove: string[];
-  nodes: Bought[];
+  nodes: Counted[];
   placed: number;
   unplaced: number;
+  /** Missing where it was not recorded. */
+  outcome?: Outcome | null;
 }
 
 /** Instance type, zone, capacity type, price. */
@@ -128,11 +139,14 @@ export interface Decision {
   why_not_cheaper: string[];
   settings: string[];
   remark: string;
+  outcome?: Outcome | null;
 }
 
 export interface Message {
   kind: "whole" | "change";
   recorded?: boolean;
+  /** Of a recording: when this was recorded, in milliseconds since 1970. */
+  now?: number;
   synced?: boolean;
   nodes?: NodeView[];
   gone?: string[];

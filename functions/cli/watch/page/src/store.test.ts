@@ -66,6 +66,8 @@ describe("the store", () => {
     expect(stored({ kind: "whole", synced: false }).synced).toBe(false);
     const store = stored({ kind: "change", recorded: true });
     expect([store.recorded, store.synced]).toEqual([true, true]);
+    store.apply({ kind: "change", recorded: true, now: 5_000_000 });
+    expect(store.now() - 5_000_000).toBeLessThan(60_000);
   });
 });
 

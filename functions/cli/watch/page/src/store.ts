@@ -19,6 +19,8 @@ export const MOST_POINTS = 1440;
 export class Store {
   synced = false;
   recorded = false;
+  /** What is added to the time of this computer: a recording has its own time. */
+  private offset = 0;
   cluster = "";
   nodes = new Map<string, NodeView>();
   waiting: WaitingView[] = [];
@@ -42,6 +44,7 @@ export class Store {
       this.synced = true;
     }
     this.recorded = message.recorded ?? false;
+    if (message.now !== undefined) this.offset = message.now - Date.now();
     for (const node of message.nodes ?? []) this.put(node);
     for (const name of message.gone ?? []) {
       if (this.nodes.delete(name)) this.arrangement += 1;
@@ -53,6 +56,11 @@ export class Store {
     if (message.notes) this.notes = message.notes;
     if (message.decisions) this.decisions = message.decisions;
     if (message.point) this.add(message.point);
+  }
+
+  /** Now, in milliseconds since 1970, by the clock of what is shown. */
+  now(): number {
+    return Date.now() + this.offset;
   }
 
   private put(node: NodeView): void {

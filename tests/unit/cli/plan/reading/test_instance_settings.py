@@ -1,6 +1,7 @@
 """`plan --set` with the settings of machines."""
 
 import pytest
+from msgspec.structs import fields
 
 from functions.cli.input_error import InvalidSettingError
 from functions.cli.plan.instance_settings import described_instance_settings, instance_setup
@@ -10,10 +11,10 @@ from shared.settings import RefreshCatalogSettings
 
 
 def test_they_are_those_of_the_control_plane_with_its_defaults() -> None:
-    fields = RefreshCatalogSettings.model_fields
+    defaults = {field.name: field.default for field in fields(RefreshCatalogSettings)}
     explained = described_instance_settings()
     for key, default, meaning in explained:
-        assert str(fields[key].default).lower() == default
+        assert str(defaults[key]).lower() == default
         assert meaning.endswith(".")
     assert instance_setup([f"{key}={default}" for key, default, _ in explained]) == (
         InstanceSetup(memory_percent=7.5),

@@ -52,6 +52,15 @@ def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
     assert [kube_event.reason for kube_event in world.cluster.kube_events] == ["Interrupted"]
 
 
+def test_the_deadline_of_a_drain_counts_from_when_ec2_gave_the_warning() -> None:
+    world = running()
+    warned = world.clock.now() - 30 * SECOND
+    notice = Notice(kind=NoticeKind.SPOT_INTERRUPTION, instance_ids=("i-n1",), at=warned)
+    Interruption(world.ports).run(notice, "i-n1")
+    due = (warned + 90 * SECOND).isoformat()
+    assert world.node.annotations[keys.DRAIN_DEADLINE] == due
+
+
 def test_a_machine_of_a_capacity_reservation_is_drained_before_it_is_taken_back() -> None:
     world = World(provisioner(), node(), pod(node_name="n1"))
     world.cloud.add(instance())

@@ -1,0 +1,166 @@
+"""`dovetail plan --diff`: what a change of manifests does to their plan."""
+
+import argparse
+import io
+import json
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from functions.cli.input_error import InputError
+from functions.cli.plan.plan_diff import HOURS_A_MONTH, Change, PlanDiff, Planned, diff
+from functions.cli.printable_text import aligned, printable_text
+from shared.model.codec import to_plain
+from shared.model.dollars_and_counts import MICROS, first_names
+
+SAME_PLACES: Final = 0
+TOO_MUCH: Final = 1
+NO_PLACE: Final = 3
+_MOST_ROWS: Final = 20
+_RANGE: Final = re.compile(r"(?P<old>[^.-].*?)\.\.(?P<new>[^.-].*)")
+_INCREASE: Final = re.compile(r"(?P<amount>\d{1,9}(\.\d{1,4})?)(?P<percent>%?)", re.ASCII)
+_HEADINGS: Final = ("", "OLD", "NEW", "CHANGE")
+
+Plans = Callable[[Sequence[str]], Planned]
+
+
+def run_diff(arguments: argparse.Namespace, planned: Plans) -> int:
+    """Print the difference; return the exit code.
+
+    Args:
+        planned: Returns the plan for files and folders.
+
+    Raises:
+        InputError: If the sides or the limit cannot be read.
+    """
+    limit = _limit(arguments.max_increase)
+    with TemporaryDirectory(prefix="dovetail-") as folder:
+        old, new = _sides(arguments.diff, arguments.filename or [], Path(folder))
+        found = diff(planned(old), planned(new))
+    sys.stdout.write(_text(found, arguments.output))
+    if limit is not None and found.increase_micros_per_hour > limit(found.cost[0]):
+        sys.stderr.write(
+            f"dovetail plan: costs more than --max-increase {arguments.max_increase}\n"
+        )
+        return TOO_MUCH
+    return NO_PLACE if found.no_place else SAME_PLACES
+
+
+def _limit(text: str | None) -> Callable[[int], int] | None:
+    """Return the most increase in micro-dollars per hour, by the cost before."""
+    if text is None:
+        return None
+    found = _INCREASE.fullmatch(text)
+    if found is None:
+        raise InputError(f"--max-increase {text}: give percent as 5%, or dollars a month as 100")
+    amount = float(found["amount"])
+    if found["percent"]:
+        return lambda before: int(before * amount / 100)
+    return lambda _: int(amount * MICROS / HOURS_A_MONTH)
+
+
+def _sides(named: Sequence[str], files: Sequence[str], folder: Path) -> tuple[list[str], list[str]]:
+    """Return the files of both sides: two folders or files, or a range of two git revisions."""
+    if len(named) == 2:
+        return [named[0], *files], [named[1], *files]
+    found = _RANGE.fullmatch(named[0]) if len(named) == 1 else None
+    if found is None:
+        given = " ".join(named)
+        raise InputError(f"--diff {given}: give two folders or files, or OLD..NEW of git with -f")
+    if not files:
+        raise InputError(f"--diff {named[0]}: name the files of the revisions with -f")
+    return tuple(  # type: ignore[return-value]
+        _of_revision(found[side], files, folder / side) for side in ("old", "new")
+    )
+
+
+def _of_revision(revision: str, files: Sequence[str], folder: Path) -> list[str]:
+    """Write files of a git revision into a folder; return their names there."""
+    try:
+        ended = subprocess.run(  # noqa: S603 -- revisions cannot begin as options do
+            ["git", "archive", "--format=tar", revision, "--", *files],  # noqa: S607 -- as the user finds it
+            capture_output=True,
+            check=False,
+        )
+    except OSError as error:
+        raise InputError(f"--diff: git: {error.strerror}; name two folders instead") from error
+    if ended.returncode:
+        said = ended.stderr.decode(errors="replace").strip().splitlines()
+        raise InputError(f"--diff: git archive {revision}: {said[-1] if said else 'failed'}")
+    folder.mkdir()
+    with tarfile.open(fileobj=io.BytesIO(ended.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return [str(folder / name) for name in files]
+
+
+def _text(found: PlanDiff, output: str) -> str:
+    if output in ("json", "yaml"):
+        return json.dumps(to_plain(found), indent=2) + "\n"
+    sections = list(_sections(found))
+    if output == "markdown":
+        return "\n".join(line for title, rows in sections for line in _markdown(title, rows)) + "\n"
+    lines: list[str] = []
+    for title, rows in sections:
+        lines += [*([""] if lines else []), *([title] if title else [])]
+        lines += aligned([_HEADINGS, *rows], {1, 2, 3})
+    return printable_text([*lines, *_left(found)])
+
+
+def _sections(found: PlanDiff) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    old, new = (cost * HOURS_A_MONTH for cost in found.cost)
+    (kept_before, stated_before), (kept, stated) = found.kept
+    yield (
+        "",
+        [
+            _row("nodes", *found.nodes),
+            _costs("$/h", *found.cost),
+            _costs("$/month", old, new, digits=2),
+            _row("pods placed", *found.pods),
+            ("preferences kept", f"{kept_before}/{stated_before}", f"{kept}/{stated}", ""),
+        ],
+    )
+    for title, changes, noun in (
+        ("by owner", found.owners, "nodes"),
+        ("by workload", found.workloads, "pods"),
+    ):
+        if changes:
+            yield title, [row for change in changes[:_MOST_ROWS] for row in _of(change, noun)]
+
+
+def _of(change: Change, noun: str) -> Iterator[tuple[str, ...]]:
+    yield _costs(f"{change.name} $/h", *change.cost)
+    if change.count[0] != change.count[1]:
+        yield _row(f"{change.name} {noun}", *change.count)
+
+
+def _row(name: str, before: int, after: int) -> tuple[str, ...]:
+    return name, f"{before:,}", f"{after:,}", f"{after - before:+,}" if after != before else "same"
+
+
+def _costs(name: str, before: int, after: int, digits: int = 4) -> tuple[str, ...]:
+    change = "same"
+    if after != before:
+        percent = f" ({100 * (after - before) / before:+.1f} %)" if before else ""
+        more = (after - before) / MICROS
+        change = f"{'-' if more < 0 else '+'}${abs(more):,.{digits}f}{percent}"
+    old, new = (f"${micros / MICROS:,.{digits}f}" for micros in (before, after))
+    return name, old, new, change
+
+
+def _left(found: PlanDiff) -> list[str]:
+    if not found.no_place:
+        return []
+    return ["", f"no longer placed: {first_names(found.no_place, _MOST_ROWS)}"]
+
+
+def _markdown(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"**{title}**" if title else "**What this change does to the nodes that Dovetail plans**"
+    yield from ("", "| | old | new | change |", "|---|---:|---:|---:|")
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', '') for cell in row)} |"
+    yield ""

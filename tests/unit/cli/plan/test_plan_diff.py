@@ -1,0 +1,131 @@
+"""`dovetail plan --diff`: what a change of manifests does to their plan."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from functions.cli.main import main
+from tests.unit.cli.running import PROVISIONER, container, deployment, node, written
+
+Sides = Callable[..., list[str]]
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Sides:
+    """Writes a folder with so many replicas of `web` for each side; returns the words for them."""
+
+    def write(old: int, new: int, **pod: object) -> list[str]:
+        names = []
+        for name, replicas, more in (("old", old, {}), ("new", new, pod)):
+            folder = tmp_path / name
+            folder.mkdir()
+            web = deployment("web", replicas, **more)
+            written(folder / "a.yaml", PROVISIONER, web, deployment("api", 2))
+            names.append(str(folder))
+        return ["plan", "--diff", *names]
+
+    return write
+
+
+def test_nodes_dollars_and_pods_are_compared_by_owner_and_workload(
+    sides: Sides, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*sides(3, 30), "--output", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["pods"] == [5, 32]
+    assert found["nodes"][1] > found["nodes"][0]
+    (web,) = [one for one in found["workloads"] if one["name"] == "default/web"]
+    assert web["count"] == [3, 30]
+    shares = [sum(one["cost"][side] for one in found["workloads"]) for side in (0, 1)]
+    assert shares[1] == found["cost"][1]
+    (owner,) = found["owners"]
+    assert owner["cost"] == found["cost"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"), [("0%", 1), ("1000%", 0), ("1", 1), ("100000", 0), (None, 0)]
+)
+def test_the_exit_code_says_whether_it_costs_too_much(
+    limit: str | None, code: int, sides: Sides, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [] if limit is None else ["--max-increase", limit]
+    assert main([*sides(3, 30), *words]) == code
+    assert ("costs more than --max-increase" in capsys.readouterr().err) == (code == 1)
+
+
+def test_pods_on_nodes_that_are_there_cost_nothing(
+    tmp_path: Path, sides: Sides, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = written(tmp_path / "nodes.yaml", node("n1", cpu="64"))
+    assert main([*sides(1, 2), "--existing", there, "--output", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["nodes"], found["cost"], found["pods"]) == ([0, 0], [0, 0], [3, 4])
+    assert found["workloads"] == [{"name": "default/web", "count": [1, 2], "cost": [0, 0]}]
+
+
+def test_pods_that_lose_their_place_are_named(
+    sides: Sides, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(sides(1, 1, containers=[container(cpu="9999")])) == 3
+    assert capsys.readouterr().out.endswith("no longer placed: default/web-0\n")
+
+
+def test_a_comment_of_a_pull_request_is_markdown(
+    sides: Sides, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*sides(3, 4), "--output", "markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:4] == ["| | old | new | change |", "|---|---:|---:|---:|"]
+    assert "| pods placed | 5 | 6 | +1 |" in lines
+
+
+def test_two_revisions_of_git_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "GIT_AUTHOR_NAME",
+        "GIT_COMMITTER_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_EMAIL",
+    ):
+        monkeypatch.setenv(name, "a@example.com")
+    git("init", "--quiet")
+    (tmp_path / "k8s").mkdir()
+    for replicas in (1, 2):
+        written(tmp_path / "k8s" / "a.yaml", PROVISIONER, deployment(replicas=replicas))
+        git("add", ".")
+        git("commit", "--quiet", "-m", "x")
+    assert main(["plan", "--diff", "HEAD~1..HEAD", "-f", "k8s", "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pods"] == [1, 2]
+    assert main(["plan", "--diff", "none..HEAD", "-f", "k8s"]) == 2
+    assert "git archive none: " in capsys.readouterr().err
+
+
+def git(*words: str) -> None:
+    subprocess.run(["git", *words], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--diff", "a"), "--diff a: give two folders or files, or OLD..NEW of git with -f"),
+        (("--diff", "--x..y"), "expected at least one argument"),
+        (("--diff", "a..b"), "--diff a..b: name the files of the revisions with -f"),
+        (("--diff", "a", "b", "--max-increase", "x"), "--max-increase x: give percent as 5%"),
+        ((), "name manifests with -f"),
+        (("-f", "a", "--output", "markdown"), "--output markdown and --max-increase need --diff"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(["plan", *words])
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    assert code == 2
+    assert told in capsys.readouterr().err
