@@ -52,6 +52,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "hypothesis": "MPL-2.0: runs in tests only",
     "orjson": "MPL-2.0 or Apache-2.0 and MIT by choice; local world only",
     "pathspec": "MPL-2.0: runs in development only",
+    "shtab": "MPL-2.0: writes the completion of shells, used as it is",
     "tqdm": "MPL-2.0 and MIT: runs in development only",
 }
 
