@@ -67,7 +67,7 @@ _PLAN_CODES: Final = """exit codes:
   0  every pod is placed
   1  with --diff: it costs more than --max-increase
   2  bad input: one line says which file, document and field, and what was expected
-  3  some pods are not placed: the plan says why; with --diff: they were before
+  3  some pods are not placed: the plan says why; with --diff: that had one or are new
 """
 _REPLAY_CODES: Final = """exit codes:
   0  the same plan, byte for byte; with --set: the difference was printed
@@ -259,8 +259,12 @@ def _diff(arguments: argparse.Namespace) -> int:
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
+    for option in ("explain", "svg", "save"):
+        if getattr(arguments, option) is not None:
+            raise InputError(f"--{option}: is for one plan: leave it out with --diff")
     setup, others = instance_setup(arguments.settings)
-    settings = with_settings(PackingSettings(), others)
+    given = [*(["thorough=true"] if arguments.thorough else []), *others]
+    settings = with_settings(PackingSettings(), given)
     catalog = read_catalog(arguments.catalog, setup)
     notes: list[str] = []
 
@@ -268,6 +272,8 @@ def _diff(arguments: argparse.Namespace) -> int:
         documents = read_all([*files, *arguments.existing], notes)
         offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
         notes.extend(offline.notes)
+        owners = offline.snapshot.provisioners
+        notes.extend(overridden_policy_notes(settings, PackingSettings(), owners))
         return Planned(snapshot=offline.snapshot, plan=decide(offline.snapshot, settings))
 
     code = run_diff(arguments, planned)

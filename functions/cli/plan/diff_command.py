@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import yaml
+
 from functions.cli.input_error import InputError
 from functions.cli.plan.plan_diff import HOURS_A_MONTH, Change, PlanDiff, Planned, diff
 from functions.cli.printable_text import aligned, printable_text
@@ -99,12 +101,15 @@ def _of_revision(revision: str, files: Sequence[str], folder: Path) -> list[str]
 
 
 def _text(found: PlanDiff, output: str) -> str:
-    if output in ("json", "yaml"):
+    if output == "json":
         return json.dumps(to_plain(found), indent=2) + "\n"
+    if output == "yaml":
+        return str(yaml.safe_dump(to_plain(found), sort_keys=False))
     sections = list(_sections(found))
     if output == "markdown":
-        return "\n".join(line for title, rows in sections for line in _markdown(title, rows)) + "\n"
-    lines: list[str] = []
+        lines = [line for title, rows in sections for line in _markdown(title, rows)]
+        return printable_text([*lines, *_left(found)])
+    lines = list[str]()
     for title, rows in sections:
         lines += [*([""] if lines else []), *([title] if title else [])]
         lines += aligned([_HEADINGS, *rows], {1, 2, 3})
@@ -155,7 +160,7 @@ def _costs(name: str, before: int, after: int, digits: int = 4) -> tuple[str, ..
 def _left(found: PlanDiff) -> list[str]:
     if not found.no_place:
         return []
-    return ["", f"no longer placed: {first_names(found.no_place, _MOST_ROWS)}"]
+    return ["", f"no place for: {first_names(found.no_place, _MOST_ROWS)}"]
 
 
 def _markdown(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -12,9 +12,7 @@ from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 
-# As AWS's price calculator counts a month.
-# Source: https://docs.aws.amazon.com/pricing-calculator/latest/userguide/what-is-pricing-calculator.html
-# (2026-11).
+# 365 days of 24 hours in twelve months.
 HOURS_A_MONTH: Final = 730
 # Pods of others on the same nodes change what a workload's own take of them by less.
 _LEAST_MICROS: Final = 1_000
@@ -46,7 +44,7 @@ class PlanDiff(Struct, frozen=True, kw_only=True):
     Attributes:
         nodes: New nodes, before and after; likewise the others.
         kept: Preferences kept, and how many there are.
-        no_place: Pods (namespace/name) that had a place and have none, sorted.
+        no_place: Pods (namespace/name) that are new or had a place, and have none now; sorted.
         owners: Owners whose nodes or costs differ, sorted by how much more they cost.
         workloads: Workloads whose pods or costs differ, likewise. The price of a node is shared by
             its pods, by the resource of which each takes most.

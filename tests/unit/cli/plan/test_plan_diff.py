@@ -69,8 +69,10 @@ def test_pods_on_nodes_that_are_there_cost_nothing(
 def test_pods_that_lose_their_place_are_named(
     sides: Sides, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(sides(1, 1, containers=[container(cpu="9999")])) == 3
-    assert capsys.readouterr().out.endswith("no longer placed: default/web-0\n")
+    words = sides(1, 1, containers=[container(cpu="9999")])
+    for output in ("table", "markdown"):
+        assert main([*words, "--output", output]) == 3
+        assert capsys.readouterr().out.endswith("no place for: default/web-0\n")
 
 
 def test_a_comment_of_a_pull_request_is_markdown(
@@ -115,6 +117,7 @@ def git(*words: str) -> None:
         (("--diff", "a"), "--diff a: give two folders or files, or OLD..NEW of git with -f"),
         (("--diff", "--x..y"), "expected at least one argument"),
         (("--diff", "a..b"), "--diff a..b: name the files of the revisions with -f"),
+        (("--diff", "a", "b", "--save", "x"), "--save: is for one plan: leave it out with --diff"),
         (("--diff", "a", "b", "--max-increase", "x"), "--max-increase x: give percent as 5%"),
         ((), "name manifests with -f"),
         (("-f", "a", "--output", "markdown"), "--output markdown and --max-increase need --diff"),
