@@ -6,6 +6,8 @@ from typing import Final
 
 # Dollars are integers of this many to the dollar: prices are exact.
 MICROS: Final = 1_000_000
+# 365 days of 24 hours in twelve months.
+HOURS_A_MONTH: Final = 730
 
 
 def dollars(micros: int) -> str:

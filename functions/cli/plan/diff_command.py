@@ -15,10 +15,10 @@ from typing import Final
 import yaml
 
 from functions.cli.input_error import InputError
-from functions.cli.plan.plan_diff import HOURS_A_MONTH, Change, PlanDiff, Planned, diff
+from functions.cli.plan.plan_diff import Change, PlanDiff, Planned, diff
 from functions.cli.printable_text import aligned, printable_text
 from shared.model.codec import to_plain
-from shared.model.dollars_and_counts import MICROS, first_names
+from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, first_names
 
 SAME_PLACES: Final = 0
 TOO_MUCH: Final = 1

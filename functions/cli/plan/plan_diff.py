@@ -12,8 +12,6 @@ from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 
-# 365 days of 24 hours in twelve months.
-HOURS_A_MONTH: Final = 730
 # Pods of others on the same nodes change what a workload's own take of them by less.
 _LEAST_MICROS: Final = 1_000
 

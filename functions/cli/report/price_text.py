@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from functions.cli.report.cost_report import Alternative
-from shared.model.dollars_and_counts import MICROS, counted
+from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, counted
 from shared.model.resources import Resources
 from shared.provisioning.savings.inventory import FilledNode
 
-HOURS_A_MONTH: Final = 730
 _TYPES_SHOWN: Final = 3
 TITLES: Final = {
     Alternative.CONSOLIDATED: "Consolidated",
