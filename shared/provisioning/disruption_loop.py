@@ -131,7 +131,6 @@ def _carry_out(
         text = f"would be removed: {_change_text(change)}"
         _record(ports, remove[0], "ShadowDisruption", text)
         return
-    session.renew_lease()
     budgeted = [node.uid for node in remove if _has_budget(node, snapshot)]
     if budgeted and not take_permits(ports, permits, budgeted, ports.clock.now()):
         # A timer removes a node at the same time: the next evaluation counts the budgets again.
@@ -168,8 +167,7 @@ def _input(
     ports, now = session.ports, snapshot.taken_at
     changed = _recently_changed(ports, snapshot)
     ongoing = _ongoing_changes(session, now, permitted(permits, now))
-    session.renew_lease_if_due()
-    read = DisruptionInput(
+    return DisruptionInput(
         snapshot=snapshot,
         budgets=ports.cluster.disruption_budgets(),
         settings=session.disruption.within_reason(len(snapshot.bound)),
@@ -182,8 +180,6 @@ def _input(
         unsold=_unsold(ports, snapshot) if drift_owners else frozenset(),
         skipped_spot_pools=skipped_spot_pools(ports, now),
     )
-    session.renew_lease_if_due()
-    return read
 
 
 def _evaluate(session: ProvisioningSession, disruption_input: DisruptionInput) -> Evaluation:

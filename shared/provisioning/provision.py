@@ -1,7 +1,7 @@
 """Provisioning: provides capacity for pending pods."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,7 +10,6 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model.brakes import Brakes
 from shared.model.ec2.launches import PlannedNode
 from shared.model.errors import AutoscalerError
-from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
@@ -106,19 +105,18 @@ class Provisioning:
         lease = ports.ledger.acquire(ports.cluster.name, holder, ports.clock.now())
         if lease is None:
             return ProvisionReport(leading=False)
+        held_lease = HeldLease(ports.ledger, ports.clock, lease, policy.lease_span)
         session = ProvisioningSession(
-            ports=ports,
+            ports=held_lease.guard(ports),
             policy=policy,
             packing=self._packing,
             disruption=self._disruption,
             writer=self._writer,
-            held_lease=HeldLease(ports.ledger, ports.clock, lease, policy.lease_span),
+            held_lease=held_lease,
             deadline=deadline,
             evaluate_next=evaluate,
         )
         try:
-            # Taking the lease over from an invocation that was killed may have taken long.
-            session.renew_lease_if_due()
             self._run_rounds(session)
         except AutoscalerError:
             # The next invocation can start at once, without waiting for the lease to expire.
@@ -142,24 +140,25 @@ class Provisioning:
     def _run_rounds(self, session: ProvisioningSession) -> None:
         """Run rounds until nothing is left to do, or hand over to another invocation."""
         for _ in range(_MAX_ROUNDS):
-            if self._ports.clock.now() > session.decide_until:
-                session.hand_over(timedelta(0))
+            if session.ports.clock.now() > session.decide_until:
+                wait = timedelta(0)
                 break
-            session.renew_lease_if_due()
             session.update_hold(self._brakes())
             self._run_round(session)
             if not session.again and session.release_lease_if_clean():
                 session.close()
                 return
         else:
-            session.hand_over(self._policy.describe_delay)
-        session.close()
+            wait = self._policy.describe_delay
+        # The lease first: an invocation that finds it held only leaves a mark, and ends.
         session.release_lease()
+        session.close()
+        session.hand_over(wait)
 
     def _run_round(self, session: ProvisioningSession) -> None:
         """Gather, resume open launches, decide, record, launch; disrupt nodes if no pod waits."""
         session.begin_round()
-        ports, plan_id = self._ports, self._new_id()
+        ports, plan_id = session.ports, self._new_id()
         gathered = _gather(session, plan_id)
         if gathered is None:
             session.repeat_round(evaluating=True)
@@ -180,14 +179,12 @@ class Provisioning:
             return
         usable = without_overdue(gathered.snapshot, self._policy.initialization_timeout)
         snapshot = _under_brakes(session, with_interrupted(usable))
-        session.renew_lease_if_due()
         packing = session.packing
         if session.plan_launcher.failed_attempts:
             packing = replace(packing, option_price_ceiling_percent=_ANY_PRICE)
         plan = decide(snapshot, packing)
         session.save_plan_time(snapshot)
         if plan != Plan():
-            session.renew_lease_if_due()
             session.writer.write(ports.decisions, plan_id, snapshot, plan, packing)
             _carry_out(session, gathered, plan_id, plan)
             session.report.add(with_bound(snapshot, plan), plan_id)
@@ -226,7 +223,7 @@ def _gather(session: ProvisioningSession, plan_id: str) -> Gathered | None:
     """
     ports = session.ports
     gathered = gather(
-        ports, plan_id, read_all=session.evaluating, each_page=session.renew_lease_if_due
+        ports, plan_id, read_all=session.evaluating, each_page=session.held_lease.renew_if_due
     )
     record_left_out(ports, gathered)
     session.report.notes = gathered.notes
@@ -247,12 +244,7 @@ def _under_brakes(session: ProvisioningSession, snapshot: ClusterSnapshot) -> Cl
     ledger, name = session.ports.ledger, snapshot.cluster
     useful = served_subjects(snapshot)
     trials = clear_failures(ledger, name, useful, recent_trials(ledger, name, snapshot.taken_at))
-
-    def pods_on(node_name: str) -> Sequence[Pod]:
-        session.renew_lease_if_due()
-        return session.ports.cluster.pods_on(node_name)
-
-    for found in unusable_trials(snapshot, pods_on):
+    for found in unusable_trials(snapshot, session.ports.cluster.pods_on):
         failed = replace(found, subjects=found.subjects - useful)
         session.report.pods_rejected += newly_failed(failed, trials)
         trials = save_failure(ledger, name, failed, trials)
@@ -294,7 +286,6 @@ def _launch(session: ProvisioningSession, gathered: Gathered, plan_id: str, plan
     report.nodes_launched += filled
     report.nodes_over_ceiling += len(over)
     session.make_nodes(gathered, slots)
-    session.renew_lease_if_due()
     left = plan.unschedulable
     if filled or plan.placements:
         # Pods that were set aside are planned for at once, as fewer pods are pending now.
@@ -302,7 +293,6 @@ def _launch(session: ProvisioningSession, gathered: Gathered, plan_id: str, plan
     resumed = len(left) < len(plan.unschedulable)
     record_unschedulable(ports, left, over, {pod.uid: pod for pod in snapshot.pending})
     record_cheaper(ports, snapshot, plan, session.packing)
-    session.renew_lease_if_due()
     limited = {over_ceiling.node.provisioner for over_ceiling in over}
     limited.update(*(pod_left.limited for pod_left in plan.unschedulable))
     session.record_ceilings(replace(snapshot, slots=slots), limited, launched=bool(outcomes))

@@ -46,6 +46,7 @@ class ProvisioningSession:
         packing: The settings of plans.
         disruption: The settings of voluntary disruption.
         writer: Writes decisions.
+        ports: Ports that renew the lease, if it is due, before each call.
         held_lease: The lease, which fences what this session writes.
         until: After this time no launch and no Node is started.
         decide_until: After this time no round and no simulation of an evaluation is started.
@@ -134,23 +135,15 @@ class ProvisioningSession:
 
     def release_lease_if_clean(self) -> bool:
         """Release the lease; return False if another plan was requested, which clears the mark."""
-        return self.ports.ledger.release(self.held_lease.value)
+        return self.held_lease.release()
 
     def release_lease(self) -> None:
         """Release the lease, dirty or not: a new or redelivered message causes another plan."""
         while not self.release_lease_if_clean():
             continue
 
-    def renew_lease_if_due(self) -> None:
-        """Renew the lease if it is due; called while much is read.
-
-        Raises:
-            ConflictError: If it was lost.
-        """
-        self.held_lease.renew_if_due()
-
     def renew_lease(self) -> bool:
-        """Renew the lease before something that only its holder may start.
+        """Renew the lease, due or not.
 
         Returns:
             Whether no other plan has been requested since this one began.
@@ -285,7 +278,6 @@ class ProvisioningSession:
             if slot is not None:
                 pods = tuple(sorted({*slot.pods, *placement.pods}))
                 promised = replace(slot, pods=pods, bound=False)
-                self.held_lease.renew_if_due()
                 if self.ports.ledger.change_slot(promised):
                     node = nodes.get(slot.node_name)
                     kube_events += [nominated(ref, slot, node) for ref in placement.pods]

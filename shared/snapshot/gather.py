@@ -105,26 +105,20 @@ def gather(
 
     Args:
         read_all: Whether to read all of this even if no pod is pending.
-        each_page: Called after each page of a long list and between other calls, each of which may
-            take seconds; renews the lease.
+        each_page: Called after each page of a list of pods or nodes; renews the lease.
     """
     cluster = ports.cluster
     taken_at = ports.clock.now()
     # Slots before nodes and pods: the node of a slot that is dropped in between is read later.
-    each_page()
     slots = ports.ledger.slots(cluster.name)
-    each_page()
     intents = ports.ledger.open_intents(cluster.name)
-    each_page()
     pending = cluster.pending_pods(each_page)
     provisioners, invalid = cluster.provisioners()
     asking = without_stale_nominations(pending, ())
     anything = read_all or any(pod.is_provisionable for pod in asking)
     sites: dict[str, Site] = {}
     for provisioner in provisioners if anything else ():
-        each_page()
         sites[provisioner.name] = site_of(ports, provisioner)
-    each_page()
     nodes = cluster.nodes(each_page) if anything else ()
     if anything:
         bound, instances = ports.executor.run_both(
@@ -137,18 +131,15 @@ def gather(
     pending = without_stale_nominations(
         (pod for pod in pending if pod.uid not in served), (node.name for node in nodes)
     )
-    each_page()
     daemonsets = cluster.daemonsets() if anything else ()
     made = with_standing([daemon_set for daemon_set in daemonsets if not daemon_set.problem], bound)
-    bodies = list(_bodies(ports, intents, each_page))
-    each_page()
+    bodies = list(_bodies(ports, intents))
     refusals = read_refusals(ports)
     types = ports.catalog.instance_types() if anything else ()
     provided = provided_daemonsets(made, provisioners, types, ports.daemonset_namespaces)
     learned = ports.ledger.notes(cluster.name, ALLOCATABLE_NOTES) if anything else ()
-    each_page()
     unavailable = _unavailable(ports, types, taken_at) if anything else frozenset()
-    images_of = cache(partial(_images_of, ports, types, each_page))
+    images_of = cache(partial(_images_of, ports, types))
     snapshot = ClusterSnapshot(
         cluster=cluster.name,
         taken_at=taken_at,
@@ -178,9 +169,7 @@ def gather(
         unavailable=unavailable,
         seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
     )
-    each_page()
     snapshot = with_volumes(cluster, snapshot)
-    each_page()
     return Gathered(
         snapshot=snapshot,
         found_sites=sites,
@@ -240,15 +229,12 @@ def role_problem(ports: ClusterPorts, template: NodeTemplate) -> str:
     )
 
 
-def _bodies(
-    ports: ClusterPorts, intents: Sequence[LaunchIntent], each_page: EachPage
-) -> Iterator[LaunchBody]:
+def _bodies(ports: ClusterPorts, intents: Sequence[LaunchIntent]) -> Iterator[LaunchBody]:
     """Yield the bodies of unfinished launches.
 
     A launch whose body is gone or cannot be read is left out: it will be abandoned.
     """
     for intent in intents:
-        each_page()
         try:
             yield LaunchBody.from_bytes(ports.decisions.get(intent.body_key))
         except PermanentError:
@@ -317,7 +303,6 @@ def _site(
 def _images_of(
     ports: ClusterPorts,
     instance_types: Sequence[InstanceType],
-    each_page: EachPage,
     template: NodeTemplate,
     dialect: Dialect,
 ) -> TemplateImages | None:
@@ -329,7 +314,6 @@ def _images_of(
     """
     if template.launch_template:
         return None
-    each_page()
     try:
         version = ports.cloud.endpoint().version
         images = resolve_images(ports.cloud, template, version, instance_types, dialect)

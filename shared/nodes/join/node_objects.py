@@ -138,7 +138,6 @@ class NodeMaker:
 
         def write_down(one: tuple[Slot, Node]) -> None:
             slot, node = one
-            self._lease.renew_if_due()
             self._start_timers(node, _owner_of(slot, provisioners))
             self._save_slot(slot, node, unbound[slot.name])
 
@@ -168,14 +167,14 @@ class NodeMaker:
             is_late = now - slot.launched_at > self._policy.registration_timeout
             if (instance is None and is_late) or (instance is not None and not instance.is_alive):
                 self.lost_instances.append(LostInstance(slot=slot, instance=instance))
-                self._ports.ledger.drop_slot(slot, self._lease.renew_if_due())
+                self._ports.ledger.drop_slot(slot, self._lease.value)
                 if instance is not None and instance.is_terminating:
                     self._ports.ledger.drop_instance(slot.instance_id)
                 retry_soon += 1
             elif slot.interrupted_at is not None:
                 # EC2 has announced that it ends this instance; if it does not, sweep terminates it.
                 if is_late:
-                    self._ports.ledger.drop_slot(slot, self._lease.renew_if_due())
+                    self._ports.ledger.drop_slot(slot, self._lease.value)
             elif instance is None or not (instance.is_running and instance.private_dns_name):
                 if instance is not None and is_late:
                     owner = _owner_of(slot, provisioners)
@@ -201,7 +200,7 @@ class NodeMaker:
             self.lost_instances.append(
                 LostInstance(slot=slot, instance=instance, node=node, waiting_pods=waiting)
             )
-            self._ports.ledger.drop_slot(slot, self._lease.renew_if_due())
+            self._ports.ledger.drop_slot(slot, self._lease.value)
 
     def _make_node(
         self,
@@ -212,7 +211,6 @@ class NodeMaker:
     ) -> Node | _NoNode | None:
         """Create the Node of one instance; None if another check is needed."""
         manifest = node_manifest(slot, instance, owner, instance_types)
-        self._lease.renew_if_due()
         try:
             node = self._ports.cluster.create_node(manifest)
         except (UnauthorizedError, CertificateError):
@@ -232,7 +230,7 @@ class NodeMaker:
 
     def _drop(self, slot: Slot, owner: Provisioner | None, outcome: _NoNode) -> None:
         """Free the pods of an instance without a node; sweep terminates it if that was refused."""
-        self._ports.ledger.drop_slot(slot, self._lease.renew_if_due())
+        self._ports.ledger.drop_slot(slot, self._lease.value)
         if outcome.why:
             text = f"the Node of {slot.instance_id} is refused, it is terminated: {outcome.why}"
             named = owner or Provisioner(name=slot.provisioner)
@@ -316,7 +314,6 @@ class NodeMaker:
             bindings += [(pod, node.name) for pod in safe.values()]
             unbound[slot.name] = [ref for ref in waiting if ref not in safe]
         # A pod that this call does not bind is gone, or another scheduler has bound it.
-        self._lease.renew_if_due()
         self._ports.cluster.bind_all(bindings)
         return unbound
 

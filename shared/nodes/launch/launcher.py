@@ -60,7 +60,6 @@ class Launcher:
 
     def __init__(self, ports: ClusterPorts, held_lease: HeldLease, policy: LaunchPolicy) -> None:
         self._ports = ports
-        self._lease = held_lease
         self._policy = policy
         self._results = LaunchResults(ports)
         self._pairing = Pairing(ports, held_lease, self._results)
@@ -128,7 +127,6 @@ class Launcher:
             reserved_price_micros_per_hour=highest_price((*options, *fallback)) * len(nodes),
             created_at=self._ports.clock.now(),
         )
-        self._lease.renew_if_due()
         # The body first: an intent without its body could not be resumed.
         self._ports.decisions.put(attempt.key, body.to_bytes())
         stored = self.intents.open(intent)
@@ -148,7 +146,6 @@ class Launcher:
                 it.
             ConflictError: If the lease was lost.
         """
-        self._lease.renew_if_due()
         now = self._ports.clock.now()
         self.intents.expect_token(intent)
         earliest = self.intents.earliest(intent)
@@ -281,7 +278,6 @@ class Launcher:
 
     def _make_templates(self, body: LaunchBody) -> None:
         for name, data in sorted(body.templates.items()):
-            self._lease.renew_if_due()
             self._ports.cloud.ensure_launch_template(name, data)
 
     def _create_fleet(self, body: LaunchBody) -> FleetAnswer:
@@ -291,7 +287,6 @@ class Launcher:
         except NotFoundError:
             # The launch template was deleted between the two calls: create it again, once.
             self._make_templates(body)
-            self._lease.renew()
             return self._ports.cloud.create_fleet(body.request)
 
     def _next_attempt(
@@ -329,7 +324,6 @@ class Launcher:
             options=options,
             fallback=fallback,
         )
-        self._lease.renew_if_due()
         try:
             next_body = write_body(
                 self._ports.decisions, self._without_refused_subnets(context), next_attempt

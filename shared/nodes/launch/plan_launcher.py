@@ -32,7 +32,6 @@ class PlanLauncher:
 
     def __init__(self, ports: ClusterPorts, held_lease: HeldLease, policy: LaunchPolicy) -> None:
         self._ports = ports
-        self._lease = held_lease
         self._addresses = AddressReservations()
         self.launcher = Launcher(ports, held_lease, policy)
         self.refusal_actions = RefusalActions(ports)
@@ -156,7 +155,6 @@ class PlanLauncher:
 
         The trial is saved before that node is yielded.
         """
-        self._lease.renew_if_due()
         image_canary, name = ImageCanary(self._ports), context.provisioner.name
         image_canary.save_first_images(name, context.images)
         safe, canary = image_canary.choose(context.provisioner, context.images)
@@ -177,7 +175,6 @@ class PlanLauncher:
             self._ports.outbox.wake(self._ports.cluster.name, wait)
 
     def _launch_context(self, provisioner: Provisioner, site: Site) -> LaunchContext:
-        self._lease.renew_if_due()
         endpoint = self._ports.cloud.endpoint()
         instance_types = self._ports.catalog.instance_types()
         return LaunchContext(

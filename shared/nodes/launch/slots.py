@@ -98,7 +98,7 @@ class Pairing:
                 for promised, instance in zip(waiting[:_PART], usable, strict=False)
             ]
             usable = usable[len(part) :]
-            done = self._ports.ledger.fill_slots(self._lease.renew_if_due(), part)
+            done = self._ports.ledger.fill_slots(self._lease.value, part)
             paired = list(zip(part, done, strict=True))
             filled = {slot.name for slot, fits in paired if fits}
             self._results.add_slots(slot for slot, fits in paired if fits)

@@ -23,7 +23,7 @@ from shared.nodes.leave.interrupted_slots import (
 )
 from shared.nodes.leave.node_deletion import remove_node
 from shared.nodes.leave.pod_eviction import force_delete_pods
-from shared.nodes.node_editor import change_node, read_again
+from shared.nodes.node_editor import change_node
 from shared.ports import NodeChange, NodePorts
 from shared.snapshot.node_facts import cluster_instances
 
@@ -124,7 +124,7 @@ class Interruption:
         raise ConflictError(f"the slot of {instance_id} changes too fast: the notice comes again")
 
     def _run(self, notice: Notice, instance_id: str) -> InterruptReport | None:
-        """Return the report, None if the Node was created meanwhile, or may have been."""
+        """Return the report, None if the Node came or went meanwhile, or may have."""
         node = self._index.find(self._ports, instance_id)
         if node is None or not node.is_ours:
             action = self._without_node(notice, instance_id, node)
@@ -151,7 +151,8 @@ class Interruption:
             if not going:
                 why = notice.change.text if notice.change is not None else ""
                 record_interruption(self._ports, node, notice.kind, why)
-            self._remove(node, notice)
+            if not self._remove(node, notice):
+                return None
             # Its pods get new nodes now, before they are evicted.
             self._index.wake_provision(self._ports)
         self._force_delete_pods(node, notice)
@@ -180,21 +181,24 @@ class Interruption:
             # this.
             return
 
-    def _remove(self, node: Node, notice: Notice) -> None:
+    def _remove(self, node: Node, notice: Notice) -> bool:
         """Remove a node, or set the deadline of a drain that runs already.
 
         The instance ends two minutes after EC2 said so, however late the notice is.
+
+        Returns:
+            False if it is gone, or is no longer Dovetail's, by its labels.
         """
         deadline = None
         if notice.kind.is_warning:
             deadline = (notice.at or self._ports.clock.now()) + EVICTION_TIME
         for _ in range(_ATTEMPTS):
             if remove_node(self._ports, node, notice.kind.value, deadline):
-                return
-            try:
-                node = read_again(self._ports, node)
-            except NotFoundError:
-                return
+                return True
+            fresh = self._index.find(self._ports, node.instance_id, node.name)
+            if fresh is None or not fresh.is_ours:
+                return False
+            node = fresh
         raise ConflictError(f"node {node.name} changes too fast: the notice comes again")
 
     def _on_rebalance_recommendation(self, node: Node) -> str:

@@ -127,6 +127,11 @@ class ApiServer(FakeCluster):
         process = self._keeper()
         return process is not None and process.state.save()
 
+    def is_misread(self) -> bool:
+        """Return whether the last readings of the process that asks were of a drifted copy."""
+        process = self._keeper()
+        return process is not None and process.drifted and any(process.wrong.values())
+
     def _keeper(self) -> KeepingProcess | None:
         """Return the process that asks, where its function reads whole clusters."""
         process = self.kernel.current

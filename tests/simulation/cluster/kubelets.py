@@ -460,7 +460,8 @@ class NodeSide:
             Site("kubelet", "admit", self.api.name), self.kernel.time, (Action.REJECTS, 0.015)
         )
         fitting = fits(wanted_by(pod), used_on(others), room_on(node))
-        if not fitting and node.ready is None:
+        # One with less room than was said may stop before it runs what it was given.
+        if not fitting and node.ready is None and node.instance_id not in self.smaller:
             fail("refused", f"{pod.key} by the kubelet of {node.name}, which is not Ready yet")
         if rejected is not None or not fitting:
             self.kernel.after(0.3, lambda: self._change(pod, phase="Failed"))

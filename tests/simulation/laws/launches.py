@@ -97,6 +97,8 @@ class LaunchLaws:
                 self._said.add(process.number)
             case "pending_pods" if process.number in self._leases:
                 self._owing.pop(process.number, None)
+                # It plans once more: the release before did not succeed.
+                process.called.discard("release")
                 if not self._is_stale(self._leases[process.number]):
                     self._unheard.pop(cluster, None)
             case "release":
@@ -173,7 +175,6 @@ class LaunchLaws:
             return
         if answer is False:
             # Told: from here it is the holder's to look again, or to send a message.
-            process.called.discard("release")
             self._unheard.pop(lease.cluster, None)
             if process.number not in self._said:
                 self._owing[process.number] = lease.cluster
@@ -231,15 +232,15 @@ class LaunchLaws:
         """Check that no pod of a new launch is promised to another node already.
 
         One that has found a place is free for what replaces that node, if nothing does already:
-        what was to replace another node is not for it any more.
+        what was to replace another node is not for it any more. One that is gone is for none.
         """
         ledger, decisions = self._world.ledger, self._world.decisions
         mine = _pods_of(decisions.documents[intent.body_key])
         pods = self._world.apis[intent.cluster].pods.values()
-        placed = {pod.uid: pod.node_name for pod in pods if pod.node_name}
+        places = {pod.uid: pod.node_name for pod in pods}
 
         def waits(uid: str, replaced: str) -> bool:
-            return uid not in placed or placed[uid] in replaced.split(",")
+            return uid in places and places[uid] in ("", *replaced.split(","))
 
         others: dict[str, str] = {
             ref.uid: slot.name

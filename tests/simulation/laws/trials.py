@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # What is called last when a machine is given up that never joined, or that is empty.
 GIVING_UP: Final = frozenset({"drop_slot", "delete_node"})
+# Reads which pods a machine that does not join was launched for.
+READING: Final = "slot_with"
 
 
 class TrialLaws:
@@ -26,16 +28,24 @@ class TrialLaws:
     Two that were of no use to a pod end the buying for its like. A machine that Dovetail gives up,
     and that ran nothing, was such a trial for the pods that it was launched for and that still
     wait. What EC2 or a user ended says nothing, nor one with less room than was said of its type:
-    that is learnt. Pods of Jobs are left out, as what one like it runs on forgives them.
+    that is learnt. Pods of Jobs are left out, as what one like it runs on forgives them, and pods
+    that are promised to it while it is being given up.
     """
 
     def __init__(self, world: "World") -> None:
         self._world = world
+        # By invocation, what it read first of the slot of the machine.
+        self._read: dict[int, Slot | None] = {}
+
+    def after(self, process: Process, answer: Slot | None) -> None:
+        self._read.setdefault(process.number, answer)
 
     def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
         if site.method == "drop_slot" and process.function == "registration":
             slot: Slot = args[0]
-            self._counted(slot.cluster, slot.instance_id, slot.plan_id, slot.pods)
+            known = self._read.get(process.number) or slot
+            pods = set(slot.pods) & set(known.pods)
+            self._counted(slot.cluster, slot.instance_id, slot.plan_id, pods)
         elif site.method == "delete_node":
             node: Node = args[0]
             if node.annotations.get(keys.REMOVAL_REASON) == "emptiness":

@@ -143,15 +143,28 @@ def test_work_that_would_not_fit_before_the_deadline_is_handed_over() -> None:
     assert not world.ledger.is_held(NAME)
 
 
-def test_a_mark_left_as_work_is_handed_over_is_taken_off() -> None:
+def test_an_invocation_that_work_is_handed_over_to_gets_the_lease() -> None:
     world = two_nodes()
-    original = world.outbox.wake
+    leases: list[Lease | None] = []
 
-    def wake(cluster: str, delay: timedelta) -> None:
-        original(cluster, delay)
-        world.ledger.acquire(NAME, "another", world.clock.now())
+    def wake(cluster: str, _delay: timedelta) -> None:
+        leases.append(world.ledger.acquire(cluster, "another", world.clock.now()))
 
     instead(world.outbox, "wake", wake)
+    world.provision(span=49 * SECOND)
+    assert [lease is not None for lease in leases] == [True]
+
+
+def test_a_mark_left_before_work_is_handed_over_is_taken_off() -> None:
+    world = two_nodes()
+    acquire = world.ledger.acquire
+
+    def with_mark(cluster: str, holder: str, now: datetime) -> Lease | None:
+        lease = acquire(cluster, holder, now)
+        acquire(cluster, "another", now)
+        return lease
+
+    instead(world.ledger, "acquire", with_mark)
     world.provision(span=49 * SECOND)
     assert not world.ledger.is_held(NAME)
 

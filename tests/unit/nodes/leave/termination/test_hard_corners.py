@@ -1,19 +1,16 @@
 """Corners of the launch and of the end of machines that only accidents reach."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
-from shared.model.ec2.launches import Lease
 from shared.model.errors import PermanentError, ThrottledError
 from shared.model.kubernetes.nodes import Node
 from shared.model.messages.notices import Notice, NoticeKind
 from shared.model.values import replace
 from shared.nodes.brakes.ceilings import affordable
-from shared.nodes.launch.held_lease import HeldLease
 from shared.nodes.leave.interruption import Interruption
 from shared.nodes.leave.termination import Termination
 from shared.nodes.timers.heartbeats import last_heartbeats, save_heartbeat
@@ -167,18 +164,6 @@ def test_the_stricter_of_two_ceilings_holds() -> None:
     world.ports = replace(world.ports, brakes=Brakes(ceiling=Ceiling(max_nodes=2)))
     world.provision_until_quiet()
     assert len(world.alive) == 2
-
-
-def test_the_lease_is_kept_by_a_write_only_when_half_of_it_is_over() -> None:
-    world = World()
-    lease = world.ledger.acquire(NAME, "me", world.clock.now())
-    assert isinstance(lease, Lease)
-    held = HeldLease(world.ledger, world.clock, lease, world.policy.lease_span)
-    held.renew_if_due()
-    assert world.ledger.written("renew") == []
-    world.advance(timedelta(seconds=26))
-    assert held.renew_if_due().expires_at > lease.expires_at
-    assert world.ledger.written("renew") == [NAME]
 
 
 def test_what_is_promised_to_a_slot_stays_when_its_row_was_changed_meanwhile() -> None:

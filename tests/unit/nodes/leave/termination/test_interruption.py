@@ -8,6 +8,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.errors import ConflictError, UnavailableError
+from shared.model.kubernetes.nodes import Node
 from shared.model.messages.notices import Notice, NoticeKind
 from shared.nodes.leave.interruption import Interruption, NodeIndex
 from shared.nodes.leave.node_deletion import is_voluntary
@@ -113,13 +114,14 @@ def test_a_node_that_changes_is_removed_at_the_second_try_or_the_notice_comes_ag
         interrupt(world, NoticeKind.SPOT_INTERRUPTION)
 
 
-def test_a_node_that_is_gone_at_the_second_look_is_fine() -> None:
+@pytest.mark.parametrize("second", [None, node(labels={})], ids=["gone", "without its owner"])
+def test_a_node_that_is_not_ours_at_the_second_look_is_left_alone(second: Node | None) -> None:
     world = running()
-
     read = world.cluster.node
     world.cluster.fail_next("delete_node", ConflictError("written"))
-    instead(world.cluster, "node", in_turn(read, read, lambda _: None))
-    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
+    instead(world.cluster, "node", in_turn(read, lambda _: second, lambda _: second))
+    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "ignored"
+    assert world.outbox.plans_at_once == []
 
 
 @pytest.mark.parametrize(
