@@ -146,10 +146,10 @@ class ProvisionSettings(BindSettings, frozen=True, kw_only=True):
         batch_idle_seconds: The fast lane waits until the pending pods are unchanged this long.
         batch_max_seconds: ... but no longer than this.
         lease_seconds: Length of the lease: longer than any call with its time-out, at most 60.
-        registration_seconds: A machine that has not joined by then is terminated: before the
+        registration_seconds: An instance that has not joined by then is terminated: before the
             default tolerations (300 s) would delete its pods. Bare metal has at least 1200 s.
-        max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius. The
-            default gives way where it costs over 2 %.
+        max_node_vcpus: Largest instance to launch, in vCPU; 0 for no cap. Limits the blast radius.
+            The default gives way where it costs over 2 %.
         max_launch_groups: Most CreateFleet calls of one plan, unless so few would raise its price
             by over 0.5 %; 0 for no limit.
         fewer_nodes_permille: Of plans whose prices differ by so many thousandths at most, the one
@@ -267,7 +267,7 @@ class ClusterAttachment(Struct, frozen=True, kw_only=True):
     """What the attachment stack writes into SSM for each cluster, as JSON.
 
     Attributes:
-        launch_role: ARN of the role that may create machines for this cluster.
+        launch_role: ARN of the role that may launch instances for this cluster.
         terminate_role: ARN of the role that may end them.
         inside_role: ARN of the role that acts in Kubernetes and changes nothing in EC2.
         instance_profile: Default instance profile of its nodes.
@@ -275,7 +275,7 @@ class ClusterAttachment(Struct, frozen=True, kw_only=True):
         launch_resources: ARNs its launches may use though they carry no tag of the cluster.
         own_images: Which images of the account its launches may use: `tagged` for the cluster, or
             `all`.
-        metadata_tokens: Whether its machines must ask the metadata service with a token.
+        metadata_tokens: Whether its instances must ask the metadata service with a token.
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
         preference_policy: What becomes of what its pods prefer, where a Provisioner does not say.
         drift: Whether nodes that differ from what their Provisioner asks for now are replaced,

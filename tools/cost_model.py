@@ -140,7 +140,7 @@ class Bill:
         )
 
     def thousand_nodes(self) -> tuple[Line, ...]:
-        """Return what a thousand nodes cost from launch to end, the machines left out."""
+        """Return what a thousand nodes cost from launch to end, the instances left out."""
         count = 1000
         calls = count * assumed("node_calls")
         messages = count * assumed("node_messages")

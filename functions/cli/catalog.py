@@ -17,7 +17,7 @@ Reads instance types, zones and today's prices of a Region and writes them as a 
 `dovetail plan --catalog FILE` plans with. Acts with your own rights: ec2:DescribeInstanceTypes,
 ec2:DescribeInstanceTypeOfferings, ec2:DescribeSpotPriceHistory and pricing:GetProducts. Takes some
 hundred calls that cost nothing, and changes nothing in AWS. Where Dovetail is deployed in the
-Region and lambda:GetFunctionConfiguration is allowed, its settings of machines are taken
+Region and lambda:GetFunctionConfiguration is allowed, its settings of instances are taken
 (prefix_delegation and others).
 
   dovetail catalog --region eu-west-1 --output eu-west-1.json

@@ -20,12 +20,12 @@ _DEFAULT: Final = InstanceSetup(memory_percent=VM_MEMORY_OVERHEAD_PERCENT)
 
 
 class MadeCatalog(Struct, frozen=True, kw_only=True):
-    """A catalogue, and whose settings of machines it has.
+    """A catalogue, and whose settings of instances it has.
 
     Attributes:
         text: As the bucket would hold it.
         region: Of its types and prices.
-        deployed: Whether machines are set up as the control plane of the Region says; otherwise by
+        deployed: Whether instances are set up as the control plane of the Region says; otherwise by
             the defaults.
     """
 

@@ -148,7 +148,7 @@ def mount_commands(subparsers: Subparsers) -> None:
 
 def _machines_help() -> str:
     lines = [
-        "settings of machines, as the control plane has them:",
+        "settings of instances, as the control plane has them:",
         *_setting_lines(described_instance_settings()),
     ]
     return "\n".join(lines) + "\n\n"
@@ -254,7 +254,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 def _diff(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.diff_command import run_diff  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
-    from functions.cli.plan.plan_diff import Planned  # noqa: PLC0415
+    from functions.cli.plan.manifest_diff import Planned  # noqa: PLC0415
     from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415

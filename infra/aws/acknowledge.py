@@ -10,7 +10,7 @@ from constructs import Construct, IConstruct
 # A statement that names a wildcard in its resources needs a reason here, by its id.
 WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "AskForImages": "AMIs are named by Provisioners; RunInstances checks their owner",
-    "AskForSpot": "requests are made by the call; the machine they are for must be tagged",
+    "AskForSpot": "requests are made by the call; the instance they are for must be tagged",
     "AskForTaggedFleets": "fleets are made by the call; its tags must name the cluster",
     "AskIntoDiscovered": "Provisioners' selectors find them; their tag must name the cluster",
     "AskIntoTagged": "Provisioners' selectors find them; their tag must name the cluster",
@@ -18,7 +18,7 @@ WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "Copies": "two objects for each attached cluster and version, all under one prefix",
     "Decisions": "one object per decision, all under one prefix",
     "DropOurTemplates": "templates are made at run time; their tags must name the cluster",
-    "EndOurs": "machines are made at run time; their tags must name the cluster",
+    "EndOurs": "instances are launched at run time; their tags must name the cluster",
     "FindClusters": "one parameter per attached cluster, all under one path",
     "FindImages": "public parameters of AWS name the AMI of each version and architecture",
     "LaunchFromDiscoveredImages": "AMIs of this account; their tag must name the cluster",
@@ -29,7 +29,7 @@ WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "LaunchFromTrustedSnapshots": "snapshots of public AMIs; their owner must be trusted",
     "LaunchIntoDiscovered": "Provisioners' selectors find them; their tag must name the cluster",
     "LaunchIntoTagged": "Provisioners' selectors find them; their tag must name the cluster",
-    "LaunchTaggedMachines": "machines are made by the call; its tags must name the cluster",
+    "LaunchTaggedMachines": "instances are launched by the call; its tags must name the cluster",
     "Look": "these actions know no resource; bound to the Region",
     "LookAtInterfaces": "these actions know no resource; bound to the Region, refused to the code",
     "MakeInterfacesAndVolumes": "made by the call; their tags must name the cluster",

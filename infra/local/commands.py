@@ -61,7 +61,7 @@ def mount(subparsers: Any) -> None:
     demo.add_argument(
         "--report", type=Path, metavar="FILE", help="write the summary as JSON to this file"
     )
-    _speed(demo, "machines boot, pods start and ttls of applied manifests end", usual=5.0)
+    _speed(demo, "instances boot, pods start and ttls of applied manifests end", usual=5.0)
     _cluster(demo)
     demo.set_defaults(run=guarded(_demo))
     up = add_command(
@@ -74,7 +74,7 @@ def mount(subparsers: Any) -> None:
         "  dovetail up\n"
         "  dovetail up --exports world.sh         in another terminal: . ./world.sh",
     )
-    _speed(up, "machines boot and pods start", usual=1.0)
+    _speed(up, "instances boot and pods start", usual=1.0)
     up.add_argument(
         "--exports",
         type=Path,

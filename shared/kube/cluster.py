@@ -211,7 +211,7 @@ def _template_status(
     }
     said = {
         "reason": "NotResolved" if status.problems else "Resolved",
-        "message": "; ".join(status.problems) or "machines can be made of it",
+        "message": "; ".join(status.problems) or "instances can be launched with it",
     }
     needed = [condition(_READY, CONDITION_STATUS[not status.problems], **said)]
     if owner == V1.owner_kind:

@@ -158,7 +158,7 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
     requests = pod_requests(spec, status, problems)
     if (system := text(mapping(spec.get("os")).get("name")) or "linux") != "linux":
         # kube-scheduler ignores the field, but the kubelet of a Dovetail node refuses the pod.
-        problems.append(f"spec.os.name: {system!r}: only linux machines are made")
+        problems.append(f"spec.os.name: {system!r}: only Linux instances are launched")
     if spec.get("resourceClaims"):
         # Only its driver knows which nodes can satisfy a claim.
         problems.append(

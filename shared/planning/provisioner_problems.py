@@ -111,7 +111,7 @@ def _unknown_key(key: str) -> list[str]:
     if not meant and not keys.is_in_known_domain(key):
         return []
     hint = f"; did you mean {meant}?" if meant else ""
-    text = "no instance type has this label, so it chooses no machine"
+    text = "no instance type has this label, so no node meets it"
     return [f"requirement {key}: {text}; nodes get it as a label of your own{hint}"]
 
 

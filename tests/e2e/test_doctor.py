@@ -174,7 +174,7 @@ def test_a_lost_ledger_is_written_anew_from_tags_and_nodes(
     lose_the_ledger(running, table)
     # What is not ours is left alone.
     running.client("dynamodb").put_item(TableName=table, Item={**_FOREIGN, "what": {"S": "?"}})
-    lost = ["machine-not-in-ledger"] * len(before)
+    lost = ["instance-not-in-ledger"] * len(before)
     assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == lost
     assert kinds(doctor(world, monkeypatch, capsys, "--repair")["repaired"]) == lost
     assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == []
@@ -208,7 +208,7 @@ def test_node_with_the_finalizer_and_no_machine_is_reported(
     # A new one is given a minute and a half: its machine may not be shown yet.
     assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == []
     found = until(lambda: kinds(doctor(world, monkeypatch, capsys)["findings"]), seconds=200)
-    assert found == ["node-without-machine"]
+    assert found == ["node-without-instance"]
     assert machines(running) == before
 
 
@@ -235,7 +235,7 @@ def test_an_unknown_machine_with_dovetail_tags_is_reported_and_kept(
     )["Instances"][0]["InstanceId"]
     told = doctor(world, monkeypatch, capsys)["findings"]
     assert stranger in {
-        entry["subject"] for entry in told if entry["kind"] == "machine-not-in-ledger"
+        entry["subject"] for entry in told if entry["kind"] == "instance-not-in-ledger"
     }
     doctor(world, monkeypatch, capsys, "--repair")
     assert machines(running)[stranger] in ("pending", "running")

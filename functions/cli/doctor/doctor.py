@@ -199,7 +199,7 @@ class Doctor:
     def _unknown_instances(self, state: _ClusterState) -> list[Finding]:
         return [
             Finding(
-                kind="machine-not-in-ledger",
+                kind="instance-not-in-ledger",
                 subject=value,
                 text="has our tags, and the ledger does not know it",
                 repairable=True,
@@ -213,7 +213,7 @@ class Doctor:
         known |= {slot.instance_id for slot in state.slots}
         return [
             Finding(
-                kind="machine-without-node",
+                kind="instance-without-node",
                 subject=instance.instance_id,
                 text=f"{instance.offering.instance_type} has no Node and no slot; "
                 "sweep terminates it",
@@ -228,7 +228,7 @@ class Doctor:
     def _dead_slots(self, state: _ClusterState) -> list[Finding]:
         return [
             Finding(
-                kind="slot-without-machine",
+                kind="slot-without-instance",
                 subject=slot.name,
                 text=f"is paired with {slot.instance_id}, which does not run",
                 repairable=True,
@@ -240,9 +240,9 @@ class Doctor:
         running = state.alive.keys() | {beside.instance_id for beside in state.untagged}
         return [
             Finding(
-                kind="node-without-machine",
+                kind="node-without-instance",
                 subject=node.name,
-                text=f"has our finalizer, and {node.instance_id or 'its machine'} does not run",
+                text=f"has our finalizer, and {node.instance_id or 'its instance'} does not run",
                 command=f"kubectl delete node {node.name}",
             )
             for node in state.nodes
@@ -295,7 +295,7 @@ class Doctor:
         """Return running instances of Dovetail's Nodes and slots that lack Dovetail's tags."""
         return [
             Finding(
-                kind="machine-without-tags",
+                kind="instance-without-tags",
                 subject=beside.instance_id,
                 text=f"runs for a Node or slot of Dovetail, but its tag {keys.TAG_CLUSTER} is "
                 f"{beside.tags.get(keys.TAG_CLUSTER, '')!r}: not counted and never terminated",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HEALTHY: Final = 0
 FINDINGS: Final = 1
 _TEXT: Final = """\
-Compares the ledger, the machines and the nodes of each attached cluster and prints what is not as
+Compares the ledger, the instances and the nodes of each attached cluster and prints what is not as
 it should be, with the command to run about it. Acts with your own rights: in AWS those of your
 credentials, in each cluster those of their access entry. Finds ledger and queues by the function
 dovetail-sweep, unless they are set (DOVETAIL_TABLE, DOVETAIL_BUCKET, DOVETAIL_QUEUE_URL,
@@ -44,7 +44,7 @@ def mount_doctor(
     subparsers: Subparsers, runtime: "Callable[[], DoctorRuntime] | None" = None
 ) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
-    summary = "compare ledger, machines and nodes; --repair writes a lost ledger anew"
+    summary = "compare ledger, instances and nodes; --repair writes a lost ledger again"
     parser = add_command(subparsers, "doctor", summary, _TEXT, _CODES)
     add_list(parser, "--cluster", metavar="NAME", help="only this one; repeatable")
     parser.add_argument("--repair", action="store_true", help="set right what can be")

@@ -213,7 +213,7 @@ class Prerequisites:
                     kind="quota",
                     subject=f"{vcpu_quota.name} vCPUs",
                     text=f"{vcpu_quota.used} of {vcpu_quota.value} are in use: "
-                    f"less than {_FREE_VCPUS} are left, one large machine",
+                    f"less than {_FREE_VCPUS} are left, one large instance",
                     command=_quota_command(vcpu_quota),
                 )
 

@@ -212,7 +212,7 @@ def why_not(handover: Handover, direction: Direction) -> str:
             "when it runs"
         )
     if node.ready is not True:
-        return "the Node is not Ready: Karpenter and Dovetail both count its machine as lost"
+        return "the Node is not Ready: Karpenter and Dovetail both count its instance as lost"
     if handover.instance is None or not handover.instance.is_running:
         return f"EC2 shows no running instance {node.instance_id or 'for its providerID'}"
     if any(taint.key == keys.DISRUPTED_TAINT for taint in node.taints):

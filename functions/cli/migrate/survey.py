@@ -228,7 +228,7 @@ def _without_node(found: _ClusterObjects) -> list[SurveyedNode]:
         SurveyedNode(
             node_pool=claim.node_pool,
             node=claim.name,
-            refusal="this NodeClaim has no Node: wait until its machine has joined, or delete it "
+            refusal="this NodeClaim has no Node: wait until its instance has joined, or delete it "
             "while Karpenter runs",
         )
         for claim in found.claims

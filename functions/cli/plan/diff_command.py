@@ -15,7 +15,7 @@ from typing import Final
 import yaml
 
 from functions.cli.input_error import InputError
-from functions.cli.plan.plan_diff import Change, PlanDiff, Planned, diff
+from functions.cli.plan.manifest_diff import Change, ManifestDiff, Planned, diff
 from functions.cli.printable_text import aligned, printable_text
 from shared.model.codec import to_plain
 from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, first_names
@@ -100,7 +100,7 @@ def _of_revision(revision: str, files: Sequence[str], folder: Path) -> list[str]
     return [str(folder / name) for name in files]
 
 
-def _text(found: PlanDiff, output: str) -> str:
+def _text(found: ManifestDiff, output: str) -> str:
     if output == "json":
         return json.dumps(to_plain(found), indent=2) + "\n"
     if output == "yaml":
@@ -116,7 +116,7 @@ def _text(found: PlanDiff, output: str) -> str:
     return printable_text([*lines, *_left(found)])
 
 
-def _sections(found: PlanDiff) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+def _sections(found: ManifestDiff) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
     old, new = (cost * HOURS_A_MONTH for cost in found.cost)
     (kept_before, stated_before), (kept, stated) = found.kept
     yield (
@@ -157,7 +157,7 @@ def _costs(name: str, before: int, after: int, digits: int = 4) -> tuple[str, ..
     return name, old, new, change
 
 
-def _left(found: PlanDiff) -> list[str]:
+def _left(found: ManifestDiff) -> list[str]:
     if not found.no_place:
         return []
     return ["", f"no place for: {first_names(found.no_place, _MOST_ROWS)}"]

@@ -98,7 +98,7 @@ class Control:
         self._stop_hooks.append(call)
 
     def on_launch(self, call: Callable[[], None]) -> None:
-        """Run `call` each time EC2 has launched machines, before it says so to the caller."""
+        """Run `call` each time EC2 has launched instances, before it says so to the caller."""
         self._launch_hooks.append(call)
 
     def launched(self) -> None:

@@ -73,7 +73,7 @@ class Throttle:
     """Which services are throttled, and until when.
 
     It strikes calls of roles alone: the account's own key is that of the local world itself, of its
-    machines and of what looks at it.
+    instances and of what looks at it.
 
     Args:
         harmed: Called for each call that is refused.

@@ -18,7 +18,7 @@ _SURVIVED: Final = 0
 _NOT_SURVIVED: Final = 1
 _TEXT: Final = """\
 Breaks one thing in a world that `dovetail up` keeps running, watches until every pod runs on a
-Ready node and each machine is a node, and prints the scoreboard of all that was broken since the
+Ready node and each instance is a node, and prints the scoreboard of all that was broken since the
 world began. Without a fault it prints the scoreboard alone. Run it in a terminal with the export
 lines of `up`; have some pods there first, for an empty cluster survives everything:
 
@@ -32,7 +32,7 @@ _CODES: Final = """exit codes:
   2  bad input: one line says what and how to mend it
 """
 _SPOT_WARNING: Final = """\
-EC2 takes spot machines back two minutes after a warning. Dovetail hears the warning, requests a
+EC2 takes spot instances back two minutes after a warning. Dovetail hears the warning, requests a
 replacement within seconds and drains the node; PodDisruptionBudgets hold that for 90 seconds at
 most. Evicted pods wait while the replacement boots. To see: `kubectl get nodes -w`.
 """
@@ -43,9 +43,9 @@ bought, so scale a workload up meanwhile. Where a Provisioner allows nothing els
 it is over.
 """
 _KILL_FUNCTION: Final = """\
-The worst moment to die: EC2 has launched machines, and the function that asked does not know of
+The worst moment to die: EC2 has launched instances, and the function that asked does not know of
 them yet. Its intent was recorded before; when its lease has run out, the next function finds the
-machines by their tags, and none is bought twice. Nothing happens until something is launched, so
+instances by their tags, and none is bought twice. Nothing happens until something is launched, so
 scale a workload up. It stays armed until then.
 """
 _THROTTLE: Final = """\
@@ -75,7 +75,7 @@ def mount(subparsers: Any) -> None:
     spot = fault("spot-warning", "EC2 warns that it takes a spot node, and takes it", _SPOT_WARNING)
     spot.add_argument("--node", metavar="NAME", help="which one (the spot node with most pods)")
     _seconds(spot, 120, "from the warning to the end")
-    empty = fault("capacity", "EC2 has no machines of a kind", _CAPACITY)
+    empty = fault("capacity", "EC2 has no instances of a kind", _CAPACITY)
     empty.add_argument("--type", metavar="TYPE", help="of this instance type (all)")
     empty.add_argument(
         "--capacity-type",

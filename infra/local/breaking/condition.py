@@ -1,4 +1,4 @@
-"""How a cluster is at a moment: what waits, and whether nodes and machines fit."""
+"""How a cluster is at a moment: what waits, and whether nodes and instances fit."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -20,26 +20,26 @@ class Condition:
     Attributes:
         waiting: Pods that exist and do not run, without those that ended or are being deleted.
         not_ready: Names of Dovetail's nodes that are not Ready.
-        machines: Ids of the instances that are pending or running.
+        instance_ids: Ids of the instances that are pending or running.
         unmatched: Instances without a node of Dovetail, and such nodes without their instance.
     """
 
     waiting: int
     not_ready: frozenset[str]
-    machines: frozenset[str]
+    instance_ids: frozenset[str]
     unmatched: int
 
     @property
     def settled(self) -> bool:
-        """Whether every pod runs on Ready nodes, and each machine is a node."""
+        """Whether every pod runs on Ready nodes, and each instance is a node."""
         return not (self.waiting or self.not_ready or self.unmatched)
 
     def told(self) -> str:
-        parts = [pods_that_wait(self.waiting), counted(len(self.machines), "machine")]
+        parts = [pods_that_wait(self.waiting), counted(len(self.instance_ids), "instance")]
         if self.not_ready:
             parts.append(f"{counted(len(self.not_ready), 'node')} not Ready")
         if self.unmatched:
-            parts.append(f"{self.unmatched} not matched between nodes and machines")
+            parts.append(f"{self.unmatched} not matched between nodes and instances")
         return ", ".join(parts)
 
 
@@ -48,14 +48,14 @@ def condition_of(
 ) -> Condition:
     ours = [node for node in nodes if any(key in labels_of(node) for key in _OURS)]
     of_nodes = {str(node["spec"].get("providerID", "")).rsplit("/", 1)[-1] for node in ours}
-    machines = {row["InstanceId"] for row in instances if row["State"]["Name"] in _ALIVE}
+    instance_ids = {row["InstanceId"] for row in instances if row["State"]["Name"] in _ALIVE}
     return Condition(
         waiting=sum(map(_waits, pods)),
         not_ready=frozenset(
             node["metadata"]["name"] for node in ours if not is_true(node, "Ready")
         ),
-        machines=frozenset(machines),
-        unmatched=len(of_nodes ^ machines),
+        instance_ids=frozenset(instance_ids),
+        unmatched=len(of_nodes ^ instance_ids),
     )
 
 

@@ -40,7 +40,7 @@ Begin = Callable[[RunningWorld, argparse.Namespace], Injection]
 
 
 def spot_warning(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
-    """Warn of the interruption of a spot node's machine, and take it when the time is over."""
+    """Warn of the interruption of a spot node's instance, and take it when the time is over."""
     nodes, pods = world.cluster.items("api/v1/nodes"), world.cluster.items("api/v1/pods")
     name = arguments.node or busiest_spot_node(pods, nodes)
     if name is None:
@@ -50,7 +50,7 @@ def spot_warning(world: RunningWorld, arguments: argparse.Namespace) -> Injectio
     return Injection(
         told=f"EC2 warned that it takes {name} in {arguments.seconds:g} s",
         announced=f"EC2 warns that it takes {name} in {arguments.seconds:g} s",
-        over=lambda condition: instance_id not in condition.machines,
+        over=lambda condition: instance_id not in condition.instance_ids,
     )
 
 
@@ -64,7 +64,7 @@ def _spot_machine(nodes: list[Object], name: str) -> str:
 
 
 def capacity(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
-    """Let EC2 have no machine of a type or a capacity type, for a while."""
+    """Let EC2 have no instance of a type or a capacity type, for a while."""
     pool, seconds = {}, arguments.seconds
     if arguments.type is not None:
         _check_type(world, arguments.type)
@@ -72,7 +72,7 @@ def capacity(world: RunningWorld, arguments: argparse.Namespace) -> Injection:
     if arguments.capacity_type or not pool:
         pool["capacity_type"] = arguments.capacity_type or "spot"
     world.control("capacity/set", **pool, count=0, seconds=seconds)
-    what = f"{' '.join(reversed(pool.values()))} machines for {seconds:g} s"
+    what = f"{' '.join(reversed(pool.values()))} instances for {seconds:g} s"
     return Injection(
         told=f"EC2 had no {what}",
         announced=f"EC2 has no {what}: scale a workload up meanwhile",

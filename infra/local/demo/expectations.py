@@ -350,7 +350,7 @@ def _event(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 
 def _killed_at_launch(situation: Situation, argument: Mapping[str, Any]) -> str:
-    """A function was killed after EC2 had launched machines for it, and before it knew."""
+    """A function was killed after EC2 had launched instances for it, and before it knew."""
     function = argument["function"]
     struck = [name for kind, name in situation.harm if kind == KILLED_AT_LAUNCH]
     if any(name.endswith(function) for name in struck):

@@ -150,7 +150,7 @@ class ForeignCluster(ClusterClient):
         )
 
     def _end_node(self, node: Object) -> None:
-        """Delete a node, whose machine ends with the world, and the pods on it."""
+        """Delete a node, whose instance ends with the world, and the pods on it."""
         path = f"api/v1/nodes/{_name(node)}"
         # Deleted first: before that, the finalizer would be put back.
         self._send("DELETE", path)

@@ -34,11 +34,11 @@ class FaultInjection:
             self._control(str(arguments.pop("verb")), **arguments)
 
     def interrupt(self, instance_id: str, warning_seconds: float) -> None:
-        """Let EC2 warn of an interruption, and take the machine when the time is over."""
+        """Let EC2 warn of an interruption, and take the instance when the time is over."""
         self._control("interrupt", instance_id=instance_id, seconds=warning_seconds)
 
     def terminate(self, instance_id: str) -> None:
-        """Terminate a machine without cordon and drain, as a user of the EC2 console would."""
+        """Terminate an instance without cordon and drain, as a user of the EC2 console would."""
         self._client("ec2").terminate_instances(InstanceIds=[instance_id])
 
     def api_server_away(self, seconds: float) -> None:
@@ -54,7 +54,7 @@ class FaultInjection:
             os.kill(process, signal.SIGCONT)
         if after != before:
             changed = ", ".join(sorted(before ^ after))
-            raise Problem(f"machines were touched while the API server was away: {changed}")
+            raise Problem(f"instances were touched while the API server was away: {changed}")
 
     def _machines(self) -> frozenset[str]:
         state = {"Name": "instance-state-name", "Values": list(_ALIVE)}

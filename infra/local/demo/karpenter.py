@@ -1,4 +1,4 @@
-"""Machines, Nodes and NodeClaims as Karpenter v1 leaves them when it is stopped.
+"""Instances, Nodes and NodeClaims as Karpenter v1 leaves them when it is stopped.
 
 Written after what Karpenter writes, and without any code of the product.
 Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/v1/labels.go (tags),
@@ -22,7 +22,7 @@ from infra.local.demo.problem import Problem
 from infra.local.patience import awaited
 
 NODE_CLAIMS: Final = "apis/karpenter.sh/v1/nodeclaims"
-# Machines of real kubelets boot for 20 seconds, and share the processors.
+# Instances of real kubelets boot for 20 seconds, and share the processors.
 _PATIENCE_SECONDS: Final = 180.0
 _TEMPLATE: Final = "karpenter"
 _FINALIZER: Final = "karpenter.sh/termination"
@@ -31,7 +31,7 @@ _AL2023: Final = "amazon-linux-2023/x86_64/standard/recommended/image_id"
 
 
 class Karpenter:
-    """Launches machines as Karpenter does, and runs `dovetail migrate` on them."""
+    """Launches instances as Karpenter does, and runs `dovetail migrate` on them."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class Karpenter:
         self._client = client
         self._name = name
         self._environment = environment
-        self.machines: tuple[str, ...] = ()
+        self.instance_ids: tuple[str, ...] = ()
 
     def launch(self, wanted: Mapping[str, Any]) -> None:
-        """Launch machines for a NodePool and let their Nodes be registered.
+        """Launch instances for a NodePool and let their Nodes be registered.
 
         Args:
             wanted: `count`, `instance_type`, `node_pool` and `node_class`.
@@ -57,7 +57,7 @@ class Karpenter:
         self._make_template(pool, node_class)
         for _ in range(int(wanted["count"])):
             instance = self._launch(str(wanted["instance_type"]), pool, node_class)
-            self.machines = (*self.machines, instance["InstanceId"])
+            self.instance_ids = (*self.instance_ids, instance["InstanceId"])
             self._register(instance, owner, node_class)
 
     def migrate(self, wanted: Mapping[str, Any]) -> None:
@@ -191,7 +191,7 @@ class Karpenter:
             ],
         )
         if not answer["Instances"]:
-            raise Problem(f"no machine was launched as Karpenter does: {answer['Errors']}")
+            raise Problem(f"no instance was launched as Karpenter does: {answer['Errors']}")
         (instance_id,) = answer["Instances"][0]["InstanceIds"]
         return self._described(instance_id)
 
@@ -263,7 +263,7 @@ class Karpenter:
 
         node = awaited(ready, _PATIENCE_SECONDS)
         if node is None:
-            raise Problem(f"the machine {provider_id} that Karpenter launched did not join")
+            raise Problem(f"the instance {provider_id} that Karpenter launched did not join")
         return node
 
     def _described(self, instance_id: str) -> Any:

@@ -47,8 +47,8 @@ class Observer:
         return time.monotonic() - self._began
 
     def look(self) -> None:
-        # Machines first, nodes last: a node is never observed before the machine it runs on, and a
-        # pod never where its node did not show yet what it waited for.
+        # Instances first, nodes last: a node is never observed before its instance, and a pod never
+        # where its node did not show yet what it waited for.
         instances = instances_of(self._ec2)
         pods = self._cluster.items("api/v1/namespaces/default/pods")
         listed = self._cluster.call("GET", _NODES)

@@ -234,7 +234,7 @@ class Player:
             events=self._events() if _OF_EVENTS & {*expects} else frozenset(),
             health=self._health() if "stopped_nodes_told" in expects else {},
             hands=self.karpenter.hands() if self.karpenter and "in_hands_of" in expects else {},
-            launched=self.karpenter.machines if self.karpenter is not None else (),
+            launched=self.karpenter.instance_ids if self.karpenter is not None else (),
             closed_until=self._closed_until,
             harm=self._faults.harm() if self._faults and "killed_at_launch" in expects else {},
         )

@@ -50,7 +50,7 @@ def bound_of(
 
     Args:
         replicas: Of Deployments, by name, in place of the replicas in their manifests.
-        deep_pools: Whether only the deeper half of the spot pools counts: EC2 takes no machine
+        deep_pools: Whether only the deeper half of the spot pools counts: EC2 takes no instance
             from another while one of these is among the options.
     """
     changed = []

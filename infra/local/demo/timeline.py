@@ -1,4 +1,4 @@
-"""What was seen of pods, nodes and machines, and when: read from the APIs, nothing else."""
+"""What was seen of pods, nodes and instances, and when: read from the APIs, nothing else."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

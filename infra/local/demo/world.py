@@ -41,7 +41,7 @@ class WorldOptions:
     """How the world is.
 
     Attributes:
-        speed: Machines boot, pods start and manifests' ttls end this many times faster.
+        speed: Instances boot, pods start and manifests' ttls end this many times faster.
         kubeconfig: Of an API server to use in place of the embedded one, or None.
         bare: Whether that server has no controllers and no scheduler of its own.
         settings: Overrides of the functions' settings, by name.
@@ -114,7 +114,7 @@ class World:
 
     @property
     def karpenter(self) -> Karpenter:
-        """What launches machines as Karpenter does, and migrates them."""
+        """What launches instances as Karpenter does, and migrates them."""
         return Karpenter(self.cluster, clients_of(self.aws), CLUSTER, self.aws.environment)
 
     def control(self, verb: str, **arguments: Any) -> Any:

@@ -220,6 +220,6 @@ def refuse_too_long(text: str, custom: str) -> None:
     except UnicodeEncodeError as error:
         raise user_data_error("", ascii(text[error.start]), SURROGATE_REMEDY) from error
     if size > USER_DATA_LIMIT_BYTES:
-        both = "" if text == custom else " together with what makes a machine join"
+        both = "" if text == custom else " together with what makes an instance join"
         limit = f"EC2 takes {USER_DATA_LIMIT_BYTES}; fetch the rest at boot"
         raise user_data_error("", custom, f"is {size} bytes long{both}, {limit}")

@@ -150,7 +150,7 @@ Name = Annotated[str, Schema(minLength=1, maxLength=128)]
 
 
 class InstanceMetadataOptions(Part):
-    """Access to the metadata service of the machine."""
+    """Access to the metadata service of the instance."""
 
     http_endpoint: Switch = _DEFAULT_OPTIONS.http_endpoint
     http_protocol_ipv6: Switch = Field(
@@ -226,7 +226,7 @@ def block_devices(disks: Iterable[BlockDeviceMapping]) -> tuple[BlockDevice, ...
 
 
 class AWSNodeTemplateSpec(Part):
-    """How machines are made; an absent selector selects what carries the cluster's own tag."""
+    """How instances are launched; an absent selector selects what carries the cluster's own tag."""
 
     launch_template: Name | None = Field(
         default=None, description="Name of a launch template of your own"
@@ -242,7 +242,7 @@ class AWSNodeTemplateSpec(Part):
     )
     user_data: Annotated[str, Schema(maxLength=16384)] = Field(
         default="",
-        description="What machines do at boot besides joining, in the form the image family reads",
+        description="What instances do at boot besides joining, in the form the image family reads",
     )
     block_device_mappings: Annotated[list[BlockDeviceMapping], Schema(maxItems=50)] = Field(
         default=[], description="Disks"
@@ -259,7 +259,7 @@ class AWSNodeTemplateSpec(Part):
     )
     metadata_options: InstanceMetadataOptions = Field(
         default_factory=InstanceMetadataOptions,
-        description="Access to the metadata service of the machine",
+        description="Access to the metadata service of the instance",
     )
     security_group_selector: SecurityGroupSelectorMap = Field(
         default={}, description="Tags of the security groups, likewise"
@@ -271,7 +271,7 @@ class AWSNodeTemplateSpec(Part):
     )
     tags: Annotated[
         dict[str, str], AfterValidator(partial(checked_tags, _RESTRICTED_TAGS)), _TAGS
-    ] = Field(default={}, description="Tags of machines and their disks, besides our own")
+    ] = Field(default={}, description="Tags of instances and their volumes, besides Dovetail's")
 
     @field_validator(
         "ami_family",

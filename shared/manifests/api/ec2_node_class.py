@@ -197,11 +197,11 @@ class EC2NodeClassSpec(Part):
     ami_family: Annotated[str, AfterValidator(_family), Schema(enum=list(FAMILIES))] = Field(
         default="",
         validate_default=False,
-        description="How machines join; that of the alias when absent",
+        description="How instances join; that of the alias when absent",
     )
     role: Name | None = None
     instance_profile: Name | None = None
-    user_data: str = Field(default="", description="What machines do at boot besides joining")
+    user_data: str = Field(default="", description="What instances do at boot besides joining")
     tags: Annotated[
         dict[str, str], AfterValidator(partial(checked_tags, _RESTRICTED_TAGS)), _TAGS
     ] = Field(default={}, description="Tags of all that a launch makes")

@@ -113,7 +113,7 @@ class ProvisionerSpec(Part):
     )
     provider_ref: ProviderRef | None = Field(default=None, description="Names an AWSNodeTemplate")
     provider: Annotated[Provider, NODE_TEMPLATE_SCHEMA] = Field(
-        default_factory=Provider, description="How machines are made"
+        default_factory=Provider, description="How instances are launched"
     )
     consolidation: ConsolidationSpec = Field(default_factory=ConsolidationSpec)
     ttl_seconds_after_empty: Int64 | None = Field(
@@ -155,7 +155,7 @@ class ProvisionerSpec(Part):
         if info.data.get("provider_ref") is not None:
             # Only the names of its fields: user data may hold secrets.
             names = sorted(found.model_dump(by_alias=True, exclude_unset=True))
-            remedy = "remove it or providerRef: one of them says how machines are made"
+            remedy = "remove it or providerRef: one of them says how instances are launched"
             refuse([Fault((), names, remedy)])
         return found
 

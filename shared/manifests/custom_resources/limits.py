@@ -15,7 +15,7 @@ def read_limits(given: Raw, path: str) -> tuple[Resources | None, tuple[str, ...
     """
     amounts = Section(given, "", []).resources_with_zeros().items
     warnings = tuple(
-        f"{path}.{name}: {given[name]!r}: no machine has a resource of that name, "
+        f"{path}.{name}: {given[name]!r}: no instance has a resource of that name, "
         "so this limit never acts; write its full name, such as nvidia.com/gpu, or one of "
         f"{', '.join(NATIVE_RESOURCES)}"
         for name, _ in amounts

@@ -120,7 +120,9 @@ class Binding:
         """Drain a node whose instance EC2 interrupts; return None if it changed meanwhile."""
         if not drain_interrupted(self._ports, node, interrupted_at):
             return None
-        return BindReport(node=node.name, waiting_for="the end of its machine, which EC2 takes")
+        return BindReport(
+            node=node.name, waiting_for="the end of its instance, which EC2 interrupts"
+        )
 
     def _read(self, node_name: str) -> tuple[Slot | None, Node | None]:
         """Return slot and Node; the Node is read twice, because it tells which slot to read.

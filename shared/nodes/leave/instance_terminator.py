@@ -29,7 +29,7 @@ _TERMINATING: Final = frozenset({"shutting-down", "terminated"})
 # No kubelet runs on an instance in these states.
 _OFF: Final = frozenset({"stopped", "terminated"})
 INSTANCE_REQUESTS: Final = "going#"
-INSTANCE_STATUSES: Final = "machines"
+INSTANCE_STATUSES: Final = "instances"
 # How long the list is locked: longer than the calls usually take.
 _LOCKED_FOR: Final = timedelta(seconds=10)
 # (Fewer terminating instances than this, the pause between two calls): few do not wait, many are

@@ -130,7 +130,7 @@ def force_delete_pods(ports: NodePorts, node: Node) -> bool:
     refused = _force_delete(ports, pods)
     record_refused_deletions(ports, node, refused)
     if gone := {pod.uid for pod in pods if pod not in refused}:
-        text = f"its machine does not run: deleted {len(gone)} pods without a grace period"
+        text = f"its instance does not run: deleted {len(gone)} pods without a grace period"
         event = event_on(node, "PodsForceDeleted", text, severity=Severity.WARNING)
         EventRecorder(ports).record([event])
     left = any(pod.uid in gone for pod in cluster.pods_on(node.name))

@@ -13,7 +13,7 @@ _ELSEWHERE: Final = "run such pods on nodes that Dovetail does not launch"
 # (2026-11).
 _MEANINGS: Final = {
     "vpc.amazonaws.com/efa": (
-        f"an EFA interface, with which Dovetail launches no machine: {_ELSEWHERE}"
+        f"an EFA interface, with which Dovetail launches no instance: {_ELSEWHERE}"
     ),
     "vpc.amazonaws.com/pod-eni": (
         "an interface for security groups of pods: with ENABLE_POD_ENI of the VPC CNI, set "

@@ -86,12 +86,12 @@ def test_a_node_that_cannot_be_warned_of_is_refused(
 @pytest.mark.parametrize(
     ("words", "pool", "told"),
     [
-        ((), {"capacity_type": "spot"}, "EC2 had no spot machines for 120 s"),
-        (("--type", "m5.large"), {"type": "m5.large"}, "EC2 had no m5.large machines for 120 s"),
+        ((), {"capacity_type": "spot"}, "EC2 had no spot instances for 120 s"),
+        (("--type", "m5.large"), {"type": "m5.large"}, "EC2 had no m5.large instances for 120 s"),
         (
             ("--type", "m5.large", "--capacity-type", "on-demand"),
             {"type": "m5.large", "capacity_type": "on-demand"},
-            "EC2 had no on-demand m5.large machines for 120 s",
+            "EC2 had no on-demand m5.large instances for 120 s",
         ),
     ],
     ids=["usual", "type", "both"],

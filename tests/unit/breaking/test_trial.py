@@ -78,11 +78,11 @@ def test_what_struck_and_was_repaired_is_survived_with_the_time_since_the_blow()
         waiting=0,
     )
     assert played.said == [
-        "before: 0 pods wait, 1 machine",
-        "   0 s: 0 pods wait, 1 machine",
+        "before: 0 pods wait, 1 instance",
+        "   0 s: 0 pods wait, 1 instance",
         "   1 s: it struck",
-        "   1 s: 2 pods wait, 0 machines",
-        "   4 s: 0 pods wait, 1 machine",
+        "   1 s: 2 pods wait, 0 instances",
+        "   4 s: 0 pods wait, 1 instance",
     ]
 
 
@@ -95,7 +95,9 @@ def test_what_lasts_is_not_over_before() -> None:
 def test_a_fault_that_needs_no_sign_struck_when_it_began() -> None:
     gone = frozenset({"i-m"})
     moments: list[Moment] = [([], [node("m")], [instance("m")], 0)] * 3 + [([], [], [], 0)]
-    given = score(Played(*moments), Injection(told="", over=lambda seen: not gone & seen.machines))
+    given = score(
+        Played(*moments), Injection(told="", over=lambda seen: not gone & seen.instance_ids)
+    )
     assert (given.verdict, given.seconds) == (Verdict.SURVIVED, 3.0)
 
 
@@ -125,7 +127,7 @@ def test_a_world_that_is_silent_for_a_minute_has_ended() -> None:
     ("change", "told"),
     [
         (lambda: (WHOLE[0], [node("n", ready=False)], WHOLE[2], 0), "1 node not Ready"),
-        (lambda: (WHOLE[0], [], WHOLE[2], 0), "1 not matched between nodes and machines"),
+        (lambda: (WHOLE[0], [], WHOLE[2], 0), "1 not matched between nodes and instances"),
         (lambda: (WHOLE[0], WHOLE[1], [instance("n", "terminated")], 0), "1 not matched"),
         (lambda: ([pod("a")], WHOLE[1], WHOLE[2], 0), "1 pod waits"),
     ],

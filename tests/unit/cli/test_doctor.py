@@ -10,7 +10,7 @@ from functions.cli.doctor.findings import Finding
 from shared.model.errors import AutoscalerError, UnavailableError
 from tests.unit.cli.running import run_mounted
 
-DEAD = Finding(kind="slot-without-machine", subject="s1", text="does not run", repairable=True)
+DEAD = Finding(kind="slot-without-instance", subject="s1", text="does not run", repairable=True)
 SILENT = Finding(kind="silent-forwarder", subject="demo", text="never spoke", command="kubectl x")
 CEILING = Finding(kind="no-ceiling", subject="demo", text="has none", command="y", advice=True)
 GONE = UnavailableError("eks DescribeCluster: no\nanswer")
@@ -61,7 +61,7 @@ def test_findings_are_printed_with_what_to_run(capsys: pytest.CaptureFixture[str
             "demo: 2 findings, 0 repaired\n"
             "  silent-forwarder demo: never spoke\n"
             "    run: kubectl x\n"
-            "  slot-without-machine s1: does not run\n"
+            "  slot-without-instance s1: does not run\n"
             "    run: dovetail doctor --repair\n"
             "  no-ceiling demo: has none\n"
             "    safer: y\n"
@@ -101,6 +101,6 @@ def test_what_was_repaired_is_told_also_if_the_cluster_is_lost_then(
 ) -> None:
     assert run(FakeRuntime(a=FakeService(looks=GONE)), "--repair") == 2
     assert capsys.readouterr() == (
-        "a: not looked over, 1 repaired\n  repaired slot-without-machine s1: does not run\n",
+        "a: not looked over, 1 repaired\n  repaired slot-without-instance s1: does not run\n",
         "dovetail doctor: a: eks DescribeCluster: no answer\n",
     )

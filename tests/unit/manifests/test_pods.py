@@ -145,7 +145,7 @@ def test_a_toleration_that_cannot_be_honoured_refuses_the_pod(
 
 def test_a_pod_for_another_operating_system_is_refused() -> None:
     found = decode_pod(pod(spec={"os": {"name": "windows"}})).scheduling
-    assert found.refusals == ("spec.os.name: 'windows': only linux machines are made",)
+    assert found.refusals == ("spec.os.name: 'windows': only Linux instances are launched",)
     assert decode_pod(pod(spec={"os": {"name": "linux"}})).scheduling.refusals == ()
 
 

@@ -14,7 +14,7 @@ from tests import builders as make
 from tests.builders import CATALOG, needs, provisioner
 
 _DOES_NOT_CHOOSE = (
-    "no instance type has this label, so it chooses no machine; nodes get it as a label of your own"
+    "no instance type has this label, so no node meets it; nodes get it as a label of your own"
 )
 
 

@@ -8,7 +8,7 @@
 | interrupted | EC2, of an instance whose offering it shows | the account |
 | about to be interrupted | the same, half as long | the account |
 | died pending | EC2, for another reason than capacity | the cluster |
-| never joined | inferred: the machine runs, or never came to | the cluster |
+| never joined | inferred: the instance runs, or never did | the cluster |
 | quota reached | EC2, if it is clear of which quota | the account |
 | Spot pool skipped | inferred: EC2 launched in a pool with a higher price | the cluster |
 

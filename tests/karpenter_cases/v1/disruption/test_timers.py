@@ -115,7 +115,7 @@ def test_a_fixed_pools_nodes_are_never_consolidated() -> None:
 
 
 def half_empty(*more: Any, **annotations: str) -> World:
-    """Return a world whose one large machine holds what a small one could."""
+    """Return a world whose one large instance holds what a small one could."""
     there = world(named_pool(disruption=NEVER if annotations else SAVING))
     shape = SHAPES["m5.2xlarge"]
     room = {"capacity": shape.capacity, "allocatable": shape.allocatable}

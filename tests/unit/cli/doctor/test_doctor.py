@@ -53,7 +53,7 @@ def test_a_lost_ledger_is_written_anew_from_tags_and_nodes() -> None:
     world.ledger = FakeLedger()
     save_forwarder_heartbeat(world.ledger, NAME, world.clock.now())
     world.ports = replace(world.ports, ledger=world.ledger)
-    assert "machine-not-in-ledger" in kinds(world)
+    assert "instance-not-in-ledger" in kinds(world)
     assert len(Doctor(world.ports).repair("me")) == 2
     assert kinds(world) == []
     (after,) = world.ledger.slots(NAME)
@@ -112,18 +112,18 @@ def test_each_trouble_has_its_finding() -> None:
     assert Doctor(world.ports).findings()[0].command.endswith(f"/{NAME}/brakes")
     assert kinds(world) == [
         "brake",
-        "machine-not-in-ledger",
-        "machine-without-node",
-        "node-without-machine",
-        "node-without-machine",
+        "instance-not-in-ledger",
+        "instance-without-node",
+        "node-without-instance",
+        "node-without-instance",
         "silent-forwarder",
-        "slot-without-machine",
+        "slot-without-instance",
     ]
     assert [finding.kind for finding in Doctor(world.ports).repair("me")] == [
-        "machine-not-in-ledger",
-        "slot-without-machine",
+        "instance-not-in-ledger",
+        "slot-without-instance",
     ]
-    assert "slot-without-machine" not in kinds(world)
+    assert "slot-without-instance" not in kinds(world)
 
 
 @pytest.mark.parametrize("provider_id", ["", "aws:///us-east-1a/i-gone"])
@@ -141,7 +141,7 @@ def test_node_without_a_machine_is_reported_once_it_is_not_new(provider_id: str)
     assert kinds(world) == []
     world.advance(2 * MINUTE)
     (found,) = Doctor(world.ports).findings()
-    assert (found.kind, found.subject) == ("node-without-machine", "left-over")
+    assert (found.kind, found.subject) == ("node-without-instance", "left-over")
     assert provider_id.rpartition("/")[2] in found.text
     assert Doctor(world.ports).repair("me") == ()
     assert len(world.alive) == 2
@@ -173,7 +173,7 @@ def test_machine_without_its_tags_is_reported_and_its_node_is_not_lost() -> None
     world.advance(2 * MINUTE)
     found = Doctor(world.ports).findings()
     assert {(finding.kind, finding.subject) for finding in found} == {
-        ("machine-without-tags", value) for value in untagged
+        ("instance-without-tags", value) for value in untagged
     }
     assert found[0].command.startswith(f"aws ec2 create-tags --resources {found[0].subject} ")
     assert Doctor(world.ports).repair("me") == ()
@@ -270,4 +270,4 @@ def test_the_command_repairs_and_says_so(capsys: pytest.CaptureFixture[str]) -> 
     assert world.ledger.slots(NAME) == slots
     (document,) = json.loads(capsys.readouterr().out)
     assert document["findings"] == []
-    assert {entry["kind"] for entry in document["repaired"]} == {"machine-not-in-ledger"}
+    assert {entry["kind"] for entry in document["repaired"]} == {"instance-not-in-ledger"}

@@ -138,7 +138,7 @@ def test_the_lower_of_limit_and_annotation_counts_for_nodes() -> None:
 
 def test_a_limit_on_nothing_that_machines_have_is_reported() -> None:
     (warning,) = decoded(limits={"gpu": 1}).warnings
-    assert warning.startswith("spec.limits.gpu: 1: no machine has a resource of that name")
+    assert warning.startswith("spec.limits.gpu: 1: no instance has a resource of that name")
 
 
 def test_the_larger_of_two_min_values_of_a_label_counts() -> None:

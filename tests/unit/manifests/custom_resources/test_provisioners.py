@@ -185,7 +185,7 @@ def test_one_bad_provisioner_never_hides_the_others() -> None:
 def test_a_limit_on_a_resource_that_no_machine_has_is_a_warning() -> None:
     found = decode_provisioner(provisioner(limits={"resources": {"gpu": 100, "cpu": "0"}}))
     (warning,) = found.warnings
-    assert warning.startswith("spec.limits.resources.gpu: 100: no machine has a resource")
+    assert warning.startswith("spec.limits.resources.gpu: 100: no instance has a resource")
     assert "nvidia.com/gpu" in warning
     assert found.limits == Resources((("cpu", 0),))
     only = decode_provisioner(provisioner(limits={"resources": {"gpu": 100}}))

@@ -174,7 +174,7 @@ def test_bind_opens_no_node_of_an_interrupted_machine() -> None:
     report = world.bind(world.node.name)
     assert (report.initialized, report.waiting_for) == (
         False,
-        "the end of its machine, which EC2 takes",
+        "the end of its instance, which EC2 interrupts",
     )
     assert not world.node.is_open
     assert len(world.ledger.slots(NAME)) == 1

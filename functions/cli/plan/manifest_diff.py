@@ -36,7 +36,7 @@ class Change(Struct, frozen=True, kw_only=True):
     cost: tuple[int, int]
 
 
-class PlanDiff(Struct, frozen=True, kw_only=True):
+class ManifestDiff(Struct, frozen=True, kw_only=True):
     """How the plan for new manifests differs from that for the old ones.
 
     Attributes:
@@ -62,11 +62,11 @@ class PlanDiff(Struct, frozen=True, kw_only=True):
         return self.cost[1] - self.cost[0]
 
 
-def diff(before: Planned, after: Planned) -> PlanDiff:
+def diff(before: Planned, after: Planned) -> ManifestDiff:
     """Return how the second plan differs from the first."""
     plans = (before.plan, after.plan)
     left = [{one.pod.key for one in plan.unschedulable} for plan in plans]
-    return PlanDiff(
+    return ManifestDiff(
         nodes=(len(before.plan.nodes), len(after.plan.nodes)),
         cost=(before.plan.cost_micros_per_hour, after.plan.cost_micros_per_hour),
         pods=(_placed(before.plan), _placed(after.plan)),
