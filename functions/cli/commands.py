@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from functions.cli.attach.attach_command import mount_attach
@@ -41,6 +42,8 @@ PLACED: Final = 0
 UNPLACED: Final = 3
 DIFFERENT: Final = 1
 INTERRUPTED: Final = 130  # as in shells: 128 plus the number of SIGINT
+_OF_ONE_PLAN: Final = ("explain", "svg", "save")
+_SCENARIOS: Final = ("at", "replicas", "no_spot", "without_zone", "other_catalog")
 _A_SETTING: Final = "a setting, see below; may be repeated"
 _PLAN_TEXT: Final = """\
 Prints the nodes Dovetail would buy for the pods that wait, with a proven lower bound.
@@ -55,6 +58,7 @@ PodDisruptionBudgets, one or many in a file, as YAML or JSON, also what
   kubectl get pods,nodes,provisioners --all-namespaces -o json | dovetail plan -f -
   dovetail plan --diff old/ new/ --output markdown --max-increase 5%
   dovetail plan --diff main..HEAD -f k8s/
+  dovetail plan -f k8s/ --at hpa-max --no-spot --replicas shop/web=40
 """
 _REPLAY_TEXT: Final = """\
 Decides again what `plan --save` wrote or S3 holds and says whether the plan comes out
@@ -120,8 +124,9 @@ def mount_commands(subparsers: Subparsers) -> None:
         "--output",
         choices=("table", "json", "yaml", "markdown"),
         default="table",
-        help="markdown with --diff",
+        help="markdown with --diff, and beside other circumstances",
     )
+    _add_scenarios(plan)
     plan.add_argument("--explain", metavar="NAMESPACE/POD", help="say why a pod goes where it goes")
     plan.add_argument("--svg", metavar="FILE", help="draw the nodes and what fills them")
     plan.add_argument("--save", metavar="FILE", help="write the decision, for dovetail replay")
@@ -144,6 +149,39 @@ def mount_commands(subparsers: Subparsers) -> None:
     mount_migrate(subparsers)
     mount_why(subparsers)
     mount_watch_commands(subparsers)
+
+
+def _add_scenarios(plan: argparse.ArgumentParser) -> None:
+    """Add the options that each plan for other circumstances, beside today's plan."""
+    group = plan.add_argument_group(
+        "what would it cost if (each adds a column beside today's plan)"
+    )
+    group.add_argument(
+        "--at",
+        action="append",
+        choices=("hpa-max", "hpa-min", "cron-peak"),
+        help="HorizontalPodAutoscalers and ScaledObjects at their maximum or minimum; CronJobs in "
+        "the hour of the week in which most of their pods start",
+    )
+    group.add_argument(
+        "--replicas",
+        action="append",
+        metavar="NAMESPACE/NAME=N",
+        help="a workload with other replicas, or several after commas",
+    )
+    group.add_argument("--no-spot", action="store_true", help="EC2 has no spot capacity")
+    group.add_argument(
+        "--without-zone",
+        action="append",
+        metavar="ZONE",
+        help="the zone is lost: its nodes are gone, and their pods wait",
+    )
+    group.add_argument(
+        "--other-catalog",
+        action="append",
+        metavar="FILE",
+        help="other types and prices, such as those of another Region",
+    )
 
 
 def _machines_help() -> str:
@@ -191,6 +229,18 @@ def _interruptible(
 
 
 def _plan(arguments: argparse.Namespace) -> int:
+    if arguments.diff:
+        return _diff(arguments)
+    if not arguments.filename or arguments.max_increase:
+        raise InputError("name manifests with -f; --max-increase needs --diff")
+    if any(getattr(arguments, option) for option in _SCENARIOS):
+        return _scenarios(arguments)
+    if arguments.output == "markdown":
+        raise InputError("--output markdown: is for several plans, as of --diff or --no-spot")
+    return _one_plan(arguments)
+
+
+def _one_plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import plan_text  # noqa: PLC0415
     from functions.cli.plan.explanation import explanation  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
@@ -200,10 +250,6 @@ def _plan(arguments: argparse.Namespace) -> int:
     from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
-    if arguments.diff:
-        return _diff(arguments)
-    if not arguments.filename or arguments.output == "markdown" or arguments.max_increase:
-        raise InputError("name manifests with -f; --output markdown and --max-increase need --diff")
     for option, name in (("--svg", arguments.svg), ("--save", arguments.save)):
         if why := unwritable(option, name):
             raise InputError(why)
@@ -259,9 +305,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
-    for option in ("explain", "svg", "save"):
-        if getattr(arguments, option) is not None:
-            raise InputError(f"--{option}: is for one plan: leave it out with --diff")
+    _refuse(arguments, "--diff", *_OF_ONE_PLAN, *_SCENARIOS)
     setup, others = instance_setup(arguments.settings)
     given = [*(["thorough=true"] if arguments.thorough else []), *others]
     settings = with_settings(PackingSettings(), given)
@@ -279,6 +323,49 @@ def _diff(arguments: argparse.Namespace) -> int:
     code = run_diff(arguments, planned)
     sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
     return code
+
+
+def _refuse(arguments: argparse.Namespace, beside: str, *options: str) -> None:
+    """Refuse options that cannot be given beside another.
+
+    Raises:
+        InputError: If one of them is given.
+    """
+    for option in options:
+        if getattr(arguments, option):
+            name = option.replace("_", "-")
+            raise InputError(f"--{name}: is for one plan: leave it out with {beside}")
+
+
+def _scenarios(arguments: argparse.Namespace) -> int:
+    from functions.cli.plan import scenarios  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
+    from functions.cli.plan.scenarios_command import TODAY, scenarios_text  # noqa: PLC0415
+    from shared.packing.problem import PackingSettings  # noqa: PLC0415
+    from shared.planning.decide import decide  # noqa: PLC0415
+
+    _refuse(arguments, "other circumstances", *_OF_ONE_PLAN)
+    setup, others = instance_setup(arguments.settings)
+    given = [*(["thorough=true"] if arguments.thorough else []), *others]
+    settings = with_settings(PackingSettings(), given)
+    notes: list[str] = []
+    documents = read_all([*arguments.filename, *arguments.existing], notes)
+    catalog = read_catalog(arguments.catalog, setup)
+    now = datetime.fromisoformat(catalog.date).replace(tzinfo=UTC)
+    asked = list(scenarios.asked_scenarios(arguments, documents, now))
+    planned = scenarios.without_autoscalers(documents)
+    columns = []
+    for scenario in (scenarios.Scenario(name=TODAY), *asked):
+        of = read_catalog(scenario.catalog, setup) if scenario.catalog else catalog
+        offline = read_snapshot(scenario.of_documents(planned), of)
+        snapshot = scenario.of_snapshot(_in_zones(offline, arguments, of, notes).snapshot)
+        notes += offline.notes
+        notes += overridden_policy_notes(settings, PackingSettings(), snapshot.provisioners)
+        columns.append((scenario.name, decide(snapshot, settings)))
+    sys.stdout.write(scenarios_text(columns, arguments.output))
+    sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
+    return UNPLACED if columns[0][1].unschedulable else PLACED
 
 
 def _named(key: str, offline: "OfflineSnapshot") -> "Pod":

@@ -6,9 +6,14 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from typing_extensions import override
 
 from shared.model.nearest import nearest, write_instead
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 BAD_INPUT: Final = 2
 EXIT_CODES: Final = """exit codes:
@@ -22,7 +27,8 @@ _CHOICE: Final = re.compile(
 )
 # Options that people try, and what there is instead.
 _ELSEWHERE: Final = {
-    "--region": "dovetail catalog writes the prices of a Region, --catalog reads them",
+    "--region": "dovetail catalog writes the prices of a Region, --catalog reads them, and "
+    "--other-catalog plans with them besides",
 }
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
 
@@ -38,6 +44,11 @@ class Parser(argparse.ArgumentParser):
             text = f"{choice['given']}: unknown; {write_instead(choice['given'], known)}"
         sys.stderr.write(f"{self.prog}: {text}; {self.prog} --help lists what there is\n")
         sys.exit(BAD_INPUT)
+
+    @override
+    def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
+        """Print the help; argparse itself does not tell that a disk is full."""
+        (file or sys.stdout).write(self.format_help())
 
     def parse_command(self, words: Sequence[str] | None) -> argparse.Namespace:
         """Return the arguments; what no command knows is an error of the command it was given to.

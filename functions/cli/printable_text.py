@@ -13,6 +13,13 @@ def printable_text(lines: Iterable[str]) -> str:
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
+def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells, the headings first, as a table of Markdown, numbers to the right."""
+    head, *body = [[cell.replace("|", "") for cell in row] for row in rows]
+    marks = ["---", *["---:"] * (len(head) - 1)]
+    return [f"| {' | '.join(row)} |" for row in (head, marks, *body)]
+
+
 def aligned(rows: Sequence[Sequence[str]], right_aligned: Collection[int] = ()) -> list[str]:
     """Return rows of cells as lines; columns of these numbers are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

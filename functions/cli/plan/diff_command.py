@@ -16,7 +16,7 @@ import yaml
 
 from functions.cli.input_error import InputError
 from functions.cli.plan.manifest_diff import Change, ManifestDiff, Planned, diff
-from functions.cli.printable_text import aligned, printable_text
+from functions.cli.printable_text import aligned, markdown_table, printable_text
 from shared.model.codec import to_plain
 from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, first_names
 
@@ -165,7 +165,6 @@ def _left(found: ManifestDiff) -> list[str]:
 
 def _markdown(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield f"**{title}**" if title else "**What this change does to the nodes that Dovetail plans**"
-    yield from ("", "| | old | new | change |", "|---|---:|---:|---:|")
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', '') for cell in row)} |"
+    yield ""
+    yield from markdown_table([("", "old", "new", "change"), *rows])
     yield ""

@@ -83,8 +83,8 @@ def what_if(
                 plan_id=decision.plan_id,
                 cluster=snapshot.cluster,
                 taken_at=snapshot.taken_at,
-                recorded=_totals(decision.plan),
-                other=_totals(other),
+                recorded=totals(decision.plan),
+                other=totals(other),
                 standing=Counter(
                     node.annotations[keys.SLOT].partition("/")[0]
                     for node in snapshot.nodes
@@ -184,7 +184,8 @@ def _node_seconds(step: WhatIfResult, later: Sequence[WhatIfResult]) -> int:
     return seconds
 
 
-def _totals(plan: Plan) -> PlanTotals:
+def totals(plan: Plan) -> PlanTotals:
+    """Return the totals of a plan."""
     return PlanTotals(
         cost_micros_per_hour=plan.cost_micros_per_hour,
         nodes=len(plan.nodes),

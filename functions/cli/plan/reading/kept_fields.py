@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from functions.cli.plan.reading.autoscalers import AUTOSCALERS
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.snapshot import KINDS
 from functions.cli.plan.reading.unknown_fields import FIELDS
@@ -49,7 +50,7 @@ class KeptFields:
         other = has_other_template(document)
         if other:
             raw["spec"] = _only(("replicas", "template"), raw["spec"])
-        elif kind and kind not in KINDS:
+        elif kind and kind not in KINDS and kind not in AUTOSCALERS:
             raw = {key: value for key, value in raw.items() if key in _HEAD}
         if isinstance(raw.get("metadata"), dict):
             raw["metadata"] = self._metadata(raw["metadata"])

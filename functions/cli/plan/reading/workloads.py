@@ -258,7 +258,7 @@ class PodReader:
         suspended = mapping(document.raw.get("spec")).get("suspend") is True
         if key_of(document) in runs:
             return
-        count = 0 if suspended else _job_pods(document.raw, job)
+        count = 0 if suspended else job_pods(document.raw, job)
         what = "is suspended: no run is planned" if suspended else "one run is planned"
         pods = f", {counted(count, 'pod')} at once" if count else ""
         self.notes.append(f"CronJob {document.namespace}/{document.name}: {what}{pods}")
@@ -470,7 +470,7 @@ def _replicas(_: Raw, spec: Section) -> int:
     return replicas_of(spec, "replicas", 1)
 
 
-def _job_pods(raw: Raw, spec: Section) -> int:
+def job_pods(raw: Raw, spec: Section) -> int:
     """Return how many pods of a Job run at once, zero when it is suspended or finished."""
     parallel = replicas_of(spec, "parallelism", 1)
     completions = spec.integer("completions", 0)
@@ -486,4 +486,4 @@ def _job_pods(raw: Raw, spec: Section) -> int:
     return max(min(parallel, completions - (integer(status.get("succeeded")) or 0)), 0)
 
 
-_COUNTS: Final[Mapping[str, Callable[[Raw, Section], int]]] = {"Job": _job_pods}
+_COUNTS: Final[Mapping[str, Callable[[Raw, Section], int]]] = {"Job": job_pods}

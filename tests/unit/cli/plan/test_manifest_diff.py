@@ -80,7 +80,7 @@ def test_a_comment_of_a_pull_request_is_markdown(
 ) -> None:
     assert main([*sides(3, 4), "--output", "markdown"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2:4] == ["| | old | new | change |", "|---|---:|---:|---:|"]
+    assert lines[2:4] == ["|  | old | new | change |", "| --- | ---: | ---: | ---: |"]
     assert "| pods placed | 5 | 6 | +1 |" in lines
 
 
@@ -120,7 +120,7 @@ def git(*words: str) -> None:
         (("--diff", "a", "b", "--save", "x"), "--save: is for one plan: leave it out with --diff"),
         (("--diff", "a", "b", "--max-increase", "x"), "--max-increase x: give percent as 5%"),
         ((), "name manifests with -f"),
-        (("-f", "a", "--output", "markdown"), "--output markdown and --max-increase need --diff"),
+        (("-f", "a", "--max-increase", "5%"), "--max-increase needs --diff"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -74,7 +74,7 @@ def test_warnings_of_a_class_are_reported_once_for_all_its_pools() -> None:
         "EC2NodeClass",
         "NodePool",
     ]
-    assert found.notes[2].startswith("NodePool default: spec.limits.gpu: 1: no machine has")
+    assert found.notes[2].startswith("NodePool default: spec.limits.gpu: 1: no instance has")
 
 
 def test_a_limit_on_nodes_counts_those_that_are_there() -> None:

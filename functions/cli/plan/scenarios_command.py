@@ -1,0 +1,74 @@
+"""`dovetail plan` under other circumstances: what each would cost, in one table."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import yaml
+
+from functions.cli.plan.what_if import totals
+from functions.cli.printable_text import aligned, markdown_table, printable_text
+from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, first_names
+from shared.model.plan import Plan
+
+TODAY: Final = "today"
+_MOST_NAMES: Final = 20
+
+# The heading of a column, and the plan for it.
+Column = tuple[str, Plan]
+
+
+def scenarios_text(columns: Sequence[Column], output: str) -> str:
+    """Return the plans side by side; the first is today's."""
+    if output in ("json", "yaml"):
+        document = {"scenarios": list(map(_document, columns))}
+        if output == "json":
+            return json.dumps(document, indent=2) + "\n"
+        return str(yaml.safe_dump(document, sort_keys=False))
+    rows = [("", *(name for name, _ in columns)), *_rows([plan for _, plan in columns])]
+    lines = (
+        markdown_table(rows) if output == "markdown" else aligned(rows, range(1, len(columns) + 1))
+    )
+    return printable_text([*lines, *_left(columns)])
+
+
+def _rows(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
+    found = [totals(plan) for plan in plans]
+    costs = [one.cost_micros_per_hour for one in found]
+    yield "nodes", *(f"{one.nodes:,}" for one in found)
+    yield "$/h", *(f"${cost / MICROS:,.4f}" for cost in costs)
+    yield "$/month", *(f"${cost * HOURS_A_MONTH / MICROS:,.2f}" for cost in costs)
+    yield "against today", *(_change(costs[0], cost) for cost in costs)
+    yield "pods placed", *(f"{one.placed:,}" for one in found)
+    yield "pods without a place", *(f"{one.waiting:,}" for one in found)
+    if any(plan.preferences.stated for plan in plans):
+        kept = (f"{plan.preferences.kept}/{plan.preferences.stated}" for plan in plans)
+        yield "preferences kept", *kept
+
+
+def _change(before: int, after: int) -> str:
+    if before == after:
+        return "–"
+    return f"{100 * (after - before) / before:+.1f} %" if before else "more"
+
+
+def _left(columns: Sequence[Column]) -> Iterator[str]:
+    """Yield which pods have no place, for each plan that leaves other pods than today's."""
+    today = {left.pod.key for left in columns[0][1].unschedulable}
+    for name, plan in columns:
+        left = sorted(left.pod.key for left in plan.unschedulable)
+        if left and (name == TODAY or set(left) != today):
+            yield f"no place, {name}: {first_names(left, _MOST_NAMES)}"
+
+
+def _document(column: Column) -> dict[str, Any]:
+    name, plan = column
+    found = totals(plan)
+    return {
+        "name": name,
+        "nodes": found.nodes,
+        "cost_micros_per_hour": found.cost_micros_per_hour,
+        "placed": found.placed,
+        "no_place": sorted(left.pod.key for left in plan.unschedulable),
+        "preferences": {"kept": plan.preferences.kept, "stated": plan.preferences.stated},
+    }
