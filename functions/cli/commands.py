@@ -36,12 +36,16 @@ if TYPE_CHECKING:
     from functions.cli.plan.plan_text import PlanRun
     from functions.cli.plan.reading.snapshot import OfflineSnapshot
     from shared.instance_types.catalog import Catalog
+    from shared.instance_types.instance_setup import InstanceSetup
     from shared.model.kubernetes.pods import Pod
+    from shared.packing.problem import PackingSettings
 
 PLACED: Final = 0
 UNPLACED: Final = 3
 DIFFERENT: Final = 1
 INTERRUPTED: Final = 130  # as in shells: 128 plus the number of SIGINT
+# Each rule is one more plan, and somebody waits.
+_SECONDS_OF_RULES: Final = 60
 _OF_ONE_PLAN: Final = ("explain", "svg", "save")
 _SCENARIOS: Final = ("at", "replicas", "no_spot", "without_zone", "other_catalog")
 _A_SETTING: Final = "a setting, see below; may be repeated"
@@ -124,9 +128,14 @@ def mount_commands(subparsers: Subparsers) -> None:
         "--output",
         choices=("table", "json", "yaml", "markdown"),
         default="table",
-        help="markdown with --diff, and beside other circumstances",
+        help="markdown where several plans are compared",
     )
     _add_scenarios(plan)
+    plan.add_argument(
+        "--cost-of-rules",
+        action="store_true",
+        help="say what each spread, affinity, preference and restriction to nodes costs",
+    )
     plan.add_argument("--explain", metavar="NAMESPACE/POD", help="say why a pod goes where it goes")
     plan.add_argument("--svg", metavar="FILE", help="draw the nodes and what fills them")
     plan.add_argument("--save", metavar="FILE", help="write the decision, for dovetail replay")
@@ -235,8 +244,10 @@ def _plan(arguments: argparse.Namespace) -> int:
         raise InputError("name manifests with -f; --max-increase needs --diff")
     if any(getattr(arguments, option) for option in _SCENARIOS):
         return _scenarios(arguments)
+    if arguments.cost_of_rules:
+        return _cost_of_rules(arguments)
     if arguments.output == "markdown":
-        raise InputError("--output markdown: is for several plans, as of --diff or --no-spot")
+        raise InputError("--output markdown: is for plans that are compared, as with --diff")
     return _one_plan(arguments)
 
 
@@ -253,9 +264,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     for option, name in (("--svg", arguments.svg), ("--save", arguments.save)):
         if why := unwritable(option, name):
             raise InputError(why)
-    setup, others = instance_setup(arguments.settings)
-    given = [*(["thorough=true"] if arguments.thorough else []), *others]
-    settings = with_settings(PackingSettings(), given)
+    setup, settings = _settings(arguments)
     notes: list[str] = []
     documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog, setup)
@@ -305,10 +314,8 @@ def _diff(arguments: argparse.Namespace) -> int:
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
-    _refuse(arguments, "--diff", *_OF_ONE_PLAN, *_SCENARIOS)
-    setup, others = instance_setup(arguments.settings)
-    given = [*(["thorough=true"] if arguments.thorough else []), *others]
-    settings = with_settings(PackingSettings(), given)
+    _refuse(arguments, "--diff", *_OF_ONE_PLAN, *_SCENARIOS, "cost_of_rules")
+    setup, settings = _settings(arguments)
     catalog = read_catalog(arguments.catalog, setup)
     notes: list[str] = []
 
@@ -323,6 +330,14 @@ def _diff(arguments: argparse.Namespace) -> int:
     code = run_diff(arguments, planned)
     sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
     return code
+
+
+def _settings(arguments: argparse.Namespace) -> tuple["InstanceSetup | None", "PackingSettings"]:
+    from shared.packing.problem import PackingSettings  # noqa: PLC0415
+
+    setup, others = instance_setup(arguments.settings)
+    given = [*(["thorough=true"] if arguments.thorough else []), *others]
+    return setup, with_settings(PackingSettings(), given)
 
 
 def _refuse(arguments: argparse.Namespace, beside: str, *options: str) -> None:
@@ -345,10 +360,8 @@ def _scenarios(arguments: argparse.Namespace) -> int:
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
-    _refuse(arguments, "other circumstances", *_OF_ONE_PLAN)
-    setup, others = instance_setup(arguments.settings)
-    given = [*(["thorough=true"] if arguments.thorough else []), *others]
-    settings = with_settings(PackingSettings(), given)
+    _refuse(arguments, "other circumstances", *_OF_ONE_PLAN, "cost_of_rules")
+    setup, settings = _settings(arguments)
     notes: list[str] = []
     documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog, setup)
@@ -366,6 +379,32 @@ def _scenarios(arguments: argparse.Namespace) -> int:
     sys.stdout.write(scenarios_text(columns, arguments.output))
     sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
     return UNPLACED if columns[0][1].unschedulable else PLACED
+
+
+def _cost_of_rules(arguments: argparse.Namespace) -> int:
+    from functions.cli.plan.cost_of_rules import costs_of_rules, rules_of, rules_text  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
+    from shared.planning.decide import decide  # noqa: PLC0415
+
+    _refuse(arguments, "--cost-of-rules", *_OF_ONE_PLAN)
+    setup, settings = _settings(arguments)
+    notes: list[str] = []
+    documents = read_all([*arguments.filename, *arguments.existing], notes)
+    catalog = read_catalog(arguments.catalog, setup)
+    offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
+    plan, rules = decide(offline.snapshot, settings), rules_of(offline.snapshot)
+    until = time.monotonic() + _SECONDS_OF_RULES
+    costs = costs_of_rules(
+        offline.snapshot,
+        rules,
+        plan,
+        lambda snapshot: decide(snapshot, settings),
+        lambda: time.monotonic() < until,
+    )
+    sys.stdout.write(rules_text(plan, costs, len(rules) - len(costs), arguments.output))
+    sys.stderr.write(printable_text(f"note: {note}" for note in (*notes, *offline.notes)))
+    return UNPLACED if plan.unschedulable else PLACED
 
 
 def _named(key: str, offline: "OfflineSnapshot") -> "Pod":

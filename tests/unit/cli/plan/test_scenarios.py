@@ -166,7 +166,7 @@ def test_other_prices_are_a_column(tmp_path: Path, columns: Columns) -> None:
         (("--without-zone", "us-east-1z"), "no such zone; did you mean us-east-1"),
         (("--no-spot", "--svg", "a.svg"), "--svg: is for one plan: leave it out with"),
         (("--diff", "a", "b", "--no-spot"), "--no-spot: is for one plan: leave it out with --diff"),
-        (("--output", "markdown"), "--output markdown: is for several plans"),
+        (("--output", "markdown"), "--output markdown: is for plans that are compared"),
     ],
 )
 def test_what_is_not_there_is_refused(
