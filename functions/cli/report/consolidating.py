@@ -63,7 +63,12 @@ def consolidated(
             sites=(site_of(pool, owners[pool], pools[pool], snapshot),),
         )
         while tries > 0:
-            rules = DisruptionSettings(minimum_age=timedelta(0), max_simulations=tries)
+            rules = DisruptionSettings(
+                minimum_age=timedelta(0),
+                max_simulations=tries,
+                # What is reached by many changes is reached by one, at a fraction of the plans.
+                most_at_once=len(simulated.nodes),
+            )
             result = consolidate(
                 simulated, budgets, rules.within_reason(len(simulated.bound)), settings,
                 most_nodes=len(simulated.nodes),

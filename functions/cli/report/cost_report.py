@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +10,8 @@ from functions.cli.report.consolidating import consolidated
 from functions.cli.report.owners import owners_of, pools_of, with_other_types, with_spot
 from functions.cli.report.repacking import Outcome, repacked
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
@@ -19,8 +20,8 @@ from shared.provisioning.savings.pools import Pool, PoolKind
 
 # No pods follow: no node should be larger than these pods need.
 REPACK_SETTINGS: Final = PackingSettings(growth_percent=0, small_batch_pods=0)
-# Plans tried to consolidate, times pods: about a minute of one processor.
-_PODS_TRIED: Final = 600_000
+# Plans tried to consolidate, times pods: a few seconds of one processor.
+_PODS_TRIED: Final = 200_000
 _FEWEST_TRIES: Final = 24
 
 
@@ -70,6 +71,23 @@ class CostReport(Struct, frozen=True, kw_only=True):
         return best
 
 
+class _Repacking:
+    """Repacks a cluster; what was asked before is not planned again."""
+
+    def __init__(self, snapshot: ClusterSnapshot, pools: Mapping[Pool, Sequence[Node]]) -> None:
+        self._snapshot = snapshot
+        self._pools = pools
+        self._known: list[tuple[Mapping[Pool, Provisioner], PackingSettings, Outcome]] = []
+
+    def __call__(self, owners: Mapping[Pool, Provisioner], settings: PackingSettings) -> Outcome:
+        for known_owners, known_settings, outcome in self._known:
+            if (known_owners, known_settings) == (owners, settings):
+                return outcome
+        outcome = repacked(self._snapshot, self._pools, owners, settings)
+        self._known.append((owners, settings, outcome))
+        return outcome
+
+
 def cost_report(
     snapshot: ClusterSnapshot,
     budgets: Sequence[PodDisruptionBudget],
@@ -91,7 +109,7 @@ def cost_report(
         pool: with_other_types(owner, snapshot) for pool, owner in pool_owners.items()
     }
     with_spot_owners = {pool: with_spot(owner) for pool, owner in any_type_owners.items()}
-    repack = partial(repacked, replace(snapshot, pending=()), pools)
+    repack = _Repacking(replace(snapshot, pending=()), pools)
     tries = max(_FEWEST_TRIES, _PODS_TRIED // max(1, len(snapshot.bound)))
     alternatives = {
         Alternative.CONSOLIDATED: consolidated(
