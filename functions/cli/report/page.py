@@ -41,8 +41,8 @@ A pool is what its NodePool or Provisioner declares. A node group declares nothi
 it is taken to launch the types, zones and capacity types that its nodes have.
 A namespace pays for a pod's share of its node's price: the mean of its shares of cpu, memory and \
 devices. What no pod requests is a row of its own.
-Prices are list prices: no Savings Plans, Reserved Instances or credits, no volumes, traffic, EKS \
-or EKS Auto Mode fees. A month has 730 hours."""
+Prices are list prices, but for a discount that a note names: no Savings Plans, Reserved Instances \
+or credits, no volumes, traffic, EKS or EKS Auto Mode fees. A month has 730 hours."""
 _FOOTER: Final = (
     "<footer>Made by dovetail report. Nothing was installed in the cluster, and nothing was "
     "written to it.</footer>"

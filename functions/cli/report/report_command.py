@@ -1,4 +1,4 @@
-"""`dovetail report`: what a running cluster costs and could cost, as one HTML file."""
+"""`dovetail report`: what a running cluster costs and could cost, as one file."""
 
 import argparse
 import sys
@@ -15,6 +15,8 @@ from functions.cli.run_command import run_or_refuse
 if TYPE_CHECKING:
     from functions.cli.catalog_runtime import MadeCatalog
     from functions.cli.plan.reading.documents import Document
+    from functions.cli.report.cost_report import CostReport
+    from functions.cli.report.page import Subject
     from shared.instance_types.catalog import Catalog
     from shared.manifests.raw_json import Raw
 
@@ -31,6 +33,7 @@ Mode; installs nothing and writes nothing in the cluster.
   kubectl get nodes,pods,ds,pdb,pvc,pv,sc,csinodes,priorityclasses,nodepools,ec2nodeclasses \\
       --all-namespaces -o json > dump.json
   dovetail report -f dump.json                     a dump, without a cluster
+  dovetail report --discount 0.72 --output report.json    after Savings Plans, for programs
 
 Reads with your kubeconfig (get and list), and with --live-prices as `dovetail catalog` does.
 """
@@ -72,7 +75,17 @@ def mount_report(
     )
     parser.add_argument("--name", metavar="CLUSTER", default="", help="what the report calls it")
     add_settings(parser, "compare this setting, too: see dovetail plan --help; may be repeated")
-    parser.add_argument("--output", metavar="FILE", default=_WRITE_TO, help=f"({_WRITE_TO})")
+    parser.add_argument(
+        "--discount",
+        metavar="PAID",
+        help="what is paid of on-demand list prices, such as 0.72 with Savings Plans",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default=_WRITE_TO,
+        help=f"({_WRITE_TO}); .json and .csv are for programs",
+    )
     parser.set_defaults(
         run=lambda arguments: run_or_refuse("report", lambda: _write(arguments, read, make))
     )
@@ -87,7 +100,8 @@ def _write(
     from functions.cli.plan.inputs import write_bytes  # noqa: PLC0415
     from functions.cli.plan.packing_settings import overridden_policy_notes  # noqa: PLC0415
     from functions.cli.report.cost_report import REPACK_SETTINGS, cost_report  # noqa: PLC0415
-    from functions.cli.report.page import Subject, page  # noqa: PLC0415
+    from functions.cli.report.discount import read_discount, with_discount  # noqa: PLC0415
+    from functions.cli.report.page import Subject  # noqa: PLC0415
     from functions.cli.report.running_cluster import read_running_cluster, region_of  # noqa: PLC0415
     from functions.cli.report.summary import summary_lines  # noqa: PLC0415
     from functions.cli.report.variants import variants  # noqa: PLC0415
@@ -95,11 +109,18 @@ def _write(
 
     if why := unwritable("--output", arguments.output):
         raise InputError(why)
+    paid = None if arguments.discount is None else read_discount(arguments.discount)
     notes: list[str] = []
     if arguments.catalog is None and not arguments.live_prices:
         notes.append(_EMBEDDED)
     documents, read_at = _documents(arguments, read, notes)
     catalog = _catalog(arguments, region_of(documents), make)
+    if paid is not None:
+        catalog = with_discount(catalog, paid)
+        notes.append(
+            f"On-demand prices are {arguments.discount} of the list prices, as --discount says; "
+            "spot prices are whole"
+        )
     running = read_running_cluster(documents, catalog)
     compared = variants(arguments.settings)
     notes += overridden_policy_notes(
@@ -114,9 +135,23 @@ def _write(
     )
     sys.stdout.write("".join(f"{line}\n" for line in summary_lines(report)))
     sys.stdout.flush()
-    write_bytes(arguments.output, page(report, subject).encode())
+    write_bytes(arguments.output, _text_of(arguments.output, report, subject).encode())
     sys.stdout.write(f"written to {arguments.output}\n")
     return WRITTEN
+
+
+def _text_of(output: str, report: "CostReport", subject: "Subject") -> str:
+    """Return the report in the format that the name of its file asks for."""
+    from functions.cli.report.page import page  # noqa: PLC0415
+    from functions.cli.report.report_document import csv_report, json_report  # noqa: PLC0415
+
+    match Path(output).suffix:
+        case ".json":
+            return json_report(report, subject)
+        case ".csv":
+            return csv_report(report)
+        case _:
+            return page(report, subject)
 
 
 def _documents(

@@ -409,3 +409,39 @@ def test_names_from_the_cluster_are_escaped(tmp_path: Path) -> None:
     page = written(tmp_path, nodes, "--name", '"><script>')
     assert "<script>" not in page
     assert "&lt;b&gt;&amp;" in page
+
+
+def test_the_report_is_written_for_programs_by_the_name_of_its_file(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.json"
+    dump.write_text(as_list(node_groups()), encoding="utf-8")
+    for name in ("a.json", "a.csv"):
+        assert run("-f", str(dump), "--output", str(tmp_path / name)) == 0
+    found = json.loads((tmp_path / "a.json").read_text())
+    head, *lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert head == "plan,pool_kind,pool,nodes,dollars_per_hour"
+    assert {line.split(",")[0] for line in lines} == set(found["plans"])
+    running = found["plans"]["as it runs"]
+    assert sum(found["namespaces"].values()) == running["cost_micros_per_hour"]
+    now = [line.split(",") for line in lines if line.startswith("as it runs,")]
+    assert sum(int(row[3]) for row in now) == running["nodes"]
+    dollars = sum(float(row[4]) for row in now)
+    assert round(dollars * 1_000_000) == running["cost_micros_per_hour"]
+
+
+def test_a_discount_holds_for_on_demand_prices_alone(tmp_path: Path) -> None:
+    dump, target = tmp_path / "dump.json", tmp_path / "a.json"
+    dump.write_text(as_list(mixed()), encoding="utf-8")
+
+    def cost(*words: str) -> int:
+        assert run("-f", str(dump), "--output", str(target), *words) == 0
+        return int(json.loads(target.read_text())["plans"]["as it runs"]["cost_micros_per_hour"])
+
+    whole = cost()
+    assert whole / 2 <= cost("--discount", "0.5") < whole
+    assert "0.5 of the list prices" in " ".join(json.loads(target.read_text())["notes"])
+
+
+@pytest.mark.parametrize("wrong", ["0", "1.1", "-1", "28%", "nan"])
+def test_a_discount_that_is_none_is_refused(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-f", "a", f"--discount={wrong}") == 2
+    assert f"--discount {wrong}: write what is paid of the list price" in capsys.readouterr().err

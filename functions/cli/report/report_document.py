@@ -1,0 +1,76 @@
+"""The report for programs: as JSON, or as rows of comma-separated values."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from functions.cli.report.cost_report import CostReport
+from functions.cli.report.page import Subject
+from functions.cli.report.repacking import Outcome
+from functions.cli.report.shares import shares_by_namespace
+from shared.model.codec import to_plain
+from shared.model.dollars_and_counts import MICROS
+from shared.provisioning.savings.inventory import FilledNode, by_pool, cost
+from shared.provisioning.savings.pools import Pool
+
+AS_IT_RUNS: Final = "as it runs"
+_COLUMNS: Final = ("plan", "pool_kind", "pool", "nodes", "dollars_per_hour")
+
+
+def json_report(report: CostReport, subject: Subject) -> str:
+    """Return the report as a JSON object; prices are in micro-dollars per hour."""
+    document = {
+        "cluster": subject.cluster,
+        "read_at": subject.read_at,
+        "prices": to_plain(subject.prices),
+        "plans": {name: _outcome(outcome) for name, outcome in _plans(report)},
+        "settings": {name: _outcome(outcome) for name, outcome in report.variants},
+        "namespaces": dict(shares_by_namespace(report.running.nodes)),
+        "nodes_left_out": len(report.excluded),
+        "pods_that_wait": report.waiting,
+        "notes": list(subject.notes),
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def csv_report(report: CostReport) -> str:
+    """Return a row for each pool under each plan; prices are in dollars per hour."""
+    written = io.StringIO()
+    rows = csv.writer(written)
+    rows.writerow(_COLUMNS)
+    for name, outcome in _plans(report):
+        rows.writerows(_rows(name, outcome))
+    return written.getvalue()
+
+
+def _plans(report: CostReport) -> Iterator[tuple[str, Outcome]]:
+    yield AS_IT_RUNS, report.running
+    for name, outcome in report.alternatives.items():
+        yield name.value, outcome
+
+
+def _rows(plan: str, outcome: Outcome) -> Iterator[tuple[object, ...]]:
+    for pool, nodes in sorted(by_pool(outcome.nodes).items()):
+        yield plan, str(pool.kind), pool.name, len(nodes), f"{cost(nodes) / MICROS:.6f}"
+
+
+def _outcome(outcome: Outcome) -> Mapping[str, Any]:
+    return {
+        "cost_micros_per_hour": outcome.cost_micros_per_hour,
+        "lower_bound_micros_per_hour": outcome.lower_bound_micros_per_hour,
+        "nodes": len(outcome.nodes),
+        "pools": list(map(_pool, sorted(by_pool(outcome.nodes).items()))),
+        "pods_that_keep_their_node": dict(outcome.held),
+    }
+
+
+def _pool(entry: tuple[Pool, Sequence[FilledNode]]) -> Mapping[str, Any]:
+    pool, nodes = entry
+    return {
+        "kind": str(pool.kind),
+        "name": pool.name,
+        "nodes": len(nodes),
+        "cost_micros_per_hour": cost(nodes),
+    }
