@@ -46,7 +46,7 @@ DIFFERENT: Final = 1
 INTERRUPTED: Final = 130  # as in shells: 128 plus the number of SIGINT
 # Each rule is one more plan, and somebody waits.
 _SECONDS_OF_RULES: Final = 60
-_OF_ONE_PLAN: Final = ("explain", "svg", "save")
+_OF_ONE_PLAN: Final = ("explain", "show_pods", "svg", "save")
 _SCENARIOS: Final = ("at", "replicas", "no_spot", "without_zone", "other_catalog")
 _A_SETTING: Final = "a setting, see below; may be repeated"
 _PLAN_TEXT: Final = """\
@@ -137,6 +137,7 @@ def mount_commands(subparsers: Subparsers) -> None:
         help="say what each spread, affinity, preference and restriction to nodes costs",
     )
     plan.add_argument("--explain", metavar="NAMESPACE/POD", help="say why a pod goes where it goes")
+    plan.add_argument("--show-pods", action="store_true", help="list the pods of each new node")
     plan.add_argument("--svg", metavar="FILE", help="draw the nodes and what fills them")
     plan.add_argument("--save", metavar="FILE", help="write the decision, for dovetail replay")
     plan.add_argument(
@@ -293,6 +294,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
         without_headroom=None
         if without_headroom_settings is None
         else decide(offline.snapshot, without_headroom_settings),
+        show_pods=arguments.show_pods,
     )
     explanation_lines = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
     sys.stdout.write(plan_text.plan_text(plan_run, arguments.output, explanation_lines))

@@ -13,6 +13,18 @@ def printable_text(lines: Iterable[str]) -> str:
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
+def number_ranges(numbers: Iterable[int], most: int = 3) -> str:
+    """Return ascending numbers as ranges, such as `1-3, 7`; with `…` for those beyond the most."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    shown = [f"{first}-{last}" if first != last else f"{first}" for first, last in ranges[:most]]
+    return ", ".join([*shown, *(["…"] if len(ranges) > most else [])])
+
+
 def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells, the headings first, as a table of Markdown, numbers to the right."""
     head, *body = [[cell.replace("|", "") for cell in row] for row in rows]

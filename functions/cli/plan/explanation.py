@@ -1,11 +1,13 @@
 """Why the plan puts a pod where it does, as lines of text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from functions.cli.printable_text import number_ranges
 from shared.model.dollars_and_counts import counted, dollars, first_names
-from shared.model.ec2.launches import LaunchOption, PlannedNode
+from shared.model.ec2.launches import LaunchOption, PlannedNode, PodRef
 from shared.model.kubernetes.pods import DEFAULT_SCHEDULER, Pod, Scheduling
+from shared.model.kubernetes.taints import Taint
 from shared.model.nearest import nearest
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
@@ -13,7 +15,7 @@ from shared.model.resources import Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.offerings.picks import label_choices
 from shared.planning.reasons import Reasons
-from shared.planning.rules.existing_nodes import ExistingNode, existing_nodes
+from shared.planning.rules.existing_nodes import existing_nodes
 from shared.planning.rules.labels_and_taints import accepted_terms, labels_accepted, taint_refusal
 from shared.planning.rules.pod_classes import PodClass
 from shared.planning.rules.provisioner_offerings import (
@@ -25,6 +27,7 @@ from shared.planning.rules.provisioner_offerings import (
 from shared.planning.setting_aside import ref_of
 
 _MOST_NEAR: Final = 3
+_WITH_IT: Final = 10
 
 
 def find_pod(snapshot: ClusterSnapshot, key: str) -> Pod | None:
@@ -63,11 +66,15 @@ def _full_key(key: str) -> str:
 def explanation(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> tuple[str, ...]:
     """Return what the pod requests, where it goes and what each Provisioner could launch for it."""
     asked = ", ".join(f"{k} {readable_amount(k, v)}" for k, v in pod.scheduling.requests.items)
-    outcome = tuple(_outcome(plan, pod))
+    owners = {owner.name: owner.kind for owner in snapshot.provisioners}
+    outcome = tuple(_outcome(plan, pod, owners))
     shown = {line.strip() for line in outcome}
     choices = (line for line in _choices(snapshot, pod) if line not in shown)
     bound_by = of_other_scheduler(pod)
-    not_on_nodes = _why_not_on_existing(snapshot, plan, pod)
+    not_on_nodes = (
+        *_why_not_on_existing(snapshot, plan, pod),
+        *_why_not_on_other_new(snapshot, plan, pod),
+    )
     return (
         f"{pod.key} asks for {asked}",
         *([bound_by] if bound_by else []),
@@ -106,7 +113,7 @@ def gap_in_words(percent: float, *, proved: bool, close: bool) -> str:
     return f"at most {percent:.2f} % above what is proved"
 
 
-def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
+def _outcome(plan: Plan, pod: Pod, owners: Mapping[str, str]) -> Iterator[str]:
     ref = ref_of(pod)
     if pod.node_name:
         yield f"it is on node {pod.node_name} already"
@@ -120,7 +127,7 @@ def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
     if there:
         yield f"goes to node {there[0]}, which has room: nothing is bought for it"
     elif new:
-        yield from _on_new(*new[0])
+        yield from _on_new(*new[0], ref, owners)
     elif refused:
         yield "has no place in this plan:" if refused[0].later else "fits nothing:"
         yield from (f"  {reason}" for reason in refused[0].reasons)
@@ -143,9 +150,8 @@ def _why_not_on_existing(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> Ite
     }
     reasons: dict[str, list[str]] = {}
     for existing in found:
-        reasons.setdefault(_refusal(existing, left[existing.name], pod.scheduling), []).append(
-            existing.name
-        )
+        reason = _refusal(existing.taints, existing.labels, left[existing.name], pod.scheduling)
+        reasons.setdefault(reason, []).append(existing.name)
     for node in snapshot.nodes:
         if node.name not in left:
             closed = "cordoned" if node.unschedulable else "being deleted or not Ready"
@@ -154,17 +160,42 @@ def _why_not_on_existing(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> Ite
         yield f"not on {first_names(sorted(names))}: {reason}"
 
 
-def _refusal(existing: ExistingNode, left: Resources, scheduling: Scheduling) -> str:
-    if refusal := taint_refusal(scheduling, existing.taints):
+def _why_not_on_other_new(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> Iterator[str]:
+    """Yield why a pending pod goes to none of the other new nodes, one line per reason."""
+    ref = ref_of(pod)
+    if not pod.is_provisionable or any(ref in placed.pods for placed in plan.placements):
+        return
+    taints = {owner.name: owner.taints for owner in snapshot.provisioners}
+    of_type = {found.name: found.labels for found in snapshot.instance_types}
+    reasons: dict[str, list[int]] = {}
+    for number, node in enumerate(plan.nodes, 1):
+        if ref in node.pods:
+            continue
+        option = node.options[0]
+        key = option.offering
+        labels = {**of_type[key.instance_type], **node.labels, **key.labels}
+        left = option.allocatable - node.requests - node.daemon_requests
+        reason = _refusal(taints[node.provisioner], labels, left, pod.scheduling)
+        reasons.setdefault(reason, []).append(number)
+    for reason, numbers in sorted(reasons.items()):
+        yield f"not on new node {number_ranges(numbers)}: {reason}"
+
+
+def _refusal(
+    taints: Sequence[Taint], labels: Mapping[str, str], left: Resources, scheduling: Scheduling
+) -> str:
+    if refusal := taint_refusal(scheduling, taints):
         return refusal
-    if not labels_accepted(scheduling, existing.labels):
+    if not labels_accepted(scheduling, labels):
         return "labels or volumes that it needs are elsewhere"
     if short := scheduling.requests.exceeding(left):
         return f"too little {', '.join(short)} is left"
     return "room, but not by rules between pods, host ports or volumes"
 
 
-def _on_new(number: int, node: PlannedNode) -> Iterator[str]:
+def _on_new(
+    number: int, node: PlannedNode, ref: PodRef, owners: Mapping[str, str]
+) -> Iterator[str]:
     option = node.options[0]
     used = node.requests + node.daemon_requests
     fill = ", ".join(
@@ -174,9 +205,12 @@ def _on_new(number: int, node: PlannedNode) -> Iterator[str]:
     )
     others = len(node.pods) - 1
     yield (
-        f"goes to new node {number} of provisioner {node.provisioner}: {_named(option)}, "
-        f"with {counted(others, 'other pod')}; filled {fill}"
+        f"goes to new node {number} of {owners[node.provisioner]} {node.provisioner}: "
+        f"{_named(option)}, with {counted(others, 'other pod')}; filled {fill}"
     )
+    if others:
+        names = sorted(other.key for other in node.pods if other != ref)
+        yield f"with it: {first_names(names, _WITH_IT)}"
     if len(node.options) > 1:
         last = node.options[-1]
         yield (

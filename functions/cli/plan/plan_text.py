@@ -9,7 +9,7 @@ from msgspec import Struct
 from functions.cli.plan.explanation import gap
 from functions.cli.plan.plan_difference import compare
 from functions.cli.plan.plan_document import plan_document
-from functions.cli.printable_text import aligned, printable_text
+from functions.cli.printable_text import aligned, number_ranges, printable_text
 from shared.instance_types.catalog import Catalog
 from shared.instance_types.summary import summarize
 from shared.model.dollars_and_counts import counted, dollars, first_names, signed_dollars
@@ -25,9 +25,10 @@ _TYPES_SHOWN: Final = 3
 _PODS_SHOWN: Final = 5
 _MOVES_SHOWN: Final = 20
 _HEADINGS: Final = (
-    *("NODES", "TYPE", "ZONE", "CAPACITY", "$/H EACH", "PODS", "CPU", "MEMORY", "OTHER"),
+    *("NODES", "NUMBER", "TYPE", "ZONE", "CAPACITY", "$/H EACH"),
+    *("PODS", "CPU", "MEMORY", "OTHER"),
 )
-_RIGHT: Final = frozenset({0, 4, 5, 6, 7})
+_RIGHT: Final = frozenset({0, 5, 6, 7, 8})
 
 
 class PlanRun(Struct, frozen=True, kw_only=True):
@@ -38,6 +39,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
             its default and the others as they are.
         by_default: The plan with all settings at their defaults; None unless several were set.
         without_headroom: The plan without headroom for later pods; None if it has none anyway.
+        show_pods: Whether the pods of each new node are listed.
     """
 
     snapshot: ClusterSnapshot
@@ -48,6 +50,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     without_each_setting: tuple[tuple[str, Plan], ...]
     by_default: Plan | None
     without_headroom: Plan | None
+    show_pods: bool = False
 
 
 def plan_text(plan_run: PlanRun, output: str, explanation_lines: Sequence[str]) -> str:
@@ -161,6 +164,12 @@ def _table(plan_run: PlanRun) -> list[str]:
         lines.append(preferences_line(plan.preferences))
     if plan.nodes:
         lines += ["", *aligned([_headings(plan_run), *_rows(plan.nodes)], _RIGHT)]
+    if plan.nodes and plan_run.show_pods:
+        lines += ["", "on new nodes:"]
+        lines += [
+            f"  {number}: {', '.join(pod.key for pod in node.pods)}"
+            for number, node in enumerate(plan.nodes, 1)
+        ]
     if plan.placements:
         lines += ["", "on nodes that are there:"]
         lines += [f"  {placement.node}: {_named(placement.pods)}" for placement in plan.placements]
@@ -198,10 +207,15 @@ def _headings(plan_run: PlanRun) -> tuple[str, ...]:
 
 
 def _rows(nodes: Iterable[PlannedNode]) -> list[tuple[str, ...]]:
-    """Return one row for each group of equal nodes, sorted by Provisioner, offering and price."""
-    rows = Counter(_row(node) for node in nodes)
-    ordered = sorted(rows.items(), key=lambda row: (row[0][8], row[0][:4], -row[1], row[0]))
-    return [(str(count), *row) for row, count in ordered]
+    """Return one row for each group of equal nodes, sorted by Provisioner, offering and price.
+
+    Nodes are numbered in the order of the plan, as in pictures and explanations.
+    """
+    rows: dict[tuple[str, ...], list[int]] = {}
+    for number, node in enumerate(nodes, 1):
+        rows.setdefault(_row(node), []).append(number)
+    ordered = sorted(rows.items(), key=lambda row: (row[0][8], row[0][:4], -len(row[1]), row[0]))
+    return [(str(len(numbers)), number_ranges(numbers), *row) for row, numbers in ordered]
 
 
 def _row(node: PlannedNode) -> tuple[str, ...]:

@@ -57,11 +57,11 @@ class NodeCell(Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...]
 
 
-def draw_cell(cell: NodeCell, times: int, colours: Mapping[str, str], x: int, y: int) -> list[str]:
+def draw_cell(cell: NodeCell, label: str, colours: Mapping[str, str], x: int, y: int) -> list[str]:
     """Return the elements of a node whose upper left corner is at x, y.
 
     Args:
-        times: The number of equal nodes that the cell shows.
+        label: What stands before the title: the number of the node, or how many there are.
         colours: By name of block.
     """
     used = Resources.total(block.used for block in cell.blocks)
@@ -71,7 +71,7 @@ def draw_cell(cell: NodeCell, times: int, colours: Mapping[str, str], x: int, y:
     size = f"{format_cpu(cell.allocatable[CPU])} cpu, {cell.allocatable[MEMORY] / _GIB:.1f} GiB"
     others = [f", {v} {k.rpartition('/')[2]}" for k, v in cell.allocatable.items if "/" in k]
     whole = size + "".join(others)
-    title = f"{times} × {cell.title}" if times > 1 else cell.title
+    title = f"{label}{cell.title}"
     parts = [
         f"<g><title>{safe(title)}: {safe(whole)}</title>",
         text(x, y + 11, clip(title, _TITLE), "name"),

@@ -1,7 +1,7 @@
 """A plan as a picture: a grid of its nodes with what fills them, a legend, the totals."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from functions.cli.plan.explanation import gap
@@ -49,27 +49,45 @@ def draw_plan(snapshot: ClusterSnapshot, plan: Plan, caption: str) -> str:
         caption: One line under the totals, such as where the prices come from.
     """
     pods = {pod.uid: pod for pod in (*snapshot.pending, *snapshot.bound)}
-    cells = Counter(_cells(snapshot, plan, pods))
-    drawn = list(cells.elements()) if cells.total() <= _DRAWN_SINGLY else list(cells)
+    cells = _cells(snapshot, plan, pods)
+    drawn = list(_labelled(cells, len(plan.nodes)))
     left_out = len(drawn) - _MAX_CELLS
     drawn = drawn[:_MAX_CELLS]
     columns = max(1, min(8, len(drawn))) if len(drawn) <= 100 else 14
     width = max(_MARGIN * 2 + columns * CELL_WIDTH, 760)
     sizes = Counter[str]()
-    for cell in cells.elements():
+    for cell in cells:
         for block in cell.blocks:
             sizes[block.name] += block.count
     colours = _colours(sizes)
     rows = -(-len(drawn) // columns)
     parts = _header(plan, caption, left_out, _running(snapshot))
-    for number, cell in enumerate(drawn):
+    for number, (cell, label) in enumerate(drawn):
         x = _MARGIN + number % columns * CELL_WIDTH
         y = _HEADER + number // columns * CELL_HEIGHT
-        times = cells[cell] if cells.total() > _DRAWN_SINGLY else 1
-        parts += draw_cell(cell, times, colours, x, y)
+        parts += draw_cell(cell, label, colours, x, y)
     top = _HEADER + rows * CELL_HEIGHT
     legend, height = _legend(sizes, colours, top, width)
     return "\n".join([*_frame(width, height), *parts, *legend, "</svg>", ""])
+
+
+def _labelled(cells: Sequence[NodeCell], new: int) -> Iterator[tuple[NodeCell, str]]:
+    """Yield equal cells one after the other, each with what stands before its title.
+
+    That is the number of a new node, as in the table of the plan; where there are many nodes, equal
+    ones are one cell, and it is how many there are.
+
+    Args:
+        new: The number of new nodes, whose cells come first.
+    """
+    numbers: dict[NodeCell, list[int]] = {}
+    for number, cell in enumerate(cells, 1):
+        numbers.setdefault(cell, []).append(number)
+    for cell, alike in numbers.items():
+        if len(cells) > _DRAWN_SINGLY:
+            yield cell, f"{len(alike)} × " if len(alike) > 1 else ""
+        else:
+            yield from ((cell, f"{number}: " if number <= new else "") for number in alike)
 
 
 def _cells(snapshot: ClusterSnapshot, plan: Plan, pods: Mapping[str, Pod]) -> list[NodeCell]:

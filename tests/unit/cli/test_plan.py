@@ -228,7 +228,7 @@ def test_existing_nodes_are_filled_before_anything_is_bought(
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
-        ("default/web-0", "goes to new node 1 of provisioner default: m5."),
+        ("default/web-0", "goes to new node 1 of Provisioner default: m5."),
         ("far-0", "  default: needs zone in [nowhere]"),
         ("default/old", "it is on node n1 already"),
         ("gated", "it has scheduling gates"),
@@ -416,3 +416,20 @@ def test_a_plan_is_printed_although_a_file_beside_it_fails(
     assert told.err == (
         "dovetail plan: /dev/full: No space left on device; expected a file to write to\n"
     )
+
+
+def test_the_pods_of_new_nodes_are_listed_by_the_numbers_of_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apart = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+    web = deployment(replicas=3, affinity={"podAntiAffinity": required})
+    file = written(tmp_path / "a.yaml", PROVISIONER, web)
+    assert run("plan", "-f", file, "--show-pods") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("    3  1-3  ") for line in lines)
+    start = lines.index("on new nodes:")
+    assert lines[start + 1 : start + 4] == [f"  {n}: default/web-{n - 1}" for n in (1, 2, 3)]

@@ -75,7 +75,7 @@ def test_a_pod_that_was_bound_early_says_what_its_node_waits_for_and_why_it_is_t
     assert answer.state == f"is Pending on node {world.node.name}"
     assert answer.waits_for == ("the kubelet to be Ready",)
     assert answer.history[0].startswith("decision decisions/test/2026-01-01/plan-1.json.gz:")
-    assert any("goes to new node 1 of provisioner default" in line for line in answer.history)
+    assert any("goes to new node 1 of Provisioner default" in line for line in answer.history)
 
 
 def test_a_pod_on_a_node_that_runs_waits_for_nothing() -> None:

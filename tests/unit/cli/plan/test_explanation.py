@@ -46,3 +46,24 @@ def test_a_pod_is_told_why_it_goes_to_none_of_the_nodes_that_are_there() -> None
     ]
     placed = explanation(make.snapshot(first, pod, nodes=nodes), plan, first)
     assert not [line for line in placed if line.startswith("not on")]
+
+
+def test_a_pod_is_told_why_it_goes_to_none_of_the_other_new_nodes_and_what_goes_with_it() -> None:
+    zone = make.needs(keys.ZONE, "In", make.ZONES[0])
+    pods = [make.pod(f"p{n}", cpu=800, node_selector=zone) for n in range(5)]
+    elsewhere = make.option(zone=make.ZONES[1])
+    plan = Plan(
+        nodes=(
+            make.planned(pods[0], pods[1]),
+            make.planned(pods[2], pods[3]),
+            make.planned(options=(elsewhere,)),
+            make.planned(pods[4]),
+        )
+    )
+    lines = explanation(make.snapshot(*pods), plan, pods[4])
+    assert [line for line in lines if line.startswith("not on")] == [
+        "not on new node 3: labels or volumes that it needs are elsewhere",
+        "not on new node 1-2: too little cpu is left",
+    ]
+    assert lines[1].startswith("goes to new node 4 of Provisioner default: m5.large ")
+    assert "with it: default/p1" in explanation(make.snapshot(*pods), plan, pods[0])

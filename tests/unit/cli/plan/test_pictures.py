@@ -1,7 +1,10 @@
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from functions.cli.plan.explanation import explanation, find_pod, gap
 from functions.cli.plan.svg_plan import draw_plan
+from functions.cli.printable_text import number_ranges
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.plan import Placement, Plan, Unschedulable
 from shared.model.resources import Resources
@@ -99,10 +102,28 @@ def test_an_explanation_knows_promised_pods_and_provisioners_without_place() -> 
     assert "could hold it alone, the cheapest m5.large" in lines[2]
     assert lines[3] == "b: nothing has the tags"
     assert lines[4] == "c: no subnet: nothing was found"
-    alone = explanation(snapshot, Plan(nodes=(make.planned(pod),)), pod)
-    assert alone[1].startswith("goes to new node 1 of provisioner default")
+    alone = explanation(snapshot, Plan(nodes=(make.planned(pod, provisioner="a"),)), pod)
+    assert alone[1].startswith("goes to new node 1 of Provisioner a")
     assert "could hold it alone" in alone[2]
     several = (make.option(), make.option(100_000, zone=make.ZONES[1]))
-    plan = Plan(nodes=(make.planned(pod, options=several),))
+    plan = Plan(nodes=(make.planned(pod, options=several, provisioner="a"),))
     assert "2 options hold the same pods" in explanation(snapshot, plan, pod)[2]
     assert find_pod(snapshot, "other") is None
+
+
+def test_new_nodes_have_the_numbers_of_the_table_in_a_picture() -> None:
+    pods = [make.pod(f"p{n}") for n in range(3)]
+    other = (make.option(zone=make.ZONES[1]),)
+    nodes = (make.planned(pods[0]), make.planned(pods[1], options=other), make.planned(pods[2]))
+    drawn = draw_plan(make.snapshot(*pods), Plan(nodes=nodes), "c")
+    assert [drawn.index(f">{number}: m5.large<") for number in (1, 3, 2)] == sorted(
+        drawn.index(f">{number}: m5.large<") for number in (1, 2, 3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([], ""), ([4], "4"), ([1, 2, 3, 7], "1-3, 7"), ([1, 3, 5, 7, 8], "1, 3, 5, …")],
+)
+def test_numbers_in_a_row_are_a_range(numbers: list[int], text: str) -> None:
+    assert number_ranges(numbers) == text
