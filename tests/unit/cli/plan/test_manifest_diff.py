@@ -1,14 +1,16 @@
 """`dovetail plan --diff`: what a change of manifests does to their plan."""
 
 import json
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
-from functions.cli.main import main
-from tests.unit.cli.running import PROVISIONER, container, deployment, node, written
+from functions.cli.main import main, make_parser
+from tests.unit.cli.running import PROVISIONER, ROOT, container, deployment, node, written
 
 Sides = Callable[..., list[str]]
 
@@ -132,3 +134,15 @@ def test_what_cannot_be_compared_is_refused(
         code = int(str(ended.code))
     assert code == 2
     assert told in capsys.readouterr().err
+
+
+def test_the_workflow_of_the_example_gives_options_that_exist() -> None:
+    workflow = yaml.safe_load((ROOT / "examples" / "pull-request" / "workflow.yaml").read_text())
+    steps = {step["name"]: step for step in workflow["jobs"]["plan"]["steps"] if "name" in step}
+    script = steps["plan both states"]["run"].replace("\\\n", " ")
+    (line,) = [one for one in script.splitlines() if "dovetail plan" in one]
+    words = shlex.split(line.split(" > ")[0].partition(" dovetail ")[2])
+    parsed = make_parser().parse_args(words)
+    assert parsed.diff == ["origin/$GITHUB_BASE_REF..HEAD"]
+    assert (parsed.filename, parsed.output) == (["$MANIFESTS"], "markdown")
+    assert parsed.max_increase == "$MAX_INCREASE"
