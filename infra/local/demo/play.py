@@ -219,7 +219,9 @@ class Player:
 
     def _events(self) -> frozenset[tuple[str, str]]:
         listed = self._cluster.items("api/v1/events")
-        return frozenset((entry["reason"], entry["involvedObject"]["name"]) for entry in listed)
+        return frozenset(
+            (entry["reason"], entry["involvedObject"].get("name", "")) for entry in listed
+        )
 
     def _health(self) -> dict[str, str]:
         return conditions_of(self._cluster.items(NODE_POOLS))
