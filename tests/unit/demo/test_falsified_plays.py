@@ -49,10 +49,10 @@ def _pool(name: str, status: str) -> dict[str, Any]:
 
 
 class Left:
-    """What a Karpenter has left: machines, each of an owner."""
+    """What a Karpenter has left: instances, each of an owner."""
 
     def __init__(self, at: Situation) -> None:
-        self.machines = at.launched
+        self.instance_ids = at.launched
         self.hands = lambda: at.hands
 
 

@@ -149,7 +149,7 @@ def test_a_resource_that_no_instance_type_has_is_told_with_what_to_do() -> None:
         "no instance type has hugepages-2Mi: huge pages, which a node has where its system "
         "reserves some: ask for memory, or run such pods on nodes that Dovetail does not launch; "
         "no instance type has vpc.amazonaws.com/efa: an EFA interface, with which Dovetail "
-        "launches no machine: run such pods on nodes that Dovetail does not launch"
+        "launches no instance: run such pods on nodes that Dovetail does not launch"
     )
 
 

@@ -142,7 +142,7 @@ def test_what_never_acts_is_reported() -> None:
     found = read(daemons, limited)
     assert found.snapshot.daemonsets == ()
     first, *_, second = found.notes
-    assert first.startswith("Provisioner default: spec.limits.resources.gpu: 3: no machine has")
+    assert first.startswith("Provisioner default: spec.limits.resources.gpu: 3: no instance has")
     assert second == (
         "DaemonSet shop/d makes no pods, left out: "
         "spec.selector does not select the labels of spec.template"
