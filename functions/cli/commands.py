@@ -30,14 +30,14 @@ from functions.cli.report.report_command import mount_report
 from functions.cli.run_command import run_or_refuse
 from functions.cli.watch.watch_command import mount_watch_commands
 from shared.model.errors import InvalidManifestError
-from shared.model.values import replace
 
 if TYPE_CHECKING:
     from functions.cli.plan.plan_text import PlanRun
-    from functions.cli.plan.reading.snapshot import OfflineSnapshot
+    from functions.cli.plan.reading.documents import Document
     from shared.instance_types.catalog import Catalog
     from shared.instance_types.instance_setup import InstanceSetup
     from shared.model.kubernetes.pods import Pod
+    from shared.model.snapshot import ClusterSnapshot
     from shared.packing.problem import PackingSettings
 
 PLACED: Final = 0
@@ -256,8 +256,6 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import plan_text  # noqa: PLC0415
     from functions.cli.plan.explanation import explanation  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
-    from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
-    from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
@@ -269,39 +267,37 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
     documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog, setup)
-    offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
-    notes += overridden_policy_notes(settings, PackingSettings(), offline.snapshot.provisioners)
-    pod = _named(arguments.explain, offline) if arguments.explain is not None else None
+    snapshot = _snapshot(arguments, documents, catalog, settings, notes)
+    pod = _named(arguments.explain, snapshot) if arguments.explain is not None else None
     began = time.perf_counter()
-    plan = decide(offline.snapshot, settings)
+    plan = decide(snapshot, settings)
     elapsed_ms = (time.perf_counter() - began) * 1000
-    plan = with_bound(offline.snapshot, plan)
+    plan = with_bound(snapshot, plan)
     without = tuple(
-        (named, decide(offline.snapshot, others))
-        for named, others in without_each_setting(settings)
+        (named, decide(snapshot, others)) for named, others in without_each_setting(settings)
     )
     without_headroom_settings = (
-        without_headroom(settings, len(pods_to_place(offline.snapshot))) if plan.nodes else None
+        without_headroom(settings, len(pods_to_place(snapshot))) if plan.nodes else None
     )
     plan_run = plan_text.PlanRun(
-        snapshot=offline.snapshot,
+        snapshot=snapshot,
         catalog=catalog,
         settings=settings,
         plan=plan,
         elapsed_ms=elapsed_ms,
         without_each_setting=without,
-        by_default=decide(offline.snapshot) if len(without) > 1 else None,
+        by_default=decide(snapshot) if len(without) > 1 else None,
         without_headroom=None
         if without_headroom_settings is None
-        else decide(offline.snapshot, without_headroom_settings),
+        else decide(snapshot, without_headroom_settings),
         show_pods=arguments.show_pods,
     )
-    explanation_lines = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
+    explanation_lines = list(explanation(snapshot, plan, pod)) if pod is not None else []
     sys.stdout.write(plan_text.plan_text(plan_run, arguments.output, explanation_lines))
     sys.stdout.flush()
     _write_files(arguments, plan_run)
     found = _remarks(plan_run)
-    stderr_lines = [f"note: {note}" for note in (*notes, *offline.notes, *found)]
+    stderr_lines = [f"note: {note}" for note in (*notes, *found)]
     if arguments.output != "table":
         stderr_lines += [*explanation_lines, *plan_text.settings_lines(plan_run)]
     sys.stderr.write(printable_text(stderr_lines))
@@ -312,8 +308,6 @@ def _diff(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.diff_command import run_diff  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
     from functions.cli.plan.manifest_diff import Planned  # noqa: PLC0415
-    from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
-    from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
     _refuse(arguments, "--diff", *_OF_ONE_PLAN, *_SCENARIOS, "cost_of_rules")
@@ -323,11 +317,8 @@ def _diff(arguments: argparse.Namespace) -> int:
 
     def planned(files: Sequence[str]) -> "Planned":
         documents = read_all([*files, *arguments.existing], notes)
-        offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
-        notes.extend(offline.notes)
-        owners = offline.snapshot.provisioners
-        notes.extend(overridden_policy_notes(settings, PackingSettings(), owners))
-        return Planned(snapshot=offline.snapshot, plan=decide(offline.snapshot, settings))
+        snapshot = _snapshot(arguments, documents, catalog, settings, notes)
+        return Planned(snapshot=snapshot, plan=decide(snapshot, settings))
 
     code = run_diff(arguments, planned)
     sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
@@ -357,9 +348,7 @@ def _refuse(arguments: argparse.Namespace, beside: str, *options: str) -> None:
 def _scenarios(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import scenarios  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
-    from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
     from functions.cli.plan.scenarios_command import TODAY, scenarios_text  # noqa: PLC0415
-    from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
     _refuse(arguments, "other circumstances", *_OF_ONE_PLAN, "cost_of_rules")
@@ -373,11 +362,8 @@ def _scenarios(arguments: argparse.Namespace) -> int:
     columns = []
     for scenario in (scenarios.Scenario(name=TODAY), *asked):
         of = read_catalog(scenario.catalog, setup) if scenario.catalog else catalog
-        offline = read_snapshot(scenario.of_documents(planned), of)
-        snapshot = scenario.of_snapshot(_in_zones(offline, arguments, of, notes).snapshot)
-        notes += offline.notes
-        notes += overridden_policy_notes(settings, PackingSettings(), snapshot.provisioners)
-        columns.append((scenario.name, decide(snapshot, settings)))
+        snapshot = _snapshot(arguments, scenario.of_documents(planned), of, settings, notes)
+        columns.append((scenario.name, decide(scenario.of_snapshot(snapshot), settings)))
     sys.stdout.write(scenarios_text(columns, arguments.output))
     sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
     return UNPLACED if columns[0][1].unschedulable else PLACED
@@ -386,7 +372,6 @@ def _scenarios(arguments: argparse.Namespace) -> int:
 def _cost_of_rules(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.cost_of_rules import costs_of_rules, rules_of, rules_text  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
-    from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
     _refuse(arguments, "--cost-of-rules", *_OF_ONE_PLAN)
@@ -394,27 +379,45 @@ def _cost_of_rules(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
     documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog, setup)
-    offline = _in_zones(read_snapshot(documents, catalog), arguments, catalog, notes)
-    plan, rules = decide(offline.snapshot, settings), rules_of(offline.snapshot)
+    snapshot = _snapshot(arguments, documents, catalog, settings, notes)
+    plan, rules = decide(snapshot, settings), rules_of(snapshot)
     until = time.monotonic() + _SECONDS_OF_RULES
     costs = costs_of_rules(
-        offline.snapshot,
+        snapshot,
         rules,
         plan,
-        lambda snapshot: decide(snapshot, settings),
+        lambda without: decide(without, settings),
         lambda: time.monotonic() < until,
     )
     sys.stdout.write(rules_text(plan, costs, len(rules) - len(costs), arguments.output))
-    sys.stderr.write(printable_text(f"note: {note}" for note in (*notes, *offline.notes)))
+    sys.stderr.write(printable_text(f"note: {note}" for note in notes))
     return UNPLACED if plan.unschedulable else PLACED
 
 
-def _named(key: str, offline: "OfflineSnapshot") -> "Pod":
+def _snapshot(
+    arguments: argparse.Namespace,
+    documents: "Sequence[Document]",
+    catalog: "Catalog",
+    settings: "PackingSettings",
+    notes: list[str],
+) -> "ClusterSnapshot":
+    """Return the snapshot that manifests describe, in the zones that are given; add its notes."""
+    from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
+    from shared.packing.problem import PackingSettings  # noqa: PLC0415
+
+    offline = read_snapshot(documents, catalog)
+    snapshot = _in_zones(offline.snapshot, arguments, catalog, notes)
+    notes += overridden_policy_notes(settings, PackingSettings(), snapshot.provisioners)
+    notes += offline.notes
+    return snapshot
+
+
+def _named(key: str, snapshot: "ClusterSnapshot") -> "Pod":
     from functions.cli.plan.explanation import find_pod, keys_near  # noqa: PLC0415
 
-    pod = find_pod(offline.snapshot, key)
+    pod = find_pod(snapshot, key)
     if pod is None:
-        near = ", ".join(keys_near(offline.snapshot, key)) or "there is none"
+        near = ", ".join(keys_near(snapshot, key)) or "there is none"
         raise InputError(f"--explain {key}: no such pod among the manifests; near it: {near}")
     return pod
 
@@ -435,22 +438,24 @@ def _remarks(plan_run: "PlanRun") -> Iterator[str]:
 
 
 def _in_zones(
-    offline: "OfflineSnapshot", arguments: argparse.Namespace, catalog: "Catalog", notes: list[str]
-) -> "OfflineSnapshot":
+    snapshot: "ClusterSnapshot",
+    arguments: argparse.Namespace,
+    catalog: "Catalog",
+    notes: list[str],
+) -> "ClusterSnapshot":
     """Return the snapshot limited to `--zones` or `--subnets`; add a note if neither is given."""
     from functions.cli.plan.inputs import read_bytes  # noqa: PLC0415
     from functions.cli.plan.reading import subnets  # noqa: PLC0415
 
-    snapshot = offline.snapshot
     if arguments.zones is not None:
-        snapshot = subnets.within_zones(snapshot, subnets.read_zones(arguments.zones, catalog))
-    elif arguments.subnets is not None:
+        return subnets.within_zones(snapshot, subnets.read_zones(arguments.zones, catalog))
+    if arguments.subnets is not None:
         content = read_bytes(arguments.subnets)
         given = subnets.read_subnets(arguments.subnets, content, catalog)
-        snapshot = subnets.within_subnets(snapshot, given, catalog)
-    elif note := subnets.unknown_zones_note(snapshot.provisioners, catalog):
+        return subnets.within_subnets(snapshot, given, catalog)
+    if note := subnets.unknown_zones_note(snapshot.provisioners, catalog):
         notes.append(note)
-    return replace(offline, snapshot=snapshot)
+    return snapshot
 
 
 def _write_files(arguments: argparse.Namespace, plan_run: "PlanRun") -> None:
