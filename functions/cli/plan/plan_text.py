@@ -214,7 +214,7 @@ def _rows(nodes: Iterable[PlannedNode]) -> list[tuple[str, ...]]:
     rows: dict[tuple[str, ...], list[int]] = {}
     for number, node in enumerate(nodes, 1):
         rows.setdefault(_row(node), []).append(number)
-    ordered = sorted(rows.items(), key=lambda row: (row[0][8], row[0][:4], -len(row[1]), row[0]))
+    ordered = sorted(rows.items(), key=lambda row: (row[0][8], row[0][:4], -len(row[1]), row[1]))
     return [(str(len(numbers)), number_ranges(numbers), *row) for row, numbers in ordered]
 
 
