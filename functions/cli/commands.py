@@ -17,6 +17,7 @@ from functions.cli.parser import Subparsers, add_command, add_list, add_settings
 from functions.cli.plan.instance_settings import described_instance_settings, instance_setup
 from functions.cli.plan.packing_settings import (
     BOTH_K,
+    by_the_cheapest_spot,
     changed_settings,
     described_settings,
     overridden_policy_notes,
@@ -279,6 +280,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     without_headroom_settings = (
         without_headroom(settings, len(pods_to_place(snapshot))) if plan.nodes else None
     )
+    cheapest = by_the_cheapest_spot(settings, plan)
     plan_run = plan_text.PlanRun(
         snapshot=snapshot,
         catalog=catalog,
@@ -290,6 +292,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
         without_headroom=None
         if without_headroom_settings is None
         else decide(snapshot, without_headroom_settings),
+        by_cheapest_spot=None if cheapest is None else decide(snapshot, cheapest),
         show_pods=arguments.show_pods,
     )
     explanation_lines = list(explanation(snapshot, plan, pod)) if pod is not None else []

@@ -8,7 +8,9 @@ from functions.cli.input_error import InvalidSettingError
 from shared.instance_types.pod_addresses import PodNetwork
 from shared.model import labels as keys
 from shared.model.dollars_and_counts import first_names
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.nearest import write_instead
+from shared.model.plan import Plan
 from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner
 from shared.model.values import replace
@@ -18,6 +20,8 @@ _DEFAULTS: Final = PackingSettings()
 # One key for both capacity types.
 BOTH_K: Final = "diversification_k"
 _K_FIELDS: Final = ("diversification_k_on_demand", "diversification_k_spot")
+# Nothing to explain: a plan so close to its bound, in percent.
+_CLOSE_PERCENT: Final = 2
 _NO_WEIGHTS: Final = "none"
 _FLAGS: Final = {"true": True, "false": False}
 _ATTRIBUTE: Final = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
@@ -107,6 +111,17 @@ def without_headroom(settings: PackingSettings, pending_pods: int) -> PackingSet
     """
     changed = replace(settings, leftover_value_percent=0, growth_percent=0)
     return changed if changed != settings and pending_pods <= settings.small_batch_pods else None
+
+
+def by_the_cheapest_spot(settings: PackingSettings, plan: Plan) -> PackingSettings | None:
+    """Return the settings that compare spot nodes by their cheapest offering alone.
+
+    None if they do so already, or if the plan launches no spot node or is close to its bound.
+    """
+    spot = any(node.options[0].offering.capacity_type == CapacityType.SPOT for node in plan.nodes)
+    if settings.diversification_k_spot == 1 or not spot or plan.gap_percent <= _CLOSE_PERCENT:
+        return None
+    return replace(settings, diversification_k_spot=1)
 
 
 def described_settings(

@@ -39,6 +39,8 @@ class PlanRun(Struct, frozen=True, kw_only=True):
             its default and the others as they are.
         by_default: The plan with all settings at their defaults; None unless several were set.
         without_headroom: The plan without headroom for later pods; None if it has none anyway.
+        by_cheapest_spot: The plan that compares spot nodes by their cheapest offering alone; None
+            if there is no need to compare.
         show_pods: Whether the pods of each new node are listed.
     """
 
@@ -50,6 +52,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     without_each_setting: tuple[tuple[str, Plan], ...]
     by_default: Plan | None
     without_headroom: Plan | None
+    by_cheapest_spot: Plan | None = None
     show_pods: bool = False
 
 
@@ -91,6 +94,10 @@ def settings_lines(plan_run: PlanRun) -> list[str]:
         headroom := headroom_line(plan_run.settings, plan_run.plan, plan_run.without_headroom)
     ):
         lines.append(headroom)
+    if plan_run.by_cheapest_spot is not None and (
+        spot := spot_line(plan_run.settings, plan_run.plan, plan_run.by_cheapest_spot)
+    ):
+        lines.append(spot)
     return lines
 
 
@@ -106,6 +113,18 @@ def headroom_line(settings: PackingSettings, plan: Plan, without_headroom: Plan)
         counts = f"nodes may be larger than needed (growth_percent {settings.growth_percent})"
     price = dollars(without_headroom.cost_micros_per_hour)
     return f"{counts}, for the pods to come: without it {price}/h"
+
+
+def spot_line(settings: PackingSettings, plan: Plan, by_cheapest: Plan) -> str:
+    """Return what the plan by the cheapest spot offerings would cost, empty if not less."""
+    if by_cheapest.cost_micros_per_hour >= plan.cost_micros_per_hour or by_cheapest.unschedulable:
+        return ""
+    price = dollars(by_cheapest.cost_micros_per_hour)
+    return (
+        f"spot nodes are compared by the mean of their {settings.diversification_k_spot} cheapest "
+        f"offerings (diversification_k_spot), as EC2 may give any of them: by the cheapest alone "
+        f"{price}/h"
+    )
 
 
 def _setting_line(named: str, plan: Plan, without: Plan, comparison: str) -> str:

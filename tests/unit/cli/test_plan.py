@@ -1,5 +1,6 @@
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -433,3 +434,23 @@ def test_the_pods_of_new_nodes_are_listed_by_the_numbers_of_the_table(
     assert any(line.startswith("    3  1-3  ") for line in lines)
     start = lines.index("on new nodes:")
     assert lines[start + 1 : start + 4] == [f"  {n}: default/web-{n - 1}" for n in (1, 2, 3)]
+
+
+def test_a_plan_says_what_the_cheapest_spot_offerings_alone_would_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spot = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}]
+    pool = {**PROVISIONER, "spec": {"requirements": spot}}
+    large = deployment("a", 11, containers=[container("1", "2Gi")])
+    small = deployment("b", 3, containers=[container("500m", "1Gi")])
+    file = written(tmp_path / "a.yaml", pool, large, small)
+
+    def table(*options: str) -> str:
+        assert run("plan", "-f", file, *options) == 0
+        return capsys.readouterr().out
+
+    found = re.search(r"by the cheapest alone (\$[0-9.]+)/h", table())
+    assert found is not None
+    cheapest = table("--set", "diversification_k_spot=1")
+    assert f": {found[1]}/h, " in cheapest.splitlines()[0]
+    assert "by the cheapest alone" not in cheapest
