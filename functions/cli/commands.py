@@ -51,7 +51,7 @@ _OF_ONE_PLAN: Final = ("explain", "show_pods", "svg", "save")
 _SCENARIOS: Final = ("at", "replicas", "no_spot", "without_zone", "other_catalog")
 _A_SETTING: Final = "a setting, see below; may be repeated"
 _PLAN_TEXT: Final = """\
-Prints the nodes Dovetail would buy for the pods that wait, with a proven lower bound.
+Prints the nodes Dovetail would launch for the pods that wait, with a proven lower bound.
 Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, Provisioners,
 AWSNodeTemplates, NodePools and EC2NodeClasses (karpenter.sh/v1), PersistentVolumes, claims,
 StorageClasses, CSINodes, Namespaces, PriorityClasses, RuntimeClasses and
@@ -92,7 +92,7 @@ def mount_commands(subparsers: Subparsers) -> None:
         "plan",
         "show what would be bought for manifests, without a cluster and without AWS",
         _PLAN_TEXT,
-        _settings_help() + _machines_help() + _PLAN_CODES,
+        _settings_help() + _instances_help() + _PLAN_CODES,
     )
     plan.add_argument(
         *("-f", "--filename"),
@@ -195,7 +195,7 @@ def _add_scenarios(plan: argparse.ArgumentParser) -> None:
     )
 
 
-def _machines_help() -> str:
+def _instances_help() -> str:
     lines = [
         "settings of instances, as the control plane has them:",
         *_setting_lines(described_instance_settings()),

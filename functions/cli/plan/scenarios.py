@@ -26,9 +26,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 
 HPA_MAX: Final = "hpa-max"
-HPA_MIN: Final = "hpa-min"
 CRON_PEAK: Final = "cron-peak"
-MOMENTS: Final = (HPA_MAX, HPA_MIN, CRON_PEAK)
 _CRON_JOB: Final = "CronJob"
 _REPLICAS: Final = re.compile(r"(?P<name>[^/=]+/[^/=]+)=(?P<count>\d{1,6})", re.ASCII)
 _WEEK: Final = timedelta(days=7)
