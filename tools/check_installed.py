@@ -6,8 +6,11 @@ pip checks the hash of an archive when it installs it; this finds what was chang
 replaced afterwards. Each installed distribution must be pinned in requirements/dev.txt with its
 version, and each of its files must have the hash that its RECORD has.
 
-Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
-(2026-11).
+The list of certificate authorities may have more of them at its end: where a proxy stands between
+a machine and the Internet, its administrator appends the proxy's authority to every such list.
+
+Sources: https://packaging.python.org/en/latest/specifications/recording-installed-packages/,
+https://pypi.org/project/certifi/ (2026-11).
 """
 
 import base64
@@ -23,6 +26,11 @@ from tools.make_sbom import DEVELOPMENT, pins
 
 # Of the environment itself: venv brings it, no lock names it.
 OWN: Final = frozenset({"dovetail-autoscaler", "pip", "setuptools"})
+
+AUTHORITIES: Final = "certifi/cacert.pem"
+_CERTIFICATE: Final = re.compile(
+    rb"(?:#[^\n]*\n|\s)*-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*"
+)
 
 
 def faults(
@@ -69,6 +77,10 @@ def _changed(file: metadata.PackagePath, recorded: Mapping[str, set[str]]) -> bo
         content = Path(file.locate()).read_bytes()
     except OSError:
         return True
+    if str(file) == AUTHORITIES and file.size is not None:
+        content, appended = content[: file.size], content[file.size :]
+        if _CERTIFICATE.sub(b"", appended):
+            return True
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     return f"sha256={digest}" not in recorded[str(file.locate())]
 

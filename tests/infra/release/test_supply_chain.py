@@ -81,15 +81,18 @@ def test_the_same_locks_give_the_same_bytes(
     assert " shipped\n" in capsys.readouterr().out
 
 
+ONE_AUTHORITY = b"-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n"
+
+
 class Installed(metadata.Distribution):
     """A package of one file that is installed in a folder."""
 
-    def __init__(self, folder: Path, recorded: bytes) -> None:
+    def __init__(self, folder: Path, recorded: bytes, module: str = "some/module.py") -> None:
         self._folder = folder
         digest = base64.urlsafe_b64encode(hashlib.sha256(recorded).digest()).rstrip(b"=").decode()
         self._texts = {
             "METADATA": "Metadata-Version: 2.1\nName: Some.Package\nVersion: 1.2\n",
-            "RECORD": f"some/module.py,sha256={digest},9\n"
+            "RECORD": f"{module},sha256={digest},{len(recorded)}\n"
             "../../bin/some,sha256=x,1\nsome/RECORD,,\n",
         }
 
@@ -119,6 +122,27 @@ def test_what_is_installed_must_be_what_is_locked(
     pinned = [] if locked is None else [("some_package", locked)]
 
     assert list(check_installed.faults([Installed(tmp_path, b"VALUE = 1")], pinned)) == said
+
+
+@pytest.mark.parametrize(
+    ("content", "faults"),
+    [
+        (ONE_AUTHORITY + b"\n# A proxy\n" + ONE_AUTHORITY * 2, 0),
+        (ONE_AUTHORITY + b"\nverify = none\n" + ONE_AUTHORITY, 1),
+        (ONE_AUTHORITY.replace(b"QQ", b"QR") + ONE_AUTHORITY, 1),
+        (ONE_AUTHORITY[:-3], 1),
+    ],
+)
+def test_certificate_authorities_may_be_appended_and_none_changed(
+    tmp_path: Path, content: bytes, faults: int
+) -> None:
+    (tmp_path / "certifi").mkdir()
+    (tmp_path / check_installed.AUTHORITIES).write_bytes(content)
+    installed = Installed(tmp_path, ONE_AUTHORITY, check_installed.AUTHORITIES)
+
+    found = list(check_installed.faults([installed], [("some_package", "1.2")]))
+
+    assert found == ["some-package: certifi/cacert.pem was changed"] * faults
 
 
 @pytest.fixture
