@@ -255,6 +255,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 
 def _one_plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import plan_text  # noqa: PLC0415
+    from functions.cli.plan.cheaper_types import why_not_cheaper  # noqa: PLC0415
     from functions.cli.plan.explanation import explanation  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
@@ -295,7 +296,10 @@ def _one_plan(arguments: argparse.Namespace) -> int:
         by_cheapest_spot=None if cheapest is None else decide(snapshot, cheapest),
         show_pods=arguments.show_pods,
     )
-    explanation_lines = list(explanation(snapshot, plan, pod)) if pod is not None else []
+    explanation_lines: list[str] = []
+    if pod is not None:
+        cheaper = why_not_cheaper(snapshot, plan, pod, settings)
+        explanation_lines += [*explanation(snapshot, plan, pod), *cheaper]
     sys.stdout.write(plan_text.plan_text(plan_run, arguments.output, explanation_lines))
     sys.stdout.flush()
     _write_files(arguments, plan_run)
