@@ -17,7 +17,7 @@ def guarded(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
         try:
             return command(arguments)
         except Problem as problem:
-            sys.stderr.write(f"dovetail: {problem}\n")
+            sys.stderr.write(f"{arguments.parser.prog}: {problem}\n")
             return 2
 
     return run

@@ -16,7 +16,9 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert captured.out == ""
     lines = captured.err.splitlines()
     assert len(lines) == 1
-    return lines[0]
+    begin = f"dovetail {words[0]}: "
+    assert lines[0].startswith(begin)
+    return lines[0].removeprefix(begin)
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_work(
@@ -24,7 +26,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(
 ) -> None:
     for path in (tmp_path, tmp_path / "absent" / "report.json"):
         assert said(capsys, "demo", "--report", str(path)) == (
-            f"dovetail: --report {path}: cannot be written: name a file in a folder that exists"
+            f"--report {path}: cannot be written: name a file in a folder that exists"
         )
     told = said(capsys, "demo", "--report", "x" * 300)
     assert told.endswith(
@@ -38,7 +40,7 @@ def test_a_log_folder_that_cannot_be_made_is_refused_before_the_work(
     file = tmp_path / "file"
     file.touch()
     line = said(capsys, "demo", "--keep-logs", str(file / "logs"))
-    assert line.startswith(f"dovetail: --keep-logs {file}/logs: Not a directory")
+    assert line.startswith(f"--keep-logs {file}/logs: Not a directory")
 
 
 @pytest.mark.parametrize("command", ["demo", "up"])
@@ -46,7 +48,7 @@ def test_bare_server_that_was_not_named_is_refused(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = said(capsys, command, "--bare")
-    assert line.startswith("dovetail: --bare: needs a server")
+    assert line.startswith("--bare: needs a server")
 
 
 def test_a_kubeconfig_that_cannot_be_used_is_named_without_the_words_of_a_library(
@@ -55,11 +57,10 @@ def test_a_kubeconfig_that_cannot_be_used_is_named_without_the_words_of_a_librar
     absent, broken = tmp_path / "absent", tmp_path / "broken"
     broken.write_text("a: [", encoding="utf-8")
     assert said(capsys, "demo", "--kubeconfig", str(absent)) == (
-        f"dovetail: kubeconfig {absent}: cannot be read: No such file or directory; "
-        "name a kubeconfig"
+        f"kubeconfig {absent}: cannot be read: No such file or directory; name a kubeconfig"
     )
     assert said(capsys, "up", "--kubeconfig", str(broken)) == (
-        f"dovetail: kubeconfig {broken}: is not YAML; name a kubeconfig"
+        f"kubeconfig {broken}: is not YAML; name a kubeconfig"
     )
 
 
@@ -67,7 +68,7 @@ def test_a_folder_without_scenarios_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     line = said(capsys, "demo", "--examples", str(tmp_path))
-    assert line.startswith(f"dovetail: {tmp_path}: holds no scenario")
+    assert line.startswith(f"{tmp_path}: holds no scenario")
 
 
 @pytest.mark.parametrize(
@@ -85,9 +86,7 @@ def test_a_checkout_without_the_packages_of_a_world_is_told_how_to_install_them(
     monkeypatch.setattr(
         commands, "find_spec", lambda name: None if name in absent else commands.__spec__
     )
-    assert (
-        said(capsys, command) == f"dovetail: not installed: the {what} of this package: make setup"
-    )
+    assert said(capsys, command) == f"not installed: the {what} of this package: make setup"
 
 
 def test_a_missing_node_js_is_named(
@@ -97,7 +96,7 @@ def test_a_missing_node_js_is_named(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     line = said(capsys, "up")
-    assert line == "dovetail: node is missing: install Node.js 20.19 or newer (the CDK needs it)"
+    assert line == "node is missing: install Node.js 20.19 or newer (the CDK needs it)"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -108,7 +107,7 @@ def test_exports_of_a_world_that_runs_are_neither_overwritten_nor_removed(
     kubeconfig.touch()
     own = commands._write_exports(exports, [f"export KUBECONFIG={kubeconfig}"])
     assert said(capsys, "up", "--exports", str(exports)) == (
-        f"dovetail: --exports {exports}: belongs to a world that runs: end it, name another file, "
+        f"--exports {exports}: belongs to a world that runs: end it, name another file, "
         "or remove this one"
     )
     kubeconfig.unlink()
