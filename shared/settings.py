@@ -23,7 +23,7 @@ LINKED_ROLES: Final[Mapping[str, str]] = {
     "AWSServiceRoleForEC2Fleet": "ec2fleet.amazonaws.com",
     "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
 }
-# Credentials of a role, a look at EC2, and the call itself.
+# For a launch: AssumeRole, DescribeInstances, CreateFleet.
 _CALLS_PER_RENEWAL: Final = 3
 _NAMESPACE: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _Namespaces = Annotated[str, Meta(pattern=rf"^{_NAMESPACE}(,{_NAMESPACE})*\Z")]
@@ -94,8 +94,8 @@ class FunctionSettings(EnvironmentSettings, frozen=True, kw_only=True):
         api_timeout_seconds: Time-out of one call to AWS or a cluster; shorter than the lease.
         autoscaler_namespaces: Namespaces, separated by commas, where a lease of another autoscaler
             is believed: a client that may write leases there can stop Dovetail's launches.
-        daemonset_namespaces: Namespaces, separated by commas, whose DaemonSets nodes have room for,
-            however much they take; those of others only in proportion.
+        daemonset_namespaces: Namespaces, separated by commas, whose DaemonSets get room on each
+            node, however much they request. Those of other namespaces together get a share.
         fleet_burst: Requests the CreateFleet token bucket holds (users measured 5).
         fleet_per_second: Its refill, requests per second (users measured 2).
     """
@@ -129,11 +129,12 @@ class TimerSettings(FunctionSettings, frozen=True, kw_only=True):
 
 
 class BindSettings(TimerSettings, frozen=True, kw_only=True):
-    """What bind needs, and provision, which binds as well.
+    """What the functions bind and provision need: both bind pods.
 
     Attributes:
-        binding_policy: `early` binds pods for which that is safe at once, `ready` binds when the
-            node is Ready, `scheduler` leaves binding to kube-scheduler.
+        binding_policy: `early` binds a pod as soon as its Node exists, if that is safe for this
+            pod; `ready` binds once the node is Ready; `scheduler` leaves binding to
+            kube-scheduler.
     """
 
     binding_policy: Literal["early", "ready", "scheduler"] = "early"
@@ -146,23 +147,25 @@ class ProvisionSettings(BindSettings, frozen=True, kw_only=True):
         batch_idle_seconds: The fast lane waits until the pending pods are unchanged this long.
         batch_max_seconds: ... but no longer than this.
         lease_seconds: Length of the lease: longer than any call with its time-out, at most 60.
-        registration_seconds: An instance that has not joined by then is terminated: before the
-            default tolerations (300 s) would delete its pods. Bare metal has at least 1200 s.
+        registration_seconds: An instance that has not joined after this long is terminated. By
+            default pods tolerate a node that is not Ready for 300 s before they are evicted. Bare
+            metal has at least 1200 s.
         max_node_vcpus: Largest instance to launch, in vCPU; 0 for no cap. Limits the blast radius.
-            The default gives way where it costs over 2 %.
+            The default does not apply to a plan that it makes over 2 % dearer.
         max_launch_groups: Most CreateFleet calls of one plan, unless so few would raise its price
             by over 0.5 %; 0 for no limit.
         fewer_nodes_permille: Of plans whose prices differ by so many thousandths at most, the one
             with fewer nodes is carried out.
-        preference_price_percent: A preference of pods is kept if that costs at most this much
-            more, in percent of their price; of preferences that are weighed.
-        minimum_saving_percent: Consolidation must save so much of the price of the nodes that it
-            removes: moving pods is never free.
-        minimum_saving_per_hour: ... and at least so many dollars an hour.
+        preference_price_percent: With the policy Weigh, a preference of pods is kept if that costs
+            at most this much more, in percent of what the pods cost.
+        minimum_saving_percent: What a change must save, in percent of the price of the nodes that
+            it removes: moving pods is never free.
+        minimum_saving_per_hour: ... and what it must save in dollars an hour.
         minimum_age_seconds: Consolidation leaves younger nodes alone: pods have just moved there.
-        disruption_budget_percent: Of a cluster's nodes consolidation removes at most so many
-            percent, but at least one, within the window.
-        disruption_window_seconds: Of the budget, and of the rest after a change that failed.
+        disruption_budget_percent: The share of a cluster's nodes that consolidation may remove
+            within the window; one node is always allowed.
+        disruption_window_seconds: The length of that window, and of the pause after a change that
+            failed.
     """
 
     batch_idle_seconds: Annotated[float, Meta(ge=0, le=30)] = 1.0
@@ -210,8 +213,10 @@ class SweepSettings(TimerSettings, frozen=True, kw_only=True):
     Attributes:
         orphan_grace_seconds: An instance younger than this may still get its Node.
         pending_grace_seconds: A pod pending for less than this is not yet overdue.
-        registration_seconds: As provision has it: a timer that is late by then is started again.
-        disruption_window_seconds: As provision has it: that a node was replaced counts for so long.
+        registration_seconds: The same as for provision; a registration timer that has not ended
+            after this long is started again.
+        disruption_window_seconds: The same as for provision; replaced nodes count towards the
+            budget for this long.
     """
 
     sweep_function: _Text
@@ -231,9 +236,9 @@ class RefreshCatalogSettings(FunctionSettings, frozen=True, kw_only=True):
         reserved_interfaces: Interfaces of each node that pods do not get (custom networking: 1).
         density_limited: Whether addresses limit pods at all; false for 110 pods on every node.
         pod_interfaces: Whether pods may ask for an interface of their own (ENABLE_POD_ENI).
-        vm_memory_overhead_percent: Of the memory that EC2 sells, what hypervisor and kernel keep
-            from nodes, until a node has shown it. At the default, types that were measured have
-            their own figure.
+        vm_memory_overhead_percent: The share of an instance's memory that hypervisor and kernel
+            take, until a node of its type has reported its capacity. With the default, types whose
+            capacity was measured have that figure instead.
     """
 
     pricing_region: str = PRICING_REGION
@@ -271,18 +276,18 @@ class ClusterAttachment(Struct, frozen=True, kw_only=True):
         terminate_role: ARN of the role that may end them.
         inside_role: ARN of the role that acts in Kubernetes and changes nothing in EC2.
         instance_profile: Default instance profile of its nodes.
-        node_profiles: Instance profile by the role it carries, of roles that its nodes may have.
+        node_profiles: The roles that its nodes may have, each with its instance profile.
         launch_resources: ARNs its launches may use though they carry no tag of the cluster.
         own_images: Which images of the account its launches may use: `tagged` for the cluster, or
             `all`.
         metadata_tokens: Whether its instances must ask the metadata service with a token.
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
-        preference_policy: What becomes of what its pods prefer, where a Provisioner does not say.
-        drift: Whether nodes that differ from what their Provisioner asks for now are replaced,
-            where it does not say. Nodes of NodePools are.
+        preference_policy: How preferences of its pods are treated by Provisioners that do not say.
+        drift: Whether nodes that have drifted from their Provisioner are replaced, if it does not
+            say. Those of NodePools always are, if these do not say.
         brakes: What holds it back from the day it is attached.
         migrate_role: ARN of the role that changes tags for `dovetail migrate`; empty without one.
-        forwarder_image: What `dovetail attach` applies.
+        forwarder_image: The image of the forwarder that `dovetail attach` deploys.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -311,7 +316,8 @@ class ForwarderSettings(EnvironmentSettings, frozen=True, kw_only=True):
         kubeconfig: Path of a kubeconfig file; empty means the pod's service account.
         health_port: Port of /healthz and /readyz on all addresses; 0 for none.
         api_timeout_seconds: Time-out of one call to the bus or the API server (watches aside).
-        tracing: Whether each message begins a trace; the control plane has a choice of that name.
+        tracing: Whether each message begins a trace, as `tracing` of the control plane does for
+            functions.
     """
 
     cluster: _Cluster

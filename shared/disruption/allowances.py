@@ -28,8 +28,8 @@ class Allowances(Struct, frozen=True, kw_only=True):
     """How many nodes may still be disrupted now.
 
     Attributes:
-        left: By owner and reason, None for one that no budget names. None for any number of nodes;
-            absent where the settings limit it.
+        left: The number of nodes by owner and reason; None for any number. The reason None stands
+            for those that no budget names. Where the settings decide, there is no entry.
     """
 
     left: Mapping[tuple[str, DisruptionReason | None], int | None] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Allowances(Struct, frozen=True, kw_only=True):
         """Return the first candidates, in their order, that may be disrupted together.
 
         Args:
-            others: Most nodes that the settings limit, all together; None for any number.
+            others: Most nodes, all together, of owners without an entry; None for any number.
         """
         used: dict[str, int] = {}
         found = []
@@ -66,9 +66,9 @@ def allowances(
 ) -> Allowances:
     """Return what the budgets of owners allow now.
 
-    What no active budget of an owner limits is unlimited for a NodePool, as in Karpenter, and where
-    the list of budgets is empty. Otherwise the settings still limit it, as if there were no
-    budgets: a budget for one reason or some hours is not meant to lift the limit for others.
+    If no active budget limits a reason, a NodePool has no limit for it, as in Karpenter, nor has an
+    owner whose list of budgets is empty. For a Provisioner with budgets, the settings still limit
+    it: a budget for one reason or some hours is not meant to lift the limit for others.
 
     Args:
         nodes: Of the whole cluster.
@@ -96,8 +96,8 @@ def disruptions_left(
     """Return how many nodes of an owner may be disrupted now, None where no budget limits it.
 
     Nodes that were initialized count. Those that are not Ready, are being removed or are about to
-    be removed use up the budget. A node that has not been Ready for five minutes does not: unlike
-    in Karpenter, a lost node does not block the others for as long as it exists.
+    be removed use up the budget. A node that was last Ready more than five minutes ago does not use
+    it up: unlike in Karpenter, a lost node does not block the others for as long as it exists.
 
     Args:
         reason: None for one that no budget names.
@@ -148,7 +148,7 @@ def is_active(budget: NodeBudget, now: datetime) -> bool:
     """
     if not budget.schedule:
         return True
-    # Functions of clusters without schedules do not load it.
+    # cronsim is loaded only for clusters with schedules.
     from cronsim import CronSim, CronSimError  # noqa: PLC0415 -- see above
 
     try:

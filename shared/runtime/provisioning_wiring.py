@@ -1,4 +1,4 @@
-"""The adapters of a process that plans and launches, in addition to those for nodes."""
+"""The adapters of a process that plans and launches; wiring.py has the others."""
 
 import functools
 import hashlib

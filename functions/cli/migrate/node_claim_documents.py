@@ -67,7 +67,7 @@ def read_kept_claim(node: Node) -> Mapping[str, Any]:
     raise InvalidManifestError(
         field=f"Node {node.name}: metadata.annotations[{keys.NODE_CLAIM}]",
         value=node.annotations.get(keys.NODE_CLAIM, "")[:40],
-        remedy="it must keep a NodeClaim: drain the node instead, and Karpenter launches another",
+        remedy="it must hold a NodeClaim: drain the node, and Karpenter launches another",
     )
 
 

@@ -107,7 +107,7 @@ def gap_in_words(percent: float, *, proved: bool, close: bool) -> str:
             (`Plan.bound_is_close`).
     """
     if not proved:
-        return "nothing proved: nodes that are there may have room"
+        return "no lower bound: existing nodes may have room for these pods"
     if close:
         return f"gap {percent:.2f} %"
     return f"at most {percent:.2f} % above what is proved"
@@ -190,7 +190,7 @@ def _refusal(
         return "labels or volumes that it needs are elsewhere"
     if short := scheduling.requests.exceeding(left):
         return f"too little {', '.join(short)} is left"
-    return "room, but not by rules between pods, host ports or volumes"
+    return "it has room, but rules between pods, host ports or volumes forbid it"
 
 
 def _on_new(

@@ -155,7 +155,7 @@ class Family(Struct, frozen=True, kw_only=True):
         return self.last_kubernetes_minor is not None and minor > self.last_kubernetes_minor
 
     def further_disks(self, disks: Sequence[BlockDevice]) -> int:
-        """Return how many attachments of an instance its disks use, besides that of the first.
+        """Return how many attachments of an instance its disks use; the first disk does not count.
 
         Args:
             disks: The user's disks; the family's default disks are added to these.
@@ -210,7 +210,7 @@ def user_data_error(where: str, value: str, remedy: str) -> InvalidManifestError
 
 
 def refuse_too_long(text: str, custom: str) -> None:
-    """Raise InvalidManifestError when EC2 would not accept the text, or not its length.
+    """Raise InvalidManifestError if EC2 would not accept the text or it is too long for EC2.
 
     Args:
         custom: The user's part of it.

@@ -1,13 +1,13 @@
 """A collection that is kept from one reading to the next, and updated by a watch.
 
-The first reading starts from the copy that sweep has saved, or lists. Later readings watch from the
-version of the copy: what was read before is neither sent nor decoded again. The collection is
-listed again where the server no longer has that version (410), is at an older version itself (it
-was restored from a backup) or has another number of objects, where the watch cannot be read, and
-each hour; a small collection each time.
+The first reading starts from the copy that sweep saved; without one, it lists the collection. Later
+readings watch from the resourceVersion of the copy: what was read before is neither sent nor
+decoded again. The collection is listed again each hour, and when the server no longer has that
+resourceVersion (410), has an older one (it was restored from a backup) or another number of
+objects, or when the watch cannot be read. A small collection is listed each time.
 
-Before each watch, the current version of the server is read: the copy is up to date once that
-version has arrived, or a watch brings nothing.
+Before each watch, the current resourceVersion of the collection is read: the copy is up to date
+once that one has arrived, or a watch brings nothing.
 
 A copy is for decisions and never for a write: each write has its own condition, on the object's
 resourceVersion or on rows of the ledger.
@@ -24,11 +24,11 @@ from shared.kube.kept.stored import MOST_AGE, CopyStore, StoredCopy
 from shared.model.errors import UnauthorizedError, UnavailableError
 from shared.ports.cluster import EachPage, nothing
 
-# Listing fewer objects takes less time than to find that a watch is silent.
+# Up to this many objects are listed: a watch takes longer to show that nothing has changed.
 SMALL: Final = 1000
 # The process that writes the copy for others lists again before the copy is too old for them.
 _WRITER_AGE: Final = MOST_AGE * 5 / 6
-# So many events count as a page.
+# The lease is looked at after each page of a list, and after this many events of a watch.
 _EACH: Final = 250
 _LOG: Final = logging.getLogger(__name__)
 
@@ -188,8 +188,8 @@ class KeptCopy(Generic[T]):
             begun = self._version
             for change in self._feed.since(begun, again=count > 0):
                 if change.version > now:
-                    # Events arrive in order. Without this event the number of objects can be
-                    # compared.
+                    # Events arrive in order, so the copy is that of `now`. This later event is
+                    # not applied: the number of objects is compared with that of `now`.
                     self._version = now
                     return
                 if change.value is not None:

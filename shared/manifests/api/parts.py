@@ -2,7 +2,7 @@
 
 A model defines fields for both sides: the functions read stored objects with it, and `make crds`
 generates the schema that API servers check. The functions report every wrong field, with what to
-write instead. A bound in a `Schema` belongs to the schema alone.
+write instead. What a `Schema` adds, such as a minimum, only the API server checks.
 """
 
 import re
@@ -49,8 +49,8 @@ class Part(BaseModel):
 
     Attributes:
         advice: What to do with fields that belong elsewhere, by name.
-        refused: Types of those among them that Karpenter knows: API servers refuse them with the
-            advice, since they drop what a schema does not have.
+        refused: The fields of `advice` that Karpenter knows, with their types. They are in the
+            schema, with a rule that refuses them: an API server drops unknown fields silently.
     """
 
     model_config = ConfigDict(
@@ -172,7 +172,7 @@ class Fault(Struct, frozen=True):
 
     Attributes:
         loc: The path from the validated value; empty for the value itself.
-        field: A name for the last part of the path where it is a part of a field.
+        field: What to call the last part of the path, if that is no field of its own.
     """
 
     loc: tuple[str | int, ...]
@@ -193,7 +193,7 @@ def checked_quantities(given: dict[str, Any]) -> dict[str, Any]:
     """Return a map of resources to quantities, none of them negative.
 
     Raises:
-        ValidationError: With each other entry.
+        ValidationError: With each entry that is none.
     """
     refuse_entries(given, Section.resources_with_zeros)
     return given
@@ -255,7 +255,7 @@ def _problem(root: type[Part], path: str, details: ErrorDetails) -> FieldProblem
 
 
 def _says_nothing(details: ErrorDetails) -> bool:
-    """Return whether the value is none, or one whose contents do not matter."""
+    """Return whether there is no value, or one whose contents do not matter."""
     unknown = details["type"] in _UNKNOWN_ERRORS
     has_contents = isinstance(details["input"], (dict, list)) and bool(details["input"])
     return details["type"] == "missing" or (unknown and has_contents)

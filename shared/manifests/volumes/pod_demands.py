@@ -23,18 +23,19 @@ def with_volume_demands(
     """Return the pods with what their volumes require; pods with equal demands share one object.
 
     A volume takes one of its node's attachments, however many pods on the node use it. A volume
-    that only a single node may attach keeps its pods together: kube-scheduler may place them on
-    different nodes, where they never start. So pods that share such a claim are tied to each other
-    (by a label that no other pod has), and the first pod on a node attaches it for all of them. A
+    that only a single node may attach keeps its pods together: kube-scheduler does not, and pods
+    that it places on another node never start. So pods that share such a claim are tied to each
+    other (by a label that no other pod has), and the first pod on a node attaches it for all. A
     claim that many nodes may attach is counted for each pod, so the count is never too low; before
-    it has a volume, its pods stay in one zone. For a claim of a single pod, all other pods wait
-    until that pod is deleted, as with kube-scheduler: a node launched earlier would be empty.
+    it has a volume, its pods stay in one zone. Pods wait for a claim with ReadWriteOncePod while
+    another pod uses it, as with kube-scheduler: a node launched for them would be empty.
 
     Args:
         volumes: Looks up what the claims require.
         waiting: Pods without a node, in the order of their keys.
         standing: Bound pods that keep their volumes attached.
-        limited: Drivers whose attachments are counted; volumes of others can be anywhere.
+        limited: Drivers whose attachments to a node are counted; volumes of other drivers limit
+            nothing.
         leaving: Bound pods whose volumes are detached, but not before the pods have ended.
         promised: Uids of waiting pods that are promised to an instance in flight.
     """

@@ -48,7 +48,7 @@ FORWARDED: Final = (
     MessageKind.HEARTBEAT,
 )
 
-# The kinds that start a plan at once, beside the queue, if they are leading.
+# Kinds whose first message in 20 s starts provision at once, besides going to the queue.
 FAST: Final = frozenset({MessageKind.POD_PENDING})
 
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ (2026-11).
@@ -74,8 +74,7 @@ class MessageDetail(Struct, frozen=True, kw_only=True):
     Attributes:
         version: Version of this format.
         at: When it was observed (UTC).
-        leading: Whether no message of that kind was sent in the 20 s before: the fast lane takes
-            it, too.
+        leading: Whether it is the first message of its kind in 20 s.
         objects: The objects it is about, at most 200; a hint, not a complete list.
     """
 

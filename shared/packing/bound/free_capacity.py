@@ -1,8 +1,9 @@
-"""Free capacity lowers a lower bound: what is available already need not be bought.
+"""Free capacity lowers the lower bound on a plan's price: pods in it need no new node.
 
-A bound gives every pod a value. Pods in free capacity cost nothing, so the highest value of any
-filling is subtracted: at most the value of its amounts to the classes that may go there, and at
-most the value of as many of their pods as fit.
+The bound is a sum of values, one for each pod. Pods placed in free capacity cost nothing, so the
+highest value that such pods can have together is subtracted. That value is bounded in two ways:
+by what the free resources are worth to the classes of pods that may use them, and by the number
+of those pods that fit.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,8 @@ from shared.packing.best_fit import useful_bins
 from shared.packing.demand import Demand
 from shared.packing.problem import PackingProblem
 
-_MOST_LOOKS: Final = 40_000  # bins times classes; beyond, only amounts are compared
+# Bins times classes. Where there are more, pods that fit are not counted for each bin.
+_MOST_COUNTED: Final = 40_000
 
 
 class FreeCapacity(NamedTuple):
@@ -21,7 +23,8 @@ class FreeCapacity(NamedTuple):
     Attributes:
         amounts: In the order of `Demand.names`.
         classes: Classes with pods that may go there.
-        part: All classes of the bins that share classes with it, directly or through others.
+        part: All classes of the bins that share a class with this bin, directly or through other
+            bins.
         most: Pods of each of `classes` that fit alone; empty where it would take too long.
     """
 
@@ -37,7 +40,7 @@ ValueOfCapacity = Callable[[FreeCapacity, Sequence[int]], int | None]
 
 
 def pods_beyond(free_capacities: FreeCapacities, counts: Sequence[int]) -> list[int]:
-    """Return pods per class beyond free capacity, even if each class had all of it alone."""
+    """Return the pods of each class that do not fit even if it has all free capacity alone."""
     left = list(counts)
     for free in free_capacities:
         # Where `most` is not known, all pods of the part may fit.
@@ -61,7 +64,7 @@ def find_free_capacities(
     groups = sorted(open_to.items())
     # As text, since testing the bits of a long integer one by one copies it every time.
     digits = [f"{mask:b}"[::-1] for mask, _ in groups]
-    looks = len(useful) * sum([len(some) for _, some in groups]) <= _MOST_LOOKS
+    is_counted = len(useful) * sum([len(some) for _, some in groups]) <= _MOST_COUNTED
     listed: dict[tuple[int, ...], tuple[int, ...]] = {}
     found: list[tuple[tuple[int, ...], FreeCapacity]] = []
     for index, amounts_left in useful:
@@ -72,8 +75,10 @@ def find_free_capacities(
         amounts = tuple(
             [max(a - a % s, 0) for a, s in zip(amounts_left, demand.steps, strict=True)]
         )
-        most = tuple([_fitting(demand, k, counts[k], amounts) for k in classes]) if looks else ()
-        if any(most) or not looks:
+        most = (
+            tuple([_fitting(demand, k, counts[k], amounts) for k in classes]) if is_counted else ()
+        )
+        if any(most) or not is_counted:
             found.append((who, FreeCapacity(amounts, classes, classes, most)))
     return _in_parts(found, [some for _, some in groups])
 
@@ -90,8 +95,8 @@ def value_beyond(
         values: Value of one pod per class.
         counts: Pods per class.
         free_capacities: The free capacity.
-        value_of_capacity: An upper bound on the value of its amounts to these classes, None when
-            not known.
+        value_of_capacity: Returns an upper bound on what the amounts of a bin are worth to
+            classes; None if none is known.
     """
     parts: dict[tuple[int, ...], list[FreeCapacity]] = {}
     for free in free_capacities:
@@ -132,7 +137,7 @@ def _fitting(demand: Demand, k: int, count: int, available: Sequence[int]) -> in
 def _in_parts(
     found: Sequence[tuple[tuple[int, ...], FreeCapacity]], groups: Sequence[Sequence[int]]
 ) -> FreeCapacities:
-    """Return free capacities with their parts, by the groups of classes that may use them."""
+    """Return the free capacities, each with its part."""
     home = list(range(len(groups)))
     for who in sorted({who for who, _ in found}):
         together = {home[g] for g in who}

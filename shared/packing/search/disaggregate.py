@@ -1,8 +1,9 @@
 """Disaggregation: assign real pods and a zone to each node of the aggregated plan.
 
 The aggregated plan says how many pods of each coarse class a node gets; here the node gets a place
-(a zone, for example) and pods that may run there, within its pseudo resources. Pods that fit
-nowhere are left over.
+(a zone, for example) and real pods that may run there. Pseudo resources, which stand for rules such
+as one pod of a kind on each node, count as its other resources do. Pods that fit nowhere are left
+over.
 """
 
 from collections.abc import Sequence
@@ -48,8 +49,8 @@ class _UnplacedPods:
         for k, places in enumerate(self.where):
             if len(places) == 1:
                 self.only_here[places[0]] += counts[k]
-        # The most of each pseudo resource that a bin type there has; whether the bin type bought
-        # has as much is checked at the end.
+        # The most of each pseudo resource that any bin type of the place has. Whether that of the
+        # node has as much is checked at the end.
         columns = range(3, len(priced.demand.names))
         self.pseudo_capacity = [
             [
@@ -81,7 +82,7 @@ class _UnplacedPods:
         return sorted(range(len(filled)), key=lambda z: (-filled[z], -self.only_here[z], z))
 
     def fill(self, place: int, contents: Sequence[tuple[int, int]]) -> dict[int, int]:
-        """Assign real pods to the contents of a node at a place; return them."""
+        """Return how many real pods of each class a node of these contents gets; take them away."""
         extras, left, where = self.priced.demand.extras, self.left, self.where
         free = list(self.pseudo_capacity[place])
         taken: dict[int, int] = {}

@@ -1,8 +1,8 @@
-"""A load: what fills one node best when every class has a price of its own.
+"""A load: the pods that are worth most on one node when each class of pods has a value.
 
 Unlike `fill_node`, which gives all classes their share, this searches for the most valuable load: a
 pod to begin with, then the pods with the highest value for what they request, then exchanges of one
-pod for another of higher value. New patterns are found this way.
+pod for another of higher value. Such loads are the new columns of the linear program.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from shared.packing.priced_problem import PricedProblem
 
-_PROMISING: Final = 0.88  # of the price: worse loads are not worth exchanging pods in
+# Pods are exchanged only in loads whose value is at least this share of the bin's price.
+_PROMISING: Final = 0.88
 _MOST_EXCHANGES: Final = 4
 _MANY_PODS: Final = 32
 
@@ -76,7 +77,7 @@ def _add_densest(
     values: Sequence[float],
     load: NodeLoad,
 ) -> None:
-    """Add pods while any fits, highest value for their share of what is available first."""
+    """Add pods while any fits: always that with the most value for its share of what is left."""
     cpu, memory, pods, extras = priced.cpu, priced.memory, priced.pods, priced.demand.extras
     taken, free = load.contents, load.available
     seen = list(members)

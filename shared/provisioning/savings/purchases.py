@@ -114,9 +114,9 @@ class Tally(Struct, frozen=True, kw_only=True):
         """The sums in dollars an hour, for people."""
         theirs, ours = self.bought_micros_per_hour, self.planned_micros_per_hour
         text = (
-            f"in shadow mode since {self.since:%Y-%m-%d %H:%M} UTC: Karpenter bought for "
+            f"in shadow mode since {self.since:%Y-%m-%d %H:%M} UTC: Karpenter spent "
             f"{dollars(theirs)}/h in {counted(self.purchases, 'purchase')} for "
-            f"{counted(self.pods, 'pod')}; Dovetail would have bought for {dollars(ours)}/h"
+            f"{counted(self.pods, 'pod')}; Dovetail would have spent {dollars(ours)}/h"
             f"{difference(theirs, ours)}"
         )
         left = f"; {self.left_out} left out: see Events ShadowPurchase" if self.left_out else ""

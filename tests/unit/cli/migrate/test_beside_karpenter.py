@@ -96,9 +96,7 @@ def test_each_purchase_of_karpenter_is_told_once_beside_dovetails() -> None:
     assert world.cluster.node_values == before
     tally = found.migration().survey(Direction.TAKE_OVER).tally
     assert tally is not None
-    assert "$0.1920/h in 1 purchase for 2 pods; Dovetail would have bought for $0.0320/h" in (
-        tally.text
-    )
+    assert "$0.1920/h in 1 purchase for 2 pods; Dovetail would have spent $0.0320/h" in (tally.text)
 
 
 def test_a_purchase_for_a_node_pool_that_cannot_be_used_is_told_on_its_node() -> None:

@@ -160,7 +160,7 @@ def test_a_kept_node_claim_that_somebody_changed_is_not_made_again() -> None:
     found.move(TAKE_OVER)
     for broken in ("{", "[]", '{"name":"","spec":{}}'):
         change(found, annotations={**found.world.node.annotations, keys.NODE_CLAIM: broken})
-        assert "it must keep a NodeClaim" in refusal(found, HAND_BACK)
+        assert "it must hold a NodeClaim" in refusal(found, HAND_BACK)
 
 
 def test_a_name_that_another_machine_has_is_not_taken_from_it() -> None:

@@ -39,8 +39,8 @@ def test_a_pod_is_told_why_it_goes_to_none_of_the_nodes_that_are_there() -> None
         "not on lost: being deleted or not Ready",
         "not on closed: cordoned",
         "not on tainted: does not tolerate taint team:NoSchedule",
+        "not on free: it has room, but rules between pods, host ports or volumes forbid it",
         "not on arm: labels or volumes that it needs are elsewhere",
-        "not on free: room, but not by rules between pods, host ports or volumes",
         "not on given: too little cpu is left",
         "not on full-0, full-1, full-2 and 2 more: too little cpu, memory is left",
     ]

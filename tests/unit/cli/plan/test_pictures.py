@@ -82,8 +82,8 @@ def test_an_empty_plan_is_a_picture_too() -> None:
 def test_without_a_bound_the_gap_is_not_known() -> None:
     pod = make.pod()
     bought = Plan(nodes=(make.planned(pod),), cost_micros_per_hour=7)
-    assert gap(bought) == "nothing proved: nodes that are there may have room"
-    assert "nothing proved" in told(draw_plan(make.snapshot(pod), bought, "c"))
+    assert gap(bought) == "no lower bound: existing nodes may have room for these pods"
+    assert "no lower bound" in told(draw_plan(make.snapshot(pod), bought, "c"))
     assert gap(Plan(bound_is_close=True)) == "gap 0.00 %"
     priced = Plan(cost_micros_per_hour=3, lower_bound_micros_per_hour=2)
     assert gap(priced) == "at most 50.00 % above what is proved"

@@ -51,7 +51,7 @@ def test_too_many_rooms_to_look_at_one_by_one_count_by_their_amounts(
         compatible_bins=(7, 0, 0),
     )
     closely, cost = least(asked)
-    monkeypatch.setattr(free_capacity, "_MOST_LOOKS", 0)
+    monkeypatch.setattr(free_capacity, "_MOST_COUNTED", 0)
     roughly, _ = least(asked)
     assert 0.9 * cost < roughly <= closely <= cost
 

@@ -1,4 +1,4 @@
-"""Purchases of Karpenter beside what Dovetail would have bought for the same pods."""
+"""Purchases of Karpenter beside what Dovetail would have spent the same pods."""
 
 from datetime import timedelta
 
@@ -106,8 +106,8 @@ def test_purchases_are_summed_up() -> None:
     scene = snapshot(nodes=(node,), bound=(on("a", "one", cpu=500),))
     found = compare(scene, (node,), PackingSettings())
     assert Tally(since=NOW).plus(found).plus(found).text == (
-        f"in shadow mode since {NOW:%Y-%m-%d %H:%M} UTC: Karpenter bought for $0.7680/h in 2 "
-        "purchases for 2 pods; Dovetail would have bought for $0.1920/h, $0.5760/h less"
+        f"in shadow mode since {NOW:%Y-%m-%d %H:%M} UTC: Karpenter spent $0.7680/h in 2 "
+        "purchases for 2 pods; Dovetail would have spent $0.1920/h, $0.5760/h less"
     )
     more = replace(Tally(since=NOW), bought_micros_per_hour=1, planned_micros_per_hour=10_001)
-    assert more.text.endswith("for $0.0100/h, $0.0100/h more")
+    assert more.text.endswith("spent $0.0100/h, $0.0100/h more")
