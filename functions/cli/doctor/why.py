@@ -58,7 +58,9 @@ class Answer(Struct, frozen=True, kw_only=True):
     Attributes:
         subject: As in `pod/default/web-0`.
         state: Its current state, one line.
+        current: What there is of a group, and its price.
         history: What Dovetail did and decided.
+        outlook: What would be planned for a pod as things are; what will become of a node.
         waits_for: What it waits for; empty when it waits for nothing.
         helps: What to look at or to run.
         events: Its Events in the cluster, oldest first.
@@ -66,7 +68,9 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     subject: str = ""
     state: str = ""
+    current: tuple[str, ...] = ()
     history: tuple[str, ...] = ()
+    outlook: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     helps: tuple[str, ...] = ()
     events: tuple[PastEvent, ...] = ()
@@ -194,18 +198,18 @@ class Why:
         if refused is not None and refused.later:
             waits = ("a later plan: planning for it exceeds the work that one plan may do",)
             helps = ("use fewer affinity terms, preferences and rules between pods",)
-            return Answer(history=lines, waits_for=waits, helps=helps)
+            return Answer(outlook=lines, waits_for=waits, helps=helps)
         if refused is not None:
             waits = ("a change: it fits no node that could be launched",)
             owners = owner_word(gathered.snapshot.provisioners)
             helps = (f"change the pod or a {owners} as the reasons say",)
-            return Answer(history=lines, waits_for=waits, helps=helps)
+            return Answer(outlook=lines, waits_for=waits, helps=helps)
         if pod.uid in gathered.snapshot.promised:
             waits = ("an unfinished launch that it is part of",)
         else:
             waits = ("the next plan, which is made within a minute",)
         helps = (f"dovetail doctor --cluster {self._name}",)
-        return Answer(history=lines, waits_for=waits, helps=helps)
+        return Answer(outlook=lines, waits_for=waits, helps=helps)
 
     def _decided(self, pod: Pod, node: Node) -> tuple[str, ...]:
         plan_id = _plan_of(node)
@@ -251,7 +255,7 @@ class Why:
             waits = ("its kubelet to be Ready again",)
             pods = self._ports.cluster.pods_on(node.name)
             warning = (f"unless it comes back, {unhealthy_outcome(node, self._owner(node), pods)}",)
-            answer = Answer(state="is NotReady", history=warning, waits_for=waits, helps=(help_,))
+            answer = Answer(state="is NotReady", outlook=warning, waits_for=waits, helps=(help_,))
         elif not node.was_initialized:
             answer = replace(self._start(node, slot), state="starts")
         else:
@@ -307,7 +311,7 @@ class Why:
         state = f"takes pods, and has {counted(len(pods), 'pod')}"
         if node.unschedulable:
             state = f"is cordoned, and has {counted(len(pods), 'pod')}"
-        return Answer(state=state, history=tuple(notes))
+        return Answer(state=state, outlook=tuple(notes))
 
     def _prospects(self, node: Node, owner: Provisioner | None) -> Iterable[str]:
         """Yield what will happen to a node, or what prevents it."""

@@ -93,7 +93,9 @@ def _answer_about(why: "Why", group: "WhyGroup", kind: str, name: str) -> "Answe
 def _as_text(answer: "Answer") -> str:
     lines = [f"{answer.subject} {answer.state}"]
     parts = (
+        ("now", answer.current),
         ("what happened", answer.history),
+        ("what comes next, as things are", answer.outlook),
         ("waits for", answer.waits_for),
         ("what would help", answer.helps),
     )

@@ -67,7 +67,9 @@ class WhyGroup:
         if waiting:
             first = waiting[0]
             answer = self._why.pod(first.namespace, first.name)
-            answer = replace(answer, history=(f"of pod/{first.key}:", *answer.history))
+            answer = replace(
+                answer, current=(f"pod/{first.key} {answer.state}: what follows is about it",)
+            )
         shown = "Deployment" if kind == "deployment" else WORKLOADS[kind]
         events = cluster.events(shown, namespace, name)[-_MOST_EVENTS:]
         subject = f"{kind}/{namespace}/{name}"
@@ -103,7 +105,7 @@ class WhyGroup:
         return Answer(
             subject=f"{kind}/{name}",
             state=f"has {_fleet(nodes)}",
-            history=tuple(_phases(nodes)),
+            current=tuple(_phases(nodes)),
             waits_for=tuple(filter(None, held)),
             helps=helps,
             events=events,
@@ -123,7 +125,7 @@ class WhyGroup:
         return Answer(
             subject=f"cluster/{cluster.name}",
             state=f"has {_fleet(ours)} of Dovetail's",
-            history=(
+            current=(
                 f"waits: {counted(len(waiting), 'pod')}{f' of {names}' if waiting else ''}",
                 f"goes: {_fleet(going)}",
                 f"refused: {'; '.join(refused) or 'nothing'}",

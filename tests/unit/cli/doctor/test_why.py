@@ -120,7 +120,7 @@ def test_a_pod_that_no_node_is_launched_for_says_why(changes: dict[str, Any], st
 def test_a_pod_that_fits_nothing_gets_the_reasons_of_now() -> None:
     answer = of_pod(World(provisioner(), pod(cpu=10**6)), "a")
     assert answer.state == "is pending for 0 s"
-    assert any("no instance type is large enough" in line for line in answer.history)
+    assert any("no instance type is large enough" in line for line in answer.outlook)
     assert answer.waits_for == ("a change: it fits no node that could be launched",)
 
 
@@ -131,7 +131,7 @@ def test_a_pod_that_is_set_aside_waits_for_a_later_plan() -> None:
     ]
     world = World(provisioner(also=needs("team", "Exists")), *waiting)
     last = of_pod(world, f"p{MOST_PICKS}")
-    assert "has no place in this plan:" in last.history
+    assert "has no place in this plan:" in last.outlook
     assert last.waits_for == (
         "a later plan: planning for it exceeds the work that one plan may do",
     )
@@ -139,7 +139,7 @@ def test_a_pod_that_is_set_aside_waits_for_a_later_plan() -> None:
 
 def test_a_pod_that_nothing_is_planned_for_waits_for_the_next_plan() -> None:
     answer = of_pod(two_nodes())
-    assert any("goes to new node" in line for line in answer.history)
+    assert any("goes to new node" in line for line in answer.outlook)
     assert answer.waits_for == ("the next plan, which is made within a minute",)
     assert answer.helps == ("dovetail doctor --cluster test",)
 
@@ -216,7 +216,7 @@ def test_a_node_that_joined_and_is_not_ready_says_so() -> None:
     joined = node(ready=False, labels={**node().labels, keys.INITIALIZED: "true"})
     answer = of_node(World(provisioner(), joined))
     assert (answer.state, answer.waits_for) == ("is NotReady", ("its kubelet to be Ready again",))
-    assert answer.history[-1].startswith("unless it comes back, it stays")
+    assert answer.outlook[-1].startswith("unless it comes back, it stays")
 
 
 def running(**annotations: str) -> Node:
@@ -236,7 +236,7 @@ def test_a_node_that_runs_says_what_is_to_become_of_it() -> None:
     owner = provisioner(ttl_after_empty=30 * SECOND, ttl_until_expired=timedelta(days=30))
     answer = of_node(World(owner, empty))
     assert answer.state == "takes pods, and has 0 pods"
-    assert answer.history[1:] == (
+    assert answer.outlook == (
         "is empty since 00:00:00 UTC, and is removed at 00:00:30 UTC unless a pod comes",
         "is kept, though it should go: drift since then: pod default/a",
         "replaces old, and is kept until those are gone",
@@ -244,16 +244,16 @@ def test_a_node_that_runs_says_what_is_to_become_of_it() -> None:
         "expires at 2026-01-31 00:00 UTC",
     )
     changing = running(**{keys.CHANGE_SCHEDULED: "2026-01-18T02:00:00+00:00 AWS_EC2_X_SCHEDULED"})
-    text = of_node(World(provisioner(), changing)).history[1]
+    text = of_node(World(provisioner(), changing)).outlook[0]
     assert text == "AWS_EC2_X_SCHEDULED is scheduled for 2026-01-18 02:00 UTC"
-    at_once = of_node(World(provisioner(ttl_after_empty=0 * SECOND), empty)).history[1]
+    at_once = of_node(World(provisioner(ttl_after_empty=0 * SECOND), empty)).outlook[0]
     assert at_once.endswith(", and is removed at 00:00:20 UTC unless a pod comes")
-    assert of_node(World(provisioner(), empty)).history[1] == "is empty since 00:00:00 UTC"
-    assert of_node(World(provisioner(), running())).history[1:] == ()
+    assert of_node(World(provisioner(), empty)).outlook[0] == "is empty since 00:00:00 UTC"
+    assert of_node(World(provisioner(), running())).outlook == ()
     cordoned = replace(empty, unschedulable=True)
     answer = of_node(World(cordoned, pod(node_name="n1")))
     assert answer.state == "is cordoned, and has 1 pod"
-    assert answer.history[-1] == "its Provisioner default is gone: nothing removes it by choice"
+    assert answer.outlook[-1] == "its Provisioner default is gone: nothing removes it by choice"
     ageless = replace(running(), created_at=None)
     launched = of_node(World(owner, ageless)).history[0]
     assert launched.endswith("was launched by plan n1 for Provisioner default")
@@ -299,11 +299,11 @@ def test_a_node_that_runs_says_why_it_is_not_consolidated() -> None:
     world.advance(60 * MINUTE)
     world.provision(look=True)
     said = f"is not consolidated: pod default/a has the annotation {keys.DO_NOT_DISRUPT}"
-    assert said in of_node(world).history
+    assert said in of_node(world).outlook
     labels = {keys.NODE_POOL: "default", keys.INITIALIZED: "true"}
     of_pool = replace(node_of("n1", "m5.large"), labels=labels)
     world = World(provisioner(kind=OwnerKind.NODE_POOL), of_pool)
-    assert of_node(world).history[-1].endswith("consolidationPolicy is WhenEmpty")
+    assert of_node(world).outlook[-1].endswith("consolidationPolicy is WhenEmpty")
 
 
 def test_deleted_node_is_described_by_its_events() -> None:
@@ -423,7 +423,7 @@ def test_a_node_that_is_outdated_says_how_and_why_it_stands() -> None:
     drifted = running(**OTHER_SHAPE)
     world = World(provisioner(), drifted)
     how = "is outdated: provisioner default has changed; "
-    left = of_node(world).history[-1]
+    left = of_node(world).outlook[-1]
     assert left == f"{how}dovetail.dev/drift of provisioner default is not on: the node stays"
-    acting = Why(world.ports, drift=True).node("n1").history[-1]
+    acting = Why(world.ports, drift=True).node("n1").outlook[-1]
     assert acting.startswith(f"{how}it is replaced as soon as budgets, pods and other changes")

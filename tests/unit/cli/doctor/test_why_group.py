@@ -32,7 +32,7 @@ def test_a_workload_says_where_its_pods_are_and_what_the_first_waits_for() -> No
     answer = group(world).workload("deployment", "default", "api")
     assert answer.subject == "deployment/default/api"
     assert answer.state == "has 1 pod on 1 node, 1 pod without a node"
-    assert answer.history[0] == "of pod/default/api-2:"
+    assert answer.current[0].startswith("pod/default/api-2 is pending")
     assert answer.waits_for == ("a change: it fits no node that could be launched",)
     of_set = group(world).workload("replicaset", "default", "api-5d9f")
     assert of_set.state == answer.state
@@ -54,7 +54,7 @@ def test_a_node_pool_says_what_it_has_and_what_holds_it() -> None:
     world = World(pool, joined, starting, replace(joined, name="n3", uid="u3", ready=False))
     answer = group(world).owner("nodepool", "default")
     assert answer.state.startswith("has 3 nodes, $")
-    assert answer.history == ("1 node starting: n2", "1 node NotReady: n3")
+    assert answer.current == ("1 node starting: n2", "1 node NotReady: n3")
     assert answer.waits_for == ("it is paused",)
 
 
@@ -79,10 +79,10 @@ def test_the_cluster_says_in_five_lines_how_it_is() -> None:
     world.cluster.add(invalid("bad"))
     answer: Answer = group(world).cluster()
     assert answer.state.startswith("has 1 node, $")
-    assert answer.history[:3] == (
+    assert answer.current[:3] == (
         "waits: 1 pod of default/web",
         "goes: 0 nodes, $0.0000/h",
         "refused: Provisioner bad: spec.x: unknown field",
     )
-    assert answer.history[3].startswith("costs: $")
+    assert answer.current[3].startswith("costs: $")
     assert answer.helps
