@@ -12,6 +12,7 @@ from functions.cli.catalog import mount_catalog
 from functions.cli.doctor.doctor_command import mount_doctor
 from functions.cli.doctor.why_command import mount_why
 from functions.cli.input_error import InputError
+from functions.cli.kubeconfig import add_kubeconfig
 from functions.cli.migrate.migrate_command import mount_migrate
 from functions.cli.parser import Subparsers, add_command, add_list, add_settings, unwritable
 from functions.cli.plan.instance_settings import described_instance_settings, instance_setup
@@ -56,11 +57,13 @@ Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, Pro
 AWSNodeTemplates, NodePools and EC2NodeClasses (karpenter.sh/v1), PersistentVolumes, claims,
 StorageClasses, CSINodes, Namespaces, PriorityClasses, RuntimeClasses and
 PodDisruptionBudgets, one or many in a file, as YAML or JSON, also what
-`kubectl get -o json` prints. Needs no cluster and no AWS.
+`kubectl get -o json` prints. Needs no cluster and no AWS; with --context or --kubeconfig it
+reads a running cluster besides, whatever scales it, and writes nothing there.
 
   dovetail plan -f examples/big
   dovetail plan -f pods.yaml -f provisioner.yaml --explain default/web-0 --svg plan.svg
   kubectl get pods,nodes,provisioners --all-namespaces -o json | dovetail plan -f -
+  dovetail plan --context prod -f k8s/        what a change needs beside what runs
   dovetail plan --diff old/ new/ --output markdown --max-increase 5%
   dovetail plan --diff main..HEAD -f k8s/
   dovetail plan -f k8s/ --at hpa-max --no-spot --replicas shop/web=40
@@ -107,6 +110,9 @@ def mount_commands(subparsers: Subparsers) -> None:
     )
     existing = "nodes that are there, and the pods on them; as -f"
     add_list(plan, "--existing", metavar="FILE", help=existing)
+    add_kubeconfig(
+        plan, "plan beside what this cluster has, for its pending pods too; reads it, nothing else"
+    )
     where = plan.add_mutually_exclusive_group()
     where.add_argument(
         "--zones", metavar="A,B,C", help="the zones that have subnets (all of the catalogue)"
@@ -242,8 +248,10 @@ def _interruptible(
 def _plan(arguments: argparse.Namespace) -> int:
     if arguments.diff:
         return _diff(arguments)
-    if not arguments.filename or arguments.max_increase:
-        raise InputError("name manifests with -f; --max-increase needs --diff")
+    if arguments.max_increase or not (arguments.filename or _names_cluster(arguments)):
+        raise InputError(
+            "name manifests with -f, or a cluster with --context; --max-increase needs --diff"
+        )
     if any(getattr(arguments, option) for option in _SCENARIOS):
         return _scenarios(arguments)
     if arguments.cost_of_rules:
@@ -257,7 +265,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import plan_text  # noqa: PLC0415
     from functions.cli.plan.cheaper_types import why_not_cheaper  # noqa: PLC0415
     from functions.cli.plan.explanation import explanation  # noqa: PLC0415
-    from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
@@ -267,8 +275,8 @@ def _one_plan(arguments: argparse.Namespace) -> int:
             raise InputError(why)
     setup, settings = _settings(arguments)
     notes: list[str] = []
-    documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog, setup)
+    documents = _documents(arguments, arguments.filename, catalog, notes)
     snapshot = _snapshot(arguments, documents, catalog, settings, notes)
     pod = _named(arguments.explain, snapshot) if arguments.explain is not None else None
     began = time.perf_counter()
@@ -313,7 +321,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
 
 def _diff(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.diff_command import run_diff  # noqa: PLC0415
-    from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from functions.cli.plan.manifest_diff import Planned  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
@@ -323,7 +331,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
 
     def planned(files: Sequence[str]) -> "Planned":
-        documents = read_all([*files, *arguments.existing], notes)
+        documents = _documents(arguments, files, catalog, notes)
         snapshot = _snapshot(arguments, documents, catalog, settings, notes)
         return Planned(snapshot=snapshot, plan=decide(snapshot, settings))
 
@@ -354,15 +362,15 @@ def _refuse(arguments: argparse.Namespace, beside: str, *options: str) -> None:
 
 def _scenarios(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import scenarios  # noqa: PLC0415
-    from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from functions.cli.plan.scenarios_command import TODAY, scenarios_text  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
     _refuse(arguments, "other circumstances", *_OF_ONE_PLAN, "cost_of_rules")
     setup, settings = _settings(arguments)
     notes: list[str] = []
-    documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog, setup)
+    documents = _documents(arguments, arguments.filename, catalog, notes)
     now = datetime.fromisoformat(catalog.date).replace(tzinfo=UTC)
     asked = list(scenarios.asked_scenarios(arguments, documents, now))
     planned = scenarios.without_autoscalers(documents)
@@ -378,14 +386,14 @@ def _scenarios(arguments: argparse.Namespace) -> int:
 
 def _cost_of_rules(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.cost_of_rules import costs_of_rules, rules_of, rules_text  # noqa: PLC0415
-    from functions.cli.plan.inputs import read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
     _refuse(arguments, "--cost-of-rules", *_OF_ONE_PLAN)
     setup, settings = _settings(arguments)
     notes: list[str] = []
-    documents = read_all([*arguments.filename, *arguments.existing], notes)
     catalog = read_catalog(arguments.catalog, setup)
+    documents = _documents(arguments, arguments.filename, catalog, notes)
     snapshot = _snapshot(arguments, documents, catalog, settings, notes)
     plan, rules = decide(snapshot, settings), rules_of(snapshot)
     until = time.monotonic() + _SECONDS_OF_RULES
@@ -401,6 +409,28 @@ def _cost_of_rules(arguments: argparse.Namespace) -> int:
     return UNPLACED if plan.unschedulable else PLACED
 
 
+def _names_cluster(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.kubeconfig or arguments.context)
+
+
+def _documents(
+    arguments: argparse.Namespace, files: Sequence[str], catalog: "Catalog", notes: list[str]
+) -> "list[Document]":
+    """Return the manifests of files, and what there is beside them."""
+    from functions.cli.plan.inputs import read_all  # noqa: PLC0415
+
+    documents = read_all([*files, *arguments.existing], notes)
+    if _names_cluster(arguments):
+        from functions.cli.cluster_dump import dump_cluster  # noqa: PLC0415
+        from functions.cli.plan.reading.documents import Document  # noqa: PLC0415
+        from functions.cli.report.running_cluster import usable_documents  # noqa: PLC0415
+
+        dump = dump_cluster(arguments.kubeconfig, notes, arguments.context)
+        found = [Document(where="cluster", raw=raw) for raw in dump]
+        documents += usable_documents(found, catalog, notes)
+    return documents
+
+
 def _snapshot(
     arguments: argparse.Namespace,
     documents: "Sequence[Document]",
@@ -410,9 +440,12 @@ def _snapshot(
 ) -> "ClusterSnapshot":
     """Return the snapshot that manifests describe, in the zones that are given; add its notes."""
     from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
+    from functions.cli.report.running_cluster import refuse_another_region  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
 
     offline = read_snapshot(documents, catalog)
+    if _names_cluster(arguments):
+        refuse_another_region(offline.snapshot, catalog)
     snapshot = _in_zones(offline.snapshot, arguments, catalog, notes)
     notes += overridden_policy_notes(settings, PackingSettings(), snapshot.provisioners)
     notes += offline.notes

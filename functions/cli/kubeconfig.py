@@ -6,10 +6,16 @@ from pathlib import Path
 from shared.runtime.system import environment
 
 
-def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
-    """Add `--kubeconfig` and `--context`."""
+def add_kubeconfig(parser: argparse.ArgumentParser, reads: str = "") -> None:
+    """Add `--kubeconfig` and `--context`.
+
+    Args:
+        reads: For the help, what the command reads of the cluster if one of them is given; empty
+            for a command that always reads it.
+    """
+    of_file = "of the file; by default the current one"
     parser.add_argument("--kubeconfig", metavar="FILE", help="by default as kubectl finds it")
-    parser.add_argument("--context", metavar="NAME", help="of the file; by default the current one")
+    parser.add_argument("--context", metavar="NAME", help=reads or of_file)
 
 
 def kubeconfig_of(named: str | None) -> str:

@@ -160,9 +160,9 @@ def _documents(
     notes: list[str],
 ) -> "tuple[list[Document], str]":
     """Return the documents, and when or from what they were read, in words."""
+    from functions.cli.cluster_dump import dump_cluster  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all  # noqa: PLC0415
     from functions.cli.plan.reading.documents import Document  # noqa: PLC0415
-    from functions.cli.report.cluster_dump import dump_cluster  # noqa: PLC0415
     from shared.runtime.system import SystemClock  # noqa: PLC0415
 
     if arguments.filename:

@@ -73,14 +73,14 @@ def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> Run
         InputError: If there is no node.
     """
     notes: list[str] = []
-    usable = _usable(documents, catalog, notes)
+    usable = usable_documents(documents, catalog, notes)
     known = [found for found in usable if found.kind in _READ]
     snapshot = read_snapshot(known, catalog).snapshot
     if not snapshot.nodes:
         raise InputError(
             "no Nodes among the objects: kubectl get nodes,pods --all-namespaces -o json has them"
         )
-    _refuse_another_region(snapshot, catalog)
+    refuse_another_region(snapshot, catalog)
     snapshot = _with_daemonsets(snapshot, notes)
     volumes = read_volumes(usable)
     notes += unknown_claims(snapshot.bound, volumes)
@@ -100,7 +100,7 @@ def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> Run
     )
 
 
-def _usable(
+def usable_documents(
     documents: Iterable[Document], catalog: Catalog, notes: list[str]
 ) -> tuple[Document, ...]:
     """Return the documents without workloads, and without Provisioners that cannot be used."""
@@ -142,7 +142,8 @@ def region_of(documents: Iterable[Document]) -> str:
     return next(filter(None, named), "")
 
 
-def _refuse_another_region(snapshot: ClusterSnapshot, catalog: Catalog) -> None:
+def refuse_another_region(snapshot: ClusterSnapshot, catalog: Catalog) -> None:
+    """Raise InvalidManifestError if all nodes are in another Region than the catalogue."""
     regions = {node.labels[keys.REGION] for node in snapshot.nodes if keys.REGION in node.labels}
     if regions and catalog.region not in regions:
         found = ", ".join(sorted(regions))

@@ -1,11 +1,13 @@
-"""What `dovetail report` reads of a running cluster: all of it, with kinds, and no write."""
+"""What `dovetail report` and `plan` read of a running cluster: all of it, and no write."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from functions.cli.report.cluster_dump import dump_cluster
+from functions.cli.cluster_dump import dump_cluster
+from functions.cli.main import main
 from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.kube.server import EmbeddedKube
 from shared.model.errors import PermanentError, UnauthorizedError
@@ -68,3 +70,35 @@ def test_without_nodes_or_pods_nothing_is_reported(tmp_path: Path, kind: str) ->
         write_kubeconfig(config, server.url, {}, {"token": "t"})
         with pytest.raises(UnauthorizedError, match="is forbidden"):
             list(dump_cluster(str(config), []))
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-west-1"])
+def test_a_plan_fills_the_nodes_of_a_running_cluster_whose_region_has_prices(
+    tmp_path: Path, region: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, manifests = tmp_path / "config", tmp_path / "more.json"
+    waiting, more = (pod("default", name, 0, "", "500m", "1Gi") for name in ("web", "more"))
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waiting["status"] = {"phase": "Pending", "conditions": [unschedulable]}
+    del more["status"]
+    manifests.write_text(json.dumps(more))
+    with EmbeddedKube() as kube:
+        world = OverHttp(kube.url)
+        of_region = {"topology.kubernetes.io/region": region}
+        world.apply(node("n", "m5.large", "a", of_region))
+        world.api.send(
+            "PATCH",
+            "/api/v1/nodes/n",
+            body={"spec": {"taints": None}},  # the API server adds not-ready to each new Node
+            content_type="application/merge-patch+json",
+        )
+        world.apply(waiting)
+        write_kubeconfig(config, kube.url, {}, {"token": "t"})
+        code = main(["plan", "--kubeconfig", str(config), "-f", str(manifests)])
+    told = capsys.readouterr()
+    if region == "us-east-1":
+        assert code == 0
+        assert "n: default/more-0, default/web-0" in told.out
+    else:
+        assert code == 2
+        assert "the prices are those of us-east-1" in told.err

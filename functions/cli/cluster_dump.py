@@ -1,4 +1,4 @@
-"""Reads a whole cluster with its user's kubeconfig, for `dovetail report`."""
+"""Reads a whole cluster with its user's kubeconfig; nothing is written in it."""
 
 from collections.abc import Iterator
 from typing import Final
