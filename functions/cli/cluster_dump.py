@@ -1,11 +1,11 @@
 """Reads a whole cluster with its user's kubeconfig; nothing is written in it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from functions.cli.kubeconfig import kubeconfig_of
 from shared.kube.api import KubeApi
-from shared.kube.cluster import DAEMONSETS_PATH, RUNTIMES_PATH
+from shared.kube.cluster import DAEMONSETS_PATH, RUNTIMES_PATH, KubeCluster
 from shared.kube.kubeconfig import connect_kubeconfig
 from shared.kube.lists import list_all
 from shared.kube.nodes import BUDGETS_PATH, NODES_PATH, PODS_PATH
@@ -20,6 +20,7 @@ from shared.kube.storage import CLAIMS_PATH, CLASSES_PATH, CSI_NODES_PATH, VOLUM
 from shared.manifests.raw_json import Raw
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.errors import NotFoundError, UnauthorizedError
+from shared.ports import PastEvent
 
 _PRIORITIES_PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _KINDS: Final = {
@@ -76,3 +77,14 @@ def dump_cluster(
         AutoscalerError: If the file or the cluster cannot be read.
     """
     return _objects(connect_kubeconfig(kubeconfig_of(kubeconfig), context=context), notes)
+
+
+def past_events(
+    kubeconfig: str | None, context: str | None = None
+) -> Callable[[str, str, str], tuple[PastEvent, ...]]:
+    """Return what lists the Events about an object of a kind, namespace and name, oldest first.
+
+    Args:
+        kubeconfig, context: As for `dump_cluster`.
+    """
+    return KubeCluster("", connect_kubeconfig(kubeconfig_of(kubeconfig), context=context)).events

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from functions.cli.kubeconfig import add_kubeconfig
 from functions.cli.parser import Subparsers, add_cluster, add_command
-from functions.cli.run_command import one_cluster, refuse, run_command
+from functions.cli.printable_text import printable_text
+from functions.cli.run_command import one_cluster, refuse, run_command, run_or_refuse
 from shared.model.codec import to_plain
 from shared.model.nearest import nearest
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from functions.cli.doctor.runtime import DoctorRuntime
     from functions.cli.doctor.why import Answer, Why
     from functions.cli.doctor.why_group import WhyGroup
+    from functions.cli.doctor.why_unattached import WhyUnattached
 
 ANSWERED: Final = 0
 _TEXT: Final = """\
@@ -29,6 +32,7 @@ rights, as `dovetail doctor` does, and finds ledger and archive in the same way.
   dovetail why deployment/shop/web       also statefulset, daemonset, job
   dovetail why nodepool/default
   dovetail why cluster
+  dovetail why pod/shop/web-0 --context prod     beside Karpenter or others, without Dovetail
 """
 _CODES: Final = """exit codes:
   0  answered
@@ -48,6 +52,9 @@ def mount_why(subparsers: Subparsers, runtime: "Callable[[], DoctorRuntime] | No
     parser = add_command(subparsers, "why", summary, _TEXT, _CODES)
     parser.add_argument("subject", metavar="SUBJECT", help=_EXPECTED.removeprefix("expected "))
     add_cluster(parser)
+    add_kubeconfig(
+        parser, "ask a cluster to which Dovetail is not attached; needs no AWS, knows no decisions"
+    )
     parser.add_argument("--output", choices=("text", "json"), default="text")
     parser.set_defaults(run=lambda arguments: _run(arguments, runtime))
 
@@ -59,6 +66,8 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
         near = nearest(kind, (*_NAMESPACED, *_WHOLE, "cluster")) if kind not in _NAMESPACED else ""
         meant = f"write {near}; " if near and near != kind else ""
         return refuse("why", f"{arguments.subject}: {meant}{_EXPECTED}")
+    if arguments.kubeconfig or arguments.context:
+        return run_or_refuse("why", lambda: _answer_unattached(arguments, kind, name))
     from functions.cli.doctor.runtime import DoctorRuntime  # noqa: PLC0415 -- not for --help
 
     return run_command(
@@ -70,12 +79,35 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
 
 def _answer(runtime: "DoctorRuntime", arguments: argparse.Namespace, kind: str, name: str) -> int:
     why, group = runtime.why(one_cluster(arguments.cluster, runtime.clusters))
-    answer = _answer_about(why, group, kind, name)
+    return _print(arguments, _answer_about(why, group, kind, name))
+
+
+def _answer_unattached(arguments: argparse.Namespace, kind: str, name: str) -> int:
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from functions.cli.cluster_dump import dump_cluster, past_events  # noqa: PLC0415
+    from functions.cli.doctor.why_unattached import WhyUnattached  # noqa: PLC0415
+    from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
+    from functions.cli.plan.reading.documents import Document  # noqa: PLC0415
+    from functions.cli.report.running_cluster import read_running_cluster  # noqa: PLC0415
+
+    notes: list[str] = []
+    dump = dump_cluster(arguments.kubeconfig, notes, arguments.context)
+    documents = [Document(where="cluster", raw=raw) for raw in dump]
+    running = read_running_cluster(documents, read_catalog(None))
+    why = WhyUnattached(running, past_events(arguments.kubeconfig, arguments.context))
+    code = _print(arguments, _answer_about(why, why, kind, name))
+    sys.stderr.write(printable_text(f"note: {note}" for note in (*notes, *running.notes)))
+    return code
+
+
+def _print(arguments: argparse.Namespace, answer: "Answer") -> int:
     sys.stdout.write(_as_json(answer) if arguments.output == "json" else _as_text(answer))
     return ANSWERED
 
 
-def _answer_about(why: "Why", group: "WhyGroup", kind: str, name: str) -> "Answer":
+def _answer_about(
+    why: "Why | WhyUnattached", group: "WhyGroup | WhyUnattached", kind: str, name: str
+) -> "Answer":
     namespace, _, short = name.rpartition("/")
     match kind:
         case "node":

@@ -52,7 +52,7 @@ class WhyGroup:
         found = [
             pod
             for pod in (*cluster.pending_pods(), *cluster.bound_pods())
-            if _belongs(pod, kind, f"{namespace}/{name}")
+            if belongs(pod, kind, f"{namespace}/{name}")
         ]
         if not found:
             raise NotFoundError(
@@ -141,7 +141,8 @@ class WhyGroup:
         return "" if hold is None else hold.text
 
 
-def _belongs(pod: Pod, kind: str, key: str) -> bool:
+def belongs(pod: Pod, kind: str, key: str) -> bool:
+    """Return whether a pod is of the workload of this kind, in lower case, and namespace/name."""
     owner = pod.owner
     if owner is None or owner.kind != WORKLOADS[kind]:
         return False

@@ -73,7 +73,7 @@ def test_without_nodes_or_pods_nothing_is_reported(tmp_path: Path, kind: str) ->
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-west-1"])
-def test_a_plan_fills_the_nodes_of_a_running_cluster_whose_region_has_prices(
+def test_plan_and_why_are_about_a_running_cluster_whose_region_has_prices(
     tmp_path: Path, region: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, manifests = tmp_path / "config", tmp_path / "more.json"
@@ -95,10 +95,13 @@ def test_a_plan_fills_the_nodes_of_a_running_cluster_whose_region_has_prices(
         world.apply(waiting)
         write_kubeconfig(config, kube.url, {}, {"token": "t"})
         code = main(["plan", "--kubeconfig", str(config), "-f", str(manifests)])
-    told = capsys.readouterr()
+        told = capsys.readouterr()
+        assert main(["why", "--kubeconfig", str(config), "node/n"]) == code
+        answer = capsys.readouterr().out
     if region == "us-east-1":
         assert code == 0
         assert "n: default/more-0, default/web-0" in told.out
+        assert answer.startswith("node/n is m5.large on-demand in us-east-1a of nodes without a")
     else:
         assert code == 2
         assert "the prices are those of us-east-1" in told.err

@@ -1,0 +1,88 @@
+"""`dovetail why` about a cluster to which Dovetail is not attached."""
+
+import pytest
+
+from functions.cli.doctor.why_unattached import WhyUnattached
+from functions.cli.plan.reading.documents import Document
+from functions.cli.report.running_cluster import read_running_cluster
+from shared.model.errors import NotFoundError
+from shared.ports import PastEvent
+from tests.unit.cli import dumps
+
+EVENT = PastEvent(at=None, source="karpenter", reason="Nominated", message="m", count=1)
+
+
+def why(*objects: dumps.Object) -> WhyUnattached:
+    documents = [Document(where="cluster", raw=raw) for raw in (*dumps.mixed(), *objects)]
+    return WhyUnattached(read_running_cluster(documents, dumps.CATALOG), lambda *_: (EVENT,))
+
+
+def test_a_pending_pod_is_told_what_dovetail_would_plan_and_who_decides() -> None:
+    answer = why().pod("shop", "web-99")
+    assert (answer.subject, answer.state) == ("pod/shop/web-99", "is pending")
+    assert any(line.startswith("goes to ") for line in answer.outlook)
+    assert answer.waits_for[0].startswith("whatever scales this cluster")
+    assert answer.events == (EVENT,)
+
+
+def test_a_pod_that_runs_is_told_what_its_node_is_and_costs() -> None:
+    known = why()
+    answer = known.pod("shop", "web-0")
+    assert answer.state.startswith("is Running on node ip-10-2-")
+    assert answer.current[0].endswith("/h")
+    lost = why(dumps.pod("shop", "lost", 0, "gone", "1", "1Gi")).pod("shop", "lost-0")
+    assert (lost.state, lost.current) == ("is Running on node gone", ())
+
+
+def test_a_pod_that_no_node_is_launched_for_is_told_why() -> None:
+    new = dumps.pod("shop", "new", 0, "", "1", "1Gi")
+    answer = why(new).pod("shop", "new-0")
+    assert "is not marked Unschedulable" in answer.state
+    assert not answer.outlook
+
+
+def test_a_node_is_told_what_it_is_costs_and_carries() -> None:
+    answer = why().node("ip-10-2-2-0")
+    assert answer.state == ("is m6i.xlarge on-demand in us-east-1a of NodePool new, $0.1920/h")
+    assert answer.current == ("2 pods: shop/api-0, shop/api-3",)
+    unknown = why().node("ip-10-2-4-0")
+    assert unknown.state.endswith(", price not known")
+    assert unknown.current == ("1 pod: edge/relay-0",)
+
+
+def test_a_workload_is_told_where_its_pods_are_and_what_the_first_that_waits_would_get() -> None:
+    answer = why().workload("deployment", "shop", "web")
+    assert answer.state.endswith(", 1 pod without a node")
+    assert answer.outlook
+    placed = why().workload("daemonset", "kube-system", "aws-node")
+    assert placed.state.endswith(", 0 pods without a node")
+    assert not placed.outlook
+
+
+def test_an_owner_is_told_what_its_nodes_are_and_cost() -> None:
+    answer = why().owner("nodepool", "new")
+    assert answer.state == "has 3 nodes, $0.5760/h"
+    assert len(answer.current) == 3
+    idle = why(dumps.node_pool("idle"))
+    assert idle.owner("nodepool", "idle").state == "has 0 nodes, $0.0000/h"
+
+
+def test_the_cluster_is_told_by_pool_with_what_waits() -> None:
+    answer = why().cluster()
+    assert answer.subject == "cluster of this kubeconfig"
+    assert "NodePool new: 3 nodes, $0.5760/h" in answer.current
+    assert answer.current[-1] == "1 pod waiting: shop/web-99"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("pod", ("shop", "nosuch")),
+        ("node", ("nosuch",)),
+        ("workload", ("job", "shop", "nosuch")),
+        ("owner", ("nodepool", "nosuch")),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_lists_it(kind: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(NotFoundError, match="nosuch: not in cluster of this kubeconfig; kubectl"):
+        getattr(why(), kind)(*words)
