@@ -32,9 +32,9 @@ _HEADINGS: Final = (
     ">Dovetail",
 )
 _METHOD: Final = """\
-At the first observation the shadow fleet is what runs. From then on it is changed by Dovetail's own \
-decisions alone: pods that come are planned onto it, new nodes are launched where it has no room, \
-and nodes are removed by Dovetail's consolidation, emptiness and expiration, within consolidateAfter, \
+At the first observation the shadow fleet is what runs. From then on only Dovetail's own decisions \
+change it: pods that come are planned onto it, nodes are launched where it has no room, and nodes \
+are removed by Dovetail's consolidation, emptiness and expiration, within consolidateAfter, \
 disruption budgets and PodDisruptionBudgets.
 A pod is on the shadow fleet for as long as it is in the cluster. A pod that the real autoscaler \
 evicts leaves, and its successor comes.
@@ -46,8 +46,8 @@ volumes keep the zone that they really have.
 Prices are list prices of the time at which a node was first seen, without Savings Plans, volumes, \
 traffic and EKS fees. Times without observation count on neither side."""
 _FOOTER: Final = (
-    "<footer>Made by dovetail shadow. Nothing was installed in the cluster, and nothing was written "
-    "to it.</footer>"
+    "<footer>Made by dovetail shadow. Nothing was installed in the cluster, and nothing was "
+    "written to it.</footer>"
 )
 
 
@@ -68,12 +68,15 @@ def summary_lines(recorded: Recorded, figures: ShadowFigures) -> tuple[str, ...]
         )
     ]
     total = figures.total
+    nodes = (
+        f"node-hours {_node_hours(total.real)} and {_node_hours(total.shadow)}; most nodes at once "
+        f"{total.real.most_nodes} and {total.shadow.most_nodes}"
+    )
     return (
         f"observed for {_hours(figures.observed)} since {_time(recorded.spans[0].began_at)}"
         + (f", with {counted(len(figures.gaps), 'gap')}" if figures.gaps else ""),
         *aligned(rows, right_aligned={1, 2, 3}),
-        f"node-hours {_node_hours(total.real)} and {_node_hours(total.shadow)}; most nodes at once "
-        f"{total.real.most_nodes} and {total.shadow.most_nodes}",
+        nodes,
         _purchases_text(figures),
         *_caveats(recorded, figures),
     )
@@ -83,7 +86,6 @@ def shadow_page(recorded: Recorded, figures: ShadowFigures) -> str:
     """Return the report as HTML. The same record gives the same page."""
     total, about = figures.total, recorded.about
     title = "What Dovetail would have cost beside what really ran"
-    first = recorded.spans[0].began_at
     facts = (
         fact(dollars_text(total.real.micros), f"is what really ran in {_hours(figures.observed)}"),
         fact(
@@ -98,10 +100,13 @@ def shadow_page(recorded: Recorded, figures: ShadowFigures) -> str:
         ),
     )
     settings = f" Settings: {', '.join(about.settings)}." if about.settings else ""
+    subject = (
+        f"{about.cluster}, {_time(recorded.spans[0].began_at)} to "
+        f"{_time(recorded.progress.last_at)}. Prices: {about.prices}.{settings}"
+    )
     parts = (
         f"<h1>{escape(title)}</h1>",
-        f'<p class="soft">{escape(about.cluster)}, {_time(first)} to '
-        f"{_time(recorded.progress.last_at)}. Prices: {escape(about.prices)}.{escape(settings)}</p>",
+        f'<p class="soft">{escape(subject)}</p>',
         f'<div class="verdict">{"".join(facts)}</div>',
         "<h2>Day by day</h2>",
         _table("Days in UTC.", "day", figures.days, total),
@@ -127,7 +132,9 @@ def shadow_page(recorded: Recorded, figures: ShadowFigures) -> str:
 
 
 def _table(caption: str, first: str, rows: Mapping[str, Costs], total: Costs) -> str:
-    longest = max(max(costs.real.micros, costs.shadow.micros) for costs in rows.values())
+    longest = max(
+        (max(costs.real.micros, costs.shadow.micros) for costs in rows.values()), default=0
+    )
     return table(
         f"{caption} The mark on a bar is what the shadow fleet costs.",
         (first, "", *_HEADINGS),
@@ -198,9 +205,9 @@ def _purchases_text(figures: ShadowFigures) -> str:
     left = f"; {sums.left_out} not comparable" if sums.left_out else ""
     return (
         f"{counted(sums.count, 'purchase')} for {counted(sums.pods, 'pod')}: "
-        f"{counted(sums.bought_nodes, 'node')} for {hourly_price_text(sums.bought_micros_per_hour)}/h "
-        f"bought, {counted(sums.planned_nodes, 'node')} for "
-        f"{hourly_price_text(sums.planned_micros_per_hour)}/h planned by Dovetail{left}"
+        f"{counted(sums.bought_nodes, 'node')} for {_hourly(sums.bought_micros_per_hour)}/h bought, "
+        f"{counted(sums.planned_nodes, 'node')} for {_hourly(sums.planned_micros_per_hour)}/h "
+        f"planned by Dovetail{left}"
     )
 
 
