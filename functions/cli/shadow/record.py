@@ -104,16 +104,12 @@ class ShadowRecord:
     """
 
     def __init__(self, path: Path, *, make: bool) -> None:
+        if not make and not path.is_file():
+            raise InputError(f"{path}: there is no such file: name a record of dovetail shadow")
         self._path = path
         self._lock = self._locked() if make else None
-        mode = "rwc" if make else "rw"
         with self._refusing():
-            self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode={mode}",
-                timeout=_BUSY_SECONDS,
-                isolation_level=None,
-                uri=True,
-            )
+            self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             for pragma in ("journal_mode = WAL", "synchronous = FULL"):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._connection.execute(_TABLE)

@@ -205,9 +205,9 @@ def _purchases_text(figures: ShadowFigures) -> str:
     left = f"; {sums.left_out} not comparable" if sums.left_out else ""
     return (
         f"{counted(sums.count, 'purchase')} for {counted(sums.pods, 'pod')}: "
-        f"{counted(sums.bought_nodes, 'node')} for {_hourly(sums.bought_micros_per_hour)}/h bought, "
-        f"{counted(sums.planned_nodes, 'node')} for {_hourly(sums.planned_micros_per_hour)}/h "
-        f"planned by Dovetail{left}"
+        f"{counted(sums.bought_nodes, 'node')} for {_hourly(sums.bought_micros_per_hour)}/h "
+        f"bought, {counted(sums.planned_nodes, 'node')} for "
+        f"{_hourly(sums.planned_micros_per_hour)}/h planned by Dovetail{left}"
     )
 
 
