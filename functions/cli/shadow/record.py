@@ -10,11 +10,11 @@ Source: https://www.sqlite.org/wal.html and https://www.sqlite.org/atomiccommit.
 import fcntl
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, BinaryIO, Final, Self, TypeVar
 
 from msgspec import Struct
 
@@ -93,7 +93,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
 
 class ShadowRecord:
-    """A record, open to be read and continued.
+    """A record, open to be read and continued; a context that closes it.
 
     Args:
         path: Of its file.
@@ -107,18 +107,21 @@ class ShadowRecord:
         if not make and not path.is_file():
             raise InputError(f"{path}: there is no such file: name a record of dovetail shadow")
         self._path = path
-        self._lock = self._locked() if make else None
-        with self._refusing():
+        with ExitStack() as stack, self._refusing():
+            if make:
+                stack.enter_context(self._locked())
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+            stack.callback(self._connection.close)
             for pragma in ("journal_mode = WAL", "synchronous = FULL"):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._connection.execute(_TABLE)
+            self._open = stack.pop_all()
 
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-        if self._lock is not None:
-            self._lock.close()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
     def begin(self, about: About) -> None:
         """Say what is recorded.
@@ -206,15 +209,17 @@ class ShadowRecord:
         """
         try:
             file = self._path.open("ab")
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(
-                f"{self._path}: another dovetail shadow records in it: end that, or name another "
-                "file with --state"
-            ) from error
         except OSError as error:
             raise InputError(
                 f"{self._path}: {error.strerror}: name a file in a folder that exists"
+            ) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.close()
+            raise InputError(
+                f"{self._path}: another dovetail shadow records in it: end that, or name another "
+                "file with --state"
             ) from error
         return file
 

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from datetime import timedelta
@@ -24,13 +23,14 @@ if TYPE_CHECKING:
     from functions.cli.shadow.simulation import ShadowRules
     from functions.cli.watch.cluster_watch import ClusterWatch
     from shared.model.kubernetes.nodes import Node
+    from shared.ports import Clock
 
 DONE: Final = 0
 _REPORT: Final = "report"
 _STATE: Final = "dovetail-shadow.db"
 _OUTPUT: Final = "dovetail-shadow.html"
-_STEP_SECONDS: Final = 10.0
-_TRY_SECONDS: Final = 0.25
+_STEP: Final = timedelta(seconds=10)
+_TRY_AGAIN: Final = timedelta(seconds=0.25)
 _MOST_TRIES: Final = 240
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86400}
 _TEXT: Final = """\
@@ -59,14 +59,14 @@ def mount_shadow(
     subparsers: Subparsers,
     connect: "Callable[[str, str | None], ClusterWatch] | None" = None,
     make: "Callable[[str], MadeCatalog] | None" = None,
-    pause: Callable[[float], None] = time.sleep,
+    clock: "Clock | None" = None,
 ) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code.
 
     Args:
         connect: Returns the cluster of a kubeconfig file and a context; None for the real one.
         make: Returns the catalogue of a Region; None for AWS's.
-        pause: Waits for so many seconds.
+        clock: None for the real one.
     """
     summary = "say beside a running autoscaler what Dovetail would do, and what it would cost"
     parser = add_command(subparsers, "shadow", summary, _TEXT, _CODES)
@@ -96,7 +96,7 @@ def mount_shadow(
     add_settings(parser, "a setting of plans: see dovetail plan --help; may be repeated")
     parser.add_argument("--quiet", action="store_true", help="no line for each decision")
     parser.set_defaults(
-        run=lambda arguments: run_or_refuse("shadow", lambda: _run(arguments, connect, make, pause))
+        run=lambda arguments: run_or_refuse("shadow", lambda: _run(arguments, connect, make, clock))
     )
 
 
@@ -111,7 +111,7 @@ def _run(
     arguments: argparse.Namespace,
     connect: "Callable[[str, str | None], ClusterWatch] | None",
     make: "Callable[[str], MadeCatalog] | None",
-    pause: Callable[[float], None],
+    clock: "Clock | None",
 ) -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.shadow.record import ShadowRecord  # noqa: PLC0415
@@ -119,19 +119,16 @@ def _run(
     if why := unwritable("--output", arguments.output):
         raise InputError(why)
     if arguments.action == _REPORT:
-        record = ShadowRecord(Path(arguments.state), make=False)
-        try:
+        with ShadowRecord(Path(arguments.state), make=False) as record:
             return _write_report(arguments.output, record)
-        finally:
-            record.close()
-    return _watch(arguments, connect, make, pause)
+    return _watch(arguments, connect, make, clock)
 
 
 def _watch(
     arguments: argparse.Namespace,
     connect: "Callable[[str, str | None], ClusterWatch] | None",
     make: "Callable[[str], MadeCatalog] | None",
-    pause: Callable[[float], None],
+    clock: "Clock | None",
 ) -> int:
     from functions.cli.kubeconfig import kubeconfig_of  # noqa: PLC0415
     from functions.cli.plan.packing_settings import changed_settings, with_settings  # noqa: PLC0415
@@ -147,14 +144,13 @@ def _watch(
     packing = with_settings(PackingSettings(), arguments.settings)
     cluster = (connect or ClusterWatch)(kubeconfig_of(arguments.kubeconfig), arguments.context)
     cluster.require_access()
-    clock = SystemClock()
+    clock = clock or SystemClock()
     with ExitStack() as stack:
-        record = ShadowRecord(Path(arguments.state), make=True)
-        stack.callback(record.close)
+        record = stack.enter_context(ShadowRecord(Path(arguments.state), make=True))
         observer = ClusterObserver(cluster, clock.now)
         stack.callback(observer.stop)
         observer.start()
-        nodes = _first_observation(observer, pause).nodes
+        nodes = _first_observation(observer, clock).nodes
         catalog = chosen_catalog(arguments, _region_of(nodes), make)
         rules = ShadowRules(
             instance_types=catalog.instance_types, pools=tuple(arguments.pool), packing=packing
@@ -173,7 +169,7 @@ def _watch(
         try:
             recording.observe()
             while ends is None or clock.now() < ends:
-                pause(_STEP_SECONDS)
+                clock.sleep(_STEP)
                 recording.observe()
         except KeyboardInterrupt:
             sys.stderr.write("dovetail shadow: stopped: the same command continues the record\n")
@@ -222,9 +218,7 @@ class _Recording:
         sys.stderr.flush()
 
 
-def _first_observation(
-    observer: "ClusterObserver", pause: Callable[[float], None]
-) -> "Observation":
+def _first_observation(observer: "ClusterObserver", clock: "Clock") -> "Observation":
     """Return the cluster as soon as it has been read.
 
     Raises:
@@ -239,8 +233,8 @@ def _first_observation(
             return found
         if found is not None:
             raise InputError("the cluster has no node: start once it has some")
-        pause(_TRY_SECONDS)
-    seconds = _MOST_TRIES * _TRY_SECONDS
+        clock.sleep(_TRY_AGAIN)
+    seconds = (_MOST_TRIES * _TRY_AGAIN).total_seconds()
     raise UnavailableError(
         f"nodes and pods were not read within {seconds:.0f} seconds: is the way to the API server "
         "slow?"

@@ -1,4 +1,4 @@
-"""A week is recorded through restarts, crashes and torn writes: the report is the same as without."""
+"""A week is recorded through crashes and torn writes: the report is the same as without."""
 
 import random
 import shutil
@@ -22,16 +22,18 @@ WEEK = observations(24, 168, EVERY)
 
 def go_on(path: Path, observed: Iterable[Observation]) -> Recorded:
     """Continue the record in a file, as a new process does; return what it then holds."""
-    record = ShadowRecord(path, make=True)
-    record.begin(ABOUT)
+    with ShadowRecord(path, make=True) as record:
+        record.begin(ABOUT)
+        observe(record, observed)
+        return record.recorded()
+
+
+def observe(record: ShadowRecord, observed: Iterable[Observation]) -> None:
     fleet = record.fleet()
     for found in observed:
         made = step(fleet, found, RULES)
         record.add(fleet, made)
         fleet = made.fleet
-    recorded = record.recorded()
-    record.close()
-    return recorded
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +44,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 def crash(path: Path, observed: Iterable[Observation], torn_bytes: int) -> None:
     """Leave the files as a crash leaves them, without the last bytes of SQLite's log."""
-    record = ShadowRecord(path, make=True)
-    fleet = record.fleet()
-    for found in observed:
-        made = step(fleet, found, RULES)
-        record.add(fleet, made)
-        fleet = made.fleet
     left = path.with_suffix(".left")
-    shutil.copy(path, left)
-    log = Path(f"{path}-wal").read_bytes()
-    record.close()
+    with ShadowRecord(path, make=True) as record:
+        observe(record, observed)
+        shutil.copy(path, left)
+        log = Path(f"{path}-wal").read_bytes()
     shutil.move(left, path)
     Path(f"{path}-wal").write_bytes(log[: len(log) - torn_bytes])
 
@@ -79,9 +76,8 @@ def test_a_torn_write_loses_at_most_the_observation_that_was_written(tmp_path: P
         copy = tmp_path / f"cut{cut}.db"
         shutil.copy(path, copy)
         Path(f"{copy}-wal").write_bytes(log[: len(log) - cut])
-        record = ShadowRecord(copy, make=True)
-        fleet = record.fleet()
-        record.close()
+        with ShadowRecord(copy, make=True) as record:
+            fleet = record.fleet()
         times.add(fleet.progress.last_at if fleet.progress else None)
         # Whole observations alone: the fleet is that of its last one.
         count = sum(found.at <= fleet.progress.last_at for found in WEEK) if fleet.progress else 0

@@ -2,9 +2,9 @@
 
 python -m tests.unit.cli.shadow.week --pods 5000 --hours 168 --seconds 60 --state week.db
 
-Replicas follow the hour of the day, jobs come at random. The stand-in launches nodes of one type for
-pods that find no room, a minute later they join, and nodes that are empty for ten minutes go. It
-consolidates nothing, as a Cluster Autoscaler whose nodes never fall below its threshold.
+Replicas follow the hour of the day, jobs come at random. The stand-in launches nodes of one type
+for pods that find no room, a minute later they join, and nodes that are empty for ten minutes go.
+It consolidates nothing, as a Cluster Autoscaler whose nodes never fall below its threshold.
 """
 
 import argparse
