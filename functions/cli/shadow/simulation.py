@@ -36,8 +36,6 @@ from shared.planning.decide import decide
 from shared.provisioning.savings.carrying_out import OURS, carry_out, owned_labels
 from shared.provisioning.savings.pools import pool_of
 
-# As provision evaluates again after each change, until nothing is left to change.
-_MOST_CHANGES: Final = 10
 # How long consolidation is not tried again on an input for which it found nothing.
 _FRUITLESS: Final = timedelta(minutes=5)
 
@@ -211,12 +209,11 @@ class Simulation:
         return new
 
     def evaluate(self) -> None:
-        """Change nodes as Dovetail would, until nothing is left to change now."""
+        """Change nodes until nothing is left to change now: provision evaluates after each."""
         self.progress = replace(self.progress, evaluated_at=self._at)
         self._remove_empty(self._snapshot())
-        for _ in range(_MOST_CHANGES):
-            if not self._change_once(self._snapshot()):
-                return
+        while self._change_once(self._snapshot()):
+            pass
 
     def _remove_empty(self, snapshot: ClusterSnapshot) -> None:
         """Remove nodes of owners that remove only empty ones, as the timer of a node does."""
