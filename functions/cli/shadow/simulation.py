@@ -58,7 +58,7 @@ class ShadowRules(Struct, frozen=True, kw_only=True):
     disruption: DisruptionSettings = DisruptionSettings()
     boot: timedelta = timedelta(seconds=60)
     drain: timedelta = timedelta(seconds=30)
-    longest_pause: timedelta = timedelta(seconds=60)
+    longest_pause: timedelta = timedelta(minutes=2)
     evaluate_every: timedelta = timedelta(seconds=60)
 
 
