@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
+from functions.cli.report.carrying_out import OURS, carry_out, owned_labels
 from functions.cli.report.owners import site_of
 from functions.cli.report.repacking import Outcome
 from shared.disruption.consolidation import ConsolidationCommand, consolidate
@@ -17,7 +18,6 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.rules.daemon_overhead import runs_on
-from shared.provisioning.savings.carrying_out import OURS, carry_out, owned_labels
 from shared.provisioning.savings.inventory import CatalogPrices, cost, filled_node, inventory
 from shared.provisioning.savings.pools import Pool
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from functions.cli.shadow.fleet import NodeRun, Purchase
+from functions.cli.shadow.fleet import ComparedPurchase, NodeRun
 from functions.cli.shadow.record import Recorded, Span
 from shared.model.codec import to_plain
 from shared.provisioning.savings.pools import Pool
@@ -98,12 +98,12 @@ def shadow_figures(recorded: Recorded) -> ShadowFigures:
     )
 
 
-def is_comparable(purchase: Purchase) -> bool:
+def is_comparable(purchase: ComparedPurchase) -> bool:
     """Return whether both sides have the same pods at known prices."""
     return purchase.bought_micros_per_hour is not None and not purchase.unplaced
 
 
-def purchase_sums(purchases: Sequence[Purchase]) -> PurchaseSums:
+def purchase_sums(purchases: Sequence[ComparedPurchase]) -> PurchaseSums:
     """Return the sums of purchases."""
     summed = list(filter(is_comparable, purchases))
     return PurchaseSums(

@@ -89,7 +89,7 @@ class ShadowNode(Struct, frozen=True, kw_only=True):
     pods_since: tuple[str, str] | None = None
 
 
-class Progress(Struct, frozen=True, kw_only=True):
+class RecordProgress(Struct, frozen=True, kw_only=True):
     """How far a record has come.
 
     Attributes:
@@ -125,7 +125,7 @@ class Fleet(Struct, frozen=True, kw_only=True):
             what a pool that nothing declares may launch.
     """
 
-    progress: Progress | None = None
+    progress: RecordProgress | None = None
     nodes: Mapping[str, ShadowNode] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
     real: Mapping[str, RealNode] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Purchase(Struct, frozen=True, kw_only=True):
+class ComparedPurchase(Struct, frozen=True, kw_only=True):
     """A purchase of the autoscaler that runs, beside what Dovetail plans for the same pods.
 
     Attributes:
@@ -171,5 +171,5 @@ class Step(Struct, frozen=True, kw_only=True):
 
     fleet: Fleet
     decisions: tuple[Decision, ...] = ()
-    purchases: tuple[Purchase, ...] = ()
+    purchases: tuple[ComparedPurchase, ...] = ()
     notes: tuple[str, ...] = ()

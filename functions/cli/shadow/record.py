@@ -20,12 +20,12 @@ from msgspec import Struct
 
 from functions.cli.input_error import InputError
 from functions.cli.shadow.fleet import (
+    ComparedPurchase,
     Decision,
     Fleet,
     NodeRun,
-    Progress,
-    Purchase,
     RealNode,
+    RecordProgress,
     ShadowNode,
     Step,
 )
@@ -84,12 +84,12 @@ class Recorded(Struct, frozen=True, kw_only=True):
     """All that a report needs; each in the order of time."""
 
     about: About
-    progress: Progress
+    progress: RecordProgress
     spans: tuple[Span, ...]
     real: tuple[NodeRun, ...]
     shadow: tuple[NodeRun, ...]
     decisions: tuple[Decision, ...]
-    purchases: tuple[Purchase, ...]
+    purchases: tuple[ComparedPurchase, ...]
 
 
 class ShadowRecord:
@@ -143,7 +143,7 @@ class ShadowRecord:
         with self._refusing():
             real = self._all(RowKind.REAL_NODE, RealNode)
             return Fleet(
-                progress=self._one(RowKind.PROGRESS, Progress),
+                progress=self._one(RowKind.PROGRESS, RecordProgress),
                 nodes=self._all(RowKind.SHADOW_NODE, ShadowNode),
                 places={key: value.decode() for key, value in self._rows(RowKind.PLACE)},
                 real={uid: node for uid, node in real.items() if node.run.ended_at is None},
@@ -187,7 +187,7 @@ class ShadowRecord:
         """
         with self._refusing(), self._reading():
             about = self._one(RowKind.ABOUT, About)
-            progress = self._one(RowKind.PROGRESS, Progress)
+            progress = self._one(RowKind.PROGRESS, RecordProgress)
             if about is None or progress is None:
                 raise InputError(f"{self._path}: nothing is recorded in it yet")
             real = [node.run for node in self._all(RowKind.REAL_NODE, RealNode).values()]
@@ -199,7 +199,7 @@ class ShadowRecord:
                 real=tuple(sorted(real, key=_order)),
                 shadow=tuple(sorted(shadow, key=_order)),
                 decisions=tuple(self._all(RowKind.DECISION, Decision).values()),
-                purchases=tuple(self._all(RowKind.PURCHASE, Purchase).values()),
+                purchases=tuple(self._all(RowKind.PURCHASE, ComparedPurchase).values()),
             )
 
     def _locked(self) -> BinaryIO:

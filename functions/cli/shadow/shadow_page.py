@@ -17,7 +17,7 @@ from functions.cli.report.tables_and_bars import (
     whole_page,
 )
 from functions.cli.shadow.figures import Cost, Costs, ShadowFigures, is_comparable
-from functions.cli.shadow.fleet import Purchase
+from functions.cli.shadow.fleet import ComparedPurchase
 from functions.cli.shadow.record import Recorded
 from shared.model.dollars_and_counts import MICROS, counted
 
@@ -162,7 +162,7 @@ def _cells(costs: Costs) -> tuple[TableCell, ...]:
     )
 
 
-def _purchases(purchases: Sequence[Purchase]) -> str:
+def _purchases(purchases: Sequence[ComparedPurchase]) -> str:
     rows = [
         (
             TableCell(text=_time(entry.at)),
@@ -182,7 +182,7 @@ def _purchases(purchases: Sequence[Purchase]) -> str:
     ) + _more(len(purchases), "purchase")
 
 
-def _purchase_saves(entry: Purchase) -> TableCell:
+def _purchase_saves(entry: ComparedPurchase) -> TableCell:
     if not is_comparable(entry):
         return number("–")
     bought = entry.bought_micros_per_hour or 0

@@ -6,11 +6,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from functions.cli.report.carrying_out import OURS, carry_out, owned_labels
 from functions.cli.shadow.compared_pools import ComparedPools
 from functions.cli.shadow.fleet import (
     Decision,
     Observation,
-    Progress,
+    RecordProgress,
     ShadowNode,
     run_of,
 )
@@ -33,7 +34,6 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.provisioning.savings.carrying_out import OURS, carry_out, owned_labels
 from shared.provisioning.savings.pools import pool_of
 
 # How long consolidation is not tried again on an input for which it found nothing.
@@ -84,7 +84,7 @@ class Simulation:
         observed: Observation,
         rules: ShadowRules,
         pools: ComparedPools,
-        progress: Progress,
+        progress: RecordProgress,
         nodes: Mapping[str, ShadowNode],
         real_micros_per_hour: int,
     ) -> None:

@@ -8,11 +8,11 @@ from typing import Final
 
 from functions.cli.shadow.compared_pools import ComparedPools, compared_pools, shown_key
 from functions.cli.shadow.fleet import (
+    ComparedPurchase,
     Fleet,
     Observation,
-    Progress,
-    Purchase,
     RealNode,
+    RecordProgress,
     Step,
     run_of,
 )
@@ -75,10 +75,12 @@ def step(fleet: Fleet, observed: Observation, rules: ShadowRules) -> Step:
     )
 
 
-def _progress_after(last: Progress | None, observed: Observation, rules: ShadowRules) -> Progress:
+def _progress_after(
+    last: RecordProgress | None, observed: Observation, rules: ShadowRules
+) -> RecordProgress:
     at = observed.at
     if last is None:
-        return Progress(span_began_at=at, last_at=at)
+        return RecordProgress(span_began_at=at, last_at=at)
     passed = at - last.last_at
     if passed > rules.longest_pause:
         return replace(last, span_began_at=at, last_at=at)
@@ -111,7 +113,7 @@ def _compare_purchases(
     rules: ShadowRules,
     pools: ComparedPools,
     real: dict[str, RealNode],
-) -> tuple[Purchase, ...]:
+) -> tuple[ComparedPurchase, ...]:
     """Compare purchases of the autoscaler that can be compared now, in the real cluster.
 
     Their nodes are marked in `real`.
@@ -130,7 +132,7 @@ def _compare_purchases(
         compared = compare(scene, bought, rules.packing, BUYER)
         simulation.record(compared.text)
         made.append(
-            Purchase(
+            ComparedPurchase(
                 at=min(node.created_at or observed.at for node in bought),
                 pods=compared.pods,
                 bought_nodes=len(bought),

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from functions.cli.shadow.figures import Cost, json_figures, shadow_figures
-from functions.cli.shadow.fleet import Decision, NodeRun, Progress, Purchase
+from functions.cli.shadow.fleet import ComparedPurchase, Decision, NodeRun, RecordProgress
 from functions.cli.shadow.record import Recorded, Span
 from functions.cli.shadow.shadow_page import shadow_page, summary_lines
 from shared.model.ec2.instance_types import CapacityType
@@ -35,7 +35,7 @@ def span(began: float, ended: float) -> Span:
     return Span(began_at=NOW + began * HOUR, ended_at=NOW + ended * HOUR)
 
 
-PURCHASE = Purchase(
+PURCHASE = ComparedPurchase(
     at=NOW,
     pods=3,
     bought_nodes=2,
@@ -47,7 +47,7 @@ PURCHASE = Purchase(
 )
 RECORDED = Recorded(
     about=replace(ABOUT, settings=("max_node_vcpus=8",)),
-    progress=Progress(
+    progress=RecordProgress(
         span_began_at=NOW + 22 * HOUR, last_at=NOW + 26 * HOUR, unplaced_pod_seconds=5400
     ),
     spans=(span(0, 2), span(22, 26)),
@@ -151,7 +151,7 @@ def test_a_long_page_leaves_the_oldest_lines_to_the_json_form() -> None:
 def test_a_record_of_one_observation_costs_nothing_yet() -> None:
     first = replace(
         RECORDED,
-        progress=Progress(span_began_at=NOW, last_at=NOW),
+        progress=RecordProgress(span_began_at=NOW, last_at=NOW),
         spans=(span(0, 0),),
         purchases=(),
     )
