@@ -9,7 +9,7 @@ Source: https://www.sqlite.org/wal.html and https://www.sqlite.org/atomiccommit.
 
 import fcntl
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from enum import StrEnum
@@ -56,6 +56,7 @@ class RowKind(StrEnum):
     SHOWN = "shown"  # key: what the node shows of its pool
     DECISION = "decision"  # key: when, and its number
     PURCHASE = "purchase"  # key: when, and its number
+    NOTE = "note"  # key: its text
 
 
 class About(Struct, frozen=True, kw_only=True):
@@ -81,7 +82,7 @@ class Span(Struct, frozen=True, kw_only=True):
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """All that a report needs; each in the order of time."""
+    """All that a report needs; notes in the order of their texts, the rest in that of time."""
 
     about: About
     progress: RecordProgress
@@ -90,6 +91,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
     shadow: tuple[NodeRun, ...]
     decisions: tuple[Decision, ...]
     purchases: tuple[ComparedPurchase, ...]
+    notes: tuple[str, ...] = ()
 
 
 class ShadowRecord:
@@ -137,6 +139,12 @@ class ShadowRecord:
             )
         with self._transaction():
             self._put(RowKind.ABOUT, "", to_json(about))
+
+    def note(self, notes: Iterable[str]) -> None:
+        """Record what is left out or assumed, in a line each."""
+        with self._transaction():
+            for text in notes:
+                self._put(RowKind.NOTE, text, b"")
 
     def fleet(self) -> Fleet:
         """Return the fleet after the last observation; an empty one before the first."""
@@ -200,6 +208,7 @@ class ShadowRecord:
                 shadow=tuple(sorted(shadow, key=_order)),
                 decisions=tuple(self._all(RowKind.DECISION, Decision).values()),
                 purchases=tuple(self._all(RowKind.PURCHASE, ComparedPurchase).values()),
+                notes=tuple(text for text, _ in self._rows(RowKind.NOTE)),
             )
 
     def _locked(self) -> BinaryIO:

@@ -211,9 +211,12 @@ class _Recording:
             sys.stdout.flush()
 
     def tell_notes(self, notes: Iterable[str]) -> None:
-        """Write what is left out or assumed, each note once."""
+        """Write and record what is left out or assumed, each note once."""
         fresh = [note for note in notes if note not in self._told]
+        if not fresh:
+            return
         self._told.update(fresh)
+        self._record.note(fresh)
         sys.stderr.write(printable_text(f"note: {note}" for note in fresh))
         sys.stderr.flush()
 

@@ -122,7 +122,7 @@ def shadow_page(recorded: Recorded, figures: ShadowFigures) -> str:
         _purchases(recorded.purchases),
         "<h2>What Dovetail would have done</h2>",
         _decisions(recorded),
-        "<h2>What the figures leave out</h2>",
+        "<h2>What to know of these figures</h2>",
         bullet_list(_caveats(recorded, figures)),
         "<h2>How these figures are made</h2>",
         bullet_list(_METHOD.splitlines()),
@@ -224,6 +224,7 @@ def _caveats(recorded: Recorded, figures: ShadowFigures) -> Iterator[str]:
             f"running pods had no node in the shadow fleet for {seconds / 3600:,.1f} pod-hours: "
             "that much of the saving is none"
         )
+    yield from recorded.notes
 
 
 def _hourly(micros: int | None) -> str:

@@ -66,6 +66,7 @@ RECORDED = Recorded(
         replace(PURCHASE, bought_micros_per_hour=None),
         replace(PURCHASE, unplaced="a/b: too large", planned=""),
     ),
+    notes=("prices are <old>",),
 )
 
 
@@ -101,7 +102,9 @@ def test_purchases_that_cannot_be_compared_are_in_no_sum() -> None:
 
 
 def test_the_summary_tells_figures_and_what_they_leave_out() -> None:
-    first, *table, nodes, bought, gap, unplaced = summary_lines(RECORDED, shadow_figures(RECORDED))
+    first, *table, nodes, bought, gap, unplaced, note = summary_lines(
+        RECORDED, shadow_figures(RECORDED)
+    )
     assert first == "observed for 6.0 h since 2026-01-01 00:00 UTC, with 1 gap"
     assert table == [
         "                        really ran  Dovetail   saves",
@@ -121,6 +124,7 @@ def test_the_summary_tells_figures_and_what_they_leave_out() -> None:
         "neither side"
     )
     assert unplaced.startswith("running pods had no node in the shadow fleet for 1.5 pod-hours")
+    assert note == "prices are <old>"
 
 
 @pytest.mark.parametrize(
@@ -132,6 +136,7 @@ def test_the_summary_tells_figures_and_what_they_leave_out() -> None:
         "would launch &lt;1&gt; node",
         "a/b: too large",
         ">unknown<",
+        "<li>prices are &lt;old&gt;</li>",
         "<b>$9.10</b>is what really ran in 6.0 h",
     ],
 )

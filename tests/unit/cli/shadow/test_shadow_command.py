@@ -69,6 +69,7 @@ def test_a_line_for_each_decision_and_a_report_at_the_end(
     assert notes.startswith("note: The prices are those that ship with Dovetail")
     page = Path("dovetail-shadow.html").read_text(encoding="utf-8")
     assert "Settings: max_node_vcpus=8." in page
+    assert "<li>The prices are those that ship with Dovetail" in page
 
 
 def test_it_goes_on_until_it_is_stopped_and_continues_later(
