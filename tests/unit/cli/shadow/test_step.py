@@ -1,85 +1,14 @@
 """What one observation of a cluster leads to in the shadow fleet."""
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
-import pytest
-
-from functions.cli.shadow.fleet import Fleet, Observation, Step
-from functions.cli.shadow.simulation import ShadowRules
-from functions.cli.shadow.step import step
 from shared.model import labels as keys
 from shared.model.dialect import OwnerKind
-from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
-from shared.model.node_budgets import DisruptionReason, NodeBudget
-from shared.model.provisioner import Provisioner
 from shared.model.values import replace
-from shared.provisioning.savings.pools import NODE_GROUP, Pool, PoolKind
+from shared.provisioning.savings.pools import Pool, PoolKind
 from tests import builders as make
-
-NOW = make.NOW
-MINUTE = timedelta(minutes=1)
-RULES = ShadowRules(instance_types=make.CATALOG, longest_pause=timedelta(hours=1))
-OWNER = make.provisioner(consolidation=True)
-LONG_AGO = NOW - timedelta(hours=2)
-
-
-def real(name: str, kind: str = "m5.large", **overrides: Any) -> Node:
-    """A node of Provisioner default that another autoscaler launched."""
-    found = make.node_of(name, kind, **{"created_at": LONG_AGO, **overrides})
-    return replace(found, annotations=overrides.get("annotations", {}))
-
-
-def of_group(name: str, group: str, kind: str = "m5.large", **overrides: Any) -> Node:
-    found = real(name, kind, **overrides)
-    others = {k: v for k, v in found.labels.items() if k != keys.PROVISIONER_NAME}
-    return replace(found, labels={**others, NODE_GROUP: group})
-
-
-def on(node: str, name: str, **overrides: Any) -> Pod:
-    return make.pod(name, node_name=node, **overrides)
-
-
-class Watched:
-    """A record in memory that time passes for."""
-
-    def __init__(self, rules: ShadowRules = RULES, *owners: Provisioner) -> None:
-        self.rules = rules
-        self.owners = owners or (OWNER,)
-        self.fleet = Fleet()
-        self.now: datetime = NOW
-        self.last = Step(fleet=self.fleet)
-
-    def see(
-        self,
-        nodes: Sequence[Node],
-        pods: Sequence[Pod] = (),
-        after: timedelta = timedelta(0),
-        **more: Any,
-    ) -> list[str]:
-        """Observe a cluster after some time; return what Dovetail would do."""
-        self.now += after
-        observed = Observation(
-            at=self.now,
-            nodes=tuple(nodes),
-            pods=tuple(pods),
-            **{"provisioners": self.owners, **more},
-        )
-        self.last = step(self.fleet, observed, self.rules)
-        self.fleet = self.last.fleet
-        return [decision.text.partition(". $")[0] for decision in self.last.decisions]
-
-    @property
-    def running(self) -> list[str]:
-        """What runs in the shadow fleet, by name and type."""
-        return sorted(
-            f"{name} {entry.run.instance_type}"
-            for name, entry in self.fleet.nodes.items()
-            if entry.run.ended_at is None
-        )
+from tests.unit.cli.shadow.stepping import MINUTE, NOW, RULES, Watched, of_group, on, real
 
 
 def test_the_fleet_begins_with_what_runs() -> None:
@@ -144,85 +73,6 @@ def test_pods_of_daemonsets_take_room_and_hold_no_node() -> None:
         daemonsets=(agent,),
     )
     assert said == ["would launch 1 node for 1 pod: 1 × m5.large on-demand; $0.0960/h"]
-
-
-def test_an_empty_node_is_paid_until_it_is_removed() -> None:
-    watched = Watched()
-    nodes = [real("a"), real("b")]
-    assert watched.see(nodes, [on("a", "one", cpu=1500)]) == [
-        "would remove 1 node: 1 × m5.large on-demand; $0.0960/h; consolidation: saves $0.0960/h"
-    ]
-    assert watched.running == ["a m5.large"]
-    assert watched.fleet.nodes["b"].run.ended_at == NOW
-
-
-def test_a_replaced_node_is_paid_until_its_replacement_has_booted_and_it_is_drained() -> None:
-    watched = Watched()
-    pod = on("a", "one", cpu=1500)
-    (said,) = watched.see([real("a", "m5.2xlarge")], [pod])
-    assert said == (
-        "would remove 1 node: 1 × m5.2xlarge on-demand; $0.3840/h; consolidation: saves $0.2880/h, "
-        "once 1 × m5.large on-demand at $0.0960/h can take their pods"
-    )
-    assert watched.running == ["shadow-1 m5.large"]
-    assert watched.fleet.places == {"uid-one": "shadow-1"}
-    assert watched.fleet.nodes["a"].run.ended_at == NOW + RULES.boot + RULES.drain
-    assert not watched.fleet.nodes["shadow-1"].node.was_initialized
-    watched.see([real("a", "m5.2xlarge")], [pod], RULES.boot)
-    assert watched.fleet.nodes["shadow-1"].node.was_initialized
-    assert "a" in watched.fleet.nodes
-    # It counts against the limits of its change for as long as these look back.
-    watched.see([real("a", "m5.2xlarge")], [pod], timedelta(minutes=11))
-    assert list(watched.fleet.nodes) == ["shadow-1"]
-
-
-def test_a_node_waits_for_consolidate_after() -> None:
-    patient = replace(OWNER, consolidate_after=10 * MINUTE)
-    watched = Watched(RULES, patient)
-    nodes, pods = [real("a"), real("b")], [on("a", "one", cpu=1000), on("b", "two", cpu=1000)]
-    assert watched.see(nodes, pods) == []
-    assert watched.see(nodes, pods[:1], MINUTE) == []
-    assert watched.see(nodes, pods[:1], 9 * MINUTE) == []
-    (said,) = watched.see(nodes, pods[:1], MINUTE)
-    assert said.startswith("would remove 1 node")
-
-
-def test_consolidation_is_not_tried_again_on_what_it_found_nothing_for() -> None:
-    watched = Watched()
-    watched.see([real("a")], [on("a", "one", cpu=1500)])
-    first = watched.fleet.progress
-    watched.see([real("a")], [on("a", "one", cpu=1500)], MINUTE)
-    second = watched.fleet.progress
-    assert first is not None
-    assert second is not None
-    assert (first.fruitless, first.fruitless_until) == (second.fruitless, second.fruitless_until)
-    assert second.evaluated_at == NOW + MINUTE
-    # Between two evaluations only pods are placed.
-    watched.see([real("a")], [on("a", "one", cpu=1500)], timedelta(seconds=10))
-    assert watched.fleet.progress is not None
-    assert watched.fleet.progress.evaluated_at == NOW + MINUTE
-
-
-@pytest.mark.parametrize("allowed", [0, 1])
-def test_an_owner_that_removes_only_empty_nodes_waits_for_its_time(allowed: int) -> None:
-    budget = NodeBudget(nodes=allowed, reasons=(DisruptionReason.EMPTY,))
-    owner = make.provisioner(ttl_after_empty=2 * MINUTE, budgets=(budget,))
-    watched = Watched(RULES, owner)
-    nodes, pod = [real("a", "m5.2xlarge")], on("a", "one")
-    assert watched.see(nodes, [pod]) == []
-    assert watched.see(nodes, [], MINUTE) == []
-    # A pod in between starts the wait again.
-    assert watched.see(nodes, [pod], MINUTE) == []
-    assert watched.see(nodes, [], MINUTE) == []
-    assert watched.see(nodes, [], MINUTE) == []
-    gone = ["would remove 1 node: 1 × m5.2xlarge on-demand; $0.3840/h; emptiness: no pod is left"]
-    assert watched.see(nodes, [], MINUTE) == (gone if allowed else [])
-
-
-def test_a_brake_of_dovetail_on_an_owner_does_not_count() -> None:
-    watched = Watched(RULES, replace(OWNER, paused=True, shadow=True))
-    (said,) = watched.see([real("a"), real("b")], [on("a", "one", cpu=1500)])
-    assert said.startswith("would remove 1 node")
 
 
 def test_node_groups_beside_karpenter_stay_as_they_are_unless_they_are_named() -> None:
@@ -346,6 +196,7 @@ def test_a_purchase_is_compared_once_and_those_before_the_record_never() -> None
         on("a", "one", cpu=1500),
     )
     watched.see([old], [pod])
+    assert not list(watched.last.purchases)
     bought = real("b", "m5.2xlarge", created_at=NOW + MINUTE, ready_changed_at=NOW + 2 * MINUTE)
     pods = [pod, on("b", "two", cpu=1500)]
     watched.see([old, bought], pods, 3 * MINUTE)
