@@ -447,7 +447,7 @@ def _snapshot(
 
     offline = read_snapshot(documents, catalog)
     if _names_cluster(arguments):
-        refuse_another_region(offline.snapshot, catalog)
+        refuse_another_region(offline.snapshot.nodes, catalog)
     snapshot = _in_zones(offline.snapshot, arguments, catalog, notes)
     notes += overridden_policy_notes(settings, PackingSettings(), snapshot.provisioners)
     notes += offline.notes
