@@ -30,6 +30,7 @@ from functions.cli.plan.what_if_command import mount_what_if
 from functions.cli.printable_text import printable_text
 from functions.cli.report.report_command import mount_report
 from functions.cli.run_command import run_or_refuse
+from functions.cli.shadow.shadow_command import mount_shadow
 from functions.cli.watch.watch_command import mount_watch_commands
 from shared.model.errors import InvalidManifestError
 
@@ -161,6 +162,7 @@ def mount_commands(subparsers: Subparsers) -> None:
     mount_catalog(subparsers)
     mount_what_if(subparsers)
     mount_report(subparsers)
+    mount_shadow(subparsers)
     mount_attach(subparsers)
     mount_doctor(subparsers)
     mount_migrate(subparsers)
@@ -445,7 +447,7 @@ def _snapshot(
 
     offline = read_snapshot(documents, catalog)
     if _names_cluster(arguments):
-        refuse_another_region(offline.snapshot, catalog)
+        refuse_another_region(offline.snapshot.nodes, catalog)
     snapshot = _in_zones(offline.snapshot, arguments, catalog, notes)
     notes += overridden_policy_notes(settings, PackingSettings(), snapshot.provisioners)
     notes += offline.notes

@@ -49,7 +49,8 @@ def record_shadow_purchases(
     tally = _read(note) if note.value else Tally(since=snapshot.taken_at)
     recorded = _recorded(note, snapshot.nodes)
     compared: list[PurchaseComparison] = []
-    for bought in purchases(snapshot.nodes, snapshot.bound, recorded, snapshot.taken_at)[:_MOST]:
+    nodes = list(filter(pool_name, snapshot.nodes))
+    for bought in purchases(nodes, snapshot.bound, recorded, snapshot.taken_at)[:_MOST]:
         if ports.clock.now() >= until:
             break
         compared.append(_compare(ports, settings, snapshot, bought))
@@ -83,10 +84,11 @@ def has_purchases(
     ports: ClusterPorts, nodes: tuple[Node, ...], bound: tuple[Pod, ...], now: datetime
 ) -> bool:
     """Return whether a purchase of Karpenter can be compared now that was not recorded yet."""
-    if not any(map(pool_name, nodes)):
+    bought = list(filter(pool_name, nodes))
+    if not bought:
         return False
     recorded = _recorded(ports.ledger.note(ports.cluster.name, _NOTE), nodes)
-    return bool(purchases(nodes, bound, recorded, now))
+    return bool(purchases(bought, bound, recorded, now))
 
 
 def tally_of(ledger: NodeLedger, cluster: str) -> Tally | None:

@@ -11,13 +11,17 @@ from functions.cli.watch.cluster_watch import ClusterWatch, ReadOnlyApi
 from infra.local.kube.server import EmbeddedKube
 from shared.kube.kubeconfig import connect_kubeconfig
 from shared.model.errors import PermanentError
+from tests import builders as make
+from tests.unit.cli import dumps
+from tests.unit.cli.running import run
 
-POD = {
+POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "a", "namespace": "default"},
     "spec": {"containers": [{"name": "main", "image": "pause"}]},
 }
+CLAIMED = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
 
 @pytest.fixture
@@ -64,6 +68,8 @@ def test_a_cluster_without_provisioners_is_watched_too(kubeconfig: str) -> None:
     watches = ClusterWatch(kubeconfig).owners(lambda: told.append(None))
     assert len(watches) == 2
     assert ClusterWatch(kubeconfig).daemonsets() == ()
+    assert ClusterWatch(kubeconfig).disruption_budgets() == ()
+    assert ClusterWatch(kubeconfig).namespaces_for([make.pod()]) == {}
 
 
 def test_the_kubeconfig_file_is_found_as_kubectl_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +78,27 @@ def test_the_kubeconfig_file_is_found_as_kubectl_finds_it(monkeypatch: pytest.Mo
     assert kubeconfig_of(None) == "/from/the/environment"
     monkeypatch.delenv("KUBECONFIG")
     assert kubeconfig_of(None).endswith("/.kube/config")
+
+
+def test_a_shadow_record_reads_a_cluster_with_its_volumes_and_writes_nothing_in_it(
+    kubeconfig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = connect_kubeconfig(kubeconfig)
+    found = dumps.node("a", "m5.large", "a", {"eks.amazonaws.com/nodegroup": "g"})
+    writer.send("POST", "/api/v1/nodes", body=found)
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"volumeName": "of-data"},
+    }
+    writer.send("POST", "/api/v1/namespaces/default/persistentvolumeclaims", body=volume)
+    claiming = {**POD, "spec": {**POD["spec"], "nodeName": "a", "volumes": [CLAIMED]}}
+    writer.send("POST", "/api/v1/namespaces/default/pods", body=claiming)
+    before = writer.get("/api/v1/pods")["metadata"]["resourceVersion"]
+    state, output = tmp_path / "a.db", tmp_path / "a.html"
+    words = ("--kubeconfig", kubeconfig, "--state", str(state), "--output", str(output))
+    assert run("shadow", "--for", "0m", *words) == 0
+    assert "managed node group g" in capsys.readouterr().out
+    assert "What Dovetail would have cost" in output.read_text(encoding="utf-8")
+    assert writer.get("/api/v1/pods")["metadata"]["resourceVersion"] == before

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
 
+from functions.cli.report.carrying_out import OURS, carry_out, owned_labels
 from functions.cli.report.owners import site_of
 from functions.cli.report.repacking import Outcome
 from shared.disruption.consolidation import ConsolidationCommand, consolidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
@@ -20,10 +19,7 @@ from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.rules.daemon_overhead import runs_on
 from shared.provisioning.savings.inventory import CatalogPrices, cost, filled_node, inventory
-from shared.provisioning.savings.pools import Pool, capacity_type_of
-
-# Finalizers of nodes that may change while their pool is consolidated.
-_OURS: Final = (keys.TERMINATION_FINALIZER,)
+from shared.provisioning.savings.pools import Pool
 
 
 def consolidated(
@@ -54,7 +50,7 @@ def consolidated(
         simulated = replace(
             simulated,
             nodes=tuple(
-                replace(node, unschedulable=False, finalizers=_OURS)
+                replace(node, unschedulable=False, finalizers=OURS)
                 if of_node.get(node.name) == pool
                 else replace(node, unschedulable=True, finalizers=())
                 for node in simulated.nodes
@@ -77,12 +73,9 @@ def consolidated(
             if result.best is None:
                 break
             changes += 1
-            launched = {
-                f"new-{changes}-{number}": planned
-                for number, planned in enumerate(result.best.plan.nodes, 1)
-            }
-            of_node |= dict.fromkeys(launched, pool)
-            simulated = _after(simulated, result.best, launched)
+            names = [f"new-{changes}-{number + 1}" for number in range(len(result.best.plan.nodes))]
+            of_node |= dict.fromkeys(names, pool)
+            simulated = _after(simulated, result.best, names)
     return Outcome(
         nodes=tuple(
             replace(node, pool=of_node[node.name])
@@ -113,68 +106,34 @@ def _as_launched_by_dovetail(
 def _adopted(node: Node, owner: Provisioner) -> Node:
     return replace(
         node,
-        labels={
-            **{k: v for k, v in node.labels.items() if k not in keys.OWNER_LABELS},
-            owner.owner_label: owner.name,
-            keys.CAPACITY_TYPE: capacity_type_of(node).value,
-            keys.INITIALIZED: "true",
-        },
+        labels=owned_labels(node, owner),
         annotations={keys.SLOT: "", **node.annotations},
     )
 
 
 def _after(
-    snapshot: ClusterSnapshot, change: ConsolidationCommand, launched: Mapping[str, PlannedNode]
+    snapshot: ClusterSnapshot, change: ConsolidationCommand, names: Sequence[str]
 ) -> ClusterSnapshot:
-    """Return the snapshot after a change: pods moved, nodes removed and launched."""
-    owner = snapshot.provisioners[0]
-    places = {ref.uid: name for name, planned in launched.items() for ref in planned.pods}
-    places |= {
-        ref.uid: placement.node for placement in change.plan.placements for ref in placement.pods
-    }
+    """Return the snapshot after a change: pods moved, nodes removed and launched.
+
+    Args:
+        names: Of the nodes that are launched.
+    """
+    result = carry_out(
+        change.plan, names, snapshot.provisioners, snapshot.instance_types, snapshot.taken_at
+    )
     gone = frozenset(change.remove)
     staying = [node for node in snapshot.nodes if node.name not in gone]
-    made = [_launched_node(name, planned, owner, snapshot) for name, planned in launched.items()]
     moved = [
-        replace(pod, node_name=places.get(pod.uid, pod.node_name))
+        replace(pod, node_name=result.places.get(pod.uid, pod.node_name))
         for pod in snapshot.bound
-        if pod.node_name not in gone or pod.uid in places
+        if pod.node_name not in gone or pod.uid in result.places
     ]
-    daemons = [pod for node in made for pod in _daemons(node, snapshot.daemonsets)]
+    daemons = [pod for node in result.launched for pod in _daemons(node, snapshot.daemonsets)]
     return replace(
         snapshot,
-        nodes=tuple(sorted((*staying, *made), key=lambda node: node.name)),
+        nodes=tuple(sorted((*staying, *result.launched), key=lambda node: node.name)),
         bound=tuple(sorted((*moved, *daemons), key=lambda pod: (pod.key, pod.uid))),
-    )
-
-
-def _launched_node(
-    name: str, planned: PlannedNode, owner: Provisioner, snapshot: ClusterSnapshot
-) -> Node:
-    """Return a planned node as its cheapest option."""
-    option = planned.options[0]
-    key = option.offering
-    of_type = next(
-        found.labels for found in snapshot.instance_types if found.name == key.instance_type
-    )
-    return Node(
-        name=name,
-        uid=name,
-        labels={
-            **of_type,
-            **planned.labels,
-            keys.ZONE: key.zone,
-            keys.CAPACITY_TYPE: key.capacity_type.value,
-            keys.HOSTNAME: name,
-            keys.INITIALIZED: "true",
-        },
-        annotations={keys.SLOT: ""},
-        taints=owner.taints,
-        finalizers=_OURS,
-        capacity=option.capacity,
-        allocatable=option.allocatable,
-        ready=True,
-        created_at=snapshot.taken_at,
     )
 
 

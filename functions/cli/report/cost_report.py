@@ -104,7 +104,10 @@ def cost_report(
     nodes = inventory(snapshot)
     priced = {node.name for node in nodes if node.price_micros_per_hour is not None}
     pools = pools_of(node for node in snapshot.nodes if node.name in priced)
-    pool_owners = owners_of(snapshot, pools)
+    pool_owners = {
+        pool: replace(owner, consolidation=True)
+        for pool, owner in owners_of(snapshot, pools).items()
+    }
     any_type_owners = {
         pool: with_other_types(owner, snapshot) for pool, owner in pool_owners.items()
     }

@@ -54,18 +54,18 @@ _DEVICES: Final = frozenset(
 def owners_of(
     snapshot: ClusterSnapshot, pools: Mapping[Pool, Sequence[Node]]
 ) -> Mapping[Pool, Provisioner]:
-    """Return for each pool what it may launch, with consolidation enabled.
+    """Return for each pool what it may launch, as it is declared.
 
     A pool that nothing in the snapshot declares, as every node group, may launch the types, zones
-    and capacity types of its nodes, with the labels and taints that all of them have.
+    and capacity types of its nodes, with the labels and taints that all of them have, and is
+    consolidated.
 
     Args:
-        pools: The nodes of each pool, at least one.
+        pools: The nodes of each pool, at least one where nothing declares it.
     """
     declared = {Pool(PoolKind(owner.kind), owner.name): owner for owner in snapshot.provisioners}
     return {
-        pool: replace(declared.get(pool) or _owner_from_nodes(pool, nodes), consolidation=True)
-        for pool, nodes in pools.items()
+        pool: declared.get(pool) or _owner_from_nodes(pool, nodes) for pool, nodes in pools.items()
     }
 
 
@@ -132,6 +132,7 @@ def _owner_from_nodes(pool: Pool, nodes: Sequence[Node]) -> Provisioner:
     return Provisioner(
         name=pool.name or "none",
         kind=_OWNER_KINDS.get(pool.kind, OwnerKind.PROVISIONER),
+        consolidation=True,
         labels=labels,
         requirements=Requirements.of(
             Requirement.of(key, *values) for key, values in places.items()

@@ -16,14 +16,16 @@ from functions.cli.report.price_text import (
 )
 from functions.cli.report.repacking import Outcome
 from functions.cli.report.shares import DAEMONSETS, UNUSED, shares_by_namespace
-from functions.cli.report.style import STYLE
 from functions.cli.report.tables_and_bars import (
     TableCell,
+    bullet_list,
+    fact,
     fill_cell,
     node_tiles,
     number,
     price_bar,
     table,
+    whole_page,
 )
 from shared.instance_types.summary import CatalogSummary
 from shared.model.dollars_and_counts import counted
@@ -78,23 +80,18 @@ def page(report: CostReport, subject: Subject) -> str:
         _fleets(report),
         _left_out(report, subject.notes),
         "<h2>How these figures are made</h2>",
-        _listed(_METHOD.splitlines()),
+        bullet_list(_METHOD.splitlines()),
         _FOOTER,
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
-        f"<body><main>{''.join(parts)}</main></body></html>\n"
-    )
+    return whole_page(title, parts)
 
 
 def _verdict(report: CostReport) -> str:
     if not report.running.nodes:
-        return f'<div class="verdict">{_fact("–", price_text.NO_PRICE)}</div>'
+        return f'<div class="verdict">{fact("–", price_text.NO_PRICE)}</div>'
     now = report.running.cost_micros_per_hour
     facts = [
-        _fact(
+        fact(
             f"{hourly_price_text(now)}/h",
             f"is what {counted(len(report.running.nodes), 'node')} cost, "
             f"{monthly_price_text(now)} a month",
@@ -102,13 +99,13 @@ def _verdict(report: CostReport) -> str:
     ]
     best = report.cheapest
     if best is None:
-        facts.append(_fact("0 %", "could be saved without more spot: the cluster is packed well"))
+        facts.append(fact("0 %", "could be saved without more spot: the cluster is packed well"))
     else:
         outcome = report.alternatives[best]
         saved = now - outcome.cost_micros_per_hour
         how = price_text.TITLES[best].lower()
         facts.append(
-            _fact(
+            fact(
                 f"{hourly_price_text(outcome.cost_micros_per_hour)}/h",
                 f"would do: {how}, {percent_text(saved, now)} less, "
                 f"{monthly_price_text(saved)} a month",
@@ -117,17 +114,12 @@ def _verdict(report: CostReport) -> str:
         )
     unused = shares_by_namespace(report.running.nodes).get(UNUSED, 0)
     facts.append(
-        _fact(
+        fact(
             percent_text(unused, now),
             f"of it pays for room that no pod requests: {monthly_price_text(unused)} a month",
         )
     )
     return f'<div class="verdict">{"".join(facts)}</div>'
-
-
-def _fact(figure: str, text: str, *, good: bool = False) -> str:
-    kind = "fact good" if good else "fact"
-    return f'<div class="{kind}"><b>{escape(figure)}</b>{escape(text)}</div>'
 
 
 def _alternatives(report: CostReport) -> str:
@@ -323,12 +315,8 @@ def _left_out(report: CostReport, notes: Sequence[str]) -> str:
     if len(held) > _HELD_SHOWN:
         lines.append(f"So do {len(held) - _HELD_SHOWN:,} more pods.")
     lines += notes
-    return f"<h2>What the figures leave out</h2>{_listed(lines)}" if lines else ""
+    return f"<h2>What the figures leave out</h2>{bullet_list(lines)}" if lines else ""
 
 
 def _pods_of(nodes: Iterable[FilledNode]) -> str:
     return counted(sum(len(node.pods) for node in nodes), "pod")
-
-
-def _listed(lines: Iterable[str]) -> str:
-    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from functions.cli.input_error import InputError
 from functions.cli.kubeconfig import add_kubeconfig
 from functions.cli.parser import Subparsers, add_command, add_list, add_settings, unwritable
+from functions.cli.prices import add_prices, chosen_catalog, price_notes
 from functions.cli.run_command import run_or_refuse
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from functions.cli.plan.reading.documents import Document
     from functions.cli.report.cost_report import CostReport
     from functions.cli.report.page import Subject
-    from shared.instance_types.catalog import Catalog
     from shared.manifests.raw_json import Raw
 
 WRITTEN: Final = 0
@@ -37,10 +37,6 @@ Mode; installs nothing and writes nothing in the cluster.
 
 Reads with your kubeconfig (get and list), and with --live-prices as `dovetail catalog` does.
 """
-_EMBEDDED: Final = (
-    "The prices are those that ship with Dovetail, and the spot prices among them are made up: "
-    "--live-prices asks AWS for today's"
-)
 _CODES: Final = """exit codes:
   0  the report is written
   2  bad input, or the cluster or AWS cannot be read: one line says what
@@ -64,15 +60,7 @@ def mount_report(
     dump = "a dump instead of the cluster: file, folder, or - for standard input"
     add_list(parser, "-f", "--filename", metavar="FILE", help=dump)
     add_kubeconfig(parser)
-    prices = parser.add_mutually_exclusive_group()
-    prices.add_argument(
-        "--catalog",
-        metavar="FILE",
-        help="prices, as `dovetail catalog` writes them (the embedded ones, of us-east-1)",
-    )
-    prices.add_argument(
-        "--live-prices", action="store_true", help="ask AWS for the prices, with your credentials"
-    )
+    add_prices(parser)
     parser.add_argument("--name", metavar="CLUSTER", default="", help="what the report calls it")
     add_settings(parser, "compare this setting, too: see dovetail plan --help; may be repeated")
     parser.add_argument(
@@ -110,11 +98,9 @@ def _write(
     if why := unwritable("--output", arguments.output):
         raise InputError(why)
     paid = None if arguments.discount is None else read_discount(arguments.discount)
-    notes: list[str] = []
-    if arguments.catalog is None and not arguments.live_prices:
-        notes.append(_EMBEDDED)
+    notes = price_notes(arguments)
     documents, read_at = _documents(arguments, read, notes)
-    catalog = _catalog(arguments, region_of(documents), make)
+    catalog = chosen_catalog(arguments, region_of(documents), make)
     if paid is not None:
         catalog = with_discount(catalog, paid)
         notes.append(
@@ -173,15 +159,3 @@ def _documents(
         Document(where="cluster", raw=raw) for raw in (read or dump)(arguments.kubeconfig, notes)
     ]
     return found, f"Read at {SystemClock().now():%Y-%m-%d %H:%M} UTC"
-
-
-def _catalog(
-    arguments: argparse.Namespace, region: str, make: "Callable[[str], MadeCatalog] | None"
-) -> "Catalog":
-    from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
-    from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
-    from shared.instance_types.catalog import load_catalog  # noqa: PLC0415
-
-    if arguments.live_prices:
-        return load_catalog((make or make_catalog)(region).text)
-    return read_catalog(arguments.catalog)

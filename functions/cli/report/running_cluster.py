@@ -21,6 +21,7 @@ from shared.model.dialect import V1, V1ALPHA5
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
@@ -80,7 +81,7 @@ def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> Run
         raise InputError(
             "no Nodes among the objects: kubectl get nodes,pods --all-namespaces -o json has them"
         )
-    refuse_another_region(snapshot, catalog)
+    refuse_another_region(snapshot.nodes, catalog)
     snapshot = _with_daemonsets(snapshot, notes)
     volumes = read_volumes(usable)
     notes += unknown_claims(snapshot.bound, volumes)
@@ -142,9 +143,13 @@ def region_of(documents: Iterable[Document]) -> str:
     return next(filter(None, named), "")
 
 
-def refuse_another_region(snapshot: ClusterSnapshot, catalog: Catalog) -> None:
-    """Raise InvalidManifestError if all nodes are in another Region than the catalogue."""
-    regions = {node.labels[keys.REGION] for node in snapshot.nodes if keys.REGION in node.labels}
+def refuse_another_region(nodes: Iterable[Node], catalog: Catalog) -> None:
+    """Refuse prices of another Region than that of the nodes.
+
+    Raises:
+        InvalidManifestError: If the nodes are in another Region than the catalogue.
+    """
+    regions = {node.labels[keys.REGION] for node in nodes if keys.REGION in node.labels}
     if regions and catalog.region not in regions:
         found = ", ".join(sorted(regions))
         remedy = (

@@ -1,4 +1,4 @@
-"""Parts of the page: tables, bars, and the nodes as tiles."""
+"""Parts of a page: its frame, tables, bars, and the nodes as tiles."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -7,11 +7,37 @@ from typing import Final
 from msgspec import Struct
 
 from functions.cli.report.price_text import hourly_price_text, resource_percent
+from functions.cli.report.style import STYLE
 from shared.model.dollars_and_counts import counted
 from shared.model.resources import CPU, MEMORY
 from shared.provisioning.savings.inventory import FilledNode
 
 _TILES: Final = 400
+
+
+def whole_page(title: str, parts: Iterable[str]) -> str:
+    """Return a page as HTML that fetches nothing.
+
+    Args:
+        parts: HTML.
+    """
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def fact(figure: str, text: str, *, good: bool = False) -> str:
+    """Return one figure in large print, with what it says."""
+    kind = "fact good" if good else "fact"
+    return f'<div class="{kind}"><b>{escape(figure)}</b>{escape(text)}</div>'
+
+
+def bullet_list(lines: Iterable[str]) -> str:
+    """Return lines of text as a list."""
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
 
 
 class TableCell(Struct, frozen=True, kw_only=True):

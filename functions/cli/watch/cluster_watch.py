@@ -1,9 +1,9 @@
-"""What `dovetail watch` and `dovetail top` read: one cluster, and AWS where the user has access.
+"""What `dovetail watch`, `top` and `shadow` read: one cluster, and AWS where the user has access.
 
 Nothing here can write: it sends the API server only GET requests, and makes only read calls to AWS.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
@@ -32,14 +32,18 @@ from shared.model.errors import (
     UnavailableError,
 )
 from shared.model.kubernetes.daemon_sets import DaemonSet
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot
 from shared.nodes.launch.launch_results import LaunchResult, results_of_plan
 from shared.ports import ClusterPorts
 from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.wiring import ActingRole
 from shared.settings import SettingsError
+from shared.snapshot.namespaces import namespaces_for
+from shared.snapshot.volumes import with_volumes
 
 T = TypeVar("T")
 
@@ -106,15 +110,30 @@ class ClusterWatch:
         except UnavailableError as error:
             raise UnavailableError(f"{error}; is {self._api.url} right, and reachable?") from error
 
-    def nodes(self, changed: Callable[[Node | None, Node | None], None]) -> Reflector[Node]:
-        """Return a watch of all Nodes, not yet started."""
-        return self._watch(NODES_PATH, decode_node, changed)
+    @property
+    def url(self) -> str:
+        """Address of the API server."""
+        return self._api.url
+
+    def nodes(
+        self,
+        changed: Callable[[Node | None, Node | None], None],
+        served: Callable[[], None] = lambda: None,
+    ) -> Reflector[Node]:
+        """Return a watch of all Nodes, not yet started.
+
+        Args:
+            served: Called each time the API server has served a list or a watch of them.
+        """
+        return self._watch(NODES_PATH, decode_node, changed, served)
 
     def pods(
-        self, changed: Callable[[WatchedPod | None, WatchedPod | None], None]
+        self,
+        changed: Callable[[WatchedPod | None, WatchedPod | None], None],
+        served: Callable[[], None] = lambda: None,
     ) -> Reflector[WatchedPod]:
-        """Return a watch of all pods, not yet started."""
-        return self._watch(PODS_PATH, self._watched_pod, changed)
+        """Return a watch of all pods, not yet started; `served` as for nodes."""
+        return self._watch(PODS_PATH, self._watched_pod, changed, served)
 
     def owners(self, changed: Callable[[], None]) -> tuple[Reflector[str], ...]:
         """Return watches that report only that a Provisioner or NodePool has changed."""
@@ -143,14 +162,32 @@ class ClusterWatch:
         """Return all DaemonSets, sorted by namespace and name."""
         return self._cluster.daemonsets()
 
+    def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
+        """Return all PodDisruptionBudgets with their last status."""
+        return self._cluster.disruption_budgets()
+
+    def namespaces_for(self, pods: Iterable[Pod]) -> Mapping[str, Mapping[str, str]]:
+        """Return the labels of namespaces by name; empty if no rule of these pods needs them."""
+        return namespaces_for(self._cluster, pods)
+
+    def with_volumes(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        """Return the snapshot with what the volumes of pending pods require of nodes."""
+        return with_volumes(self._cluster, snapshot)
+
     def _watch(
         self,
         path: str,
         project: Callable[[Mapping[str, Any]], T],
         changed: Callable[[T | None, T | None], None],
+        served: Callable[[], None],
     ) -> Reflector[T]:
         return Reflector(
-            self._api, path, project, changed, options=ReflectorOptions(page_size=_PAGE)
+            self._api,
+            path,
+            project,
+            changed,
+            served=served,
+            options=ReflectorOptions(page_size=_PAGE),
         )
 
     def _watched_pod(self, raw: Mapping[str, Any]) -> WatchedPod:

@@ -1,4 +1,4 @@
-"""Compares each purchase of Karpenter with what Dovetail would have bought for the same pods."""
+"""Compares each purchase of another autoscaler with what Dovetail would have bought instead."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -25,6 +25,7 @@ _TOGETHER: Final = timedelta(seconds=30)
 _FILLED: Final = timedelta(seconds=15)
 # The pods of older nodes are no longer those that they were bought for.
 _RECENT: Final = timedelta(hours=1)
+_KARPENTER: Final = "Karpenter"
 
 
 class PurchaseComparison(Struct, frozen=True, kw_only=True):
@@ -36,6 +37,7 @@ class PurchaseComparison(Struct, frozen=True, kw_only=True):
         pods: Number of pods that run on them, without those of DaemonSets.
         planned: The nodes that Dovetail would have bought.
         unplaced: (pod, reason) for each of these pods that Dovetail has no node for.
+        buyer: Name of the other autoscaler.
     """
 
     bought: tuple[Node, ...]
@@ -43,11 +45,22 @@ class PurchaseComparison(Struct, frozen=True, kw_only=True):
     pods: int
     planned: tuple[PlannedNode, ...]
     unplaced: tuple[tuple[str, str], ...] = ()
+    buyer: str = _KARPENTER
 
     @property
     def planned_micros_per_hour(self) -> int:
         """What the nodes that Dovetail would have bought cost."""
         return sum(node.price_micros_per_hour for node in self.planned)
+
+    @property
+    def bought_kinds(self) -> str:
+        """The types and capacity types of the nodes that were bought, for people."""
+        return counted_kinds(map(_node_text, self.bought))
+
+    @property
+    def planned_kinds(self) -> str:
+        """The same of those that Dovetail would have bought; empty for none."""
+        return counted_kinds(map(_planned_node_text, self.planned))
 
     @property
     def is_comparable(self) -> bool:
@@ -60,13 +73,12 @@ class PurchaseComparison(Struct, frozen=True, kw_only=True):
         theirs, ours = self.bought_micros_per_hour, self.planned_micros_per_hour
         price = "an unknown price" if theirs is None else f"{dollars(theirs)}/h"
         text = (
-            f"Karpenter bought {counted(len(self.bought), 'node')} for {counted(self.pods, 'pod')} "
-            f"at {price} ({counted_kinds(map(_node_text, self.bought))}); "
+            f"{self.buyer} bought {counted(len(self.bought), 'node')} for "
+            f"{counted(self.pods, 'pod')} at {price} ({self.bought_kinds}); "
             "Dovetail would have bought "
         )
         text += (
-            f"{counted(len(self.planned), 'node')} at {dollars(ours)}/h "
-            f"({counted_kinds(map(_planned_node_text, self.planned))})"
+            f"{counted(len(self.planned), 'node')} at {dollars(ours)}/h ({self.planned_kinds})"
             if self.planned
             else "none"
         )
@@ -133,12 +145,13 @@ def difference(theirs: int, ours: int) -> str:
 def purchases(
     nodes: Iterable[Node], bound: Iterable[Pod], reported: Collection[str], now: datetime
 ) -> tuple[tuple[Node, ...], ...]:
-    """Return the purchases of Karpenter of the last hour that can be compared now, oldest first.
+    """Return the purchases of the last hour that can be compared now, oldest first.
 
     A purchase is the nodes that join within 30 s. It can be compared 15 s after the last of them
     became Ready, once a pod runs on one of them.
 
     Args:
+        nodes: Those that the other autoscaler bought.
         bound: Pods on nodes.
         reported: Uids of nodes whose purchase was compared before.
     """
@@ -148,7 +161,10 @@ def purchases(
 
 
 def compare(
-    snapshot: ClusterSnapshot, bought: Sequence[Node], settings: PackingSettings
+    snapshot: ClusterSnapshot,
+    bought: Sequence[Node],
+    settings: PackingSettings,
+    buyer: str = _KARPENTER,
 ) -> PurchaseComparison:
     """Return a purchase beside what Dovetail would have bought for the pods that run on it.
 
@@ -171,6 +187,7 @@ def compare(
         unplaced=tuple(
             (keys_of[left.pod.uid], "; ".join(left.reasons)) for left in plan.unschedulable
         ),
+        buyer=buyer,
     )
 
 
@@ -195,7 +212,6 @@ def _together(
         for node in nodes
         if node.created_at is not None
         and now - node.created_at < _RECENT
-        and pool_name(node)
         and node.uid not in reported
     )
     while fresh:

@@ -85,7 +85,7 @@ def test_a_declared_pool_may_launch_what_it_declares() -> None:
     found = node_of("a")
     declared = provisioner()
     owners = owners_of(scene((found,), provisioners=(declared,)), pools_of((found,)))
-    assert owners == {Pool(PoolKind.PROVISIONER, "default"): replace(declared, consolidation=True)}
+    assert owners == {Pool(PoolKind.PROVISIONER, "default"): declared}
 
 
 def test_nodes_without_a_pool_get_a_name_for_what_they_may_launch() -> None:

@@ -21,8 +21,9 @@ from tests.unit.worlds import World
 class Watched(Reflector[Any]):
     """A watch whose changes a test reports."""
 
-    def __init__(self, changed: Callable[..., None]) -> None:
+    def __init__(self, changed: Callable[..., None], served: Callable[[], None]) -> None:
         self.changed = changed
+        self.served = served
         self.has_synced = False
         self.running = False
 
@@ -42,11 +43,19 @@ class WatchedCluster(ClusterWatch):
         self.failure: AutoscalerError | None = None
         self.watches: list[Watched] = []
 
-    def nodes(self, changed: Callable[[Node | None, Node | None], None]) -> Watched:
-        return self._made(changed)
+    def nodes(
+        self,
+        changed: Callable[[Node | None, Node | None], None],
+        served: Callable[[], None] = lambda: None,
+    ) -> Watched:
+        return self._made(changed, served)
 
-    def pods(self, changed: Callable[[WatchedPod | None, WatchedPod | None], None]) -> Watched:
-        return self._made(changed)
+    def pods(
+        self,
+        changed: Callable[[WatchedPod | None, WatchedPod | None], None],
+        served: Callable[[], None] = lambda: None,
+    ) -> Watched:
+        return self._made(changed, served)
 
     def owners(self, changed: Callable[[], None]) -> tuple[Watched, ...]:
         return (self._made(changed),)
@@ -63,8 +72,10 @@ class WatchedCluster(ClusterWatch):
         for watch in self.watches:
             watch.has_synced = True
 
-    def _made(self, changed: Callable[..., None]) -> Watched:
-        self.watches.append(Watched(changed))
+    def _made(
+        self, changed: Callable[..., None], served: Callable[[], None] = lambda: None
+    ) -> Watched:
+        self.watches.append(Watched(changed, served))
         return self.watches[-1]
 
 

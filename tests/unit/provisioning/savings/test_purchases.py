@@ -9,7 +9,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
-from shared.provisioning.savings.purchases import Tally, compare, purchases
+from shared.provisioning.savings.purchases import Tally, compare, pool_name, purchases
 from tests.builders import NOW, node_of, pod, snapshot
 
 SECOND = timedelta(seconds=1)
@@ -56,7 +56,7 @@ def test_nodes_that_join_together_are_one_purchase() -> None:
     ],
 )
 def test_a_purchase_is_compared_once_its_nodes_stand_and_are_filled(node: Node) -> None:
-    assert purchases((node,), (on("a", "one"),), (), NOW) == ()
+    assert purchases(filter(pool_name, (node,)), (on("a", "one"),), (), NOW) == ()
 
 
 def test_a_purchase_without_pods_waits_for_them() -> None:
