@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from functions.cli.commands import PLACED, mount_commands
+from functions.cli.commands import mount_commands
+from functions.cli.plan.plan_command import PLACED
 from tests.scale.manifests import PODS_OF_A_NODE, PROVISIONER, node, pod
 
 
