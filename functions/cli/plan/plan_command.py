@@ -89,12 +89,8 @@ def mount_plan(subparsers: Subparsers) -> None:
         _PLAN_TEXT,
         _settings_help() + _instances_help() + _PLAN_CODES,
     )
-    plan.add_argument(
-        *("-f", "--filename"),
-        action="append",
-        metavar="FILE",
-        help="YAML or JSON file, folder, or - for standard input; may be repeated",
-    )
+    manifests = "YAML or JSON file, folder, or - for standard input; may be repeated"
+    add_list(plan, "-f", "--filename", metavar="FILE", help=manifests)
     plan.add_argument(
         "--catalog",
         metavar="FILE",
