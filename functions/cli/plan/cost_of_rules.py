@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
 from typing import Final
 
 import yaml
@@ -32,17 +33,33 @@ _LEAST_MICROS: Final = 1_000
 _HEADINGS: Final = ("WORKLOAD", "RULE", "COSTS $/H", "$/MONTH", "NODES WITHOUT IT")
 
 
+class RuleKind(StrEnum):
+    """The kinds of scheduling rules, as they are shown to people."""
+
+    SPREAD = "topology spread"
+    AFFINITY = "affinity"
+    ANTI_AFFINITY = "anti-affinity"
+    NODES = "node selector and node affinity"
+    PREFERENCES = "preferences"
+
+
 class Rule(Struct, frozen=True, kw_only=True):
     """A scheduling rule of all pods of a workload.
 
     Attributes:
-        name: For people.
+        key: The topology key; empty where the kind has none.
         dropped: Returns the constraints of a pod without the rule.
     """
 
     workload: str
-    name: str
+    kind: RuleKind
+    key: str
     dropped: Callable[[Scheduling], Scheduling]
+
+    @property
+    def name(self) -> str:
+        """The rule in words."""
+        return f"{self.kind} over {self.key}" if self.key else str(self.kind)
 
 
 class RuleCost(Struct, frozen=True, kw_only=True):
@@ -67,9 +84,9 @@ def rules_of(snapshot: ClusterSnapshot) -> tuple[Rule, ...]:
         pods.setdefault(workload_of(pod), []).append(pod)
     names = sorted(pods, key=lambda name: (-len(pods[name]), name))
     return tuple(
-        Rule(workload=workload, name=name, dropped=dropped)
+        Rule(workload=workload, kind=kind, key=key, dropped=dropped)
         for workload in names
-        for name, dropped in _dropped(pods[workload][0].scheduling)
+        for kind, key, dropped in _dropped(pods[workload][0].scheduling)
     )
 
 
@@ -161,18 +178,20 @@ def _dollars(micros: int) -> str:
     return f"${micros / MICROS:,.4f}"
 
 
-def _dropped(asked: Scheduling) -> Iterator[tuple[str, Callable[[Scheduling], Scheduling]]]:
-    """Yield the rules of a pod: the name, and the constraints without it."""
+def _dropped(
+    asked: Scheduling,
+) -> Iterator[tuple[RuleKind, str, Callable[[Scheduling], Scheduling]]]:
+    """Yield the rules of a pod: kind and key, and the constraints without it."""
     for key in sorted({spread.key for spread in asked.spreads if _is_required(spread)}):
-        yield f"topology spread over {key}", _without_spread(key)
+        yield RuleKind.SPREAD, key, _without_spread(key)
     for key in sorted({term.key for term in asked.affinity if term.weight is None}):
-        yield f"affinity over {key}", _without_affinity(key)
+        yield RuleKind.AFFINITY, key, _without_affinity(key)
     for key in sorted({term.key for term in asked.anti_affinity if term.weight is None}):
-        yield f"anti-affinity over {key}", _without_anti_affinity(key)
+        yield RuleKind.ANTI_AFFINITY, key, _without_anti_affinity(key)
     if asked.node_selector != Requirements() or asked.required_terms:
-        yield "node selector and node affinity", _without_node_rules
+        yield RuleKind.NODES, "", _without_node_rules
     if _without_preferences(asked) != asked:
-        yield "preferences", _without_preferences
+        yield RuleKind.PREFERENCES, "", _without_preferences
 
 
 def _is_required(spread: TopologySpread) -> bool:

@@ -1,6 +1,6 @@
 """What the cluster would cost after all consolidation moves that are allowed today."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from functions.cli.report.carrying_out import OURS, carry_out, owned_labels
@@ -41,11 +41,13 @@ def consolidated(
     Args:
         pools: The nodes that may change, by pool.
         owners: What each of these pools may launch.
-        tries: Number of plans that may be tried in all.
+        tries: Number of plans that may be tried in all; each pool has an equal share.
     """
     simulated = _as_launched_by_dovetail(snapshot, pools, owners)
     of_node = {node.name: pool for pool, nodes in pools.items() for node in nodes}
     changes = 0
+    blocked: dict[str, str] = {}
+    share = max(1, tries // max(1, len(pools)))
     for pool in sorted(pools, key=lambda entry: -_price(snapshot, pools[entry])):
         simulated = replace(
             simulated,
@@ -58,10 +60,12 @@ def consolidated(
             provisioners=(owners[pool],),
             sites=(site_of(pool, owners[pool], pools[pool], snapshot),),
         )
-        while tries > 0:
+        left = share
+        while left > 0:
             rules = DisruptionSettings(
                 minimum_age=timedelta(0),
-                max_simulations=tries,
+                # Groups are tried from the largest down: half is left for what they leave behind.
+                max_simulations=max(1, left // 2),
                 # What is reached by many changes is reached by one, at a fraction of the plans.
                 most_at_once=len(simulated.nodes),
             )
@@ -69,8 +73,9 @@ def consolidated(
                 simulated, budgets, rules.within_reason(len(simulated.bound)), settings,
                 most_nodes=len(simulated.nodes),
             )  # fmt: skip
-            tries -= max(1, result.simulations)
+            left -= max(1, result.simulations)
             if result.best is None:
+                blocked |= {n: why for n, why in result.skipped if of_node.get(n) == pool}
                 break
             changes += 1
             names = [f"new-{changes}-{number + 1}" for number in range(len(result.best.plan.nodes))]
@@ -82,8 +87,28 @@ def consolidated(
             for node in inventory(simulated)
             if node.name in of_node
         ),
+        blocked=tuple(sorted(blocked.items())),
         changes=changes,
     )
+
+
+def without_blocks(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return the snapshot without annotations that keep pods and nodes from being disrupted."""
+    return replace(
+        snapshot,
+        nodes=tuple(
+            replace(node, annotations=_without(node.annotations, keys.NODE_BLOCKING_ANNOTATIONS))
+            for node in snapshot.nodes
+        ),
+        bound=tuple(
+            replace(pod, annotations=_without(pod.annotations, keys.POD_BLOCKING_ANNOTATIONS))
+            for pod in snapshot.bound
+        ),
+    )
+
+
+def _without(annotations: Mapping[str, str], some: Collection[str]) -> Mapping[str, str]:
+    return {key: value for key, value in annotations.items() if key not in some}
 
 
 def _as_launched_by_dovetail(

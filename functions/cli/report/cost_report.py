@@ -6,23 +6,28 @@ from typing import Final
 
 from msgspec import Struct
 
-from functions.cli.report.consolidating import consolidated
+from functions.cli.report.actions import Actions, Manifests, actions_of
+from functions.cli.report.consolidating import consolidated, without_blocks
 from functions.cli.report.owners import owners_of, pools_of, with_other_types, with_spot
-from functions.cli.report.repacking import Outcome, repacked
+from functions.cli.report.repacking import Outcome, Repacking
+from functions.cli.report.rules import RulesCost, rules_cost
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
-from shared.model.kubernetes.nodes import Node
-from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
 from shared.provisioning.savings.inventory import FilledNode, inventory
 from shared.provisioning.savings.pools import Pool, PoolKind
 
-# No pods follow: no node should be larger than these pods need.
-REPACK_SETTINGS: Final = PackingSettings(growth_percent=0, small_batch_pods=0)
+# No pods follow: no node should be larger than these pods need. Only the price counts: fewer nodes
+# at about the same price would take a second plan of each pool.
+REPACK_SETTINGS: Final = PackingSettings(
+    growth_percent=0, small_batch_pods=0, fewer_nodes_permille=0
+)
 # Plans tried to consolidate, times pods: a few seconds of one processor.
-_PODS_TRIED: Final = 200_000
-_FEWEST_TRIES: Final = 24
+_PODS_TRIED: Final = 100_000
+# Of each pool: the most wasteful node, all of its nodes, and once more what these leave.
+_FEWEST_TRIES: Final = 6
 
 
 class Alternative(StrEnum):
@@ -44,6 +49,8 @@ class CostReport(Struct, frozen=True, kw_only=True):
         variants: The outcome of other settings, each with all types and the same capacity types.
         declared: Pools that an object of the cluster declares; the others are known by their nodes.
         waiting: Number of pending pods that wait for capacity, excluded from all figures.
+        rules: What the rules of workloads cost, each pool repacked as it is declared.
+        actions: What to do.
     """
 
     running: Outcome
@@ -52,6 +59,8 @@ class CostReport(Struct, frozen=True, kw_only=True):
     variants: tuple[tuple[str, Outcome], ...]
     declared: frozenset[Pool]
     waiting: int
+    rules: RulesCost = RulesCost()
+    actions: Actions = Actions()
 
     def nodes_of(self, alternative: Alternative) -> tuple[FilledNode, ...]:
         """Return the nodes under an alternative; none where no node can be compared."""
@@ -71,27 +80,11 @@ class CostReport(Struct, frozen=True, kw_only=True):
         return best
 
 
-class _Repacking:
-    """Repacks a cluster; what was asked before is not planned again."""
-
-    def __init__(self, snapshot: ClusterSnapshot, pools: Mapping[Pool, Sequence[Node]]) -> None:
-        self._snapshot = snapshot
-        self._pools = pools
-        self._known: list[tuple[Mapping[Pool, Provisioner], PackingSettings, Outcome]] = []
-
-    def __call__(self, owners: Mapping[Pool, Provisioner], settings: PackingSettings) -> Outcome:
-        for known_owners, known_settings, outcome in self._known:
-            if (known_owners, known_settings) == (owners, settings):
-                return outcome
-        outcome = repacked(self._snapshot, self._pools, owners, settings)
-        self._known.append((owners, settings, outcome))
-        return outcome
-
-
 def cost_report(
     snapshot: ClusterSnapshot,
     budgets: Sequence[PodDisruptionBudget],
     variants: Sequence[tuple[str, PackingSettings]] = (),
+    manifests: Manifests | None = None,
 ) -> CostReport:
     """Return what a cluster costs and what it could cost. The same input gives the same report.
 
@@ -100,6 +93,7 @@ def cost_report(
             and NodePools say what their pools may launch.
         budgets: All PodDisruptionBudgets with their last status.
         variants: Settings to compare, each with a name.
+        manifests: What the API server has, to be edited in actions.
     """
     nodes = inventory(snapshot)
     priced = {node.name for node in nodes if node.price_micros_per_hour is not None}
@@ -112,22 +106,48 @@ def cost_report(
         pool: with_other_types(owner, snapshot) for pool, owner in pool_owners.items()
     }
     with_spot_owners = {pool: with_spot(owner) for pool, owner in any_type_owners.items()}
-    repack = _Repacking(replace(snapshot, pending=()), pools)
-    tries = max(_FEWEST_TRIES, _PODS_TRIED // max(1, len(snapshot.bound)))
+    repack = Repacking(replace(snapshot, pending=()), pools)
+    tries = max(_FEWEST_TRIES * len(pools), _PODS_TRIED // max(1, len(snapshot.bound)))
+    running = Outcome(nodes=tuple(node for node in nodes if node.name in priced))
     alternatives = {
         Alternative.CONSOLIDATED: consolidated(
             snapshot, pools, pool_owners, budgets, REPACK_SETTINGS, tries=tries
         ),
-        Alternative.REPACKED: repack(pool_owners, REPACK_SETTINGS),
-        Alternative.OTHER_TYPES: repack(any_type_owners, REPACK_SETTINGS),
-        Alternative.SPOT: repack(with_spot_owners, REPACK_SETTINGS),
+        Alternative.REPACKED: repack.of_all(pool_owners, REPACK_SETTINGS),
+        Alternative.OTHER_TYPES: repack.of_all(any_type_owners, REPACK_SETTINGS),
+        Alternative.SPOT: repack.of_all(with_spot_owners, REPACK_SETTINGS),
     }
+    rules = rules_cost(
+        [repack.of_pool(pool, pool_owners[pool], REPACK_SETTINGS) for pool in pools],
+        lambda without: decide(without, REPACK_SETTINGS),
+    )
+
+    def unblocked(pool: Pool) -> Outcome:
+        lone = {pool: pools[pool]}
+        free = without_blocks(snapshot)
+        return consolidated(free, lone, pool_owners, (), REPACK_SETTINGS, tries=tries // len(pools))
+
+    actions = actions_of(
+        snapshot,
+        repack,
+        pool_owners,
+        REPACK_SETTINGS,
+        manifests or Manifests(),
+        running=running,
+        consolidated=alternatives[Alternative.CONSOLIDATED],
+        unblocked=unblocked,
+        rules=rules,
+    )
     declared = {Pool(PoolKind(owner.kind), owner.name) for owner in snapshot.provisioners}
     return CostReport(
-        running=Outcome(nodes=tuple(node for node in nodes if node.name in priced)),
+        running=running,
         excluded=tuple(node for node in nodes if node.name not in priced),
         alternatives=alternatives if pools else {},
-        variants=tuple((name, repack(any_type_owners, settings)) for name, settings in variants),
+        variants=tuple(
+            (name, repack.of_all(any_type_owners, settings)) for name, settings in variants
+        ),
         declared=frozenset(declared & pools.keys()),
         waiting=sum(pod.is_provisionable for pod in snapshot.pending),
+        rules=rules,
+        actions=actions,
     )

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from functions.cli.report import price_text
+from functions.cli.report.actions_page import actions_section, rules_section
 from functions.cli.report.cost_report import Alternative, CostReport
 from functions.cli.report.price_text import (
     hourly_price_text,
@@ -78,9 +79,11 @@ def page(report: CostReport, subject: Subject) -> str:
         _pools(report),
         _namespaces(report),
         _fleets(report),
+        rules_section(report),
         _left_out(report, subject.notes),
         "<h2>How these figures are made</h2>",
         bullet_list(_METHOD.splitlines()),
+        actions_section(report),
         _FOOTER,
     ]
     return whole_page(title, parts)
@@ -107,7 +110,7 @@ def _verdict(report: CostReport) -> str:
         facts.append(
             fact(
                 f"{hourly_price_text(outcome.cost_micros_per_hour)}/h",
-                f"would do: {how}, {percent_text(saved, now)} less, "
+                f"would be enough: {how}, {percent_text(saved, now)} less, "
                 f"{monthly_price_text(saved)} a month",
                 good=True,
             )
@@ -140,6 +143,7 @@ def _alternatives(report: CostReport) -> str:
             ),
             ("All c, m and r types, under other settings.", variants),
         )
+        if rows
     )
     return f"<h2>What it could cost</h2>{tables}"
 

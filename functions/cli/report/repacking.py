@@ -29,12 +29,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
             proved.
         held: Pods that keep the node they are on, each with why no new node could take it.
         changes: Number of consolidation moves that lead to it; 0 for a repacking.
+        blocked: Nodes that consolidation may not remove now, each with why.
     """
 
     nodes: tuple[FilledNode, ...]
     lower_bound_micros_per_hour: int | None = None
     held: tuple[tuple[str, str], ...] = ()
     changes: int = 0
+    blocked: tuple[tuple[str, str], ...] = ()
 
     @property
     def cost_micros_per_hour(self) -> int:
@@ -42,33 +44,73 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return cost(self.nodes)
 
 
-def repacked(
-    snapshot: ClusterSnapshot,
-    pools: Mapping[Pool, Sequence[Node]],
-    owners: Mapping[Pool, Provisioner],
-    settings: PackingSettings,
-) -> Outcome:
-    """Return the cluster with each pool launched anew for the pods that run on it.
+class PoolPlan(Struct, frozen=True, kw_only=True):
+    """A plan for the pods of one pool.
+
+    Attributes:
+        snapshot: What was planned: these pods are pending, and only the pool's owner launches.
+        kept: The nodes of pods that no new node could take.
+        held: These pods, each with why.
+    """
+
+    pool: Pool
+    snapshot: ClusterSnapshot
+    plan: Plan
+    kept: tuple[FilledNode, ...]
+    held: tuple[tuple[str, str], ...]
+
+    @property
+    def nodes(self) -> tuple[FilledNode, ...]:
+        """Those that stay and those that would be launched."""
+        pods = {pod.uid: pod for pod in self.snapshot.pending}
+        return (*self.kept, *(as_filled(node, self.pool, pods) for node in self.plan.nodes))
+
+    @property
+    def cost_micros_per_hour(self) -> int:
+        """What its nodes cost."""
+        return cost(self.kept) + self.plan.cost_micros_per_hour
+
+
+class Repacking:
+    """Launches pools anew for the pods that run on them; no plan is made twice.
 
     A pod stays in its pool, and the pods of other pools stay where they are, for the rules between
     pods. A pod that fits no new node of its pool keeps its node, whose free capacity is then used
     first. Nodes in none of the pools are left out.
-
-    Args:
-        snapshot: Includes what the volume claims of running pods require of nodes.
-        pools: The nodes to launch anew.
-        owners: What each of these pools may launch.
     """
-    nodes: list[FilledNode] = []
-    held: list[tuple[str, str]] = []
-    bound = 0
-    for pool, pool_nodes in pools.items():
-        repacking = _PoolRepacking(snapshot, pool, pool_nodes, owners[pool], settings)
-        part = repacking.outcome()
-        nodes += part.nodes
-        held += part.held
-        bound += part.lower_bound_micros_per_hour or 0
-    return Outcome(nodes=tuple(nodes), lower_bound_micros_per_hour=bound, held=tuple(sorted(held)))
+
+    def __init__(self, snapshot: ClusterSnapshot, pools: Mapping[Pool, Sequence[Node]]) -> None:
+        """Args: the snapshot includes what the volume claims of running pods require of nodes."""
+        self._snapshot = snapshot
+        self._pools = pools
+        self._plans: dict[Pool, list[tuple[Provisioner, PackingSettings, PoolPlan]]] = {}
+        self._bounds: dict[int, int] = {}
+
+    def of_pool(self, pool: Pool, owner: Provisioner, settings: PackingSettings) -> PoolPlan:
+        """Return the plan for a pool whose owner may launch what is given."""
+        known = self._plans.setdefault(pool, [])
+        for known_owner, known_settings, plan in known:
+            if (known_owner, known_settings) == (owner, settings):
+                return plan
+        plan = _PoolRepacking(self._snapshot, pool, self._pools[pool], owner, settings).plan()
+        known.append((owner, settings, plan))
+        return plan
+
+    def of_all(self, owners: Mapping[Pool, Provisioner], settings: PackingSettings) -> Outcome:
+        """Return the cluster with every pool launched anew, and a lower bound."""
+        plans = [self.of_pool(pool, owners[pool], settings) for pool in self._pools]
+        return Outcome(
+            nodes=tuple(node for plan in plans for node in plan.nodes),
+            lower_bound_micros_per_hour=sum(map(self._bound, plans)),
+            held=tuple(sorted(held for plan in plans for held in plan.held)),
+        )
+
+    def _bound(self, plan: PoolPlan) -> int:
+        # A plan is kept as long as this object, so no other gets its id.
+        if id(plan) not in self._bounds:
+            proved = with_bound(plan.snapshot, plan.plan).lower_bound_micros_per_hour
+            self._bounds[id(plan)] = proved + cost(plan.kept)
+        return self._bounds[id(plan)]
 
 
 class _PoolRepacking:
@@ -94,7 +136,7 @@ class _PoolRepacking:
             if pod.node_name in self._nodes and pod.counts_for_emptiness and not pod.is_terminating
         }
 
-    def outcome(self) -> Outcome:
+    def plan(self) -> PoolPlan:
         held: dict[str, str] = {}
         while True:
             simulated = self._simulated(held)
@@ -102,11 +144,11 @@ class _PoolRepacking:
             if not plan.unschedulable:
                 break
             held |= {left.pod.uid: "; ".join(left.reasons) for left in plan.unschedulable}
-        plan = with_bound(simulated, plan)
-        kept = self._kept(plan, held)
-        return Outcome(
-            nodes=(*kept, *(as_filled(node, self._pool, self._pods) for node in plan.nodes)),
-            lower_bound_micros_per_hour=plan.lower_bound_micros_per_hour + cost(kept),
+        return PoolPlan(
+            pool=self._pool,
+            snapshot=simulated,
+            plan=plan,
+            kept=self._kept(plan, held),
             held=tuple((self._pods[uid].key, why) for uid, why in held.items()),
         )
 

@@ -25,7 +25,8 @@ _WRITE_TO: Final = "dovetail-report.html"
 _TEXT: Final = """\
 Reads a running cluster, or a dump of it, and writes what it costs and what the same pods could cost
 as one HTML file: consolidated, repacked, on other types, on spot, by pool and by namespace, with
-proved lower bounds. Works beside Karpenter, Cluster Autoscaler, managed node groups and EKS Auto
+proved lower bounds. It ends with what to do: the edits of NodePools and workloads that save most,
+as YAML. Works beside Karpenter, Cluster Autoscaler, managed node groups and EKS Auto
 Mode; installs nothing and writes nothing in the cluster.
 
   dovetail report                                  the cluster of your kubeconfig
@@ -109,10 +110,9 @@ def _write(
         )
     running = read_running_cluster(documents, catalog)
     compared = variants(arguments.settings)
-    notes += overridden_policy_notes(
-        compared[-1][1], REPACK_SETTINGS, running.snapshot.provisioners
-    )
-    report = cost_report(running.snapshot, running.budgets, compared)
+    for _, settings in compared:
+        notes += overridden_policy_notes(settings, REPACK_SETTINGS, running.snapshot.provisioners)
+    report = cost_report(running.snapshot, running.budgets, compared, running.manifests)
     subject = Subject(
         cluster=arguments.name or running.name,
         read_at=read_at,

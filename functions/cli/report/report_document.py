@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from functions.cli.report.actions import Action
 from functions.cli.report.cost_report import CostReport
 from functions.cli.report.page import Subject
 from functions.cli.report.repacking import Outcome
+from functions.cli.report.rules import RuleInPool
 from functions.cli.report.shares import shares_by_namespace
 from shared.model.codec import to_plain
 from shared.model.dollars_and_counts import MICROS
@@ -16,7 +18,11 @@ from shared.provisioning.savings.inventory import FilledNode, by_pool, cost
 from shared.provisioning.savings.pools import Pool
 
 AS_IT_RUNS: Final = "as it runs"
-_COLUMNS: Final = ("plan", "pool_kind", "pool", "nodes", "dollars_per_hour")
+_COLUMNS: Final = (
+    *("plan", "pool_kind", "pool", "nodes", "dollars_per_hour"),
+    "saved_dollars_per_hour",
+)
+_ACTION: Final = "action: "
 
 
 def json_report(report: CostReport, subject: Subject) -> str:
@@ -28,6 +34,10 @@ def json_report(report: CostReport, subject: Subject) -> str:
         "plans": {name: _outcome(outcome) for name, outcome in _plans(report)},
         "settings": {name: _outcome(outcome) for name, outcome in report.variants},
         "namespaces": dict(shares_by_namespace(report.running.nodes)),
+        "rules": list(map(_rule, report.rules.rules)),
+        "rules_not_tried": report.rules.untried,
+        "actions": list(map(_action, report.actions.listed)),
+        "pool_edits_together_micros_per_hour": report.actions.together_micros_per_hour,
         "nodes_left_out": len(report.excluded),
         "pods_that_wait": report.waiting,
         "notes": list(subject.notes),
@@ -36,12 +46,15 @@ def json_report(report: CostReport, subject: Subject) -> str:
 
 
 def csv_report(report: CostReport) -> str:
-    """Return a row for each pool under each plan; prices are in dollars per hour."""
+    """Return a row for each pool under each plan, and each action; prices in dollars per hour."""
     written = io.StringIO()
     rows = csv.writer(written)
     rows.writerow(_COLUMNS)
     for name, outcome in _plans(report):
         rows.writerows(_rows(name, outcome))
+    for action in report.actions.listed:
+        kind, pool = str(action.pool.kind), action.pool.name
+        rows.writerow((f"{_ACTION}{action.title}", kind, pool, "", "", _dollars(action)))
     return written.getvalue()
 
 
@@ -53,7 +66,33 @@ def _plans(report: CostReport) -> Iterator[tuple[str, Outcome]]:
 
 def _rows(plan: str, outcome: Outcome) -> Iterator[tuple[object, ...]]:
     for pool, nodes in sorted(by_pool(outcome.nodes).items()):
-        yield plan, str(pool.kind), pool.name, len(nodes), f"{cost(nodes) / MICROS:.6f}"
+        yield plan, str(pool.kind), pool.name, len(nodes), f"{cost(nodes) / MICROS:.6f}", ""
+
+
+def _dollars(action: Action) -> str:
+    return f"{action.saving_micros_per_hour / MICROS:.6f}"
+
+
+def _action(action: Action) -> Mapping[str, Any]:
+    return {
+        "title": action.title,
+        "pool": {"kind": str(action.pool.kind), "name": action.pool.name},
+        "saving_micros_per_hour": action.saving_micros_per_hour,
+        "risk": action.risk,
+        "how": action.how,
+        "manifest": action.manifest,
+    }
+
+
+def _rule(one: RuleInPool) -> Mapping[str, Any]:
+    return {
+        "workload": one.rule.workload,
+        "rule": one.rule.name,
+        "pool": {"kind": str(one.pool.kind), "name": one.pool.name},
+        "cost_micros_per_hour": one.cost.cost_micros_per_hour,
+        "nodes": one.nodes,
+        "nodes_without_it": one.cost.without.nodes,
+    }
 
 
 def _outcome(outcome: Outcome) -> Mapping[str, Any]:

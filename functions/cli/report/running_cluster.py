@@ -12,6 +12,7 @@ from functions.cli.plan.reading.provisioners import OWNERS, as_current, read_pro
 from functions.cli.plan.reading.snapshot import read_snapshot
 from functions.cli.plan.reading.volumes import read_volumes, unknown_claims, with_volumes
 from functions.cli.plan.reading.workloads import WORKLOADS
+from functions.cli.report.actions import Manifests
 from shared.disruption.simulate import with_claims_of
 from shared.instance_types.catalog import Catalog
 from shared.manifests.disruption_budgets import decode_budget
@@ -25,6 +26,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
+from shared.provisioning.savings.pools import Pool, PoolKind
 
 _TEMPLATES: Final = frozenset({V1ALPHA5.template_kind, V1.template_kind})
 _READ: Final = frozenset(
@@ -60,6 +62,7 @@ class RunningCluster(Struct, frozen=True, kw_only=True):
     name: str
     snapshot: ClusterSnapshot
     budgets: tuple[PodDisruptionBudget, ...]
+    manifests: Manifests
     notes: tuple[str, ...]
 
 
@@ -97,7 +100,26 @@ def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> Run
             lambda asking: with_volumes(asking, volumes, usable),
         ),
         budgets=tuple(sorted(budgets, key=lambda budget: (budget.namespace, budget.name))),
+        manifests=_manifests(documents, snapshot),
         notes=tuple(notes),
+    )
+
+
+def _manifests(documents: Iterable[Document], snapshot: ClusterSnapshot) -> Manifests:
+    """Return what the API server has of pods, and of the NodePools and Provisioners in use."""
+    used = {Pool(PoolKind(owner.kind), owner.name) for owner in snapshot.provisioners}
+    named = {
+        Pool(PoolKind(found.kind), found.name): found.raw
+        for found in documents
+        if found.kind in OWNERS
+    }
+    return Manifests(
+        declared={pool: raw for pool, raw in named.items() if pool in used},
+        pod_specs={
+            f"{found.namespace}/{found.name}": mapping(found.raw.get("spec"))
+            for found in documents
+            if found.kind == "Pod"
+        },
     )
 
 

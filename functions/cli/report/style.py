@@ -35,6 +35,7 @@ thead th { font-weight: 600; color: var(--soft); font-size: 13px; white-space: n
 tbody th { font-weight: 500; }
 tbody th small, td small { display: block; color: var(--soft); font-weight: 400;
   max-width: 52ch; }
+td small { max-width: 80ch; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 td.f { white-space: nowrap; }
 tfoot th, tfoot td { font-weight: 600; border-bottom: 0; }
@@ -58,6 +59,10 @@ figure { margin: 8px 0 20px; }
 .node b { font-weight: 600; }
 .node .fill { display: block; width: 100%; height: 6px; margin: 4px 0 0; }
 ul { padding-left: 20px; max-width: 90ch; } li { margin: 3px 0; }
+h3 { font-size: 15px; margin: 20px 0 4px; }
+pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px; margin: 4px 0;
+  padding: 12px 16px; overflow-x: auto;
+  font: 13px/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }
 footer { margin-top: 40px; padding-top: 12px; border-top: 1px solid var(--line);
   color: var(--soft); font-size: 13px; }
 @media print { :root { color-scheme: light; --page: #fff; --card: #fff; --ink: #000; --soft: #444;
@@ -66,5 +71,7 @@ footer { margin-top: 40px; padding-top: 12px; border-top: 1px solid var(--line);
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { font-size: 11px; } main { max-width: none; padding: 0; } .scroll { overflow: visible; }
   .fact b { font-size: 19px; } tr, .node, .fact { break-inside: avoid; }
-  h2 { break-after: avoid; } .bar { min-width: 90px; } th, td { padding: 4px 7px; } }
+  h2, h3 { break-after: avoid; }
+  pre { font-size: 9px; white-space: pre-wrap; }
+  .bar { min-width: 90px; } th, td { padding: 4px 7px; } }
 """

@@ -1,5 +1,7 @@
 """The report in a few lines, for a terminal."""
 
+from typing import Final
+
 from functions.cli.report.cost_report import CostReport
 from functions.cli.report.price_text import (
     NO_PRICE,
@@ -10,9 +12,11 @@ from functions.cli.report.price_text import (
 )
 from shared.model.dollars_and_counts import counted
 
+_ACTIONS_SHOWN: Final = 3
+
 
 def summary_lines(report: CostReport) -> tuple[str, ...]:
-    """Return what the cluster costs, and what each alternative would cost."""
+    """Return what the cluster costs, and what each alternative would cost, and three actions."""
     if not report.running.nodes:
         return (NO_PRICE,)
     now = report.running.cost_micros_per_hour
@@ -25,5 +29,11 @@ def summary_lines(report: CostReport) -> tuple[str, ...]:
             f"{TITLES[alternative].lower()}: {hourly_price_text(price)}/h, "
             f"{counted(len(outcome.nodes), 'node')}, "
             f"saves {percent_text(now - price, now)}{proved}"
+        )
+    for place, action in enumerate(report.actions.listed[:_ACTIONS_SHOWN], 1):
+        saved = action.saving_micros_per_hour
+        lines.append(
+            f"action {place}: {action.title}: saves {hourly_price_text(saved)}/h, "
+            f"{monthly_price_text(saved)} a month"
         )
     return tuple(lines)

@@ -76,8 +76,9 @@ def table(
     head = "".join(map(_heading, headings))
     body = "".join(_row(row) for row in rows)
     foot = f"<tfoot>{_row(last)}</tfoot>" if last else ""
+    told = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
-        f'<div class="scroll"><table><caption>{escape(caption)}</caption>'
+        f'<div class="scroll"><table>{told}'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table></div>"
     )
 

@@ -1,5 +1,6 @@
 """`dovetail report` on three dumps: a cluster of Karpenter, node groups, and a migration."""
 
+import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -184,6 +185,36 @@ def test_a_cluster_of_karpenter(report_of: Callable[[str], Report]) -> None:
     assert said[1].startswith("consolidated: $1.8057/h, 10 nodes")
 
 
+def test_a_report_ends_with_what_to_do(report_of: Callable[[str], Report]) -> None:
+    found = report_of("karpenter")
+    heading = found.page.rsplit("<h2>", 1)[1].split("</h2>")[0]
+    assert heading == "What to do"
+    listed = [line for line in found.said if line.startswith("action ")]
+    assert len(listed) == 3
+    assert listed[0].startswith("action 1: NodePool general: consolidate 12 nodes into 8: saves $")
+    assert "kind: NodePool" in found.page
+    assert "Savings overlap: do not add them." in found.page
+    together = " ".join(Text(report_of("node-groups").page).words)
+    assert "All edits of 3 pools together, as one plan: $0.7379/h." in together
+
+
+def test_the_dear_rules_are_shown_and_the_others_counted(
+    tmp_path: Path, report_of: Callable[[str], Report]
+) -> None:
+    spreads = rows(report_of("karpenter").page, "planned again without one of its rules")
+    assert set(spreads) == {"shop/web NodePool general", "search/index NodePool general"}
+    assert "0 of 2 rules cost nothing." in report_of("karpenter").page
+    nodes = [node(f"n{n}", "m5.large", "a", {}) for n in range(45)]
+    pods = [
+        entry for n in range(45)
+        for entry in workload("shop", f"w{n}", 1, nodes[n:], "1", "1Gi", nodeSelector={
+            "node.kubernetes.io/instance-type": "m5.large"})
+    ]  # fmt: skip
+    dear = [node("x", "m5.24xlarge", "a", {})]
+    page = written(tmp_path, [*nodes, *dear, *pods])
+    assert "40 of 40 rules cost nothing. 5 more could cost less and were not tried." in page
+
+
 def test_a_cluster_of_node_groups_names_itself(report_of: Callable[[str], Report]) -> None:
     page = report_of("node-groups").page
     assert "What stage costs, and what it could cost" in page
@@ -252,9 +283,11 @@ def test_where_no_node_has_a_price_that_is_said_in_place_of_a_verdict(
 
 def test_settings_are_compared(tmp_path: Path, report_of: Callable[[str], Report]) -> None:
     variants = rows(report_of("node-groups").page, "under other settings")
-    assert len(variants) == 3
-    own = variants["As asked for (max_node_vcpus=4)"]
-    assert cents(own[1]) > cents(variants["Nodes of at most 16 vCPUs (max_node_vcpus=16)"][1])
+    (own,) = variants.values()
+    assert set(variants) == {"As asked for (max_node_vcpus=4)"}
+    ways = rows(report_of("node-groups").page, "The same pods")
+    all_types = next(row for name, row in ways.items() if "all c, m and r types" in name)
+    assert cents(own[1]) > cents(all_types[1])
     page = written(tmp_path, [node("a", "m5.large", "a", {})], "--set", "max_node_vcpus=96")
     assert "As asked for (the settings above)" in rows(page, "under other settings")
 
@@ -418,14 +451,20 @@ def test_the_report_is_written_for_programs_by_the_name_of_its_file(tmp_path: Pa
         assert run("-f", str(dump), "--output", str(tmp_path / name)) == 0
     found = json.loads((tmp_path / "a.json").read_text())
     head, *lines = (tmp_path / "a.csv").read_text().splitlines()
-    assert head == "plan,pool_kind,pool,nodes,dollars_per_hour"
-    assert {line.split(",")[0] for line in lines} == set(found["plans"])
+    assert head == "plan,pool_kind,pool,nodes,dollars_per_hour,saved_dollars_per_hour"
+    plans = [row for row in csv.reader(lines) if not row[0].startswith("action: ")]
+    assert {row[0] for row in plans} == set(found["plans"])
     running = found["plans"]["as it runs"]
     assert sum(found["namespaces"].values()) == running["cost_micros_per_hour"]
     now = [line.split(",") for line in lines if line.startswith("as it runs,")]
     assert sum(int(row[3]) for row in now) == running["nodes"]
     dollars = sum(float(row[4]) for row in now)
     assert round(dollars * 1_000_000) == running["cost_micros_per_hour"]
+    saved = [float(row[-1]) for row in csv.reader(lines) if row[0].startswith("action: ")]
+    assert [round(one * 1_000_000) for one in saved] == [
+        one["saving_micros_per_hour"] for one in found["actions"]
+    ]
+    assert found["rules"][0]["workload"] == "reports/crunch"
 
 
 def test_a_discount_holds_for_on_demand_prices_alone(tmp_path: Path) -> None:

@@ -1,0 +1,88 @@
+"""Edits of what a pool may launch that could save money, and what each risks."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from functions.cli.report.owners import with_other_types, with_spot
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType
+from shared.model.provisioner import Provisioner
+from shared.model.requirements import Requirements
+from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
+
+_SIZES: Final = (keys.INSTANCE_SIZE, keys.INSTANCE_CPU, keys.INSTANCE_MEMORY)
+
+
+class PoolEdit(Struct, frozen=True, kw_only=True):
+    """An edit of a pool.
+
+    Attributes:
+        title: What is allowed, after the name of the pool.
+        risk: One sentence.
+        edited: Returns the pool with the edit.
+    """
+
+    title: str
+    risk: str
+    edited: Callable[[Provisioner], Provisioner]
+
+
+def edits_of(owner: Provisioner, snapshot: ClusterSnapshot) -> Iterator[PoolEdit]:
+    """Yield the edits that change what a pool may launch, in the order in which they combine.
+
+    No edit allows another architecture: an image may be of one alone, and a cluster does not say
+    so. Such pods would fail to start.
+    """
+    zones = {node.labels.get(keys.ZONE, "") for node in snapshot.nodes}
+    for edit in (
+        PoolEdit(
+            title="allow every instance size",
+            risk="Nodes may be larger, so that the loss of one ends more pods at once.",
+            edited=lambda pool: _without(pool, _SIZES),
+        ),
+        PoolEdit(
+            title="allow every zone of the cluster",
+            risk="Traffic between zones is charged, and subnets of these zones must be selected.",
+            edited=lambda pool: _with_zones(pool, zones),
+        ),
+        PoolEdit(
+            title="allow all c, m and r types since the third generation",
+            risk="Older and newer processors differ in speed: measure what depends on one.",
+            edited=lambda pool: with_other_types(pool, snapshot),
+        ),
+        PoolEdit(
+            title="allow spot instances beside on-demand ones",
+            risk="EC2 interrupts spot instances with two minutes' notice, and their prices change.",
+            edited=_with_spot,
+        ),
+    ):
+        if edit.edited(owner).requirements != owner.requirements:
+            yield edit
+
+
+def with_edits(owner: Provisioner, edits: Sequence[PoolEdit]) -> Provisioner:
+    """Return a pool with several edits."""
+    for edit in edits:
+        owner = edit.edited(owner)
+    return owner
+
+
+def _with_spot(owner: Provisioner) -> Provisioner:
+    asked = owner.requirements.get(keys.CAPACITY_TYPE)
+    allowed = asked is None or asked.allows(CapacityType.SPOT.value)
+    return owner if allowed or keys.CAPACITY_TYPE in owner.labels else with_spot(owner)
+
+
+def _with_zones(owner: Provisioner, zones: Collection[str]) -> Provisioner:
+    asked = owner.requirements.get(keys.ZONE)
+    more = asked is not None and not all(asked.allows(zone) for zone in zones)
+    return _without(owner, (keys.ZONE,)) if more else owner
+
+
+def _without(owner: Provisioner, some: Collection[str]) -> Provisioner:
+    """Return a pool without its requirements on some keys; those of its labels stay."""
+    kept = (item for item in owner.requirements if item.key not in some or item.key in owner.labels)
+    return replace(owner, requirements=Requirements.of(kept))

@@ -1,0 +1,347 @@
+"""What to do: edits of NodePools and workloads, each with its plan and its YAML."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from functions.cli.plan.cost_of_rules import RuleKind, rules_of
+from functions.cli.plan.reading.documents import Document
+from functions.cli.report.actions import Action
+from functions.cli.report.cost_report import (
+    REPACK_SETTINGS,
+    Alternative,
+    CostReport,
+    cost_report,
+)
+from functions.cli.report.edited_manifests import (
+    as_yaml,
+    consolidating,
+    patch_without,
+    with_requirements,
+)
+from functions.cli.report.edits import edits_of, with_edits
+from functions.cli.report.owners import owners_of, pools_of
+from functions.cli.report.repacking import Repacking
+from functions.cli.report.rules import rules_cost
+from functions.cli.report.running_cluster import read_running_cluster
+from shared.instance_types.catalog import embedded_catalog
+from shared.manifests.custom_resources.node_pools import decode_node_pool
+from shared.model.plan import Plan
+from shared.model.requirements import Requirement, Requirements
+from shared.model.snapshot import ClusterSnapshot
+from tests.unit.cli.dumps import (
+    NODE_CLASS,
+    Object,
+    budget,
+    karpenter,
+    mixed,
+    needs,
+    node,
+    node_groups,
+    node_pool,
+    spread,
+    with_daemons,
+    workload,
+)
+
+CATALOG = embedded_catalog()
+FAMILY = "karpenter.k8s.aws/instance-family"
+SIZE = "karpenter.k8s.aws/instance-size"
+HOW = "karpenter.sh/capacity-type"
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+
+
+def reported(*objects: Object) -> CostReport:
+    documents = [Document(where="dump", raw=raw) for raw in objects]
+    found = read_running_cluster(documents, CATALOG)
+    return cost_report(found.snapshot, found.budgets, (), found.manifests)
+
+
+@cache
+def of_karpenter() -> CostReport:
+    return reported(*karpenter())
+
+
+def action(report: CostReport, words: str) -> Action:
+    return next(found for found in report.actions.listed if words in found.title)
+
+
+def pool_nodes(count: int, of_type: str = "m5.2xlarge", pool: str = "web") -> list[Object]:
+    labels = {"karpenter.sh/nodepool": pool, HOW: "on-demand"}
+    return [node(f"{pool}-{n}", of_type, "abc"[n % 3], labels) for n in range(count)]
+
+
+def test_actions_are_those_that_save_most_and_each_saves_enough() -> None:
+    report = of_karpenter()
+    savings = [found.saving_micros_per_hour for found in report.actions.listed]
+    assert savings == sorted(savings, reverse=True)
+    base = report.alternatives[Alternative.REPACKED].cost_micros_per_hour
+    assert min(savings) >= base // 100
+    assert 3 <= len(savings) <= 10
+
+
+def test_the_saving_of_an_edit_is_that_of_its_own_plan() -> None:
+    report = of_karpenter()
+    base = report.alternatives[Alternative.REPACKED].cost_micros_per_hour
+    edit = action(report, "allow spot")
+    # The only edit of a pool: one plan of all pools with it saves as much.
+    assert report.actions.edited_pools == 1
+    assert base - edit.saving_micros_per_hour == report.actions.together_micros_per_hour
+    assert "interrupts" in edit.risk
+
+
+def test_the_yaml_of_an_edit_is_the_declared_object_with_one_requirement_changed() -> None:
+    declared = karpenter()[0]
+    written = yaml.safe_load(action(of_karpenter(), "allow spot").manifest)
+    edited = written["spec"]["template"]["spec"]["requirements"][-1]
+    assert edited == needs(HOW, "on-demand", "spot")
+    written["spec"]["template"]["spec"]["requirements"][-1] = needs(HOW, "on-demand")
+    assert written == declared
+
+
+def test_pods_that_a_budget_holds_are_an_action_of_their_own() -> None:
+    found = action(of_karpenter(), "may not be now")
+    assert "PodDisruptionBudget ledger holds pod payments/ledger-0" in found.how
+    assert found.manifest == ""
+
+
+def test_of_a_node_group_the_group_is_named_instead_of_yaml() -> None:
+    report = reported(*node_groups())
+    found = action(report, "general: allow spot")
+    assert found.manifest == ""
+    assert "change managed node group general where it is defined" in found.how
+    smaller = action(report, "general: consolidate 15 nodes into 6")
+    assert "lower the size of managed node group general" in smaller.how
+
+
+def test_a_rule_of_a_workload_in_two_pools_is_one_action() -> None:
+    report = reported(*mixed())
+    found = [entry for entry in report.actions.listed if entry.title.startswith("shop/web")]
+    rules = [one for one in report.rules.rules if one.rule.workload == "shop/web"]
+    assert len(rules) == 2
+    assert [entry.saving_micros_per_hour for entry in found] == [
+        sum(one.cost.cost_micros_per_hour for one in rules)
+    ]
+    patch = yaml.safe_load(found[0].manifest)
+    assert patch["spec"]["template"]["spec"] == {
+        "topologySpreadConstraints": [{"topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}]
+    }
+
+
+def test_on_a_node_pool_a_rule_is_taken_out_as_karpenter_keeps_preferences() -> None:
+    nodes = pool_nodes(6)
+    objects = [node_pool("web", needs(FAMILY, "m5"), needs(HOW, "on-demand")), NODE_CLASS, *nodes]
+    report = reported(
+        *objects, *workload("shop", "web", 6, nodes, "100m", "1Gi", **spread("web", HOST))
+    )
+    found = action(report, "shop/web: drop its topology spread")
+    assert yaml.safe_load(found.manifest)["spec"]["template"]["spec"] == {
+        "topologySpreadConstraints": [{"topologyKey": HOST, "$patch": "delete"}]
+    }
+    assert found.risk.startswith("More of its pods may share a node, and end with it. It is taken")
+
+
+def test_a_rule_on_other_nodes_than_types_and_zones_is_no_choice() -> None:
+    labels = {"eks.amazonaws.com/nodegroup": "g", "team": "blue"}
+    nodes = [node(f"n{n}", "m5.large", "a", labels) for n in range(2)]
+    nodes += [node("big", "m5.24xlarge", "a", labels)]
+
+    def titles(**selector: str) -> str:
+        pods = workload("shop", "web", 2, nodes, "500m", "1Gi", nodeSelector=selector)
+        return "; ".join(found.title for found in reported(*nodes, *pods).actions.listed)
+
+    kind = "node.kubernetes.io/instance-type"
+    assert "shop/web: drop its node selector" in titles(**{kind: "m5.24xlarge"})
+    assert "shop/web" not in titles(**{kind: "m5.24xlarge", "team": "blue"})
+
+
+def test_nodes_that_only_lose_what_is_empty_are_consolidated_by_an_edit() -> None:
+    nodes = pool_nodes(4)
+    pool = node_pool("web", needs(FAMILY, "m5"), needs(HOW, "on-demand"))
+    pool["spec"]["disruption"] = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"}
+    pods = workload("shop", "web", 4, nodes, "500m", "1Gi")
+    found = action(reported(pool, NODE_CLASS, *nodes, *pods), "consolidate 4 nodes into 1")
+    assert yaml.safe_load(found.manifest)["spec"]["disruption"] == {
+        "consolidationPolicy": "WhenEmptyOrUnderutilized",
+        "consolidateAfter": "30s",
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "spec", "edited"),
+    [
+        ("v1alpha5", "Provisioner", {"ttlSecondsAfterEmpty": 30},
+         {"consolidation": {"enabled": True}}),
+        ("v1alpha5", "Provisioner", {"consolidation": {"enabled": True}}, None),
+        ("v1", "NodePool", {}, None),
+        ("v1", "NodePool", {"disruption": {"consolidateAfter": "Never"}},
+         {"disruption": {"consolidateAfter": "1m"}}),
+        ("v1beta1", "NodePool",
+         {"disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "1m"}},
+         {"disruption": {"consolidationPolicy": "WhenUnderutilized"}}),
+        ("v1", "NodePool", {"disruption": {"budgets": [{"nodes": "0"}, {"nodes": "5"}]}},
+         {"disruption": {"budgets": [{"nodes": "10%"}, {"nodes": "5"}]}}),
+        ("v1", "NodePool",
+         {"disruption": {"budgets": [{"nodes": "0", "schedule": "@daily", "duration": "1h"}]}},
+         None),
+    ],
+)  # fmt: skip
+def test_what_forbids_consolidation_is_edited(
+    version: str, kind: str, spec: Mapping[str, Any], edited: Mapping[str, Any] | None
+) -> None:
+    found = consolidating({"apiVersion": f"karpenter.sh/{version}", "kind": kind, "spec": spec})
+    assert (None if found is None else found["spec"]) == edited
+
+
+def test_each_edit_gives_yaml_that_reads_as_what_was_planned() -> None:
+    raw = node_pool(
+        "web", needs(FAMILY, "m5"), needs(SIZE, "large"), needs(ZONE, "us-east-1a"),
+        needs(HOW, "on-demand"),
+    )  # fmt: skip
+    classes = {"default": NODE_CLASS}
+    owner = decode_node_pool(raw, classes)
+    nodes = [node(f"n{zone}", "m5.large", zone, {}) for zone in "ab"]
+    snapshot = read_running_cluster([Document(where="d", raw=n) for n in nodes], CATALOG).snapshot
+    edits = list(edits_of(owner, snapshot))
+    assert len(edits) == 4
+    for some in ([], *([edit] for edit in edits), edits):
+        planned = with_edits(owner, some).requirements
+        again = decode_node_pool(with_requirements(raw, owner.requirements, planned), classes)
+        assert again.requirements == planned
+    assert not list(edits_of(with_edits(owner, edits), snapshot))
+
+
+def test_what_the_api_server_wrote_is_left_out_of_yaml() -> None:
+    raw = {**node_pool("web"), "status": {"nodes": 3}}
+    raw["metadata"] |= {"uid": "u", "annotations": {"karpenter.sh/nodepool-hash": "1"}}
+    assert yaml.safe_load(as_yaml(raw)) == node_pool("web")
+    raw["metadata"]["annotations"]["mine"] = "kept"
+    assert yaml.safe_load(as_yaml(raw))["metadata"]["annotations"] == {"mine": "kept"}
+
+
+TERM = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+OTHER = {**TERM, "topologyKey": ZONE}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "softened", "patched"),
+    [
+        ({"affinity": {"podAntiAffinity": {REQUIRED: [TERM, OTHER]}}}, RuleKind.ANTI_AFFINITY, True,
+         {"affinity": {"podAntiAffinity": {
+             REQUIRED: [OTHER], PREFERRED: [{"weight": 100, "podAffinityTerm": TERM}]}}}),
+        ({"affinity": {"podAffinity": {REQUIRED: [TERM]}}}, RuleKind.AFFINITY, False,
+         {"affinity": {"podAffinity": {REQUIRED: None}}}),
+        ({"nodeSelector": {"a": "b"}}, RuleKind.NODES, False, {"nodeSelector": None}),
+        ({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [
+            {"matchExpressions": [needs("a", "b")]}]}}}}, RuleKind.NODES, False,
+         {"affinity": {"nodeAffinity": {REQUIRED: None}}}),
+        ({"affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}},
+          "topologySpreadConstraints": [
+              {**TERM, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]},
+         RuleKind.PREFERENCES, False,
+         {"affinity": {"podAntiAffinity": {PREFERRED: None}},
+          "topologySpreadConstraints": [{"topologyKey": HOST, "$patch": "delete"}]}),
+    ],
+)  # fmt: skip
+def test_a_patch_has_the_fields_without_the_rule(
+    spec: Mapping[str, Any],
+    kind: RuleKind,
+    softened: bool,  # noqa: FBT001 -- a parameter of the test
+    patched: Mapping[str, Any],
+) -> None:
+    snapshot = waiting(**spec)
+    rule = next(found for found in rules_of(snapshot) if found.kind == kind)
+    written = patch_without(snapshot.pending[0], spec, rule, softened=softened)
+    assert yaml.safe_load(written)["spec"]["template"]["spec"] == patched
+
+
+def waiting(
+    name: str = "web",
+    kind: str = "StatefulSet",
+    labels: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> ClusterSnapshot:
+    """Return a snapshot in which one pod of a workload waits."""
+    nowhere = [{"metadata": {"name": ""}}]
+    (found,) = workload("shop", name, 1, nowhere, "1", "1Gi", kind=kind, **spec)
+    found["metadata"]["labels"] |= labels or {}
+    objects = (node("n", "m5.large", "a", {}), found)
+    return read_running_cluster([Document(where="d", raw=o) for o in objects], CATALOG).snapshot
+
+
+def test_a_patch_names_the_workload_or_is_left_to_who_defines_it() -> None:
+    def patch(name: str, kind: str, **labels: str) -> Any:
+        snapshot = waiting(name, kind, labels, **spread("web"))
+        (rule,) = rules_of(snapshot)
+        (found,) = snapshot.pending
+        return yaml.safe_load(patch_without(found, spread("web"), rule, softened=True))
+
+    hashed = patch("web-5f", "ReplicaSet", **{"pod-template-hash": "5f"})
+    assert (hashed["apiVersion"], hashed["kind"]) == ("apps/v1", "Deployment")
+    assert hashed["metadata"] == {"namespace": "shop", "name": "web"}
+    assert patch("web", "Job")["apiVersion"] == "batch/v1"
+    assert patch("web", "Rollout") is None
+
+
+def test_rules_are_tried_within_bounds_and_never_cost_less_than_nothing() -> None:
+    nodes = pool_nodes(2)
+    pools = [node_pool("web", needs(FAMILY, "m5"), needs(HOW, "on-demand")), NODE_CLASS]
+    many = [
+        entry for n in range(45)
+        for entry in workload("shop", f"w{n:02}", 1, nodes, "50m", "64Mi", **spread(f"w{n:02}"))
+    ]  # fmt: skip
+    report = reported(*pools, *with_daemons(nodes), *many)
+    assert len(report.rules.rules) == 40
+    assert report.rules.untried == 5
+    assert min(one.cost.cost_micros_per_hour for one in report.rules.rules) == 0
+
+
+def test_a_rule_without_which_no_cheaper_plan_is_found_costs_nothing() -> None:
+    nodes = pool_nodes(2)
+    pool = [node_pool("web", needs(FAMILY, "m5"), needs(HOW, "on-demand")), NODE_CLASS]
+    pods = workload("shop", "web", 2, nodes, "500m", "1Gi", **spread("web"))
+    documents = [Document(where="d", raw=raw) for raw in (*pool, *nodes, *pods)]
+    snapshot = read_running_cluster(documents, CATALOG).snapshot
+    pools = pools_of(snapshot.nodes)
+    ((name, owner),) = owners_of(snapshot, pools).items()
+    plan = Repacking(snapshot, pools).of_pool(name, owner, REPACK_SETTINGS)
+    (found,) = rules_cost([plan], lambda _: Plan(cost_micros_per_hour=10**9)).rules
+    assert found.cost.cost_micros_per_hour == 0
+    assert found.cost.without.nodes == found.nodes == len(plan.plan.nodes)
+
+
+def test_pods_that_go_to_nodes_that_stay_have_no_rule_to_price() -> None:
+    labels = {"eks.amazonaws.com/nodegroup": "g"}
+    nodes = [node(f"n{n}", "m5.2xlarge", "a", labels) for n in range(2)]
+    held = workload("shop", "held", 1, nodes, "1", "1Gi", nodeSelector={HOST: "n0"})
+    moved = workload("shop", "web", 1, nodes[1:], "1", "1Gi", **spread("web"))
+    assert reported(*nodes, *held, *moved).rules.rules == ()
+
+
+def test_what_blocks_nodes_that_are_full_is_no_action() -> None:
+    labels = {"eks.amazonaws.com/nodegroup": "g"}
+    nodes = [node(f"n{n}", "m5.large", "a", labels) for n in range(3)]
+    full = workload("shop", "web", 1, nodes, "1900m", "6Gi")
+    wide = workload("shop", "api", 2, nodes[1:], "100m", "1Gi")
+    report = reported(*nodes, *full, *wide, budget("shop", "web", 0))
+    assert report.alternatives[Alternative.CONSOLIDATED].blocked
+    assert not any("may not be now" in found.title for found in report.actions.listed)
+
+
+def test_a_workload_that_is_not_known_as_written_is_edited_where_it_is_defined() -> None:
+    documents = [Document(where="dump", raw=raw) for raw in mixed()]
+    found = read_running_cluster(documents, CATALOG)
+    told = action(cost_report(found.snapshot, found.budgets), "shop/web")
+    assert (told.how, told.manifest) == ("Change it where the workload is defined.", "")
+
+
+def test_a_provisioner_is_edited_in_its_own_requirements() -> None:
+    raw = {"kind": "Provisioner", "spec": {"requirements": [needs(SIZE, "large")], "weight": 2}}
+    size = Requirements.of([Requirement.of(SIZE, "large")])
+    assert with_requirements(raw, size, Requirements())["spec"] == {"requirements": [], "weight": 2}
