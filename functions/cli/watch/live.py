@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.watch.board import Board, BoardChange
 from functions.cli.watch.cluster_watch import ClusterRecords, ClusterWatch, WatchedPod
+from functions.cli.watch.day_before import day_before
 from functions.cli.watch.history import History, Point
 from functions.cli.watch.rebuilt import (
     NO_OWNER,
@@ -41,6 +42,9 @@ BOUND_EVERY: Final = timedelta(seconds=2)
 # A bound that took long is proved less often: the computer has other work.
 _REST: Final = 4
 _BOUND: Final = "bound"
+_DAY: Final = "day"
+# What an action rests that need not run again.
+FOREVER: Final = float("inf")
 _POINT_EVERY: Final = timedelta(seconds=1)
 
 _LOG: Final = logging.getLogger(__name__)
@@ -88,7 +92,9 @@ class LiveCluster:
         self._proved_snapshot: ClusterSnapshot | None = None
         self._bound: ClusterBound | None = None
         self._notes: dict[str, str] = {}
+        self._reader: ClusterRecords | None = None
         self._recent_decisions: RecentDecisions | None = None
+        self._day_is_told = True
         self._sent: dict[str, Any] = {}
         self._next_point = self._next_records = now()
         self._watches: tuple[Reflector[Any], ...] = (
@@ -101,15 +107,22 @@ class LiveCluster:
             for name, every, action in (
                 ("records", RECORDS_EVERY, self._read_records),
                 (_BOUND, BOUND_EVERY, self._prove_bound),
+                (_DAY, RECORDS_EVERY, self._read_day_before),
             )
         ]
 
-    def start(self, *, proves: bool = True) -> None:
-        """Start to read and, if `proves`, to prove the lower bound for the current pods."""
+    def start(self, *, proves: bool = True, looks_back: bool = False) -> None:
+        """Start to read.
+
+        Args:
+            proves: Whether the lower bound for the current pods is proved.
+            looks_back: Whether the day before is read.
+        """
         for watch in self._watches:
             watch.start()
+        left_out = {_BOUND: not proves, _DAY: not looks_back}
         for thread in self._threads:
-            if proves or thread.name != _BOUND:
+            if not left_out.get(thread.name):
                 thread.start()
 
     def stop(self) -> None:
@@ -181,11 +194,15 @@ class LiveCluster:
         now = self._now()
         bound = self._bound.bound if self._bound is not None else None
         totals = change.totals
-        point = Point(now.timestamp(), totals.price, totals.owned_price, bound)
+        point = Point(now.timestamp(), totals.price, totals.owned_price, bound, totals.nodes)
         if now >= self._next_point:
             self._next_point = now + _POINT_EVERY
             if self._history.add(point):
                 new["point"] = point
+        if not self._day_is_told:
+            self._day_is_told = True
+            new.pop("point", None)
+            new["history"] = self._history.points
         return new
 
     def _other_fields(self) -> Message:
@@ -194,6 +211,7 @@ class LiveCluster:
         )
         return {
             "cluster": self._name,
+            "opened": self._began.timestamp(),
             "least": to_plain(self._bound) if self._bound is not None else None,
             "notes": [self._notes[topic] for topic in sorted(self._notes) if self._notes[topic]],
             "decisions": [summary(decision) for decision in without_repeats(decisions)],
@@ -234,6 +252,8 @@ class LiveCluster:
                     threading.current_thread().name, f"A defect: {error!r}; see the log."
                 )
                 rest = 30.0
+            if rest == FOREVER:
+                return
             self._stopped.wait(max(every.total_seconds(), rest))
 
     def _read_records(self) -> float:
@@ -256,7 +276,7 @@ class LiveCluster:
         return 0.0
 
     def _connected(self) -> RecentDecisions:
-        reader = self._connect()
+        self._reader = reader = self._connect()
         types = reader.instance_types()
         with self._lock:
             self._name = reader.cluster
@@ -264,6 +284,21 @@ class LiveCluster:
                 self._types = types
                 self._board.put_prices(OfferingPrices.of(types))
         return RecentDecisions(reader, self._worker)
+
+    def _read_day_before(self) -> float:
+        """Read what was recorded in the day before; return the seconds to pause."""
+        if self._reader is None:
+            return 0.0
+        try:
+            points = day_before(self._reader, self._worker, self._began)
+        except AutoscalerError as error:
+            self._set_note("day", f"The day before is not shown: {error}")
+            return 30.0
+        self._set_note("day", "")
+        with self._lock:
+            self._history.precede(points)
+            self._day_is_told = False
+        return FOREVER
 
     def _prove_bound(self) -> float:
         """Prove the lower bound for the current pods; return the seconds to pause."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 from functions.cli.plan.svg_node import DAEMONS
 from functions.cli.plan.svg_plan import workload_of
 from shared.model import labels as keys
+from shared.model.dialect import owner_kind_of
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import PlannedNode, Slot
 from shared.model.kubernetes.nodes import Node
@@ -31,19 +32,26 @@ OfferingId = tuple[str, str, str]  # instance type, zone, capacity type
 
 
 class WorkloadShare(Struct, frozen=True, kw_only=True):
-    """Pods of one workload on one node, and what they request together."""
+    """Pods of one workload on one node, and what they request together.
+
+    Attributes:
+        names: Each namespace/name, sorted.
+    """
 
     workload: str
     count: int
     cpu: int
     memory: int
+    names: tuple[str, ...]
 
 
 class ShownNode(Struct, frozen=True, kw_only=True):
     """One node, or an instance that has no Node yet.
 
     Attributes:
-        owner: Name of the Provisioner or NodePool it was launched for; empty if not by Dovetail.
+        owner: Name of the Provisioner or NodePool it was launched for, empty for none.
+        owner_kind: Provisioner or NodePool; empty when it has no owner or that is unknown.
+        ours: Whether Dovetail launched it; Karpenter's nodes have an owner, too.
         price: None when neither the Node nor the catalogue knows it.
         cpu: Allocatable, as is `memory`; the expected value for an instance without a Node.
         room: Allocatable number of pods.
@@ -63,6 +71,8 @@ class ShownNode(Struct, frozen=True, kw_only=True):
     zone: str
     capacity_type: str
     owner: str
+    owner_kind: str
+    ours: bool
     price: int | None
     cpu: int
     memory: int
@@ -84,6 +94,7 @@ class WaitingGroup(Struct, frozen=True, kw_only=True):
         key: Identifies this group permanently.
         reason: What they wait for.
         names: The first few, each namespace/name.
+        node: What they are nominated to, empty for nothing.
         since: When the first was created, ISO 8601; empty when unknown.
     """
 
@@ -94,6 +105,7 @@ class WaitingGroup(Struct, frozen=True, kw_only=True):
     memory: int
     reason: str
     names: tuple[str, ...]
+    node: str
     since: str
 
 
@@ -165,13 +177,16 @@ def view_node(
     phase, waits = _phase(node, owner, promised)
     written = node.annotations
     capacity_type = node.labels.get(keys.CAPACITY_TYPE, "")
+    owner_name = node.labels.get(keys.PROVISIONER_NAME) or node.labels.get(keys.NODE_POOL, "")
     return ShownNode(
         name=node.name,
         instance=node.instance_id,
         type=node.labels.get(keys.INSTANCE_TYPE, ""),
         zone=node.labels.get(keys.ZONE, ""),
         capacity_type=capacity_type,
-        owner=node.provisioner if node.is_ours else "",
+        owner=owner_name,
+        owner_kind=owner_kind_of(node.labels).value if owner_name else "",
+        ours=node.is_ours,
         price=price,
         cpu=node.allocatable[CPU],
         memory=node.allocatable[MEMORY],
@@ -203,7 +218,7 @@ def _phase(node: Node, owner: Provisioner | None, promised: Sequence[Pod]) -> tu
     return "launched" if node.ready is None else "registered", waits
 
 
-def view_slot(slot: Slot, promised: Sequence[Pod]) -> ShownNode:
+def view_slot(slot: Slot, owner: Provisioner | None, promised: Sequence[Pod]) -> ShownNode:
     """Return what is shown of an instance whose Node does not exist yet."""
     return ShownNode(
         name=slot.instance_id,
@@ -212,6 +227,8 @@ def view_slot(slot: Slot, promised: Sequence[Pod]) -> ShownNode:
         zone=slot.offering.zone,
         capacity_type=slot.offering.capacity_type.value,
         owner=slot.provisioner,
+        owner_kind=owner.kind.value if owner is not None else "",
+        ours=True,
         price=slot.price_micros_per_hour,
         cpu=slot.allocatable[CPU],
         memory=slot.allocatable[MEMORY],
@@ -224,7 +241,9 @@ def view_slot(slot: Slot, promised: Sequence[Pod]) -> ShownNode:
     )
 
 
-def view_planned(name: str, node: PlannedNode, promised: Sequence[Pod]) -> ShownNode:
+def view_planned(
+    name: str, node: PlannedNode, owner: Provisioner | None, promised: Sequence[Pod]
+) -> ShownNode:
     """Return what is shown of a node that was requested from EC2 and has no instance yet.
 
     Args:
@@ -239,6 +258,8 @@ def view_planned(name: str, node: PlannedNode, promised: Sequence[Pod]) -> Shown
         zone=first.offering.zone,
         capacity_type=first.offering.capacity_type.value,
         owner=node.provisioner,
+        owner_kind=owner.kind.value if owner is not None else "",
+        ours=True,
         price=first.price_micros_per_hour,
         cpu=first.allocatable[CPU],
         memory=first.allocatable[MEMORY],
@@ -255,14 +276,22 @@ def workload_shares(pods: Iterable[Pod]) -> tuple[WorkloadShare, ...]:
     counts: Counter[str] = Counter()
     cpu: Counter[str] = Counter()
     memory: Counter[str] = Counter()
+    keys_of: dict[str, list[str]] = {}
     for pod in pods:
         name = DAEMONS if pod.is_daemon or pod.is_static else workload_of(pod)
         requests = pod.scheduling.requests
         counts[name] += 1
+        keys_of.setdefault(name, []).append(pod.key)
         cpu[name] += requests[CPU]
         memory[name] += requests[MEMORY]
     return tuple(
-        WorkloadShare(workload=name, count=counts[name], cpu=cpu[name], memory=memory[name])
+        WorkloadShare(
+            workload=name,
+            count=counts[name],
+            cpu=cpu[name],
+            memory=memory[name],
+            names=tuple(sorted(keys_of[name])),
+        )
         for name in sorted(counts)
     )
 
@@ -280,13 +309,13 @@ def view_waiting(
         refused: Why the last decision found no place, by uid.
         scheduler_messages: Kube-scheduler's message about a pod, by uid.
     """
-    groups: dict[tuple[str, str], list[Pod]] = {}
+    groups: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in pods:
-        reason = _reason(
-            pod, nominations.get(pod.uid), refused.get(pod.uid, ""), scheduler_messages
-        )
-        groups.setdefault((workload_of(pod), reason), []).append(pod)
-    found = [_group(workload, reason, many) for (workload, reason), many in groups.items()]
+        nomination = nominations.get(pod.uid)
+        reason = _reason(pod, nomination, refused.get(pod.uid, ""), scheduler_messages)
+        node = nomination.node if nomination is not None else ""
+        groups.setdefault((workload_of(pod), reason, node), []).append(pod)
+    found = [_group(*key, many) for key, many in groups.items()]
     return tuple(sorted(found, key=lambda group: (-group.count, group.key)))
 
 
@@ -305,7 +334,7 @@ def _reason(
     )
 
 
-def _group(workload: str, reason: str, pods: Sequence[Pod]) -> WaitingGroup:
+def _group(workload: str, reason: str, node: str, pods: Sequence[Pod]) -> WaitingGroup:
     [total] = workload_shares(pods)
     made = [pod.created_at for pod in pods if pod.created_at is not None]
     return WaitingGroup(
@@ -316,5 +345,6 @@ def _group(workload: str, reason: str, pods: Sequence[Pod]) -> WaitingGroup:
         memory=total.memory,
         reason=reason,
         names=tuple(sorted(pod.key for pod in pods)[:_EXAMPLES]),
+        node=node,
         since=min(made).isoformat() if made else "",
     )

@@ -133,7 +133,7 @@ async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
         if arguments.recording:
             source = Recording(read_recording(arguments.recording), arguments.speed)
         else:
-            live = sources.live()
+            live = sources.live(looks_back=True)
             source = Broadcast(live, sources.recorder(live))
             await stack.enter_async_context(broadcasting(source))
         if not page_files.is_built():
@@ -164,8 +164,8 @@ class _Sources:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def live(self, *, proves: bool = True) -> "LiveCluster":
-        """Return the cluster, watched from now on, with or without its lower bound."""
+    def live(self, *, proves: bool = True, looks_back: bool = False) -> "LiveCluster":
+        """Return the cluster, watched from now on: with or without its bound, and the day before."""
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
         from functions.cli.kubeconfig import kubeconfig_of  # noqa: PLC0415
@@ -193,7 +193,7 @@ class _Sources:
             read_catalog(arguments.catalog).instance_types,
             self._stack.enter_context(proving_worker() if proves else ThreadPoolExecutor(1)),
         )
-        live.start(proves=proves)
+        live.start(proves=proves, looks_back=looks_back)
         self._stack.callback(live.stop)
         return live
 

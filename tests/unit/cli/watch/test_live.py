@@ -63,7 +63,7 @@ def test_nothing_is_told_before_nodes_and_pods_are_read() -> None:
     told = scene.turn()
     assert told["kind"] == "change"
     assert [view["name"] for view in told["nodes"]] == ["n1"]
-    assert told["point"][1:] == (96_000, 96_000, None)
+    assert told["point"][1:] == (96_000, 96_000, None, 1)
 
 
 def test_what_was_told_is_not_told_again() -> None:
