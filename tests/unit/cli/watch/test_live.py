@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from functions.cli.watch.cluster_watch import WatchedPod
-from functions.cli.watch.live import IDLE_RECORDS_EVERY, RECORDS_EVERY, LiveCluster
+from functions.cli.watch.live import FOREVER, IDLE_RECORDS_EVERY, RECORDS_EVERY, LiveCluster
 from functions.cli.watch.recent_decisions import MOST_DECISIONS, RecentDecisions
 from shared.model.errors import NotAttachedError, NotInstalledError, UnavailableError
 from tests.builders import CATALOG, node, pod, pods, provisioner
 from tests.fakes.clock import FakeClock
 from tests.unit.cli.watch.running import AtOnce, WatchedCluster, WorldRecords
 from tests.unit.nodes.launch.launches import apart, open_intent, two_nodes
-from tests.unit.worlds import World
+from tests.unit.worlds import MINUTE, World, failing
 
 
 class Scene:
@@ -343,6 +343,53 @@ def test_lines_need_no_thread_for_the_bound() -> None:
     scene.live.start(proves=False)
     assert {thread.name for thread in scene.live._threads if thread.ident} == {"records"}
     scene.live.stop()
+    scene = Scene()
+    scene.live.start(looks_back=True)
+    assert {thread.name for thread in scene.live._threads if thread.ident} >= {"bound", "day"}
+    scene.live.stop()
+
+
+def test_the_day_before_is_told_once_it_is_read() -> None:
+    world = two_nodes()
+    world.provision()
+    world.advance(10 * MINUTE)
+    scene = Scene(WorldRecords(world))
+    scene.cluster.synced()
+    assert scene.live._read_day_before() == 0.0
+    scene.read()
+    assert "history" not in scene.turn()
+    assert scene.live._read_day_before() == FOREVER
+    told = scene.turn()
+    assert [point.nodes for point in told["history"][:2]] == [0, 2]
+    assert told["history"][1].at < scene.live.whole()["opened"] <= told["history"][2].at
+    assert "history" not in (scene.turn() or {})
+    assert scene.live.whole()["history"][:2] == told["history"][:2]
+
+
+def test_a_day_that_cannot_be_read_is_a_note_and_is_tried_again() -> None:
+    world = two_nodes()
+    scene = Scene(WorldRecords(world))
+    scene.cluster.synced()
+    scene.read()
+    assert scene.records is not None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(scene.records, "decisions", failing(UnavailableError("no answer")))
+        assert scene.live._read_day_before() == 30.0
+    assert scene.turn()["notes"] == ["The day before is not shown: no answer"]
+    assert scene.live._read_day_before() == FOREVER
+    assert scene.turn()["notes"] == []
+
+
+def test_an_action_that_need_not_run_again_ends_its_thread() -> None:
+    scene = Scene()
+    runs: list[float] = []
+
+    def action() -> float:
+        runs.append(0.0)
+        return FOREVER if len(runs) == 2 else 0.0
+
+    scene.live._repeat(timedelta(), action)
+    assert len(runs) == 2
 
 
 def test_a_catalogue_of_aws_takes_the_place_of_the_embedded_one() -> None:

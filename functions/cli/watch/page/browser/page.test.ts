@@ -112,12 +112,74 @@ describe("a played demo", () => {
     const nodes = Number((await page.locator(".figure", { hasText: /^nodes?/ }).locator("b").innerText()).replace(",", ""));
     const table = page.getByRole("region", { name: "Nodes" });
     expect(await table.getByRole("row").count()).toBe(nodes + 1);
-    expect(await table.getByRole("columnheader").allInnerTexts()).toContain("State");
-    await table.getByRole("button").first().click();
+    const heads = await table.getByRole("columnheader").allInnerTexts();
+    expect(heads.map((head) => head.replace(/ .$/, ""))).toEqual(["Node", "Type", "NodePool", "Zone", "Capacity type", "$/h", "State", "Pods", "CPU", "Memory", "Age"]);
+    await table.getByRole("rowheader").getByRole("button").first().click();
     await page.locator("section.node").waitFor();
     await picture(page, "watch-table");
     await page.keyboard.press("t");
     await page.locator(".picture canvas").waitFor();
+  });
+
+  test("sorts the table by a click or a key on a head, and says so", async () => {
+    await page.keyboard.press("t");
+    const head = page.getByRole("columnheader", { name: "$/h" });
+    const sorted = () => head.getAttribute("aria-sort");
+    const prices = () => page.locator("tbody tr td:nth-child(6)").allInnerTexts().then((all) => all.map(Number));
+    expect(await sorted()).toBeNull();
+    await head.getByRole("button").click();
+    expect(await sorted()).toBe("ascending");
+    const up = await prices();
+    expect(up).toEqual([...up].sort((a, b) => a - b));
+    await head.getByRole("button").focus();
+    await page.keyboard.press("Enter");
+    expect(await sorted()).toBe("descending");
+    expect(await prices()).toEqual([...up].sort((a, b) => b - a));
+    expect(await page.locator("[aria-sort]").count()).toBe(1);
+  });
+
+  test("filters by one field, counts what is left aloud, and finds a pod's node", async () => {
+    await page.keyboard.press("/");
+    await page.keyboard.type("shop/cart batch");
+    await page.getByText("No node matches.").waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.type("shop/cart");
+    await expect.poll(() => page.locator("form [role=status]").innerText()).toMatch(/^\d+ nodes?, \d+ pods?, \$.* of \d+$/);
+    const found = page.locator("section", { hasText: "found" }).getByRole("button").first();
+    const [pod, on] = (await found.innerText()).split("\n");
+    expect(pod).toMatch(/^shop\/cart-/);
+    await found.click();
+    const name = await page.locator("section.node .name").innerText();
+    expect(on).toBe(`on ${name}`);
+    await page.locator("section.node summary", { hasText: "shop/cart" }).click();
+    expect(await page.locator("section.node details li").allInnerTexts()).toContain(pod);
+    await page.keyboard.press("t");
+    await page.locator("tbody").waitFor();
+  });
+
+  test("groups and colours picture and table by an aspect", async () => {
+    await page.getByLabel("Group by").selectOption("owner");
+    await page.getByLabel("Colour by").selectOption("owner");
+    const names = ["batch", "general"];
+    for (const name of names) await page.getByRole("heading", { name: new RegExp(`^${name} .*nodes?, .*\\$`) }).waitFor();
+    expect((await page.locator(".legend button").allInnerTexts())).toEqual(names);
+    await page.keyboard.press("Escape");
+    await page.locator(".picture canvas").focus();
+    await page.keyboard.press("t");
+    expect((await page.getByRole("rowheader", { name: /nodes?, / }).allInnerTexts()).map((text) => text.split(" ")[0])).toEqual(names);
+    expect(await page.locator("tbody th > i").count()).toBeGreaterThan(2);
+  });
+
+  test("leads from a node to the decision that launched it and back", async () => {
+    await page.locator(".picture canvas").focus();
+    await page.keyboard.press("End");
+    const name = await page.locator("section.node .name").innerText();
+    await page.locator("section.node").getByRole("button", { name: /^20\d{6}t/ }).click();
+    const dialog = page.getByRole("dialog");
+    const link = dialog.locator("section", { hasText: "Its nodes" }).getByRole("button", { name });
+    await link.click();
+    await dialog.waitFor({ state: "hidden" });
+    expect(await page.locator("section.node .name").innerText()).toBe(name);
   });
 
   test("has a dark and a light look, which stays chosen", async () => {
@@ -159,6 +221,40 @@ describe("a played demo", () => {
     expect(await page.locator(".picture canvas").getAttribute("aria-label")).toMatch(/nodes? with .* pods?/);
     expect(await page.locator("html").getAttribute("lang")).toBe("en");
   });
+});
+
+test("a recording is paused, moved in and played faster, and ages go by its own time", async () => {
+  const served = await play(DEMO, 1);
+  const { page } = await open(served.address);
+  try {
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("recording paused").waitFor();
+    const slider = page.getByRole("slider", { name: "Time in the recording" });
+    const length = Number(await slider.getAttribute("max"));
+    expect(length).toBeGreaterThan(60);
+    await slider.fill(String(Math.floor(length) - 5));
+    await page.waitForFunction(() => document.querySelectorAll(".legend li").length > 1);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\d+:\d\d of \d+:\d\d$/);
+    await page.locator(".picture canvas").focus();
+    await page.keyboard.press("ArrowRight");
+    const age = () => page.locator("section.node dt", { hasText: "Age" }).locator("xpath=following-sibling::dd[1]").innerText();
+    // Recorded long ago: by this computer's clock it would be days.
+    expect(await age()).toMatch(/^\d+ (s|min)$/);
+    const paused = await age();
+    await page.waitForTimeout(1500);
+    expect(await age()).toBe(paused);
+    await page.getByLabel("Speed").selectOption("60");
+    await page.keyboard.press("Escape");
+    await page.locator(".picture canvas").focus();
+    await page.keyboard.press("Space");
+    await page.getByText("recording ended").waitFor();
+    expect(Math.abs(Number(await slider.inputValue()) - length)).toBeLessThan(2);
+    await page.getByRole("button", { name: "Play" }).click();
+    await expect.poll(async () => Number(await slider.inputValue())).toBeLessThan(length - 5);
+  } finally {
+    await page.close();
+    served.stop();
+  }
 });
 
 /** The demo up to its first moment after some seconds at which nodes come while pods wait. */

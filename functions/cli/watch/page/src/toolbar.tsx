@@ -43,7 +43,7 @@ export function Toolbar({ query, find, group, groupBy, colour, colourBy, owner, 
           else event.currentTarget.blur();
         }}
       />
-      <AspectSelect name="Group by" none="nothing" value={group} set={groupBy} owner={owner} />
+      <AspectSelect name="Group by" none="Nothing" value={group} set={groupBy} owner={owner} />
       <AspectSelect name="Colour by" none="Workload" value={colour} set={colourBy} owner={owner} />
       <p role="status" class="quiet">
         {found}
