@@ -2,9 +2,9 @@
 
     python -m tests.page.simulated_cluster FILE [--nodes 1000]
 
-Nothing in it is made up: Dovetail's own functions, timers and sweep decide, on a simulated Region and
-cluster and without faults, and what `dovetail watch` would have sent is recorded. Workloads grow in
-three waves, then a third of the pods go and their nodes with them, while others come.
+Nothing in it is made up: Dovetail's own functions, timers and sweep decide, on a simulated Region
+and cluster without faults, and what `dovetail watch` would have sent is recorded. Workloads grow in
+three waves; then some shrink and their nodes go, and others grow again.
 """
 
 import argparse

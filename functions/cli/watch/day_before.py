@@ -1,4 +1,4 @@
-"""Nodes and dollars per hour before a cluster was watched: what recorded decisions and launches say.
+"""Nodes and dollars per hour of the day before: what recorded decisions and launches say.
 
 A decision records the nodes of its moment, the ledger what EC2 launched for it. Between two
 decisions nobody wrote down which nodes went: that shows at the later one.
@@ -106,15 +106,10 @@ def with_launches(
         ends = min(ordered[number + 1][0].at if number + 1 < len(ordered) else until, until)
         points.append(point)
         for result in sorted(results, key=lambda result: (result.at, result.group)):
-            added = [(kind.count, kind.price_micros_per_hour) for kind in result.launched]
-            cost = sum(count * price for count, price in added)
-            point = Point(
-                at=max(result.at.timestamp(), point.at),
-                price=point.price + cost,
-                owned=point.owned + cost,
-                bound=None,
-                nodes=point.nodes + sum(count for count, _ in added),
-            )
-            if added and point.at < ends:
-                points.append(point)
+            last, added = points[-1], result.launched
+            cost = sum(kind.count * kind.price_micros_per_hour for kind in added)
+            at = max(result.at.timestamp(), last.at)
+            if added and at < ends:
+                nodes = last.nodes + sum(kind.count for kind in added)
+                points.append(Point(at, last.price + cost, last.owned + cost, None, nodes))
     return tuple(point for point in points if point.at < until)

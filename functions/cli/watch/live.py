@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +29,9 @@ from shared.model.codec import to_plain
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import AutoscalerError, NotInstalledError
 from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import LabelSelector
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -67,9 +69,10 @@ class LiveCluster:
         instance_types: For prices and bound if AWS has no catalogue.
         worker: Runs what takes long.
         now: The current time, UTC.
+        selector: Selects the Nodes that are shown by their labels; None for all.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- one of them by keyword
         self,
         cluster: ClusterWatch,
         name: str,
@@ -77,6 +80,8 @@ class LiveCluster:
         instance_types: Sequence[InstanceType],
         worker: Executor,
         now: Callable[[], datetime] = utc_now,
+        *,
+        selector: LabelSelector | None = None,
     ) -> None:
         self._cluster = cluster
         self._name = name
@@ -84,6 +89,7 @@ class LiveCluster:
         self._types = tuple(instance_types)
         self._worker = worker
         self._now = now
+        self._selector = selector
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._board = Board(OfferingPrices.of(self._types))
@@ -174,6 +180,11 @@ class LiveCluster:
                 "history": self._history.points,
             }
 
+    def node_labels(self) -> dict[str, Mapping[str, str]]:
+        """Return the labels of each Node, by its name."""
+        with self._lock:
+            return {name: node.labels for name, node in self._board.nodes.items()}
+
     def decision(self, plan_id: str) -> Message | None:
         """Return all about one of the last decisions, None when it is not one of them."""
         recent = self._recent_decisions
@@ -221,7 +232,12 @@ class LiveCluster:
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         with self._lock:
-            self._board.put_node(old, new)
+            self._board.put_node(self._selected(old), self._selected(new))
+
+    def _selected(self, node: Node | None) -> Node | None:
+        if node is None or self._selector is None or self._selector.selects(node.labels):
+            return node
+        return None
 
     def _pod(self, old: WatchedPod | None, new: WatchedPod | None) -> None:
         with self._lock:
@@ -271,6 +287,10 @@ class LiveCluster:
             self._set_note("records", f"Decisions and launches are not shown: {error}")
             return 30.0
         self._set_note("records", "")
+        if self._selector is not None:
+            # What has no Node yet has no labels to be selected by.
+            slots = tuple(slot for slot in records.slots if slot.node_name)
+            records = replace(records, slots=slots, launching={})
         with self._lock:
             self._board.put_records(records)
         return 0.0
