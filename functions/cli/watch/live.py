@@ -186,16 +186,16 @@ class LiveCluster:
             return {name: node.labels for name, node in self._board.nodes.items()}
 
     def decision(self, plan_id: str) -> Message | None:
-        """Return all about one of the last decisions, None when it is not one of them."""
-        recent = self._recent_decisions
-        listed = recent.newest_first() if recent is not None else []
-        return next((found for found in listed if found["id"] == plan_id), None)
+        """Return all about a decision, None when it cannot be read."""
+        with contextlib.suppress(AutoscalerError):
+            return self._recent_decisions and self._recent_decisions.decision(plan_id)
+        return None
 
     def document(self, plan_id: str) -> bytes | None:
-        """Return a decision as it was recorded, for `dovetail replay`."""
-        return (
-            self._recent_decisions.document(plan_id) if self._recent_decisions is not None else None
-        )
+        """Return a decision as it was recorded, for `dovetail replay`; None if it is not there."""
+        with contextlib.suppress(AutoscalerError):
+            return self._recent_decisions and self._recent_decisions.document(plan_id)
+        return None
 
     def _other_changes(self, change: BoardChange) -> Message:
         """Return what has changed besides nodes and pods."""

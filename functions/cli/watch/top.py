@@ -21,6 +21,8 @@ from shared.model.dollars_and_counts import counted, dollars, pods_that_wait
 _WARNING_SECONDS: Final = 40.0
 LOOK: Final = Look()
 NO_LABELS: Final[Labels] = {}
+# On a terminal with fewer columns a decision says what came of it first.
+_NARROW: Final = 110
 _WAITING_ROWS: Final = 6
 _DECISION_ROWS: Final = 4
 _SPARKS: Final = " ▁▂▃▄▅▆▇█"
@@ -50,7 +52,7 @@ def top_view(
         return Group(Text("reading nodes and pods …"), *notes)
     parts: list[RenderableType] = [_head(whole)]
     waiting = _waiting(whole["waiting"])
-    decisions = _decisions(whole["decisions"][:_DECISION_ROWS])
+    decisions = _decisions(whole["decisions"][:_DECISION_ROWS], columns)
     taken = sum(part.row_count + 3 for part in (waiting, decisions) if part is not None)
     if keys:
         notes.append(Text(keys, style="dim"))
@@ -114,11 +116,12 @@ def _waiting(groups: Sequence[Mapping[str, Any]]) -> Table | None:
     return table
 
 
-def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
+def _decisions(decisions: Sequence[Mapping[str, Any]], columns: int) -> Table | None:
     if not decisions:
         return None
     table = Table(box=None, padding=(0, 1), show_header=False)
-    for can_be_cut in (False, True, True, False):
+    narrow = columns < _NARROW
+    for can_be_cut in (False, True) if narrow else (False, True, True, False):
         table.add_column(no_wrap=not can_be_cut)
     for decision in decisions:
         planned, price = planned_nodes(decision), dollars(decision["cost"])
@@ -126,9 +129,11 @@ def _decisions(decisions: Sequence[Mapping[str, Any]]) -> Table | None:
         cost = f"{came and 'planned '}{price}/h, {decision_gap(decision)}" if planned else ""
         cause = plain_text(decision["cause"])
         did = plain_text(came or planned or "plans no node")
+        if narrow:
+            did.append(f"; {cause}" if not cost else f"; {cost}")
         for cut in (cause, did):
             cut.no_wrap, cut.overflow = True, "ellipsis"
-        table.add_row(decision["at"][11:19], cause, did, cost)
+        table.add_row(decision["at"][11:19], *([did] if narrow else [cause, did, cost]))
     return table
 
 

@@ -14,12 +14,14 @@ from functions.cli.plan.svg_node import DAEMONS
 from functions.cli.plan.svg_plan import workload_of
 from shared.model import labels as keys
 from shared.model.dialect import owner_kind_of
+from shared.model.dollars_and_counts import counted
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import PlannedNode, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, MEMORY, PODS
+from shared.model.values import replace
 from shared.nodes.events.node_events import cause_of, price_of
 from shared.nodes.node_waits import waiting_for
 
@@ -94,7 +96,7 @@ class WaitingGroup(Struct, frozen=True, kw_only=True):
         key: Identifies this group permanently.
         reason: What they wait for.
         names: The first few, each namespace/name.
-        node: What they are nominated to, empty for nothing.
+        node: What they are nominated to, empty for nothing or several nodes.
         since: When the first was created, ISO 8601; empty when unknown.
     """
 
@@ -309,22 +311,22 @@ def view_waiting(
         refused: Why the last decision found no place, by uid.
         scheduler_messages: Kube-scheduler's message about a pod, by uid.
     """
-    groups: dict[tuple[str, str, str], list[Pod]] = {}
+    refusals: dict[tuple[str, str], list[Pod]] = {}
+    nominated: dict[tuple[str, str], list[tuple[Pod, str]]] = {}
     for pod in pods:
         nomination = nominations.get(pod.uid)
-        reason = _reason(pod, nomination, refused.get(pod.uid, ""), scheduler_messages)
-        node = nomination.node if nomination is not None else ""
-        groups.setdefault((workload_of(pod), reason, node), []).append(pod)
-    found = [_group(*key, many) for key, many in groups.items()]
+        if nomination is not None:
+            key = (workload_of(pod), nomination.waits_for)
+            nominated.setdefault(key, []).append((pod, nomination.node))
+        else:
+            reason = _reason(pod, refused.get(pod.uid, ""), scheduler_messages)
+            refusals.setdefault((workload_of(pod), reason), []).append(pod)
+    found = [_group(*key, many, key[1]) for key, many in refusals.items()]
+    found += [_nominated(*key, many) for key, many in nominated.items()]
     return tuple(sorted(found, key=lambda group: (-group.count, group.key)))
 
 
-def _reason(
-    pod: Pod, nomination: Nomination | None, refused: str, scheduler_messages: Mapping[str, str]
-) -> str:
-    if nomination is not None:
-        waits = f", which waits for {nomination.waits_for}" if nomination.waits_for else ""
-        return f"nominated to {nomination.node}{waits}"
+def _reason(pod: Pod, refused: str, scheduler_messages: Mapping[str, str]) -> str:
     if pod.why_not_provisionable:
         return pod.why_not_provisionable
     if refused:
@@ -334,17 +336,28 @@ def _reason(
     )
 
 
-def _group(workload: str, reason: str, node: str, pods: Sequence[Pod]) -> WaitingGroup:
+def _nominated(workload: str, waits_for: str, many: Sequence[tuple[Pod, str]]) -> WaitingGroup:
+    """Return pods whose nodes wait for the same: those of a large plan are on hundreds of nodes."""
+    nodes = sorted({node for _, node in many})
+    one = len(nodes) == 1
+    reason = f"nominated to {nodes[0] if one else counted(len(nodes), 'node')}"
+    if waits_for:
+        reason += f", which {'waits' if one else 'wait'} for {waits_for}"
+    group = _group(workload, reason, [pod for pod, _ in many], f"nominated {waits_for}")
+    return replace(group, node=nodes[0] if one else "")
+
+
+def _group(workload: str, reason: str, pods: Sequence[Pod], key: str) -> WaitingGroup:
     [total] = workload_shares(pods)
     made = [pod.created_at for pod in pods if pod.created_at is not None]
     return WaitingGroup(
-        key=f"{workload} {reason}",
+        key=f"{workload} {key}",
         workload=workload,
         count=len(pods),
         cpu=total.cpu,
         memory=total.memory,
         reason=reason,
         names=tuple(sorted(pod.key for pod in pods)[:_EXAMPLES]),
-        node=node,
+        node="",
         since=min(made).isoformat() if made else "",
     )

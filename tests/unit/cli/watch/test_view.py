@@ -183,6 +183,16 @@ def test_waiting_pods_are_grouped_by_what_they_wait_for() -> None:
     assert alone.names == ("default/f",)
 
 
+def test_pods_of_a_large_plan_are_one_group_for_each_workload() -> None:
+    waits = {
+        f"uid-{name}": Nomination(node=f"n-{name}", waits_for="the kubelet to be Ready")
+        for name in "abc"
+    }
+    [group] = view_waiting([pod(name) for name in "abc"], waits, {}, {})
+    assert group.reason == "nominated to 3 nodes, which wait for the kubelet to be Ready"
+    assert (group.count, group.node) == (3, "")
+
+
 def test_the_largest_group_comes_first_with_the_age_of_its_oldest_pod() -> None:
     early = NOW - timedelta(hours=1)
     many = [pod("a"), replace(pod("b"), created_at=early), pod("c", namespace="other")]

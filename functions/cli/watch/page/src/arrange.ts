@@ -84,22 +84,29 @@ export interface FoundPod {
   node: string;
 }
 
+/** The pods of a node that a query names, by the node: kept until the query or the node is another. */
+const podsOf = new WeakMap<NodeView, { query: string; pods: string[] }>();
+
+function named(node: NodeView, query: string): string[] {
+  let known = podsOf.get(node);
+  if (known?.query !== query) {
+    const all = words(query);
+    const pods = [...node.pods, ...node.promised].flatMap((share) => share.names);
+    known = { query, pods: pods.filter((pod) => all.every((word) => pod.toLowerCase().includes(word))) };
+    podsOf.set(node, known);
+  }
+  return known.pods;
+}
+
 /** The first pods whose name or namespace has each word of a query, with their nodes; and how many there are. */
 export function podsMatching(nodes: Iterable<NodeView>, query: string, most: number): { pods: FoundPod[]; count: number } {
-  const all = words(query);
   const pods: FoundPod[] = [];
   let count = 0;
-  if (!all.length) return { pods, count };
+  if (!words(query).length) return { pods, count };
   for (const node of nodes) {
-    if (!all.every((word) => textOf(node).includes(word))) continue;
-    for (const share of [...node.pods, ...node.promised]) {
-      for (const pod of share.names) {
-        const lower = pod.toLowerCase();
-        if (!all.every((word) => lower.includes(word))) continue;
-        count += 1;
-        if (pods.length < most) pods.push({ pod, node: node.name });
-      }
-    }
+    const found = named(node, query);
+    count += found.length;
+    for (const pod of found.slice(0, most - pods.length)) pods.push({ pod, node: node.name });
   }
   return { pods, count };
 }

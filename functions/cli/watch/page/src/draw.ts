@@ -103,23 +103,20 @@ function drawShares(
 ): number {
   if (room <= 0) return 0;
   let taken = 0;
+  const seams: number[] = [];
   for (const share of shares) {
     const height = Math.min((whole * share[of]) / room, most - taken);
     if (height <= 0) continue;
     paint.fillStyle = fill(node, share.workload);
     paint.fillRect(left, bottom - taken - height, width, height);
     const each = height / share.count;
-    if (each >= SLICE) {
-      paint.fillStyle = theme.free;
-      for (let line = 1; line <= share.count; line += 1) {
-        paint.fillRect(left, bottom - taken - line * each, width, 1);
-      }
-    } else if (whole >= 24) {
-      paint.fillStyle = theme.free;
-      paint.fillRect(left, bottom - taken - height, width, 0.6);
-    }
+    if (each >= SLICE) for (let line = 1; line <= share.count; line += 1) seams.push(bottom - taken - line * each);
+    else if (whole >= 24) seams.push(bottom - taken - height);
     taken += height;
   }
+  // After all pods: to change the colour costs more than to draw.
+  paint.fillStyle = theme.free;
+  for (const y of seams) paint.fillRect(left, y, width, whole >= 24 ? 1 : 0.6);
   return taken;
 }
 
