@@ -35,6 +35,7 @@ _WORKLOADS: Final = (
     *("cart", "checkout", "search", "catalogue", "images", "ledger", "mail", "orders"),
     *("payments", "reports", "sessions", "stock"),
 )
+_POOLS: Final = ("batch", "general", "gpu-free", "memory")
 _MIB: Final = 2**20
 
 
@@ -84,7 +85,7 @@ class Cluster:
             name=name,
             uid=name,
             labels={
-                keys.PROVISIONER_NAME: "default",
+                keys.NODE_POOL: self._random.choice(_POOLS),
                 keys.INSTANCE_TYPE: kind.name,
                 keys.ZONE: way.zone,
                 keys.CAPACITY_TYPE: way.capacity_type.value,
@@ -161,13 +162,13 @@ def write(path: Path, nodes: int, pods: int, seconds: float) -> None:
                 "least": None,
                 "notes": [],
                 "decisions": [],
-                "history": [[now.timestamp(), price, price, None]],
+                "history": [[now.timestamp(), price, price, None, nodes]],
             }
         )
         for message in cluster.changes(round(seconds * CHANGES_A_SECOND)):
             at += 1 / CHANGES_A_SECOND
             price = message["totals"]["price"]
-            recorder.record({**message, "point": [now.timestamp() + at, price, price, None]})
+            recorder.record({**message, "point": [now.timestamp() + at, price, price, None, nodes]})
 
 
 def main(arguments: list[str]) -> int:

@@ -233,9 +233,19 @@ class Board:
         if slot is not None:
             # An instance that has or had a Node is shown as that Node.
             named = name in self._instances or slot.node_name
-            return None if named else view_slot(slot, self._known(slot.pods))
+            return (
+                None
+                if named
+                else view_slot(slot, self._owner(slot.provisioner), self._known(slot.pods))
+            )
         planned = self._records.launching.get(name)
-        return view_planned(name, planned, self._known(planned.pods)) if planned else None
+        if planned is None:
+            return None
+        owner = self._owner(planned.provisioner)
+        return view_planned(name, planned, owner, self._known(planned.pods))
+
+    def _owner(self, name: str) -> Provisioner | None:
+        return next((found for found in self._owners if found.name == name), None)
 
     def _name_of(self, slot: Slot) -> str:
         """Return the name under which a launched instance is shown."""
@@ -265,7 +275,7 @@ class Board:
     def _totals(self) -> Totals:
         views = self._views.values()
         standing = [view for view in views if view.phase != LAUNCHING]
-        owned = [view for view in standing if view.owner]
+        owned = [view for view in standing if view.ours]
         return Totals(
             nodes=len(standing),
             owned=len(owned),
@@ -274,6 +284,6 @@ class Board:
             pods=sum(share.count for view in standing for share in view.pods),
             waiting=len(self._unbound),
             price=sum(view.price or 0 for view in views),
-            owned_price=sum(view.price or 0 for view in views if view.owner),
+            owned_price=sum(view.price or 0 for view in views if view.ours),
             unpriced=sum(view.price is None for view in views),
         )

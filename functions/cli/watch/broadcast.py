@@ -70,8 +70,9 @@ class Broadcast:
             reader.get_nowait()
         reader.put_nowait(await asyncio.to_thread(self._live.whole))
 
-    async def messages(self) -> AsyncIterator[Message]:
-        """Yield the whole, then each change of it."""
+    async def messages(self, start: object = None) -> AsyncIterator[Message]:
+        """Yield the whole, then each change of it: a live cluster has no other start."""
+        del start
         reader: asyncio.Queue[Message] = asyncio.Queue()
         async with self._sending:
             reader.put_nowait(await asyncio.to_thread(self._live.whole))

@@ -1,5 +1,6 @@
 """Dollars per hour over time: a series that is thinned instead of cut off."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 MOST_POINTS: Final = 720
@@ -13,12 +14,14 @@ class Point(NamedTuple):
         price: Price of all nodes, in micro-dollars per hour.
         owned: Price of Dovetail's nodes.
         bound: Lower bound for the pods on these, None while it is not proved.
+        nodes: Number of all nodes.
     """
 
     at: float
     price: int
     owned: int
     bound: int | None
+    nodes: int
 
 
 class History:
@@ -31,6 +34,10 @@ class History:
     def points(self) -> tuple[Point, ...]:
         """The points so far."""
         return tuple(self._points)
+
+    def precede(self, points: Iterable[Point]) -> None:
+        """Put points, oldest first, before those there are."""
+        self._points[:0] = points
 
     def add(self, point: Point) -> bool:
         """Add a point; return whether one was added.

@@ -61,7 +61,7 @@ class DecisionLines:
         lost = [
             node
             for name, node in self._nodes.items()
-            if name not in nodes and name not in self._going and node["owner"]
+            if name not in nodes and name not in self._going and node["ours"]
         ]
         self._going = (self._going & {*nodes}) | {node["name"] for node in going}
         stays = totals["price"] - sum(node["price"] or 0 for node in nodes.values() if _goes(node))

@@ -3,13 +3,14 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.watch.board import Board, BoardChange
 from functions.cli.watch.cluster_watch import ClusterRecords, ClusterWatch, WatchedPod
+from functions.cli.watch.day_before import day_before
 from functions.cli.watch.history import History, Point
 from functions.cli.watch.rebuilt import (
     NO_OWNER,
@@ -28,7 +29,9 @@ from shared.model.codec import to_plain
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import AutoscalerError, NotInstalledError
 from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import LabelSelector
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
 from shared.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -41,6 +44,9 @@ BOUND_EVERY: Final = timedelta(seconds=2)
 # A bound that took long is proved less often: the computer has other work.
 _REST: Final = 4
 _BOUND: Final = "bound"
+_DAY: Final = "day"
+# What an action rests that need not run again.
+FOREVER: Final = float("inf")
 _POINT_EVERY: Final = timedelta(seconds=1)
 
 _LOG: Final = logging.getLogger(__name__)
@@ -63,9 +69,10 @@ class LiveCluster:
         instance_types: For prices and bound if AWS has no catalogue.
         worker: Runs what takes long.
         now: The current time, UTC.
+        selector: Selects the Nodes that are shown by their labels; None for all.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- one of them by keyword
         self,
         cluster: ClusterWatch,
         name: str,
@@ -73,6 +80,8 @@ class LiveCluster:
         instance_types: Sequence[InstanceType],
         worker: Executor,
         now: Callable[[], datetime] = utc_now,
+        *,
+        selector: LabelSelector | None = None,
     ) -> None:
         self._cluster = cluster
         self._name = name
@@ -80,6 +89,7 @@ class LiveCluster:
         self._types = tuple(instance_types)
         self._worker = worker
         self._now = now
+        self._selector = selector
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._board = Board(OfferingPrices.of(self._types))
@@ -88,7 +98,9 @@ class LiveCluster:
         self._proved_snapshot: ClusterSnapshot | None = None
         self._bound: ClusterBound | None = None
         self._notes: dict[str, str] = {}
+        self._reader: ClusterRecords | None = None
         self._recent_decisions: RecentDecisions | None = None
+        self._day_is_told = True
         self._sent: dict[str, Any] = {}
         self._next_point = self._next_records = now()
         self._watches: tuple[Reflector[Any], ...] = (
@@ -101,15 +113,22 @@ class LiveCluster:
             for name, every, action in (
                 ("records", RECORDS_EVERY, self._read_records),
                 (_BOUND, BOUND_EVERY, self._prove_bound),
+                (_DAY, RECORDS_EVERY, self._read_day_before),
             )
         ]
 
-    def start(self, *, proves: bool = True) -> None:
-        """Start to read and, if `proves`, to prove the lower bound for the current pods."""
+    def start(self, *, proves: bool = True, looks_back: bool = False) -> None:
+        """Start to read.
+
+        Args:
+            proves: Whether the lower bound for the current pods is proved.
+            looks_back: Whether the day before is read.
+        """
         for watch in self._watches:
             watch.start()
+        left_out = {_BOUND: not proves, _DAY: not looks_back}
         for thread in self._threads:
-            if proves or thread.name != _BOUND:
+            if not left_out.get(thread.name):
                 thread.start()
 
     def stop(self) -> None:
@@ -161,17 +180,22 @@ class LiveCluster:
                 "history": self._history.points,
             }
 
+    def node_labels(self) -> dict[str, Mapping[str, str]]:
+        """Return the labels of each Node, by its name."""
+        with self._lock:
+            return {name: node.labels for name, node in self._board.nodes.items()}
+
     def decision(self, plan_id: str) -> Message | None:
-        """Return all about one of the last decisions, None when it is not one of them."""
-        recent = self._recent_decisions
-        listed = recent.newest_first() if recent is not None else []
-        return next((found for found in listed if found["id"] == plan_id), None)
+        """Return all about a decision, None when it cannot be read."""
+        with contextlib.suppress(AutoscalerError):
+            return self._recent_decisions and self._recent_decisions.decision(plan_id)
+        return None
 
     def document(self, plan_id: str) -> bytes | None:
-        """Return a decision as it was recorded, for `dovetail replay`."""
-        return (
-            self._recent_decisions.document(plan_id) if self._recent_decisions is not None else None
-        )
+        """Return a decision as it was recorded, for `dovetail replay`; None if it is not there."""
+        with contextlib.suppress(AutoscalerError):
+            return self._recent_decisions and self._recent_decisions.document(plan_id)
+        return None
 
     def _other_changes(self, change: BoardChange) -> Message:
         """Return what has changed besides nodes and pods."""
@@ -181,11 +205,15 @@ class LiveCluster:
         now = self._now()
         bound = self._bound.bound if self._bound is not None else None
         totals = change.totals
-        point = Point(now.timestamp(), totals.price, totals.owned_price, bound)
+        point = Point(now.timestamp(), totals.price, totals.owned_price, bound, totals.nodes)
         if now >= self._next_point:
             self._next_point = now + _POINT_EVERY
             if self._history.add(point):
                 new["point"] = point
+        if not self._day_is_told:
+            self._day_is_told = True
+            new.pop("point", None)
+            new["history"] = self._history.points
         return new
 
     def _other_fields(self) -> Message:
@@ -194,6 +222,7 @@ class LiveCluster:
         )
         return {
             "cluster": self._name,
+            "opened": self._began.timestamp(),
             "least": to_plain(self._bound) if self._bound is not None else None,
             "notes": [self._notes[topic] for topic in sorted(self._notes) if self._notes[topic]],
             "decisions": [summary(decision) for decision in without_repeats(decisions)],
@@ -203,7 +232,12 @@ class LiveCluster:
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         with self._lock:
-            self._board.put_node(old, new)
+            self._board.put_node(self._selected(old), self._selected(new))
+
+    def _selected(self, node: Node | None) -> Node | None:
+        if node is None or self._selector is None or self._selector.selects(node.labels):
+            return node
+        return None
 
     def _pod(self, old: WatchedPod | None, new: WatchedPod | None) -> None:
         with self._lock:
@@ -234,6 +268,8 @@ class LiveCluster:
                     threading.current_thread().name, f"A defect: {error!r}; see the log."
                 )
                 rest = 30.0
+            if rest == FOREVER:
+                return
             self._stopped.wait(max(every.total_seconds(), rest))
 
     def _read_records(self) -> float:
@@ -251,12 +287,16 @@ class LiveCluster:
             self._set_note("records", f"Decisions and launches are not shown: {error}")
             return 30.0
         self._set_note("records", "")
+        if self._selector is not None:
+            # What has no Node yet has no labels to be selected by.
+            slots = tuple(slot for slot in records.slots if slot.node_name)
+            records = replace(records, slots=slots, launching={})
         with self._lock:
             self._board.put_records(records)
         return 0.0
 
     def _connected(self) -> RecentDecisions:
-        reader = self._connect()
+        self._reader = reader = self._connect()
         types = reader.instance_types()
         with self._lock:
             self._name = reader.cluster
@@ -264,6 +304,21 @@ class LiveCluster:
                 self._types = types
                 self._board.put_prices(OfferingPrices.of(types))
         return RecentDecisions(reader, self._worker)
+
+    def _read_day_before(self) -> float:
+        """Read what was recorded in the day before; return the seconds to pause."""
+        if self._reader is None:
+            return 0.0
+        try:
+            points = day_before(self._reader, self._worker, self._began)
+        except AutoscalerError as error:
+            self._set_note("day", f"The day before is not shown: {error}")
+            return 30.0
+        self._set_note("day", "")
+        with self._lock:
+            self._history.precede(points)
+            self._day_is_told = False
+        return FOREVER
 
     def _prove_bound(self) -> float:
         """Prove the lower bound for the current pods; return the seconds to pause."""

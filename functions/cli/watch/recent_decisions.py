@@ -1,5 +1,6 @@
 """What Dovetail has recorded about a cluster: launches and decisions."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
@@ -24,6 +25,7 @@ _FIRST_SPAN: Final = timedelta(days=1)
 _LATE: Final = timedelta(minutes=5)
 # The groups of a plan are requested one after the other: between two none is under way.
 _UNDER_WAY: Final = timedelta(minutes=1)
+_PLAN_ID: Final = re.compile(r"\d{8}t\d{6}-[0-9a-f]+", re.ASCII)
 # What the list of decisions shows of each; the rest is sent when one is opened.
 _SUMMARY: Final = (
     *("id", "at", "cause", "cost", "bound", "gap_percent", "bound_is_close", "pods", "remove"),
@@ -120,28 +122,66 @@ class RecentDecisions:
         ended = read["id"] in self._ended
         return {**read, "outcome": outcome(results, planned=_planned(read), ended=ended)}
 
+    def decision(self, plan_id: str) -> dict[str, Any] | None:
+        """Return a decision in full, also one from before the last; None if it is not there.
+
+        Raises:
+            AutoscalerError: If AWS cannot be reached.
+        """
+        found = next((read for read in self.newest_first() if read["id"] == plan_id), None)
+        if found is not None or not _PLAN_ID.fullmatch(plan_id):
+            return found
+        read = self._opened(self._key(plan_id))
+        if read is None:
+            return None
+        results = self._reader.launch_results(plan_id)
+        came = outcome(results, planned=_planned(read), ended=True) if results else None
+        return {**read, "outcome": came}
+
     def document(self, plan_id: str) -> bytes | None:
-        """Return a decision as it was recorded, with its base; None if not one of the last."""
+        """Return a decision as it was recorded, with its base; None if it is not there.
+
+        Raises:
+            AutoscalerError: If AWS cannot be reached.
+        """
         found = next((key for key, read in self._read.items() if read["id"] == plan_id), None)
-        return None if found is None else whole_document(self._reader.document(found), self._base)
+        if found is None and not _PLAN_ID.fullmatch(plan_id):
+            return None
+        try:
+            return whole_document(self._reader.document(found or self._key(plan_id)), self._base)
+        except (InvalidManifestError, PermanentError):
+            return None
+
+    def _key(self, plan_id: str) -> str:
+        """Return the key of a decision: its id begins with its day."""
+        day = f"{plan_id[:4]}-{plan_id[4:6]}-{plan_id[6:8]}"
+        return f"decisions/{self._reader.cluster}/{day}/{plan_id}.json.gz"
 
     def _base(self, key: str) -> bytes:
         """Return a base, cached because many decisions in a row share it."""
-        if self._last_base[0] != key:
-            self._last_base = key, self._reader.document(key)
-        return self._last_base[1]
+        known, content = self._last_base
+        if known != key:
+            content = self._reader.document(key)
+            self._last_base = key, content
+        return content
 
     def _open(self, key: str) -> None:
+        read = self._opened(key)
+        if read is None:
+            self._unreadable.add(key)
+        else:
+            self._read = {**self._read, key: read}
+
+    def _opened(self, key: str) -> dict[str, Any] | None:
+        """Return a decision in full; None if it is not readable, or deleted in between."""
         try:
             content = self._reader.document(key)
             named = base_of(content)
             base = self._base(named) if named else b""
             read = self._worker.submit(read_decision, key, content, base).result()
         except (InvalidManifestError, PermanentError):
-            # Not readable, or deleted in between: what can be read is shown.
-            self._unreadable.add(key)
-            return
-        self._read = {**self._read, key: {**read, "bucket": self._reader.bucket}}
+            return None
+        return {**read, "bucket": self._reader.bucket}
 
 
 def summary(decision: Mapping[str, Any]) -> dict[str, Any]:

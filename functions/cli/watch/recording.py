@@ -14,18 +14,39 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
+from msgspec import Struct
+
 from functions.cli.input_error import InputError
 from functions.cli.plan.inputs import open_input
 
 FORMAT: Final = "dovetail-recording"
-VERSION: Final = 1
+VERSION: Final = 2
 # Limits of a decompressed recording and of one line of it: the whole of 100,000 pods is less.
 _MOST_BYTES: Final = 512 * 2**20
 _MOST_LINE_BYTES: Final = 64 * 2**20
 _MOST_VALUES: Final = 4_000_000  # of a line; one takes some 60 bytes
+# What a message replaces; nodes and points add up.
+_REPLACED: Final = frozenset(
+    {"cluster", "decisions", "least", "notes", "now", "opened", "synced", "totals", "waiting"}
+)
 _REMEDY: Final = "expected a file of `dovetail watch --record`"
 
 Message = Mapping[str, Any]
+
+
+class Start(Struct, frozen=True, kw_only=True):
+    """Where a recording is played from.
+
+    Attributes:
+        at: Seconds since its beginning.
+        speed: How many times faster than it was recorded; 0 for as the command was told.
+    """
+
+    at: float = 0.0
+    speed: float = 0.0
+
+
+BEGINNING: Final = Start()
 
 
 class Recorder:
@@ -69,7 +90,7 @@ class Recorder:
 
 
 class Recording:
-    """A source that plays a recording from its beginning to each reader.
+    """A source that plays a recording to each reader.
 
     Args:
         lines: The recording's lines after the first.
@@ -94,14 +115,21 @@ class Recording:
         self._speed = speed
         self._sleep = sleep
 
-    async def messages(self) -> AsyncIterator[Message]:
-        """Yield each message at its time."""
-        played = 0.0
-        for at, line in self._messages:
+    async def messages(self, start: Start = BEGINNING) -> AsyncIterator[Message]:
+        """Yield all that is shown at the start, then each message at its time."""
+        speed = start.speed or self._speed
+        length = self._messages[-1][0] if self._messages else 0.0
+        played = min(start.at, length)
+        before = [line for at, line in self._messages if at <= played]
+        if before:
+            whole = await asyncio.to_thread(_whole, before, played)
+            yield {**whole, "recorded": {"at": played, "length": length, "speed": speed}}
+        for at, line in self._messages[len(before) :]:
             if at > played:
-                await self._sleep((at - played) / self._speed)
+                await self._sleep((at - played) / speed)
                 played = at
-            yield {**json.loads(line)["message"], "recorded": True}
+            recorded = {"at": at, "length": length, "speed": speed}
+            yield {**json.loads(line)["message"], "recorded": recorded}
 
     async def decision(self, plan_id: str) -> Message | None:
         """Return all about one decision, None when it is not in the recording."""
@@ -113,6 +141,31 @@ class Recording:
         """Return None: a recording holds what is shown of decisions, not their snapshots."""
         del plan_id
         return None
+
+
+def _whole(lines: Iterable[bytes], at: float) -> dict[str, Any]:
+    """Return messages, in order of time, as one that says all; its time is `at` seconds."""
+    rest: dict[str, Any] = {"kind": "whole", "synced": False}
+    nodes: dict[str, Any] = {}
+    history: list[Any] = []
+    since = 0.0
+    for line in lines:
+        parsed = json.loads(line)
+        since, message = parsed["t"], parsed["message"]
+        if message["kind"] == "whole":
+            nodes.clear()
+        nodes |= {node["name"]: node for node in message.get("nodes", ())}
+        for name in message.get("gone", ()):
+            nodes.pop(name, None)
+        history = message.get("history", history)
+        if "point" in message:
+            history.append(message["point"])
+        replaced = {name: value for name, value in message.items() if name in _REPLACED}
+        if replaced.get("waiting", ()) is None:
+            del replaced["waiting"]
+        rest |= {"synced": True, **replaced}
+    now = rest["now"] + round(1000 * (at - since))
+    return {**rest, "nodes": [*nodes.values()], "history": history, "now": now}
 
 
 def read_recording(path: str) -> list[bytes]:

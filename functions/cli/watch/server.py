@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
+from functions.cli.watch.recording import Start
+
 if TYPE_CHECKING:
     from functions.cli.watch.broadcast import Broadcast
     from functions.cli.watch.recording import Recording
@@ -38,6 +40,7 @@ _TYPES: Final = {
 }
 _KEEP_ALIVE_SECONDS: Final = 15.0
 _FAREWELL_SECONDS: Final = 0.2
+_MOST: Final = 1e9
 
 
 class PageServer:
@@ -126,6 +129,13 @@ class PageServer:
 
         Source: https://html.spec.whatwg.org/multipage/server-sent-events.html (2026-11).
         """
+        try:
+            start = Start(
+                at=_amount(request.query.get("at", "0")),
+                speed=_amount(request.query.get("speed", "0")),
+            )
+        except ValueError:
+            return _plain(400, "at and speed: give seconds and a factor, as ?at=12.5&speed=4")
         media = {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
         response = web.StreamResponse(headers={**HEADERS, **media})
         await response.prepare(request)
@@ -133,15 +143,15 @@ class PageServer:
         assert task is not None
         self._streams.add(task)
         try:
-            await self._send(response)
+            await self._send(response, start)
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
             self._streams.discard(task)
         return response
 
-    async def _send(self, response: web.StreamResponse) -> None:
-        messages = aiter(self._source.messages())
+    async def _send(self, response: web.StreamResponse, start: Start) -> None:
+        messages = aiter(self._source.messages(start))
         upcoming = asyncio.ensure_future(anext(messages, None))
         try:
             while True:
@@ -159,6 +169,18 @@ class PageServer:
                 upcoming = asyncio.ensure_future(anext(messages, None))
         finally:
             upcoming.cancel()
+
+
+def _amount(text: str) -> float:
+    """Return a number from 0 on.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    amount = float(text)
+    if not 0 <= amount < _MOST:
+        raise ValueError(text)
+    return amount
 
 
 def _plain(status: int, text: str, more: Mapping[str, str] | None = None) -> web.Response:

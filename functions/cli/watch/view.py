@@ -13,12 +13,15 @@ from msgspec import Struct
 from functions.cli.plan.svg_node import DAEMONS
 from functions.cli.plan.svg_plan import workload_of
 from shared.model import labels as keys
+from shared.model.dialect import owner_kind_of
+from shared.model.dollars_and_counts import counted
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import PlannedNode, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, MEMORY, PODS
+from shared.model.values import replace
 from shared.nodes.events.node_events import cause_of, price_of
 from shared.nodes.node_waits import waiting_for
 
@@ -31,19 +34,26 @@ OfferingId = tuple[str, str, str]  # instance type, zone, capacity type
 
 
 class WorkloadShare(Struct, frozen=True, kw_only=True):
-    """Pods of one workload on one node, and what they request together."""
+    """Pods of one workload on one node, and what they request together.
+
+    Attributes:
+        names: Each namespace/name, sorted.
+    """
 
     workload: str
     count: int
     cpu: int
     memory: int
+    names: tuple[str, ...]
 
 
 class ShownNode(Struct, frozen=True, kw_only=True):
     """One node, or an instance that has no Node yet.
 
     Attributes:
-        owner: Name of the Provisioner or NodePool it was launched for; empty if not by Dovetail.
+        owner: Name of the Provisioner or NodePool it was launched for, empty for none.
+        owner_kind: Provisioner or NodePool; empty when it has no owner or that is unknown.
+        ours: Whether Dovetail launched it; Karpenter's nodes have an owner, too.
         price: None when neither the Node nor the catalogue knows it.
         cpu: Allocatable, as is `memory`; the expected value for an instance without a Node.
         room: Allocatable number of pods.
@@ -63,6 +73,8 @@ class ShownNode(Struct, frozen=True, kw_only=True):
     zone: str
     capacity_type: str
     owner: str
+    owner_kind: str
+    ours: bool
     price: int | None
     cpu: int
     memory: int
@@ -84,6 +96,7 @@ class WaitingGroup(Struct, frozen=True, kw_only=True):
         key: Identifies this group permanently.
         reason: What they wait for.
         names: The first few, each namespace/name.
+        node: What they are nominated to, empty for nothing or several nodes.
         since: When the first was created, ISO 8601; empty when unknown.
     """
 
@@ -94,6 +107,7 @@ class WaitingGroup(Struct, frozen=True, kw_only=True):
     memory: int
     reason: str
     names: tuple[str, ...]
+    node: str
     since: str
 
 
@@ -165,13 +179,16 @@ def view_node(
     phase, waits = _phase(node, owner, promised)
     written = node.annotations
     capacity_type = node.labels.get(keys.CAPACITY_TYPE, "")
+    owner_name = node.labels.get(keys.PROVISIONER_NAME) or node.labels.get(keys.NODE_POOL, "")
     return ShownNode(
         name=node.name,
         instance=node.instance_id,
         type=node.labels.get(keys.INSTANCE_TYPE, ""),
         zone=node.labels.get(keys.ZONE, ""),
         capacity_type=capacity_type,
-        owner=node.provisioner if node.is_ours else "",
+        owner=owner_name,
+        owner_kind=owner_kind_of(node.labels).value if owner_name else "",
+        ours=node.is_ours,
         price=price,
         cpu=node.allocatable[CPU],
         memory=node.allocatable[MEMORY],
@@ -203,7 +220,7 @@ def _phase(node: Node, owner: Provisioner | None, promised: Sequence[Pod]) -> tu
     return "launched" if node.ready is None else "registered", waits
 
 
-def view_slot(slot: Slot, promised: Sequence[Pod]) -> ShownNode:
+def view_slot(slot: Slot, owner: Provisioner | None, promised: Sequence[Pod]) -> ShownNode:
     """Return what is shown of an instance whose Node does not exist yet."""
     return ShownNode(
         name=slot.instance_id,
@@ -212,6 +229,8 @@ def view_slot(slot: Slot, promised: Sequence[Pod]) -> ShownNode:
         zone=slot.offering.zone,
         capacity_type=slot.offering.capacity_type.value,
         owner=slot.provisioner,
+        owner_kind=owner.kind.value if owner is not None else "",
+        ours=True,
         price=slot.price_micros_per_hour,
         cpu=slot.allocatable[CPU],
         memory=slot.allocatable[MEMORY],
@@ -224,7 +243,9 @@ def view_slot(slot: Slot, promised: Sequence[Pod]) -> ShownNode:
     )
 
 
-def view_planned(name: str, node: PlannedNode, promised: Sequence[Pod]) -> ShownNode:
+def view_planned(
+    name: str, node: PlannedNode, owner: Provisioner | None, promised: Sequence[Pod]
+) -> ShownNode:
     """Return what is shown of a node that was requested from EC2 and has no instance yet.
 
     Args:
@@ -239,6 +260,8 @@ def view_planned(name: str, node: PlannedNode, promised: Sequence[Pod]) -> Shown
         zone=first.offering.zone,
         capacity_type=first.offering.capacity_type.value,
         owner=node.provisioner,
+        owner_kind=owner.kind.value if owner is not None else "",
+        ours=True,
         price=first.price_micros_per_hour,
         cpu=first.allocatable[CPU],
         memory=first.allocatable[MEMORY],
@@ -255,14 +278,22 @@ def workload_shares(pods: Iterable[Pod]) -> tuple[WorkloadShare, ...]:
     counts: Counter[str] = Counter()
     cpu: Counter[str] = Counter()
     memory: Counter[str] = Counter()
+    keys_of: dict[str, list[str]] = {}
     for pod in pods:
         name = DAEMONS if pod.is_daemon or pod.is_static else workload_of(pod)
         requests = pod.scheduling.requests
         counts[name] += 1
+        keys_of.setdefault(name, []).append(pod.key)
         cpu[name] += requests[CPU]
         memory[name] += requests[MEMORY]
     return tuple(
-        WorkloadShare(workload=name, count=counts[name], cpu=cpu[name], memory=memory[name])
+        WorkloadShare(
+            workload=name,
+            count=counts[name],
+            cpu=cpu[name],
+            memory=memory[name],
+            names=tuple(sorted(keys_of[name])),
+        )
         for name in sorted(counts)
     )
 
@@ -280,22 +311,22 @@ def view_waiting(
         refused: Why the last decision found no place, by uid.
         scheduler_messages: Kube-scheduler's message about a pod, by uid.
     """
-    groups: dict[tuple[str, str], list[Pod]] = {}
+    refusals: dict[tuple[str, str], list[Pod]] = {}
+    nominated: dict[tuple[str, str], list[tuple[Pod, str]]] = {}
     for pod in pods:
-        reason = _reason(
-            pod, nominations.get(pod.uid), refused.get(pod.uid, ""), scheduler_messages
-        )
-        groups.setdefault((workload_of(pod), reason), []).append(pod)
-    found = [_group(workload, reason, many) for (workload, reason), many in groups.items()]
+        nomination = nominations.get(pod.uid)
+        if nomination is not None:
+            key = (workload_of(pod), nomination.waits_for)
+            nominated.setdefault(key, []).append((pod, nomination.node))
+        else:
+            reason = _reason(pod, refused.get(pod.uid, ""), scheduler_messages)
+            refusals.setdefault((workload_of(pod), reason), []).append(pod)
+    found = [_group(*key, many, key[1]) for key, many in refusals.items()]
+    found += [_nominated(*key, many) for key, many in nominated.items()]
     return tuple(sorted(found, key=lambda group: (-group.count, group.key)))
 
 
-def _reason(
-    pod: Pod, nomination: Nomination | None, refused: str, scheduler_messages: Mapping[str, str]
-) -> str:
-    if nomination is not None:
-        waits = f", which waits for {nomination.waits_for}" if nomination.waits_for else ""
-        return f"nominated to {nomination.node}{waits}"
+def _reason(pod: Pod, refused: str, scheduler_messages: Mapping[str, str]) -> str:
     if pod.why_not_provisionable:
         return pod.why_not_provisionable
     if refused:
@@ -305,16 +336,28 @@ def _reason(
     )
 
 
-def _group(workload: str, reason: str, pods: Sequence[Pod]) -> WaitingGroup:
+def _nominated(workload: str, waits_for: str, many: Sequence[tuple[Pod, str]]) -> WaitingGroup:
+    """Return pods whose nodes wait for the same: those of a large plan are on hundreds of nodes."""
+    nodes = sorted({node for _, node in many})
+    one = len(nodes) == 1
+    reason = f"nominated to {nodes[0] if one else counted(len(nodes), 'node')}"
+    if waits_for:
+        reason += f", which {'waits' if one else 'wait'} for {waits_for}"
+    group = _group(workload, reason, [pod for pod, _ in many], f"nominated {waits_for}")
+    return replace(group, node=nodes[0] if one else "")
+
+
+def _group(workload: str, reason: str, pods: Sequence[Pod], key: str) -> WaitingGroup:
     [total] = workload_shares(pods)
     made = [pod.created_at for pod in pods if pod.created_at is not None]
     return WaitingGroup(
-        key=f"{workload} {reason}",
+        key=f"{workload} {key}",
         workload=workload,
         count=len(pods),
         cpu=total.cpu,
         memory=total.memory,
         reason=reason,
         names=tuple(sorted(pod.key for pod in pods)[:_EXAMPLES]),
+        node="",
         since=min(made).isoformat() if made else "",
     )

@@ -33,7 +33,11 @@ With --lines a line is printed for each decision and each removal instead, until
 planned, launched or removed, dollars per hour, the gap to the proved lower bound, and why.
 
   dovetail top
+  dovetail top --node-selector karpenter.sh/nodepool=general --node-sort price=dsc
+  dovetail top --extra-labels topology.kubernetes.io/zone,team
   dovetail top --lines --kubeconfig ~/.kube/prod --cluster prod
+
+Keys: s sorts by something else, r turns the order, the arrows and page keys scroll, q quits.
 """
 _CODES: Final = """exit codes:
   0  ended by Ctrl-C, or shown once
@@ -69,6 +73,26 @@ def mount_watch_commands(subparsers: Subparsers) -> None:
     top.add_argument(
         "--lines", action="store_true", help="a line for each decision, in place of the picture"
     )
+    top.add_argument(
+        "--node-selector",
+        type=_selector,
+        metavar="LABELS",
+        help="only nodes with these labels, as kubectl's -l; no bound is proved then",
+    )
+    top.add_argument(
+        "--extra-labels",
+        type=lambda text: tuple(key for key in text.split(",") if key),
+        default=(),
+        metavar="KEYS",
+        help="a column for each of these labels, separated by commas",
+    )
+    top.add_argument(
+        "--node-sort",
+        type=_order,
+        default="state",
+        metavar="KEY",
+        help="state, creation, name, cpu, memory, price or a label, with =asc or =dsc (state)",
+    )
     top.set_defaults(run=partial(_run_until_interrupted, "top", _show))
 
 
@@ -80,6 +104,26 @@ def _cluster_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="prices where AWS cannot be asked, as `dovetail catalog` writes them (us-east-1)",
     )
+
+
+def _selector(text: str) -> Any:
+    from functions.cli.watch.top_options import node_selector  # noqa: PLC0415 -- not for --help
+
+    return _parsed(node_selector, text)
+
+
+def _order(text: str) -> Any:
+    from functions.cli.watch.top_options import Order  # noqa: PLC0415 -- not for --help
+
+    return _parsed(Order.parse, text)
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    """Return what was parsed; argparse prints what is wrong only of an error of its own."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _port(text: str) -> int:
@@ -133,7 +177,7 @@ async def _run(arguments: argparse.Namespace, sources: "_Sources") -> None:
         if arguments.recording:
             source = Recording(read_recording(arguments.recording), arguments.speed)
         else:
-            live = sources.live()
+            live = sources.live(looks_back=True)
             source = Broadcast(live, sources.recorder(live))
             await stack.enter_async_context(broadcasting(source))
         if not page_files.is_built():
@@ -164,8 +208,8 @@ class _Sources:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def live(self, *, proves: bool = True) -> "LiveCluster":
-        """Return the cluster, watched from now on, with or without its lower bound."""
+    def live(self, *, proves: bool = True, looks_back: bool = False) -> "LiveCluster":
+        """Return the cluster, watched from now on, with or without its bound and the day before."""
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
         from functions.cli.kubeconfig import kubeconfig_of  # noqa: PLC0415
@@ -192,8 +236,9 @@ class _Sources:
             lambda: cluster_records(name),
             read_catalog(arguments.catalog).instance_types,
             self._stack.enter_context(proving_worker() if proves else ThreadPoolExecutor(1)),
+            selector=getattr(arguments, "node_selector", None),
         )
-        live.start(proves=proves)
+        live.start(proves=proves, looks_back=looks_back)
         self._stack.callback(live.stop)
         return live
 
@@ -222,14 +267,18 @@ def _show(arguments: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live as Screen  # noqa: PLC0415
 
+    from functions.cli.watch.keyboard import pressed_keys  # noqa: PLC0415
     from functions.cli.watch.top import recent_warnings, top_view  # noqa: PLC0415
+    from functions.cli.watch.top_options import Look  # noqa: PLC0415
 
     console = Console()
     if not console.is_terminal:
         # The width in COLUMNS, if it is set.
         console.width = shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
+    look = Look(order=arguments.node_sort, extra_labels=arguments.extra_labels)
     with _Sources(arguments) as sources:
-        live = sources.live(proves=not arguments.lines)
+        # Free room of nodes that are not shown would make a bound wrong.
+        live = sources.live(proves=not (arguments.lines or arguments.node_selector))
         if arguments.lines:
             _print_lines(live)
         if not console.is_terminal:
@@ -245,18 +294,31 @@ def _show(arguments: argparse.Namespace) -> int:
             while not live.is_complete and time.monotonic() < ends:
                 time.sleep(_REFRESH_SECONDS)
             live.next_change()
-            console.print(top_view(live.whole(), 10_000, console.width))
+            labels = live.node_labels()
+            console.print(top_view(live.whole(), 10_000, console.width, labels=labels, look=look))
             return ENDED
         with (
             recent_warnings() as warnings,
+            pressed_keys() as next_key,
             Screen(console=console, screen=True, auto_refresh=False) as screen,
         ):
-            while True:
+            key = ""
+            while key != "q":
+                look = look.after(key, console.height // 2)
                 live.next_change()
                 whole = live.whole()
                 whole["notes"] = [*whole["notes"], *warnings()]
-                screen.update(top_view(whole, console.height, console.width), refresh=True)
-                time.sleep(_REFRESH_SECONDS)
+                view = top_view(
+                    whole,
+                    console.height,
+                    console.width,
+                    labels=live.node_labels(),
+                    look=look,
+                    keys=look.keys if sys.stdin.isatty() else "",
+                )
+                screen.update(view, refresh=True)
+                key = next_key(_REFRESH_SECONDS)
+    return ENDED
 
 
 def _print_lines(live: "LiveCluster") -> None:

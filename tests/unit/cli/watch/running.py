@@ -6,15 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 from functions.cli.watch.cluster_watch import ClusterRecords, ClusterWatch, WatchedPod
+from functions.cli.watch.live import LiveCluster
 from shared.kube.reflector import Reflector
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.ec2.launches import LaunchIntent, Slot
-from shared.model.errors import AutoscalerError
+from shared.model.errors import AutoscalerError, NotAttachedError
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.nodes.launch.launch_results import LaunchResult, results_of_plan
 from tests.builders import CATALOG, provisioner
+from tests.fakes.clock import FakeClock
 from tests.unit.worlds import World
 
 
@@ -118,3 +120,39 @@ class WorldRecords(ClusterRecords):
 
     def instance_types(self) -> tuple[InstanceType, ...]:
         return self.types
+
+
+class Scene:
+    """A live cluster whose threads never run: a test takes each step."""
+
+    def __init__(self, records: WorldRecords | None = None, **cluster: Any) -> None:
+        self.clock = records.world.clock if records is not None else FakeClock()
+        self.cluster = WatchedCluster(**cluster)
+        self.failure = NotAttachedError("attached clusters: none; name one with --cluster")
+        self.records = records
+        self.live = LiveCluster(
+            self.cluster, "cluster", self._connect, CATALOG, AtOnce(), self.clock.now
+        )
+        self.nodes, self.pods, self.owners = self.cluster.watches
+
+    def _connect(self) -> WorldRecords:
+        if self.records is None:
+            raise self.failure
+        return self.records
+
+    def see(self, *values: Any) -> None:
+        for value in values:
+            if hasattr(value, "scheduling"):
+                self.pods.changed(None, WatchedPod(value, ""))
+            else:
+                self.nodes.changed(None, value)
+
+    def turn(self) -> Any:
+        self.clock.advance(timedelta(seconds=2))
+        return self.live.next_change()
+
+    def read(self) -> None:
+        self.live._read_records()
+
+    def prove(self) -> float:
+        return self.live._prove_bound()

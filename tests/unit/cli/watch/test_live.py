@@ -1,57 +1,17 @@
 """A cluster as messages: what is read is told once, and what cannot be read is said."""
 
-from collections.abc import Callable
-from concurrent.futures import Future
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 
 from functions.cli.watch.cluster_watch import WatchedPod
-from functions.cli.watch.live import IDLE_RECORDS_EVERY, RECORDS_EVERY, LiveCluster
-from functions.cli.watch.recent_decisions import MOST_DECISIONS, RecentDecisions
-from shared.model.errors import NotAttachedError, NotInstalledError, UnavailableError
+from functions.cli.watch.live import FOREVER, RECORDS_EVERY, LiveCluster
+from functions.cli.watch.top_options import node_selector
+from shared.model.errors import NotInstalledError, UnavailableError
 from tests.builders import CATALOG, node, pod, pods, provisioner
-from tests.fakes.clock import FakeClock
-from tests.unit.cli.watch.running import AtOnce, WatchedCluster, WorldRecords
+from tests.unit.cli.watch.running import AtOnce, Scene, WatchedCluster, WorldRecords
 from tests.unit.nodes.launch.launches import apart, open_intent, two_nodes
-from tests.unit.worlds import World
-
-
-class Scene:
-    """A live cluster whose threads never run: a test takes each step."""
-
-    def __init__(self, records: WorldRecords | None = None, **cluster: Any) -> None:
-        self.clock = records.world.clock if records is not None else FakeClock()
-        self.cluster = WatchedCluster(**cluster)
-        self.failure = NotAttachedError("attached clusters: none; name one with --cluster")
-        self.records = records
-        self.live = LiveCluster(
-            self.cluster, "cluster", self._connect, CATALOG, AtOnce(), self.clock.now
-        )
-        self.nodes, self.pods, self.owners = self.cluster.watches
-
-    def _connect(self) -> WorldRecords:
-        if self.records is None:
-            raise self.failure
-        return self.records
-
-    def see(self, *values: Any) -> None:
-        for value in values:
-            if hasattr(value, "scheduling"):
-                self.pods.changed(None, WatchedPod(value, ""))
-            else:
-                self.nodes.changed(None, value)
-
-    def turn(self) -> Any:
-        self.clock.advance(timedelta(seconds=2))
-        return self.live.next_change()
-
-    def read(self) -> None:
-        self.live._read_records()
-
-    def prove(self) -> float:
-        return self.live._prove_bound()
+from tests.unit.worlds import MINUTE, World, failing
 
 
 def test_nothing_is_told_before_nodes_and_pods_are_read() -> None:
@@ -63,7 +23,7 @@ def test_nothing_is_told_before_nodes_and_pods_are_read() -> None:
     told = scene.turn()
     assert told["kind"] == "change"
     assert [view["name"] for view in told["nodes"]] == ["n1"]
-    assert told["point"][1:] == (96_000, 96_000, None)
+    assert told["point"][1:] == (96_000, 96_000, None, 1)
 
 
 def test_what_was_told_is_not_told_again() -> None:
@@ -111,72 +71,6 @@ def test_without_aws_the_cluster_is_shown_and_a_note_says_what_is_missing() -> N
     assert scene.live.document("plan-1") is None
 
 
-def test_decisions_of_the_archive_are_listed_newest_first_and_open() -> None:
-    world = two_nodes()
-    world.provision()
-    scene = Scene(WorldRecords(world))
-    scene.see(*world.cluster.pending_pods())
-    scene.cluster.synced()
-    scene.read()
-    told = scene.turn()
-    assert told["cluster"] == "test"
-    [decision] = told["decisions"]
-    assert (decision["id"], decision["pods"]) == ("plan-1", 2)
-    slots = world.ledger.slots("test")
-    kind = slots[0].offering
-    assert decision["outcome"] == {
-        "at": max(slot.launched_at for slot in slots).isoformat(),
-        "launched": [[2, kind.instance_type, kind.capacity_type.value]],
-        "cost": sum(slot.price_micros_per_hour for slot in slots),
-        "refused": [],
-        "ended": True,
-    }
-    opened = scene.live.decision("plan-1")
-    assert opened is not None
-    assert opened["bucket"] == "archive"
-    assert scene.live.document("plan-1") == world.decisions.get(opened["key"])
-    assert scene.live.decision("plan-9") is None
-
-
-def test_the_list_of_decisions_is_whole_while_old_ones_are_dropped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = two_nodes()
-    world.provision()
-    archive = RecentDecisions(WorldRecords(world), AtOnce())
-    archive.read(world.clock.now())
-
-    def drop_and_sort(key: str) -> str:
-        monkeypatch.undo()
-        monkeypatch.setattr("functions.cli.watch.recent_decisions.MOST_DECISIONS", 1)
-        [recorded] = [key for key in world.decisions.documents if key.startswith("decisions/")]
-        world.decisions.put(recorded.replace("plan-1", "plan-2"), world.decisions.get(recorded))
-        archive.read(world.clock.now())
-        return key
-
-    monkeypatch.setattr("functions.cli.watch.recent_decisions._by_plan", drop_and_sort)
-    assert len(archive.newest_first()) == 1
-    assert archive.newest_first()[0]["key"].endswith("plan-2.json.gz")
-
-
-def test_the_newest_decision_is_read_first_and_the_list_is_not_current_before_the_last() -> None:
-    world = two_nodes()
-    world.provision()
-    [recorded] = [key for key in world.decisions.documents if key.startswith("decisions/")]
-    world.decisions.put(recorded.replace("plan-1", "plan-2"), world.decisions.get(recorded))
-    opened: list[tuple[str, bool]] = []
-
-    class Noting(AtOnce):
-        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-            opened.append((args[0].rpartition("/")[2], archive.is_current))
-            return super().submit(fn, *args, **kwargs)
-
-    archive = RecentDecisions(WorldRecords(world), Noting())
-    archive.read(world.clock.now())
-    assert opened == [("plan-2.json.gz", False), ("plan-1.json.gz", False)]
-    assert archive.is_current
-
-
 def test_records_are_read_less_often_while_no_pod_waits() -> None:
     world = World(provisioner())
     scene = Scene(WorldRecords(world))
@@ -188,45 +82,6 @@ def test_records_are_read_less_often_while_no_pod_waits() -> None:
     scene.see(pod("a"))
     scene.read()
     assert len(world.decisions.calls) > lists
-
-
-class Listed(WorldRecords):
-    """Records that keep which lists were asked for."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.asked: list[tuple[str, str]] = []
-
-    def decisions(self, day: str, after: str) -> tuple[str, ...]:
-        self.asked.append((day, after))
-        return super().decisions(day, after)
-
-
-def key_of(at: datetime, number: int) -> str:
-    return f"decisions/test/{at:%Y-%m-%d}/plan-{number:03}.json.gz"
-
-
-def test_only_what_may_be_new_is_listed() -> None:
-    world = two_nodes()
-    records = Listed(world)
-    archive = RecentDecisions(records, AtOnce())
-    now = datetime(2026, 1, 2, 12, tzinfo=UTC)
-    yesterday = now - timedelta(days=1)
-    world.decisions.put(key_of(yesterday, 0), b"")
-    archive.read(now)
-    archive.read(now)
-    for number in range(1, MOST_DECISIONS + 1):
-        world.decisions.put(key_of(now, number), b"")
-    for _ in range(2):
-        archive.read(now)
-    archive.read(now + timedelta(hours=12))
-    today, oldest = "2026-01-02", key_of(now, 1)
-    assert records.asked == [
-        ("2026-01-01", ""),
-        *[(today, "")] * 3,
-        (today, oldest),
-        *[(today, oldest), ("2026-01-03", oldest)],
-    ]
 
 
 def test_coming_nodes_are_shown_with_what_is_bound_to_them() -> None:
@@ -266,21 +121,6 @@ def test_a_launch_whose_body_is_lost_is_left_out() -> None:
     scene.read()
     scene.turn()
     assert not scene.live.whole()["nodes"]
-
-
-def test_a_decision_that_cannot_be_read_does_not_hide_the_others() -> None:
-    world = two_nodes()
-    world.provision()
-    day = f"{world.clock.now():%Y-%m-%d}"
-    world.decisions.put(f"decisions/test/{day}/plan-0.json.gz", b"of a later release")
-    scene = Scene(WorldRecords(world))
-    scene.cluster.synced()
-    scene.read()
-    scene.clock.advance(IDLE_RECORDS_EVERY)
-    scene.read()
-    assert [decision["id"] for decision in scene.turn()["decisions"]] == ["plan-1"]
-    asked = [key for verb, key in world.decisions.calls if verb == "get" and "plan-0" in key]
-    assert len(asked) == 1
 
 
 def test_the_bound_is_proved_for_the_pods_that_there_are() -> None:
@@ -343,6 +183,81 @@ def test_lines_need_no_thread_for_the_bound() -> None:
     scene.live.start(proves=False)
     assert {thread.name for thread in scene.live._threads if thread.ident} == {"records"}
     scene.live.stop()
+    scene = Scene()
+    scene.live.start(looks_back=True)
+    assert {thread.name for thread in scene.live._threads if thread.ident} >= {"bound", "day"}
+    scene.live.stop()
+
+
+def test_the_day_before_is_told_once_it_is_read() -> None:
+    world = two_nodes()
+    world.provision()
+    world.advance(10 * MINUTE)
+    scene = Scene(WorldRecords(world))
+    scene.cluster.synced()
+    assert scene.live._read_day_before() == 0.0
+    scene.read()
+    assert "history" not in scene.turn()
+    assert scene.live._read_day_before() == FOREVER
+    told = scene.turn()
+    assert [point.nodes for point in told["history"][:2]] == [0, 2]
+    assert told["history"][1].at < scene.live.whole()["opened"] <= told["history"][2].at
+    assert "history" not in (scene.turn() or {})
+    assert scene.live.whole()["history"][:2] == told["history"][:2]
+
+
+def test_a_day_that_cannot_be_read_is_a_note_and_is_tried_again() -> None:
+    world = two_nodes()
+    scene = Scene(WorldRecords(world))
+    scene.cluster.synced()
+    scene.read()
+    assert scene.records is not None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(scene.records, "decisions", failing(UnavailableError("no answer")))
+        assert scene.live._read_day_before() == 30.0
+    assert scene.turn()["notes"] == ["The day before is not shown: no answer"]
+    assert scene.live._read_day_before() == FOREVER
+    assert scene.turn()["notes"] == []
+
+
+def test_an_action_that_need_not_run_again_ends_its_thread() -> None:
+    scene = Scene()
+    runs: list[float] = []
+
+    def action() -> float:
+        runs.append(0.0)
+        return FOREVER if len(runs) == 2 else 0.0
+
+    scene.live._repeat(timedelta(), action)
+    assert len(runs) == 2
+
+
+def test_only_selected_nodes_are_shown_and_of_what_has_no_node_yet_nothing() -> None:
+    world = World(provisioner(), *apart(2))
+    open_intent(world)
+    records = WorldRecords(world)
+    cluster = WatchedCluster()
+    live = LiveCluster(
+        cluster,
+        "cluster",
+        lambda: records,
+        CATALOG,
+        AtOnce(),
+        world.clock.now,
+        selector=node_selector("team=data"),
+    )
+    cluster.synced()
+    mine = node("n1", labels={**node().labels, "team": "data"})
+    nodes = cluster.watches[0]
+    for each in (mine, node("n2")):
+        nodes.changed(None, each)
+    live._read_records()
+    live.next_change()
+    assert [view["name"] for view in live.whole()["nodes"]] == ["n1"]
+    assert live.node_labels()["n1"]["team"] == "data"
+    nodes.changed(mine, node("n1"))
+    live.next_change()
+    assert live.whole()["nodes"] == ()
 
 
 def test_a_catalogue_of_aws_takes_the_place_of_the_embedded_one() -> None:

@@ -6,16 +6,22 @@ import io
 import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from functions.cli.input_error import InputError
 from functions.cli.watch import recording
-from functions.cli.watch.recording import Recorder, Recording, read_recording
+from functions.cli.watch.recording import (
+    BEGINNING,
+    Recorder,
+    Recording,
+    Start,
+    read_recording,
+)
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
-HEAD = '{"format":"dovetail-recording","version":1}'
+HEAD = '{"format":"dovetail-recording","version":2}'
 
 
 def recorded(*messages: dict[str, Any]) -> str:
@@ -28,9 +34,9 @@ def recorded(*messages: dict[str, Any]) -> str:
     return file.getvalue()
 
 
-def played(recording: Recording) -> list[Any]:
+def played(recording: Recording, start: Start = BEGINNING) -> list[Any]:
     async def play() -> list[Any]:
-        return [message async for message in recording.messages()]
+        return [message async for message in recording.messages(start)]
 
     return asyncio.run(play())
 
@@ -46,8 +52,53 @@ def test_messages_are_played_at_their_times_faster_if_asked(tmp_path: Path) -> N
     recording = Recording(read_recording(str(path)), 2.0, sleep)
     assert [message["kind"] for message in played(recording)] == ["whole", "change", "change"]
     assert slept == [0.5, 0.5]
-    assert all(message["recorded"] for message in played(recording))
+    assert [message["recorded"] for message in played(recording)] == [
+        {"at": at, "length": 2.0, "speed": 2.0} for at in (0.0, 1.0, 2.0)
+    ]
     assert {message["now"] for message in played(recording)} == {1000 * NOW.timestamp()}
+
+
+MOVES: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "kind": "whole",
+        "synced": False,
+        "nodes": [{"name": "old"}],
+        "notes": ["n"],
+        "history": [[9]],
+    },
+    {"kind": "whole", "synced": True, "nodes": [{"name": "a"}], "waiting": [1], "history": [[1]]},
+    {"kind": "change", "nodes": [{"name": "b"}, {"name": "c"}], "waiting": None, "point": [2]},
+    {"kind": "change", "nodes": [{"name": "b", "full": True}], "gone": ["a"], "least": None},
+    {"kind": "change", "gone": ["c"]},
+)
+
+
+def test_a_start_later_shows_all_there_was_then_and_plays_on_from_there() -> None:
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    slept: list[float] = []
+    recording = Recording(recorded(*MOVES).encode().splitlines()[1:], 1.0, sleep)
+    whole, change = played(recording, Start(at=3.5, speed=5))
+    assert whole == {
+        "kind": "whole",
+        "synced": True,
+        "nodes": [{"name": "b", "full": True}, {"name": "c"}],
+        "waiting": [1],
+        "notes": ["n"],
+        "least": None,
+        "history": [[1], [2]],
+        "now": 1000 * NOW.timestamp() + 500,
+        "recorded": {"at": 3.5, "length": 4.0, "speed": 5},
+    }
+    assert change["gone"] == ["c"]
+    assert slept == [0.1]
+    [end] = played(recording, Start(at=99))
+    assert (end["nodes"], end["recorded"]["at"]) == ([{"name": "b", "full": True}], 4.0)
+
+
+def test_a_recording_without_messages_ends_at_once() -> None:
+    assert played(Recording([]), Start(at=1)) == []
 
 
 def test_a_decision_is_kept_once_and_found_again() -> None:
@@ -63,8 +114,8 @@ def test_a_decision_is_kept_once_and_found_again() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "its first line names no dovetail-recording 1"),
-        ('{"format":"other"}', "its first line names no dovetail-recording 1"),
+        ("", "its first line names no dovetail-recording 2"),
+        ('{"format":"other"}', "its first line names no dovetail-recording 2"),
         ("no json", "is not JSON line by line"),
         (f'{HEAD}\n{{"message":{{}}}}', "line 2 has no time with a message"),
         (f'{HEAD}\n{{"t":0}}', "line 2 has no time with a message"),

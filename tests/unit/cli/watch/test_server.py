@@ -12,7 +12,7 @@ from aiohttp import ClientSession
 
 from functions.cli.watch.broadcast import MOST_BEHIND, Broadcast, broadcasting
 from functions.cli.watch.live import LiveCluster, Message
-from functions.cli.watch.recording import Recording
+from functions.cli.watch.recording import BEGINNING, Recording, Start
 from functions.cli.watch.server import PageServer
 
 Ask = Callable[[ClientSession, str], Awaitable[Any]]
@@ -21,8 +21,8 @@ Ask = Callable[[ClientSession, str], Awaitable[Any]]
 class Source(Recording):
     """Two messages and one decision."""
 
-    async def messages(self) -> AsyncIterator[Mapping[str, Any]]:
-        yield {"kind": "whole", "text": "line\nbreak"}
+    async def messages(self, start: Start = BEGINNING) -> AsyncIterator[Mapping[str, Any]]:
+        yield {"kind": "whole", "text": "line\nbreak", "start": [start.at, start.speed]}
         yield {"kind": "change"}
 
     async def decision(self, plan_id: str) -> Mapping[str, Any] | None:
@@ -122,6 +122,23 @@ def test_messages_are_sent_as_events_and_the_end_is_told(built: Path) -> None:
     assert json.loads(events[0].removeprefix("data: "))["text"] == "line\nbreak"
     assert json.loads(events[1].removeprefix("data: ")) == {"kind": "change"}
     assert events[2].startswith("event: end")
+
+
+@pytest.mark.parametrize(
+    ("asked", "start"), [("", [0, 0]), ("?at=12.5&speed=4", [12.5, 4]), ("?at=3", [3, 0])]
+)
+def test_a_reader_says_where_a_recording_starts(
+    built: Path, asked: str, start: list[float]
+) -> None:
+    first = answered(built, f"stream{asked}")[1].split("\n\n")[0]
+    assert json.loads(first.removeprefix("data: "))["start"] == start
+
+
+@pytest.mark.parametrize("asked", ["?at=x", "?at=-1", "?speed=nan", "?speed=inf"])
+def test_a_start_that_is_no_amount_is_refused(built: Path, asked: str) -> None:
+    status, text, _ = answered(built, f"stream{asked}")
+    assert status == 400
+    assert text == "at and speed: give seconds and a factor, as ?at=12.5&speed=4\n"
 
 
 def test_a_decision_opens_and_is_saved_under_its_name(built: Path) -> None:

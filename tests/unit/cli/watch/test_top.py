@@ -10,7 +10,9 @@ from rich.console import Console
 
 from functions.cli.watch import page_files
 from functions.cli.watch.board import Board
-from functions.cli.watch.top import recent_warnings, sparkline, top_view, workload_colours
+from functions.cli.watch.node_rows import workload_colours
+from functions.cli.watch.top import recent_warnings, sparkline, top_view
+from functions.cli.watch.top_options import Look
 from functions.cli.watch.view import OfferingPrices
 from shared.model import labels as keys
 from shared.model.codec import to_plain
@@ -25,6 +27,9 @@ DECISION = {
     "nodes": [[12, "m5.2xlarge", "spot"], [3, "c5.4xlarge", "on-demand"]], "cost": 640_000,
     "bound": 600_000, "gap_percent": 6.67, "bound_is_close": True,
 }  # fmt: skip
+
+
+JOINED = keys.INITIALIZED
 
 
 def whole(**more: Any) -> dict[str, Any]:
@@ -45,7 +50,10 @@ def whole(**more: Any) -> dict[str, Any]:
         "least": {"planned": 50_000, "bound": 48_000, "pods": 2, "left_out": 0},
         "notes": ["a note"],
         "decisions": [],
-        "history": [[NOW.timestamp(), 0, 0, None], [NOW.timestamp() + 1, 96_000, 96_000, None]],
+        "history": [
+            [NOW.timestamp(), 0, 0, None, 0],
+            [NOW.timestamp() + 1, 96_000, 96_000, None, 1],
+        ],
         **more,
     }
 
@@ -65,32 +73,69 @@ def test_one_screen_answers_what_stands_comes_goes_and_waits() -> None:
     assert "going: empty" in text
     assert "launched, waits for the kubelet to be Ready" in text
     assert "not ready, waits for its kubelet to be Ready" in text
-    assert "not by Dovetail" in text
+    assert " none " in text
     assert "2/29" in text
     assert "1 pod waits" in text
     assert "a note" in text
 
 
-@pytest.mark.parametrize("columns", [80, 100, 120, 160])
-def test_type_and_price_are_whole_on_a_narrow_terminal(columns: int) -> None:
+HEADS = ("node", "type", "owner", "zone", "bought", "$/h", "state", "pods", "cpu", "memory")
+
+
+@pytest.mark.parametrize(
+    ("columns", "left_out", "bar"),
+    [(80, {"owner", "zone"}, ""), (100, set(), ""), (120, set(), "█"), (200, set(), "█")],
+)
+def test_names_types_and_phases_are_whole_on_a_narrow_terminal(
+    columns: int, left_out: set[str], bar: str
+) -> None:
     board = Board(OfferingPrices.of(CATALOG))
     large = node("ip-10-0-101-204.ec2.internal")
     labels = {**large.labels, keys.INSTANCE_TYPE: "m5.2xlarge"}
     board.put_node(None, replace(large, labels=labels))
+    board.put_node(None, node("ip-10-0-101-205.ec2.internal", labels={**labels, JOINED: "true"}))
     board.put_pod(None, pod("web-0", node_name=large.name))
     board.next_change()
     lines = drawn(
         whole(**board.whole().to_plain(), decisions=[DECISION]), columns=columns
     ).splitlines()
-    [row] = [line for line in lines if "ip-10-0" in line]
+    heads = next(line for line in lines if line.startswith("node ")).split()
+    assert heads == [head for head in HEADS if head not in left_out]
+    [row] = [line for line in lines if "ip-10-0-101-204" in line]
     assert " m5.2xlarge " in row
     assert "0.3840" in row
-    assert " %" in row
-    assert ("us-east-1a" in row) == (columns >= 120)
-    assert ("░" in row) == (columns == 160)
-    [told] = [line for line in lines if "500 pods" in line]
-    assert "12 × m5.2xlarge" in told
-    assert "$0.6400/h, gap 6.67 %" in told
+    assert "registered" in row
+    assert " initialized " in next(line for line in lines if "ip-10-0-101-205" in line)
+    assert ("ec2.internal" in row) == (columns == 200)
+    assert ("█" in row) == bool(bar)
+    [told] = [line for line in lines if "12 × m5.2xlarge" in line]
+    assert "$0.6400/h" in told
+    assert ("500 pods" in told) == (columns >= 120)
+    assert all(len(line) <= columns for line in lines)
+
+
+def test_a_name_of_another_domain_is_kept() -> None:
+    board = Board(OfferingPrices.of(CATALOG))
+    board.put_node(None, node("a.example.com"))
+    board.put_node(None, node("ip-10-0-0-1.eu-west-1.compute.internal"))
+    board.next_change()
+    text = drawn(whole(**board.whole().to_plain()), columns=80)
+    assert "a.example.com " in text
+    assert "ip-10-0-0-1 " in text
+
+
+def test_labels_have_columns_and_keys_are_named() -> None:
+    state = whole()
+    labels = {"n1": {"example.com/team": "data", "tier": "gold"}}
+    console = Console(width=190, height=60, record=True, color_system=None)
+    look = Look(extra_labels=("example.com/team", "tier"))
+    with console.capture() as capture:
+        console.print(top_view(state, 60, 190, labels=labels, look=look, keys=look.keys))
+    lines = capture.get().splitlines()
+    heads = next(line for line in lines if line.startswith("node ")).split()
+    assert heads[len(HEADS) - 2 :] == ["team", "tier", "cpu", "memory"]
+    assert " data gold " in " ".join(next(line for line in lines if line.startswith("n1 ")).split())
+    assert lines[-1] == "q quit   s sort: state ↑   r reverse   ↑ ↓ PgUp PgDn scroll"
 
 
 def test_nodes_that_have_no_room_on_the_screen_are_counted() -> None:

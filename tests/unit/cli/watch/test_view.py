@@ -42,8 +42,14 @@ def test_pods_are_summed_by_workload_and_those_of_daemonsets_are_one() -> None:
     agent = ControllerRef(kind="DaemonSet", name="agent", uid="u")
     many = [pod("a", node_name="n1"), pod("b", node_name="n1"), pod("c", owner=agent)]
     assert workload_shares(many) == (
-        WorkloadShare(workload="daemons", count=1, cpu=500, memory=512 * MIB),
-        WorkloadShare(workload="default/web", count=2, cpu=1000, memory=1024 * MIB),
+        WorkloadShare(workload="daemons", count=1, cpu=500, memory=512 * MIB, names=("default/c",)),
+        WorkloadShare(
+            workload="default/web",
+            count=2,
+            cpu=1000,
+            memory=1024 * MIB,
+            names=("default/a", "default/b"),
+        ),
     )
 
 
@@ -84,7 +90,17 @@ def test_a_node_shows_how_far_it_has_come_and_what_it_waits_for(
 ) -> None:
     view = view_node(node(**changes), [], provisioner(startup_taints=(CNI,)), [], None)
     assert (view.phase, view.waits_for) == (phase, waits)
-    assert view.owner == ("" if changes.get("finalizers") == () else "default")
+    assert view.ours is (changes.get("finalizers") != ())
+
+
+def test_a_node_names_its_owner_and_that_ones_kind_whoever_launched_it() -> None:
+    view = view_node(node(), [], None, [], None)
+    assert (view.owner, view.owner_kind, view.ours) == ("default", "Provisioner", True)
+    of_pool = node(labels={keys.NODE_POOL: "general"}, finalizers=())
+    view = view_node(of_pool, [], None, [], None)
+    assert (view.owner, view.owner_kind, view.ours) == ("general", "NodePool", False)
+    view = view_node(node(labels={}), [], None, [], None)
+    assert (view.owner, view.owner_kind, view.ours) == ("", "", False)
 
 
 def test_a_node_shows_its_promised_pods_and_why_it_goes_and_what_holds_it() -> None:
@@ -96,7 +112,8 @@ def test_a_node_shows_its_promised_pods_and_why_it_goes_and_what_holds_it() -> N
 
 
 def test_an_instance_without_node_shows_what_it_will_have() -> None:
-    view = view_slot(slot(), [pod("a")])
+    view = view_slot(slot(), provisioner(), [pod("a")])
+    assert (view.owner, view.owner_kind, view.ours) == ("default", "Provisioner", True)
     assert (view.name, view.phase, view.price) == ("i-slot0", "launching", 96_000)
     assert view.waits_for == "EC2 to start the instance, then its Node is made"
     assert (view.cpu, view.plan) == (1900, "plan-1")
@@ -105,7 +122,8 @@ def test_an_instance_without_node_shows_what_it_will_have() -> None:
 
 def test_a_node_that_ec2_was_asked_for_says_how_many_offerings_are_named() -> None:
     asked = planned(pod("a"))
-    view = view_planned("plan-1/0/0", asked, [pod("a")])
+    view = view_planned("plan-1/0/0", asked, None, [pod("a")])
+    assert (view.owner, view.owner_kind, view.ours) == ("default", "", True)
     assert (view.phase, view.instance, view.plan) == ("launching", "", "plan-1")
     assert view.waits_for == "EC2's answer to CreateFleet, which names 1 offerings"
 
@@ -157,8 +175,22 @@ def test_waiting_pods_are_grouped_by_what_they_wait_for() -> None:
         "has scheduling gates: kube-scheduler does not look at it until they are removed",
         "waits for the next plan, which is made within a minute",
     }
+    assert {group.names: group.node for group in groups if group.node} == {
+        ("default/a",): "n1",
+        ("default/e",): "n2",
+    }
     [alone] = [group for group in groups if not group.since]
     assert alone.names == ("default/f",)
+
+
+def test_pods_of_a_large_plan_are_one_group_for_each_workload() -> None:
+    waits = {
+        f"uid-{name}": Nomination(node=f"n-{name}", waits_for="the kubelet to be Ready")
+        for name in "abc"
+    }
+    [group] = view_waiting([pod(name) for name in "abc"], waits, {}, {})
+    assert group.reason == "nominated to 3 nodes, which wait for the kubelet to be Ready"
+    assert (group.count, group.node) == (3, "")
 
 
 def test_the_largest_group_comes_first_with_the_age_of_its_oldest_pod() -> None:

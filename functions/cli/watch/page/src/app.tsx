@@ -1,13 +1,17 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Chart } from "./chart";
-import { Colours } from "./colours";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { matching, ownerWord, type Aspect, type Sorting } from "./arrange";
+import { Chart, originOf } from "./chart";
+import { Palette } from "./colours";
 import { DecisionDialog } from "./decision_dialog";
 import { announcement, described } from "./format";
 import { NodeTable } from "./node_table";
-import { ComingAndGoing, Decisions, Figures, Legend, NodePanel, Waiting } from "./panels";
-import { Picture } from "./picture";
+import { ComingAndGoing, Decisions, Figures, FoundPods, Legend, NodePanel, Waiting } from "./panels";
+import { amounts, Picture, type Look } from "./picture";
+import type { Playback } from "./playback";
+import { Player } from "./player";
 import type { Totals } from "./protocol";
 import type { Store } from "./store";
+import { isTyping, Toolbar } from "./toolbar";
 
 /** Text changes at most so often; the picture follows each frame. */
 const TEXT_MS = 250;
@@ -19,20 +23,25 @@ type Chosen = (typeof THEMES)[number];
 
 interface Props {
   store: Store;
+  playback: Playback;
   /** Calls back when something has changed; returns what ends that. */
   listen: (changed: () => void) => () => void;
-  connected: () => "live" | "lost" | "ended";
 }
 
-export function App({ store, listen, connected }: Props) {
+export function App({ store, playback, listen }: Props) {
   const [now, setNow] = useState(store.now());
   const [table, setTable] = useState(false);
   const [theme, setTheme] = useState<Chosen>(remembered);
-  const [shown, setShown] = useState<"dark" | "light">(theme === "system" ? systems() : theme);
+  const [themed, setThemed] = useState<"dark" | "light">(theme === "system" ? systems() : theme);
   const [chosen, setChosen] = useState<string>();
   const [decision, setDecision] = useState<string>();
   const [said, setSaid] = useState("");
-  const [colours] = useState(() => new Colours());
+  const [palette] = useState(() => new Palette());
+  const [query, setQuery] = useState("");
+  const [group, setGroup] = useState<Aspect>();
+  const [colour, setColour] = useState<Aspect>();
+  const [sorting, setSorting] = useState<Sorting>({ by: "phase", descending: false });
+  const [day, setDay] = useState(false);
   const before = useRef<Totals>(undefined);
 
   useEffect(() => {
@@ -62,7 +71,7 @@ export function App({ store, listen, connected }: Props) {
   }, [store]);
 
   useEffect(() => {
-    setShown(theme === "system" ? systems() : theme);
+    setThemed(theme === "system" ? systems() : theme);
     try {
       localStorage.setItem("dovetail-theme", theme);
     } catch {
@@ -71,27 +80,43 @@ export function App({ store, listen, connected }: Props) {
   }, [theme]);
 
   useLayoutEffect(() => {
-    document.documentElement.dataset.theme = shown;
-  }, [shown]);
+    document.documentElement.dataset.theme = themed;
+  }, [themed]);
   useEffect(() => {
-    const follow = () => setShown(theme === "system" ? systems() : theme);
+    const follow = () => setThemed(theme === "system" ? systems() : theme);
     DARK.addEventListener("change", follow);
     return () => DARK.removeEventListener("change", follow);
   }, [theme]);
 
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event) || document.querySelector("dialog[open]")) return;
       if (event.key === "t") setTable((shown) => !shown);
       else if (event.key === "d") setTheme(following);
       else if (event.key === "Escape") setChosen(undefined);
+      else if (event.key === " " && store.recorded && !(event.target instanceof HTMLButtonElement) && !onSummary(event)) {
+        event.preventDefault();
+        if (playback.state === "live") playback.pause();
+        else playback.play();
+      }
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, []);
 
+  const look: Look = useMemo(() => ({ matches: matching(query), group, colour }), [query, group, colour]);
+  const all = [...store.nodes.values()];
+  const shown = query ? all.filter(look.matches) : all;
+  const owner = ownerWord(all);
   const node = chosen === undefined ? undefined : store.nodes.get(chosen);
-  const state = connected();
+  /** Follows a link: the node is shown even if the filter leaves it out. */
+  const follow = (name: string | undefined) => {
+    const linked = name === undefined ? undefined : store.nodes.get(name);
+    if (linked && !look.matches(linked)) setQuery("");
+    setChosen(name);
+  };
+  const state = playback.state;
+  const points = day || !store.opened ? store.history : store.history.filter((point) => point[0] >= store.opened - 1);
   return (
     <>
       <header class="bar">
@@ -99,7 +124,7 @@ export function App({ store, listen, connected }: Props) {
           <img src="./mark.svg" alt="" width="26" height="26" />
           Dovetail <span>{store.cluster}</span>
           <small class={`link-state ${state}`}>
-            {state === "lost" ? "connection lost, trying again" : state === "ended" ? "recording ended" : store.recorded ? "recording" : "live"}
+            {state === "lost" ? "connection lost, trying again" : state === "ended" ? "recording ended" : state === "paused" ? "recording paused" : store.recorded ? "recording" : "live"}
           </small>
         </h1>
         <Figures store={store} />
@@ -112,17 +137,39 @@ export function App({ store, listen, connected }: Props) {
           </button>
         </div>
       </header>
+      <Player store={store} playback={playback} />
       <main>
         <div class="stage">
+          <Toolbar
+            query={query}
+            find={setQuery}
+            group={group}
+            groupBy={setGroup}
+            colour={colour}
+            colourBy={setColour}
+            owner={owner}
+            found={query && `${amounts(shown)} of ${all.length.toLocaleString("en-US")}`}
+          />
           {table ? (
-            <NodeTable nodes={[...store.nodes.values()]} now={now} choose={setChosen} />
+            <NodeTable
+              nodes={shown}
+              owner={owner}
+              now={now}
+              sorting={sorting}
+              sort={setSorting}
+              group={group}
+              colour={colour}
+              palette={palette}
+              chosen={chosen}
+              choose={setChosen}
+            />
           ) : (
             <>
-              <Picture store={store} colours={colours} theme={shown} chosen={chosen} choose={setChosen} />
+              <Picture store={store} palette={palette} look={look} shown={shown} theme={themed} chosen={chosen} choose={setChosen} />
               <div class="key">
-                <Legend store={store} colours={colours} />
+                <Legend nodes={shown} palette={palette} colour={colour} find={setQuery} />
                 <p>
-                  Each square is a node, its area as large as it is: <b>cpu left, memory right</b>, filled by pods from below.{" "}
+                  Each square is a node, its area as large as it is: <b>CPU left, memory right</b>, filled by pods from below.{" "}
                   <span class="mark coming">coming</span> <span class="mark going">going</span> <span class="mark bad">not ready</span>
                 </p>
               </div>
@@ -130,15 +177,25 @@ export function App({ store, listen, connected }: Props) {
           )}
         </div>
         <aside>
-          {node && <NodePanel node={node} colours={colours} now={now} close={() => setChosen(undefined)} />}
+          {node && <NodePanel node={node} colours={palette.workloads} now={now} close={() => setChosen(undefined)} open={setDecision} />}
+          <FoundPods nodes={shown} waiting={store.waiting} query={query} choose={follow} />
           <section aria-labelledby="price">
             <h2 id="price">
-              Dollars per hour <span class="mark price">Dovetail's nodes</span> <span class="mark bound">at least</span>
+              Dollars per hour <span class="mark price">Dovetail's nodes</span> <span class="mark bound">lower bound</span>
+              <span class="mark count">nodes</span>
             </h2>
-            <Chart points={store.history} theme={shown} />
+            <Chart points={points} theme={themed} />
+            {!store.recorded && store.opened > 0 && (
+              <p class="quiet">
+                <button type="button" class="link" aria-pressed={day} onClick={() => setDay(!day)}>
+                  Last day
+                </button>{" "}
+                {day ? originOf(store.history, store.opened) : "Since this was opened."}
+              </p>
+            )}
           </section>
-          <ComingAndGoing store={store} now={now} choose={setChosen} />
-          <Waiting groups={store.waiting} now={now} />
+          <ComingAndGoing store={store} now={now} choose={follow} find={setQuery} />
+          <Waiting groups={store.waiting} nodes={store.nodes} now={now} choose={follow} />
           <Decisions decisions={store.decisions} open={setDecision} />
           {store.notes.map((note) => (
             <p key={note} class="note">
@@ -148,7 +205,14 @@ export function App({ store, listen, connected }: Props) {
         </aside>
       </main>
       {decision && (
-        <DecisionDialog id={decision} nodes={[...store.nodes.values()]} colours={colours} close={() => setDecision(undefined)} />
+        <DecisionDialog
+          id={decision}
+          nodes={store.nodes}
+          colours={palette.workloads}
+          close={() => setDecision(undefined)}
+          choose={follow}
+          find={setQuery}
+        />
       )}
       <p class="unseen" aria-live="polite" role="status">
         {said}
@@ -158,6 +222,10 @@ export function App({ store, listen, connected }: Props) {
       </p>
     </>
   );
+}
+
+function onSummary(event: KeyboardEvent): boolean {
+  return event.target instanceof HTMLElement && event.target.tagName === "SUMMARY";
 }
 
 /** The theme that the system is set to. */

@@ -7,13 +7,16 @@ const OPTIONS = 10;
 
 interface Props {
   id: string;
-  nodes: NodeView[];
+  nodes: Map<string, NodeView>;
   colours: Colours;
   close: () => void;
+  choose: (name: string) => void;
+  /** Shows only the nodes that it launched. */
+  find: (query: string) => void;
 }
 
 /** One decision, opened: what was looked at, planned, what came of it, why not less, and how to replay it. */
-export function DecisionDialog({ id, nodes, colours, close }: Props) {
+export function DecisionDialog({ id, nodes, colours, close, choose, find }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [decision, setDecision] = useState<Decision>();
   const [failed, setFailed] = useState("");
@@ -23,7 +26,7 @@ export function DecisionDialog({ id, nodes, colours, close }: Props) {
     fetch(`decisions/${id}`)
       .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(`${answer.status}`))))
       .then(setDecision)
-      .catch(() => setFailed("This decision is none of the last that are kept."));
+      .catch(() => setFailed("This decision is not kept here."));
   }, [id]);
   return (
     <dialog ref={dialog} class="decision" onClose={close} aria-labelledby="decision-title">
@@ -33,13 +36,31 @@ export function DecisionDialog({ id, nodes, colours, close }: Props) {
           ✕
         </button>
       </header>
-      {decision && <Opened decision={decision} nodes={nodes} colours={colours} />}
+      {decision && (
+        <Opened
+          decision={decision}
+          nodes={nodes}
+          colours={colours}
+          choose={(name) => {
+            dialog.current!.close();
+            choose(name);
+          }}
+          find={(query) => {
+            dialog.current!.close();
+            find(query);
+          }}
+        />
+      )}
     </dialog>
   );
 }
 
-function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeView[]; colours: Colours }) {
-  const standing = nodes.filter((node) => node.plan === decision.id);
+interface OpenedProps extends Omit<Props, "id" | "close"> {
+  decision: Decision;
+}
+
+function Opened({ decision, nodes, colours, choose, find }: OpenedProps) {
+  const standing = [...nodes.values()].filter((node) => node.plan === decision.id);
   const total = decision.nodes.reduce((count, node) => count + node.count, 0);
   return (
     <>
@@ -55,7 +76,7 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
           </dd>
         </div>
         <div class="figure bound">
-          <dt>at least</dt>
+          <dt>lower bound</dt>
           <dd>
             <b>{decision.bound ? `${dollars(decision.bound)}/h` : "–"}</b>
             <span>{decision.bound ? "proved" : decision.cost ? "nothing proved" : "no node is planned"}</span>
@@ -90,14 +111,47 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
           <Planned key={index} node={node} colours={colours} launched={standing} />
         ))}
         {decision.placed.length > 0 && (
-          <p>{`On nodes that are there: ${decision.placed.map((each) => `${counted(each.count, "pod")} on ${each.node}`).join(", ")}.`}</p>
+          <p>
+            On nodes that are there:{" "}
+            {decision.placed.map((each, index) => (
+              <span key={each.node}>
+                {`${index ? ", " : ""}${counted(each.count, "pod")} on `}
+                <NodeLink name={each.node} nodes={nodes} choose={choose} />
+              </span>
+            ))}
+          </p>
         )}
-        {decision.remove.length > 0 && <p>{`Removed: ${decision.remove.join(", ")}.`}</p>}
+        {decision.remove.length > 0 && <p>
+            Removed:{" "}
+            {decision.remove.map((name, index) => (
+              <span key={name}>
+                {index ? ", " : ""}
+                <NodeLink name={name} nodes={nodes} choose={choose} />
+              </span>
+            ))}
+          </p>}
         {decision.unplaced.map((left) => (
           <p key={left.reason}>{`No place for ${counted(left.count, "pod")} (${left.names.join(", ")}${left.count > left.names.length ? " …" : ""}): ${left.reason}.`}</p>
         ))}
       </section>
       {decision.nodes.length > 0 && <CameOfIt decision={decision} planned={total} />}
+      {standing.length > 0 && (
+        <section>
+          <h3>Its nodes</h3>
+          <p>
+            {standing.slice(0, OPTIONS).map((node, index) => (
+              <span key={node.name}>
+                {index ? ", " : ""}
+                <NodeLink name={node.name} nodes={nodes} choose={choose} />
+              </span>
+            ))}
+            {standing.length > OPTIONS && ` and ${standing.length - OPTIONS} more`}
+          </p>
+          <button type="button" class="button" onClick={() => find(decision.id)}>
+            {standing.length === 1 ? "Show only this node" : `Show only these ${standing.length.toLocaleString("en-US")} nodes`}
+          </button>
+        </section>
+      )}
       <section>
         <h3>Why not cheaper</h3>
         <ul class="plain">
@@ -116,6 +170,16 @@ function Opened({ decision, nodes, colours }: { decision: Decision; nodes: NodeV
         </a>
       </section>
     </>
+  );
+}
+
+/** A node by its name: a link while it is there. */
+function NodeLink({ name, nodes, choose }: Pick<OpenedProps, "nodes" | "choose"> & { name: string }) {
+  if (!nodes.has(name)) return <>{name}</>;
+  return (
+    <button type="button" class="link" onClick={() => choose(name)}>
+      {name}
+    </button>
   );
 }
 

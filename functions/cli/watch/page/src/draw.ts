@@ -1,4 +1,4 @@
-import type { Colours } from "./colours";
+import type { Fill } from "./colours";
 import { counted, sum } from "./format";
 import type { Layout, Tile } from "./layout";
 import type { NodeView, Share } from "./protocol";
@@ -40,7 +40,7 @@ export function drawTile(
   paint: CanvasRenderingContext2D,
   node: NodeView,
   tile: Tile,
-  colours: Colours,
+  fill: Fill,
   theme: Theme,
   options: { labelled: boolean; chosen: boolean; pulse: number },
 ): void {
@@ -57,14 +57,14 @@ export function drawTile(
     [x + pad + split + seam / 2, inside - split - seam / 2, "memory", node.memory],
   ];
   paint.fillStyle = theme.free;
-  if (node.owner === "" && node.phase !== "launching") paint.globalAlpha = 0.55;
+  if (!node.owner) paint.globalAlpha = 0.55;
   for (const [left, width] of columns) paint.fillRect(left, y + pad, width, inside);
   for (const [left, width, of, room] of columns) {
-    const used = drawShares(paint, node.pods, of, room, left, y + pad + inside, width, inside, colours, theme);
+    const used = drawShares(paint, node, node.pods, of, room, left, y + pad + inside, width, inside, fill, theme);
     if (node.promised.length) {
       paint.save();
       paint.globalAlpha = 0.25 + 0.3 * options.pulse;
-      drawShares(paint, node.promised, of, room, left, y + pad + inside - used, width, inside - used, colours, theme, inside);
+      drawShares(paint, node, node.promised, of, room, left, y + pad + inside - used, width, inside - used, fill, theme, inside);
       paint.restore();
     }
   }
@@ -89,6 +89,7 @@ export function erase(paint: CanvasRenderingContext2D, tile: Tile, theme: Theme,
 /** Stacks pods from the bottom of a column; returns the height they take. */
 function drawShares(
   paint: CanvasRenderingContext2D,
+  node: NodeView,
   shares: Share[],
   of: "cpu" | "memory",
   room: number,
@@ -96,29 +97,26 @@ function drawShares(
   bottom: number,
   width: number,
   most: number,
-  colours: Colours,
+  fill: Fill,
   theme: Theme,
   whole = most,
 ): number {
   if (room <= 0) return 0;
   let taken = 0;
+  const seams: number[] = [];
   for (const share of shares) {
     const height = Math.min((whole * share[of]) / room, most - taken);
     if (height <= 0) continue;
-    paint.fillStyle = colours.of(share.workload);
+    paint.fillStyle = fill(node, share.workload);
     paint.fillRect(left, bottom - taken - height, width, height);
     const each = height / share.count;
-    if (each >= SLICE) {
-      paint.fillStyle = theme.free;
-      for (let line = 1; line <= share.count; line += 1) {
-        paint.fillRect(left, bottom - taken - line * each, width, 1);
-      }
-    } else if (whole >= 24) {
-      paint.fillStyle = theme.free;
-      paint.fillRect(left, bottom - taken - height, width, 0.6);
-    }
+    if (each >= SLICE) for (let line = 1; line <= share.count; line += 1) seams.push(bottom - taken - line * each);
+    else if (whole >= 24) seams.push(bottom - taken - height);
     taken += height;
   }
+  // After all pods: to change the colour costs more than to draw.
+  paint.fillStyle = theme.free;
+  for (const y of seams) paint.fillRect(left, y, width, whole >= 24 ? 1 : 0.6);
   return taken;
 }
 
@@ -201,7 +199,7 @@ export function drawAll(
   paint: CanvasRenderingContext2D,
   nodes: Map<string, NodeView>,
   layout: Layout,
-  colours: Colours,
+  fill: Fill,
   theme: Theme,
   options: { chosen: string | undefined; pulse: number; width: number; height: number },
 ): void {
@@ -210,7 +208,7 @@ export function drawAll(
   for (const tile of layout.tiles.values()) {
     const node = nodes.get(tile.name);
     if (node) {
-      drawTile(paint, node, tile, colours, theme, {
+      drawTile(paint, node, tile, fill, theme, {
         labelled: layout.labelled,
         chosen: tile.name === options.chosen,
         pulse: options.pulse,

@@ -48,7 +48,7 @@ test("a workload keeps its colour, and daemons are grey", () => {
 });
 
 test("the legend has the largest workload first", () => {
-  const small = node("b", { pods: [{ workload: "z", count: 1, cpu: 1, memory: 1 }] });
+  const small = node("b", { pods: [{ workload: "z", count: 1, cpu: 1, memory: 1, names: ["z-1"] }] });
   expect(legend([small, node("a")])).toEqual([
     ["default/web", 3],
     ["z", 1],

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { at, inOrder, layOut, next, size } from "./layout";
+import type { Group } from "./arrange";
+import type { NodeView } from "./protocol";
 import { node } from "./sample";
 
 const GIB = 2 ** 30;
+
+function one(nodes: Iterable<NodeView>): Group[] {
+  return [{ name: "", nodes: inOrder(nodes) }];
+}
 
 function many(count: number) {
   return Array.from({ length: count }, (_, index) =>
@@ -12,7 +18,7 @@ function many(count: number) {
 
 describe("the layout", () => {
   test.each([1, 7, 60, 1000])("fits %i nodes without overlap", (count) => {
-    const layout = layOut(inOrder(many(count)), 1000, 700);
+    const layout = layOut(one(many(count)), 1000, 700);
     expect(layout.height).toBeLessThanOrEqual(700.5);
     const tiles = [...layout.tiles.values()];
     expect(tiles).toHaveLength(count);
@@ -30,7 +36,7 @@ describe("the layout", () => {
   test("draws cpu and memory to one scale of area", () => {
     const small = node("a", { cpu: 2000, memory: 8 * GIB });
     const large = node("b", { cpu: 16_000, memory: 128 * GIB });
-    const { tiles } = layOut(inOrder([small, large]), 1000, 700);
+    const { tiles } = layOut(one([small, large]), 1000, 700);
     const [a, b] = [tiles.get("a")!, tiles.get("b")!];
     const cpu = (tile: typeof a) => tile.split * tile.side;
     const memory = (tile: typeof a) => (tile.side - tile.split) * tile.side;
@@ -39,17 +45,30 @@ describe("the layout", () => {
   });
 
   test("labels nodes only while they are large enough to read", () => {
-    expect(layOut(inOrder(many(8)), 1000, 700).labelled).toBe(true);
-    expect(layOut(inOrder(many(800)), 1000, 700).labelled).toBe(false);
+    expect(layOut(one(many(8)), 1000, 700).labelled).toBe(true);
+    expect(layOut(one(many(800)), 1000, 700).labelled).toBe(false);
   });
 
   test("has a smallest size: what does not fit is cut off, not invisible", () => {
-    const { tiles } = layOut(inOrder(many(20_000)), 300, 300);
+    const { tiles } = layOut(one(many(20_000)), 300, 300);
     expect(Math.min(...[...tiles.values()].map((tile) => tile.side))).toBeGreaterThanOrEqual(6.9);
   });
 
+  test("begins each group in a row of its own, with room for its heading", () => {
+    const groups = [{ name: "a", nodes: inOrder(many(30)) }, { name: "b", nodes: inOrder([node("last")]) }];
+    const layout = layOut(groups, 1000, 700);
+    expect(layout.height).toBeLessThanOrEqual(700.5);
+    expect(layout.groups.map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(layout.groups[0]!.y).toBeGreaterThan(15);
+    const last = layout.tiles.get("last")!;
+    expect([last.group, last.x, last.y]).toEqual(["b", 0, layout.groups[1]!.y]);
+    const before = Math.max(...layout.order.slice(0, -1).map((name) => layout.tiles.get(name)!.y + layout.tiles.get(name)!.side));
+    expect(last.y - before).toBeGreaterThan(15);
+    expect(next(layout, layout.order.at(-2), "ArrowRight")).toBe("last");
+  });
+
   test("is empty for no nodes", () => {
-    expect(layOut([], 1000, 700).order).toEqual([]);
+    expect(layOut(one([]), 1000, 700).order).toEqual([]);
   });
 
   test("puts a new node behind older ones of its size", () => {
@@ -63,7 +82,7 @@ describe("the layout", () => {
 });
 
 describe("keys and the mouse", () => {
-  const layout = layOut(inOrder(many(40)), 600, 700);
+  const layout = layOut(one(many(40)), 600, 700);
 
   test("find the node under a point", () => {
     const tile = layout.tiles.get(layout.order[5]!)!;

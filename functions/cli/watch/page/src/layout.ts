@@ -1,8 +1,10 @@
+import type { Group } from "./arrange";
 import type { NodeView } from "./protocol";
 
 /** A square for a node: its left part is cpu, its right part memory, both to one scale of area. */
 export interface Tile {
   name: string;
+  group: string;
   x: number;
   y: number;
   side: number;
@@ -18,6 +20,8 @@ export interface Layout {
   rows: number[];
   labelled: boolean;
   height: number;
+  /** Where each group begins: its heading is above. */
+  groups: { name: string; y: number }[];
 }
 
 const GIB = 2 ** 30;
@@ -25,6 +29,7 @@ const GIB = 2 ** 30;
 const GIB_PER_CORE = 4;
 const GAP = 6;
 const LABEL = 30;
+const HEADING = 24;
 const SMALLEST_LABELLED = 56;
 const LARGEST = 320;
 const SMALLEST = 7;
@@ -42,29 +47,27 @@ export function inOrder(nodes: Iterable<NodeView>): NodeView[] {
   );
 }
 
-/** Lays all nodes out so that they fill a width and fit a height, as large as that allows. */
-export function layOut(nodes: NodeView[], width: number, height: number): Layout {
-  const weights = nodes.map((node) => {
-    const { cpu, memory } = size(node);
-    return cpu + memory;
-  });
-  const largest = Math.sqrt(Math.max(1, ...weights));
-  const smallest = Math.sqrt(Math.min(...weights, largest * largest));
+/** Lays groups of nodes out so that they fill a width and fit a height, as large as that allows. */
+export function layOut(groups: Group[], width: number, height: number): Layout {
+  const weights = groups.map(({ nodes }) => nodes.map((node) => size(node).cpu + size(node).memory));
+  const all = weights.flat();
+  const largest = Math.sqrt(all.reduce((most, weight) => Math.max(most, weight), 1));
+  const smallest = Math.sqrt(all.reduce((least, weight) => Math.min(least, weight), largest * largest));
   const most = LARGEST / largest;
-  const labelled = fit(weights, width, height, most, LABEL);
-  if (labelled * smallest >= SMALLEST_LABELLED) return place(nodes, weights, width, labelled, LABEL);
-  const scale = Math.max(fit(weights, width, height, most, 0), SMALLEST / smallest);
-  return place(nodes, weights, width, scale, 0);
+  const labelled = fit(groups, weights, width, height, most, LABEL);
+  if (labelled * smallest >= SMALLEST_LABELLED) return place(groups, weights, width, labelled, LABEL);
+  const scale = Math.max(fit(groups, weights, width, height, most, 0), SMALLEST / smallest);
+  return place(groups, weights, width, scale, 0);
 }
 
 /** Returns the largest scale at which all fit, at most `most`. */
-function fit(weights: number[], width: number, height: number, most: number, label: number): number {
+function fit(groups: Group[], weights: number[][], width: number, height: number, most: number, label: number): number {
   let low = 0;
   let high = most;
-  if (heightAt(weights, width, high, label) <= height) return high;
+  if (walk(groups, weights, width, high, label) <= height) return high;
   for (let step = 0; step < 18; step += 1) {
     const middle = (low + high) / 2;
-    if (heightAt(weights, width, middle, label) <= height) low = middle;
+    if (walk(groups, weights, width, middle, label) <= height) low = middle;
     else high = middle;
   }
   return low;
@@ -74,47 +77,51 @@ function gapAt(side: number): number {
   return Math.max(2, Math.min(GAP, side / 6));
 }
 
-function heightAt(weights: number[], width: number, scale: number, label: number): number {
-  let x = 0;
+/** Visits each node's place; returns the height of all. A group with a name has a heading above it. */
+function walk(
+  groups: Group[],
+  weights: number[][],
+  width: number,
+  scale: number,
+  label: number,
+  visit?: (group: number, index: number, x: number, y: number, side: number, starts: boolean) => void,
+): number {
   let y = 0;
-  let tallest = 0;
-  for (const weight of weights) {
-    const side = scale * Math.sqrt(weight);
-    const gap = gapAt(side);
-    if (x > 0 && x + side > width) {
-      y += tallest + gap + label;
-      x = 0;
-      tallest = 0;
-    }
-    x += side + gap;
-    tallest = Math.max(tallest, side);
-  }
-  return y + tallest + label;
+  weights.forEach((row, group) => {
+    if (groups[group]!.name) y += HEADING;
+    let x = 0;
+    let tallest = 0;
+    let between = 0;
+    row.forEach((weight, index) => {
+      const side = scale * Math.sqrt(weight);
+      const gap = gapAt(side);
+      if (x > 0 && x + side > width) {
+        y += tallest + gap + label;
+        x = 0;
+        tallest = 0;
+      }
+      visit?.(group, index, x, y, side, x === 0);
+      x += side + gap;
+      between = gap;
+      tallest = Math.max(tallest, side);
+    });
+    y += tallest + label + (group < weights.length - 1 ? between : 0);
+  });
+  return y;
 }
 
-function place(nodes: NodeView[], weights: number[], width: number, scale: number, label: number): Layout {
-  const tiles = new Map<string, Tile>();
-  const order: string[] = [];
-  const rows: number[] = [];
-  let x = 0;
-  let y = 0;
-  let tallest = 0;
-  nodes.forEach((node, index) => {
-    const side = scale * Math.sqrt(weights[index]!);
-    const gap = gapAt(side);
-    if (x > 0 && x + side > width) {
-      y += tallest + gap + label;
-      x = 0;
-      tallest = 0;
-    }
-    if (x === 0) rows.push(index);
-    const split = (side * size(node).cpu) / weights[index]!;
-    tiles.set(node.name, { name: node.name, x, y, side, split });
-    order.push(node.name);
-    x += side + gap;
-    tallest = Math.max(tallest, side);
+function place(groups: Group[], weights: number[][], width: number, scale: number, label: number): Layout {
+  const layout: Layout = { tiles: new Map(), order: [], rows: [], labelled: label > 0, height: 0, groups: [] };
+  layout.height = walk(groups, weights, width, scale, label, (group, index, x, y, side, starts) => {
+    const { name, nodes } = groups[group]!;
+    const node = nodes[index]!;
+    if (index === 0 && name) layout.groups.push({ name, y });
+    if (starts) layout.rows.push(layout.order.length);
+    const split = (side * size(node).cpu) / weights[group]![index]!;
+    layout.tiles.set(node.name, { name: node.name, group: name, x, y, side, split });
+    layout.order.push(node.name);
   });
-  return { tiles, order, rows, labelled: label > 0, height: y + tallest + label };
+  return layout;
 }
 
 /** Returns the name of the node at a point, or undefined. */

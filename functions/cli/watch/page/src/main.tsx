@@ -1,42 +1,27 @@
 import "uplot/dist/uPlot.min.css";
 import { render } from "preact";
 import { App } from "./app";
-import type { Message } from "./protocol";
+import { Playback } from "./playback";
 import { Store } from "./store";
 
 const store = new Store();
 const listeners = new Set<() => void>();
-let state: "live" | "lost" | "ended" = "live";
-
-const stream = new EventSource("stream");
-stream.onmessage = (event: MessageEvent<string>) => {
-  state = "live";
-  store.apply(JSON.parse(event.data) as Message);
-  tell();
-};
-stream.onerror = () => {
-  // The browser connects again by itself, and is sent the whole first.
-  if (state !== "ended") state = "lost";
-  tell();
-};
-stream.addEventListener("end", () => {
-  state = "ended";
-  stream.close();
-  tell();
-});
-
-function tell(): void {
-  for (const changed of listeners) changed();
-}
+const playback = new Playback(
+  store,
+  () => {
+    for (const changed of listeners) changed();
+  },
+  (address) => new EventSource(address),
+);
 
 render(
   <App
     store={store}
+    playback={playback}
     listen={(changed) => {
       listeners.add(changed);
       return () => listeners.delete(changed);
     }}
-    connected={() => state}
   />,
   document.getElementById("app")!,
 );

@@ -1,7 +1,7 @@
-import type { Colours } from "./colours";
-import { legend } from "./colours";
+import { grouped, podsMatching, type Aspect } from "./arrange";
+import { legend, type Colours, type Palette } from "./colours";
 import { age, bigDollars, clock, cores, counted, dollars, gap, gib, share, stateOf, sum } from "./format";
-import type { Counted, DecisionSummary, NodeView, WaitingView } from "./protocol";
+import type { Counted, DecisionSummary, NodeView, Share, WaitingView } from "./protocol";
 import { excess, type Store } from "./store";
 
 const LEGEND = 14;
@@ -13,7 +13,7 @@ export function Figures({ store }: { store: Store }) {
     <dl class="figures">
       <Figure name="per hour" value={bigDollars(totals.price)} note={totals.unpriced ? `${totals.unpriced} of unknown price` : totals.owned < totals.nodes ? `${bigDollars(totals.owned_price)} by Dovetail` : ""} kind="price" />
       <Figure
-        name="at least"
+        name="lower bound"
         value={least ? bigDollars(least.bound) : "–"}
         note={over === null || !totals.owned ? (least ? `${counted(least.pods, "pod")}` : "not proved yet") : `${over >= 0 ? "+" : "−"}${Math.abs(over).toFixed(1)} % above it`}
         kind="bound"
@@ -38,30 +38,91 @@ function Figure({ name, value, note, kind = "", title }: { name: string; value: 
   );
 }
 
-export function Legend({ store, colours }: { store: Store; colours: Colours }) {
-  const all = legend(store.nodes.values());
+interface LegendProps {
+  nodes: NodeView[];
+  palette: Palette;
+  colour: Aspect | undefined;
+  find: (query: string) => void;
+}
+
+/** What the colours mean: workloads with their pods, or values with their nodes. A click filters by one. */
+export function Legend({ nodes, palette, colour, find }: LegendProps) {
+  const all: [string, number, string][] = colour
+    ? grouped(nodes, colour).map(({ name, nodes: members }) => [name, members.length, palette.of(members[0]!, colour)])
+    : legend(nodes).map(([workload, count]) => [workload, count, palette.workloads.of(workload)]);
   return (
-    <ul class="legend" aria-label="Workloads">
-      {all.slice(0, LEGEND).map(([workload, count]) => (
-        <li key={workload}>
-          <i style={{ background: colours.of(workload) }} />
-          {workload} <span>{count.toLocaleString("en-US")}</span>
+    <ul class="legend" aria-label={colour ? "Colours" : "Workloads"}>
+      {all.slice(0, LEGEND).map(([name, count, shown]) => (
+        <li key={name}>
+          <i style={{ background: shown }} />
+          <button type="button" class="plain-link" onClick={() => find(name)} title={`Show only nodes with ${name}`}>
+            {name}
+          </button>{" "}
+          <span>{count.toLocaleString("en-US")}</span>
         </li>
       ))}
-      {all.length > LEGEND && <li class="more">and {all.length - LEGEND} more workloads</li>}
+      {all.length > LEGEND && <li class="more">and {all.length - LEGEND} more</li>}
     </ul>
   );
+}
+
+const MOST_FOUND = 8;
+
+interface Found {
+  nodes: NodeView[];
+  waiting: WaitingView[];
+  query: string;
+  choose: (name: string) => void;
+}
+
+/** The pods that a query names, each with its node. */
+export function FoundPods({ nodes, waiting, query, choose }: Found) {
+  const { pods, count } = podsMatching(nodes, query, MOST_FOUND);
+  const waits = podsWaiting(waiting, query);
+  if (!count && !waits.length) return null;
+  return (
+    <section aria-labelledby="found">
+      <h2 id="found">{counted(count, "pod")} found</h2>
+      <ul class="rows">
+        {pods.map(({ pod, node }) => (
+          <li key={pod}>
+            <button type="button" class="row" onClick={() => choose(node)}>
+              <span class="main wide">{pod}</span>
+              <span class="why">on {node}</span>
+            </button>
+          </li>
+        ))}
+        {waits.map((group) => (
+          <li key={group.key} class="row">
+            <span class="main wide">{group.names.join(", ")}</span>
+            <span class="why">{group.reason}</span>
+          </li>
+        ))}
+      </ul>
+      {count > pods.length && <p class="quiet">and {(count - pods.length).toLocaleString("en-US")} more</p>}
+    </section>
+  );
+}
+
+function podsWaiting(groups: WaitingView[], query: string): WaitingView[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const has = ({ workload, names }: WaitingView) => {
+    const text = [workload, ...names].join(" ").toLowerCase();
+    return words.every((word) => text.includes(word));
+  };
+  return words.length ? groups.filter(has) : [];
 }
 
 interface Moves {
   store: Store;
   now: number;
   choose: (name: string) => void;
+  find: (query: string) => void;
 }
 
 const MOST_MOVES = 8;
 
-export function ComingAndGoing({ store, now, choose }: Moves) {
+export function ComingAndGoing({ store, now, choose, find }: Moves) {
   const nodes = [...store.nodes.values()];
   const going = nodes.filter((node) => node.phase === "going" || node.phase === "not ready");
   const coming = nodes.filter((node) => ["launching", "launched", "registered"].includes(node.phase));
@@ -74,7 +135,7 @@ export function ComingAndGoing({ store, now, choose }: Moves) {
         {moving.length > MOST_MOVES
           ? alike(moving).map(([key, nodes]) => (
               <li key={key}>
-                <button type="button" class="row" onClick={() => choose(nodes[0]!.name)}>
+                <button type="button" class="row" onClick={() => find(nodes[0]!.phase)} title="Show only these">
                   <span class={`phase ${nodes[0]!.phase.replace(" ", "-")}`}>{nodes[0]!.phase}</span>
                   <span class="main">{counted(nodes.length, "node")}</span>
                   <span class="aside">{age(oldest(nodes), now)}</span>
@@ -118,18 +179,36 @@ function whyOf(node: NodeView): string {
   return node.waits_for ? `waits for ${node.waits_for}` : "";
 }
 
-export function Waiting({ groups, now }: { groups: WaitingView[]; now: number }) {
+interface WaitingProps {
+  groups: WaitingView[];
+  nodes: Map<string, NodeView>;
+  now: number;
+  choose: (name: string) => void;
+}
+
+export function Waiting({ groups, nodes, now, choose }: WaitingProps) {
   return (
     <section aria-labelledby="waiting">
       <h2 id="waiting">Waiting pods</h2>
       {!groups.length && <p class="quiet">No pod waits.</p>}
       <ul class="rows">
         {groups.slice(0, MOST_MOVES).map((group) => (
-          <li key={group.key} class="row" title={group.names.join("\n")}>
+          <li key={group.key} class="row">
             <span class="phase waits">{group.count.toLocaleString("en-US")} ×</span>
             <span class="main">{group.workload}</span>
             <span class="aside">{age(group.since, now)}</span>
-            <span class="why">{group.reason}</span>
+            <span class="why">
+              {group.reason}
+              <span class="pods">
+                {group.names.join(", ")}
+                {group.count > group.names.length && ` and ${(group.count - group.names.length).toLocaleString("en-US")} more`}
+              </span>
+              {nodes.has(group.node) && (
+                <button type="button" class="link" onClick={() => choose(group.node)}>
+                  show the node
+                </button>
+              )}
+            </span>
           </li>
         ))}
       </ul>
@@ -194,7 +273,16 @@ export function planned(decision: DecisionSummary): string {
   return parts.join(", ") || "plans no node";
 }
 
-export function NodePanel({ node, colours, now, close }: { node: NodeView; colours: Colours; now: number; close: () => void }) {
+interface NodePanelProps {
+  node: NodeView;
+  colours: Colours;
+  now: number;
+  close: () => void;
+  /** Opens the decision that launched it. */
+  open: (id: string) => void;
+}
+
+export function NodePanel({ node, colours, now, close, open }: NodePanelProps) {
   return (
     <section class="node" aria-label={`Node ${node.name}`}>
       <header>
@@ -209,11 +297,21 @@ export function NodePanel({ node, colours, now, close }: { node: NodeView; colou
         <dd>{stateOf(node)}</dd>
         <dt>Launched</dt>
         <dd>{[node.capacity_type, node.zone, node.price === null ? "price unknown" : `${dollars(node.price)}/h`].filter(Boolean).join(", ")}</dd>
-        <dt>For</dt>
-        <dd>{node.owner || "not launched by Dovetail"}</dd>
+        <dt>{node.owner_kind || "Owner"}</dt>
+        <dd>{[node.owner || "none", !node.ours && "not launched by Dovetail"].filter(Boolean).join(", ")}</dd>
+        {node.plan && (
+          <>
+            <dt>Decision</dt>
+            <dd>
+              <button type="button" class="link" aria-haspopup="dialog" onClick={() => open(node.plan)}>
+                {node.plan}
+              </button>
+            </dd>
+          </>
+        )}
         <dt>Age</dt>
         <dd>{age(node.since, now) || "unknown"}</dd>
-        <dt>cpu</dt>
+        <dt>CPU</dt>
         <dd>{`${cores(sum(node.pods, "cpu"))} of ${cores(node.cpu)} cores, ${share(sum(node.pods, "cpu"), node.cpu)}`}</dd>
         <dt>Memory</dt>
         <dd>{`${gib(sum(node.pods, "memory"))} of ${gib(node.memory)}, ${share(sum(node.pods, "memory"), node.memory)}`}</dd>
@@ -226,15 +324,37 @@ export function NodePanel({ node, colours, now, close }: { node: NodeView; colou
           </>
         )}
       </dl>
-      <ul class="legend">
-        {node.pods.map((each) => (
-          <li key={each.workload}>
-            <i style={{ background: colours.of(each.workload) }} />
-            {each.workload} <span>{each.count}</span>
-          </li>
-        ))}
-      </ul>
+      <Pods shares={node.pods} colours={colours} />
+      {node.promised.length > 0 && (
+        <>
+          <h3>Promised</h3>
+          <Pods shares={node.promised} colours={colours} />
+        </>
+      )}
       {node.phase !== "launching" && <code>dovetail why node/{node.name}</code>}
     </section>
+  );
+}
+
+/** Pods by workload; each workload opens to their names. */
+function Pods({ shares, colours }: { shares: Share[]; colours: Colours }) {
+  return (
+    <ul class="shares">
+      {shares.map((each) => (
+        <li key={each.workload}>
+          <details>
+            <summary>
+              <i style={{ background: colours.of(each.workload) }} />
+              {each.workload} <span>{each.count}</span>
+            </summary>
+            <ul>
+              {each.names.map((name) => (
+                <li key={name}>{name}</li>
+              ))}
+            </ul>
+          </details>
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -1,14 +1,23 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Colours } from "./colours";
+import { aspectOf, grouped, type Aspect } from "./arrange";
+import type { Palette } from "./colours";
 import { drawAll, drawTile, themeOf, type Theme } from "./draw";
-import { counted, described } from "./format";
+import { counted, described, dollars, sum } from "./format";
 import { at, inOrder, layOut, next, type Layout } from "./layout";
+import type { NodeView } from "./protocol";
 import type { Store } from "./store";
 
-const EMPTY: Layout = { tiles: new Map(), order: [], rows: [], labelled: false, height: 0 };
+const EMPTY: Layout = { tiles: new Map(), order: [], rows: [], labelled: false, height: 0, groups: [] };
 const PULSE_MS = 80;
 /** More coming nodes than this are not animated. */
 const MOST_PULSING = 60;
+
+/** What is drawn of the nodes, and how. */
+export interface Look {
+  matches: (node: NodeView) => boolean;
+  group: Aspect | undefined;
+  colour: Aspect | undefined;
+}
 
 /** Draws the nodes whenever they change, in step with the screen; only what changed is redrawn. */
 class Painter {
@@ -26,7 +35,9 @@ class Painter {
   constructor(
     private canvas: HTMLCanvasElement,
     private store: Store,
-    private colours: Colours,
+    private palette: Palette,
+    private look: Look,
+    private placed: (layout: Layout) => void,
   ) {
     this.paint = canvas.getContext("2d", { alpha: false })!;
     this.theme = themeOf(canvas);
@@ -47,6 +58,11 @@ class Painter {
     this.drawn = -1;
   }
 
+  see(look: Look): void {
+    this.look = look;
+    this.drawn = -1;
+  }
+
   choose(name: string | undefined): void {
     this.mark(this.chosen);
     this.chosen = name;
@@ -58,10 +74,12 @@ class Painter {
   }
 
   frame(now: number): void {
-    const { store } = this;
-    if (this.drawn !== store.arrangement) {
+    const { store, look } = this;
+    if (this.drawn !== store.arrangement || this.moved()) {
       this.drawn = store.arrangement;
-      this.layout = layOut(inOrder(store.nodes.values()), this.width - 4, this.height - 4);
+      const shown = inOrder(store.nodes.values()).filter(look.matches);
+      this.layout = layOut(grouped(shown, look.group), this.width - 4, this.height - 4);
+      this.placed(this.layout);
       for (const tile of this.layout.tiles.values()) {
         tile.x += 2;
         tile.y += 2;
@@ -73,9 +91,10 @@ class Painter {
       this.pulsed = now;
       for (const node of store.nodes.values()) if (node.promised.length) store.dirty.add(node.name);
     }
+    const fill = this.palette.fill(look.colour);
     if (this.whole) {
       const { chosen, width, height } = this;
-      drawAll(this.paint, store.nodes, this.layout, this.colours, this.theme, { chosen, pulse, width, height });
+      drawAll(this.paint, store.nodes, this.layout, fill, this.theme, { chosen, pulse, width, height });
       this.whole = false;
     } else {
       for (const name of store.dirty) {
@@ -83,10 +102,23 @@ class Painter {
         const tile = this.layout.tiles.get(name);
         if (!node || !tile) continue;
         const chosen = name === this.chosen;
-        drawTile(this.paint, node, tile, this.colours, this.theme, { labelled: this.layout.labelled, chosen, pulse });
+        drawTile(this.paint, node, tile, fill, this.theme, { labelled: this.layout.labelled, chosen, pulse });
       }
     }
     store.dirty.clear();
+  }
+
+  /** Whether a node that changed has its place elsewhere now, or none. */
+  private moved(): boolean {
+    const { store, look, layout } = this;
+    for (const name of store.dirty) {
+      const node = store.nodes.get(name);
+      if (!node) continue;
+      const tile = layout.tiles.get(name);
+      if (look.matches(node) !== (tile !== undefined)) return true;
+      if (tile && look.group && tile.group !== aspectOf(node, look.group)) return true;
+    }
+    return false;
   }
 }
 
@@ -98,19 +130,23 @@ interface Tip {
 
 interface Props {
   store: Store;
-  colours: Colours;
+  palette: Palette;
+  look: Look;
+  /** The nodes that match. */
+  shown: NodeView[];
   theme: string;
   chosen: string | undefined;
   choose: (name: string | undefined) => void;
 }
 
-export function Picture({ store, colours, theme, chosen, choose }: Props) {
+export function Picture({ store, palette, look, shown, theme, chosen, choose }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const painter = useRef<Painter>(null);
   const [tip, setTip] = useState<Tip>();
+  const [headings, setHeadings] = useState<Layout["groups"]>([]);
 
   useEffect(() => {
-    const made = new Painter(canvas.current!, store, colours);
+    const made = new Painter(canvas.current!, store, palette, look, (layout) => setHeadings(layout.groups));
     painter.current = made;
     made.refresh();
     const watch = new ResizeObserver(() => made.refresh());
@@ -123,8 +159,9 @@ export function Picture({ store, colours, theme, chosen, choose }: Props) {
       watch.disconnect();
       cancelAnimationFrame(running);
     };
-  }, [store, colours]);
+  }, [store, palette]);
   useEffect(() => painter.current?.refresh(), [theme]);
+  useEffect(() => painter.current?.see(look), [look]);
   useEffect(() => painter.current?.choose(chosen), [chosen]);
 
   const point = (event: MouseEvent) => {
@@ -139,14 +176,15 @@ export function Picture({ store, colours, theme, chosen, choose }: Props) {
     choose(next(painter.current!.layout, chosen, event.key));
   };
   const node = tip && store.nodes.get(tip.name);
-  const { totals } = store;
+  const groups = look.group ? new Map(grouped(shown, look.group).map(({ name, nodes }) => [name, nodes])) : undefined;
+  const pods = shown.reduce((count, each) => count + sum(each.pods, "count"), 0);
   return (
     <div class="picture">
       <canvas
         ref={canvas}
         tabIndex={0}
         role="img"
-        aria-label={`Picture of ${counted(totals.nodes, "node")} with ${counted(totals.pods, "pod")}. Arrow keys choose a node; press T for the same as a table.`}
+        aria-label={`Picture of ${counted(shown.length, "node")} with ${counted(pods, "pod")}. Arrow keys choose a node; press T for the same as a table.`}
         onKeyDown={key}
         onClick={(event) => choose(point(event).name)}
         onMouseMove={(event) => {
@@ -155,14 +193,33 @@ export function Picture({ store, colours, theme, chosen, choose }: Props) {
         }}
         onMouseLeave={() => setTip(undefined)}
       />
+      {groups &&
+        headings.map(({ name, y }) => {
+          const nodes = groups.get(name);
+          return (
+            <h3 key={name} class="group" style={{ top: `${y - 20}px` }}>
+              {look.colour === look.group && nodes && <i style={{ background: palette.of(nodes[0]!, look.group!) }} />}
+              {name} <span>{nodes && amounts(nodes)}</span>
+            </h3>
+          );
+        })}
       {node && tip && (
-        <div class="tip" style={{ left: `${tip.x + 14}px`, top: `${tip.y + 14}px` }} aria-hidden="true">
+        <div class={`tip ${tip.x > canvas.current!.clientWidth / 2 ? "leftwards" : ""}`} style={{ left: `${tip.x}px`, top: `${tip.y + 14}px` }} aria-hidden="true">
           {described(node)}
         </div>
       )}
-      {!store.nodes.size && (
-        <p class="empty">{store.synced ? "No node stands. A pod that waits would bring one." : "Reading nodes and pods …"}</p>
+      {!shown.length && (
+        <p class="empty">
+          {store.nodes.size ? "No node matches." : store.synced ? "No node stands. A pod that waits would bring one." : "Reading nodes and pods …"}
+        </p>
       )}
     </div>
   );
+}
+
+/** How many nodes and pods, and what they cost. */
+export function amounts(nodes: NodeView[]): string {
+  const pods = nodes.reduce((count, node) => count + sum(node.pods, "count"), 0);
+  const price = nodes.reduce((total, node) => total + (node.price ?? 0), 0);
+  return `${counted(nodes.length, "node")}, ${counted(pods, "pod")}, ${dollars(price, 2)}/h`;
 }

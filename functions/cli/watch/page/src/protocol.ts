@@ -14,6 +14,8 @@ export interface Share {
   count: number;
   cpu: number;
   memory: number;
+  /** Of each pod: namespace/name. */
+  names: string[];
 }
 
 export interface NodeView {
@@ -23,6 +25,9 @@ export interface NodeView {
   zone: string;
   capacity_type: string;
   owner: string;
+  owner_kind: "Provisioner" | "NodePool" | "";
+  /** Whether Dovetail launched it. */
+  ours: boolean;
   price: number | null;
   cpu: number;
   memory: number;
@@ -45,6 +50,8 @@ export interface WaitingView {
   memory: number;
   reason: string;
   names: string[];
+  /** What they are nominated to, empty for nothing. */
+  node: string;
   since: string;
 }
 
@@ -67,8 +74,8 @@ export interface Least {
   left_out: number;
 }
 
-/** Seconds since 1970; price of all nodes; of Dovetail's; bound. */
-export type Point = [number, number, number, number | null];
+/** Seconds since 1970; price of all nodes; of Dovetail's; bound; number of nodes. */
+export type Point = [number, number, number, number | null, number];
 
 /** Count, instance type, capacity type. */
 export type Counted = [number, string, string];
@@ -142,9 +149,16 @@ export interface Decision {
   outcome?: Outcome | null;
 }
 
+/** Where in a recording a message is, in seconds since its beginning, and how fast it is played. */
+export interface Recorded {
+  at: number;
+  length: number;
+  speed: number;
+}
+
 export interface Message {
   kind: "whole" | "change";
-  recorded?: boolean;
+  recorded?: Recorded;
   /** Of a recording: when this was recorded, in milliseconds since 1970. */
   now?: number;
   synced?: boolean;
@@ -156,6 +170,9 @@ export interface Message {
   least?: Least | null;
   notes?: string[];
   decisions?: DecisionSummary[];
+  /** All points, also in a change: those of the day before come later. */
   history?: Point[];
   point?: Point;
+  /** When it was opened, in seconds since 1970: points before come from recorded decisions. */
+  opened?: number;
 }

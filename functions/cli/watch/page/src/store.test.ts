@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Message } from "./protocol";
 import { node, totals } from "./sample";
 import { excess, MOST_POINTS, Store } from "./store";
@@ -23,7 +23,7 @@ describe("the store", () => {
 
   test("forgets what a new whole does not name, as after a lost connection", () => {
     const store = stored(
-      { kind: "whole", nodes: [node("a")], history: [[1, 2, 2, null]] },
+      { kind: "whole", nodes: [node("a")], history: [[1, 2, 2, null, 1]] },
       { kind: "whole", nodes: [node("b")], history: [] },
     );
     expect([...store.nodes.keys()]).toEqual(["b"]);
@@ -31,7 +31,7 @@ describe("the store", () => {
   });
 
   test("keeps waiting pods that a change says nothing about", () => {
-    const waiting = [{ key: "k", workload: "w", count: 1, cpu: 1, memory: 1, reason: "r", names: [], since: "" }];
+    const waiting = [{ key: "k", workload: "w", count: 1, cpu: 1, memory: 1, reason: "r", names: [], node: "", since: "" }];
     const store = stored({ kind: "whole", waiting }, { kind: "change", waiting: null }, { kind: "change" });
     expect(store.waiting).toEqual(waiting);
   });
@@ -56,18 +56,43 @@ describe("the store", () => {
 
   test("thins a long history and keeps its ends", () => {
     const store = new Store();
-    for (let at = 0; at < 3 * MOST_POINTS; at += 1) store.apply({ kind: "change", point: [at, 1, 1, null] });
+    for (let at = 0; at < 3 * MOST_POINTS; at += 1) store.apply({ kind: "change", point: [at, 1, 1, null, 1] });
     expect(store.history.length).toBeLessThanOrEqual(MOST_POINTS);
     expect(store.history[0]![0]).toBe(0);
     expect(store.history.at(-1)![0]).toBe(3 * MOST_POINTS - 1);
   });
 
-  test("knows a recording and says when it is synced", () => {
+  test("takes the points of the day before in a change, and keeps adding to them", () => {
+    const store = stored({ kind: "whole", opened: 5, history: [[5, 1, 1, null, 1]] }, { kind: "change", history: [[1, 1, 1, null, 1], [5, 1, 1, null, 1]] });
+    store.apply({ kind: "change", point: [6, 1, 1, null, 1] });
+    expect(store.history.map((point) => point[0])).toEqual([1, 5, 6]);
+    expect(store.opened).toBe(5);
+  });
+
+  test("says when it is synced", () => {
     expect(stored({ kind: "whole", synced: false }).synced).toBe(false);
-    const store = stored({ kind: "change", recorded: true });
-    expect([store.recorded, store.synced]).toEqual([true, true]);
-    store.apply({ kind: "change", recorded: true, now: 5_000_000 });
-    expect(store.now() - 5_000_000).toBeLessThan(60_000);
+    expect(stored({ kind: "change" }).synced).toBe(true);
+  });
+
+  test("counts ages by the recording's own time, which passes as fast as it is played, and stops", () => {
+    vi.useFakeTimers();
+    const store = stored({ kind: "change", recorded: { at: 10, length: 18, speed: 4 }, now: 5_000_000 });
+    vi.advanceTimersByTime(1000);
+    expect([store.now(), store.position()]).toEqual([5_004_000, 14]);
+    store.freeze();
+    vi.advanceTimersByTime(1000);
+    expect([store.now(), store.position()]).toEqual([5_004_000, 14]);
+    store.apply({ kind: "change", recorded: { at: 14, length: 18, speed: 4 }, now: 5_004_000 });
+    vi.advanceTimersByTime(9000);
+    expect(store.position()).toBe(18);
+    vi.useRealTimers();
+  });
+
+  test("goes by the clock of this computer while a cluster is live", () => {
+    const store = stored({ kind: "whole" });
+    expect([store.recorded, store.position()]).toEqual([null, 0]);
+    store.freeze();
+    expect(Math.abs(store.now() - Date.now())).toBeLessThan(60_000);
   });
 });
 

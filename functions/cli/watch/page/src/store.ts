@@ -1,4 +1,4 @@
-import type { DecisionSummary, Least, Message, NodeView, Point, Totals, WaitingView } from "./protocol";
+import type { DecisionSummary, Least, Message, NodeView, Point, Recorded, Totals, WaitingView } from "./protocol";
 
 const NOTHING: Totals = {
   nodes: 0,
@@ -18,9 +18,10 @@ export const MOST_POINTS = 1440;
 /** The cluster as the messages so far describe it. Node objects are replaced, never changed. */
 export class Store {
   synced = false;
-  recorded = false;
-  /** What is added to the time of this computer: a recording has its own time. */
-  private offset = 0;
+  /** Null for a live cluster. */
+  recorded: Recorded | null = null;
+  /** The time of a recording's last message, when that came, and how fast time passes since. */
+  private clock: { now: number; came: number; rate: number } | null = null;
   cluster = "";
   nodes = new Map<string, NodeView>();
   waiting: WaitingView[] = [];
@@ -29,6 +30,7 @@ export class Store {
   notes: string[] = [];
   decisions: DecisionSummary[] = [];
   history: Point[] = [];
+  opened = 0;
   /** Names of nodes to be drawn anew. */
   dirty = new Set<string>();
   /** Grows when a node comes, goes or has another size: the picture is laid out anew. */
@@ -38,13 +40,15 @@ export class Store {
     if (message.kind === "whole") {
       this.nodes.clear();
       this.arrangement += 1;
-      this.history = message.history ?? [];
+      this.history = [];
       this.synced = message.synced ?? true;
     } else {
       this.synced = true;
     }
-    this.recorded = message.recorded ?? false;
-    if (message.now !== undefined) this.offset = message.now - Date.now();
+    this.recorded = message.recorded ?? null;
+    this.clock = message.now === undefined ? null : { now: message.now, came: Date.now(), rate: this.recorded?.speed ?? 1 };
+    if (message.history) this.history = message.history;
+    if (message.opened !== undefined) this.opened = message.opened;
     for (const node of message.nodes ?? []) this.put(node);
     for (const name of message.gone ?? []) {
       if (this.nodes.delete(name)) this.arrangement += 1;
@@ -60,7 +64,24 @@ export class Store {
 
   /** Now, in milliseconds since 1970, by the clock of what is shown. */
   now(): number {
-    return Date.now() + this.offset;
+    return this.clock ? this.clock.now + this.passed() : Date.now();
+  }
+
+  /** How far a recording is played, in seconds. */
+  position(): number {
+    return this.recorded ? Math.min(this.recorded.at + this.passed() / 1000, this.recorded.length) : 0;
+  }
+
+  /** Stops the time of a recording, until its next message. */
+  freeze(): void {
+    if (!this.recorded) return;
+    this.recorded = { ...this.recorded, at: this.position() };
+    this.clock = { now: this.now(), came: Date.now(), rate: 0 };
+  }
+
+  /** Milliseconds of a recording since its last message. */
+  private passed(): number {
+    return this.clock ? (Date.now() - this.clock.came) * this.clock.rate : 0;
   }
 
   private put(node: NodeView): void {
