@@ -169,6 +169,10 @@ def scene(nodes: int) -> Scene:
     return Scene(seed=7, clusters=(cluster,), types=types)
 
 
+def _lost(text: str, reason: str) -> None:
+    raise AssertionError(f"a message was given up: {reason}: {text}")
+
+
 def write(path: Path, nodes: int, seconds: int) -> None:
     """Write the recording."""
     world = World(scene(nodes), CallFaults.only((), 0))
@@ -177,7 +181,7 @@ def write(path: Path, nodes: int, seconds: int) -> None:
     at = 0
     recorder = Recorder(text, lambda: float(at), watching.live.decision, world.kernel.now)
     recorder.record(watching.live.whole())
-    with cut(world.functions, lambda *told: print(*told, file=sys.stderr)):
+    with cut(world.functions, _lost):
         for at in range(1, seconds + 1):
             world.kernel.run_until(at * _SECOND)
             message = watching.look(prove=at % _BOUND_EVERY == 0)
