@@ -187,14 +187,16 @@ class LiveCluster:
 
     def decision(self, plan_id: str) -> Message | None:
         """Return all about a decision, None when it cannot be read."""
+        recent = self._recent_decisions
         with contextlib.suppress(AutoscalerError):
-            return self._recent_decisions and self._recent_decisions.decision(plan_id)
+            return None if recent is None else recent.decision(plan_id)
         return None
 
     def document(self, plan_id: str) -> bytes | None:
         """Return a decision as it was recorded, for `dovetail replay`; None if it is not there."""
+        recent = self._recent_decisions
         with contextlib.suppress(AutoscalerError):
-            return self._recent_decisions and self._recent_decisions.document(plan_id)
+            return None if recent is None else recent.document(plan_id)
         return None
 
     def _other_changes(self, change: BoardChange) -> Message:
