@@ -88,7 +88,7 @@ def _answer_unattached(arguments: argparse.Namespace, kind: str, name: str) -> i
     from functions.cli.doctor.why_unattached import WhyUnattached  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from functions.cli.plan.reading.documents import Document  # noqa: PLC0415
-    from functions.cli.report.running_cluster import read_running_cluster  # noqa: PLC0415
+    from functions.cli.plan.reading.running_cluster import read_running_cluster  # noqa: PLC0415
 
     notes: list[str] = []
     dump = dump_cluster(arguments.kubeconfig, notes, arguments.context)

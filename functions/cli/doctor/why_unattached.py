@@ -6,7 +6,7 @@ from typing import Final
 from functions.cli.doctor.why import Answer
 from functions.cli.doctor.why_group import belongs
 from functions.cli.plan.explanation import explanation
-from functions.cli.report.running_cluster import RunningCluster
+from functions.cli.plan.reading.running_cluster import RunningCluster
 from shared.model.dollars_and_counts import counted, first_names, hourly
 from shared.model.errors import NotFoundError
 from shared.model.kubernetes.pods import Pod

@@ -403,7 +403,7 @@ def _documents(
     if _names_cluster(arguments):
         from functions.cli.cluster_dump import dump_cluster  # noqa: PLC0415
         from functions.cli.plan.reading.documents import Document  # noqa: PLC0415
-        from functions.cli.report.running_cluster import usable_documents  # noqa: PLC0415
+        from functions.cli.plan.reading.running_cluster import usable_documents  # noqa: PLC0415
 
         dump = dump_cluster(arguments.kubeconfig, notes, arguments.context)
         found = [Document(where="cluster", raw=raw) for raw in dump]
@@ -419,8 +419,8 @@ def _snapshot(
     notes: list[str],
 ) -> "ClusterSnapshot":
     """Return the snapshot that manifests describe, in the zones that are given; add its notes."""
+    from functions.cli.plan.reading.running_cluster import refuse_another_region  # noqa: PLC0415
     from functions.cli.plan.reading.snapshot import read_snapshot  # noqa: PLC0415
-    from functions.cli.report.running_cluster import refuse_another_region  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
 
     offline = read_snapshot(documents, catalog)

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from functions.cli.plan.cost_of_rules import RuleKind
+from functions.cli.plan.reading.running_cluster import Manifests
 from functions.cli.report.edited_manifests import (
     as_yaml,
     consolidating,
@@ -15,7 +16,6 @@ from functions.cli.report.edited_manifests import (
 from functions.cli.report.edits import PoolEdit, edits_of, with_edits
 from functions.cli.report.repacking import Outcome, Repacking
 from functions.cli.report.rules import RuleInPool, RulesCost
-from shared.manifests.raw_json import Raw
 from shared.model import labels as keys
 from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, counted, first_names
 from shared.model.policy import PreferencePolicy
@@ -70,18 +70,6 @@ _KEPT_PREFERENCE: Final = (
     "It is taken out, as Karpenter keeps a preference as if it were required, unless its "
     "preference policy is Ignore."
 )
-
-
-class Manifests(Struct, frozen=True, kw_only=True):
-    """What the API server has.
-
-    Attributes:
-        declared: The NodePools and Provisioners.
-        pod_specs: The specs of pods, by namespace/name.
-    """
-
-    declared: Mapping[Pool, Raw] = field(default_factory=dict)
-    pod_specs: Mapping[str, Raw] = field(default_factory=dict)
 
 
 class Action(Struct, frozen=True, kw_only=True):

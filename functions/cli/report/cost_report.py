@@ -6,7 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from functions.cli.report.actions import Actions, Manifests, actions_of
+from functions.cli.plan.reading.running_cluster import Manifests
+from functions.cli.report.actions import Actions, actions_of
 from functions.cli.report.consolidating import consolidated, without_blocks
 from functions.cli.report.owners import owners_of, pools_of, with_other_types, with_spot
 from functions.cli.report.repacking import Outcome, Repacking

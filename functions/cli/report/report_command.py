@@ -88,10 +88,10 @@ def _write(
     # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.plan.inputs import write_bytes  # noqa: PLC0415
     from functions.cli.plan.packing_settings import overridden_policy_notes  # noqa: PLC0415
+    from functions.cli.plan.reading.running_cluster import read_running_cluster, region_of  # noqa: PLC0415
     from functions.cli.report.cost_report import REPACK_SETTINGS, cost_report  # noqa: PLC0415
     from functions.cli.report.discount import read_discount, with_discount  # noqa: PLC0415
     from functions.cli.report.page import Subject  # noqa: PLC0415
-    from functions.cli.report.running_cluster import read_running_cluster, region_of  # noqa: PLC0415
     from functions.cli.report.summary import summary_lines  # noqa: PLC0415
     from functions.cli.report.variants import variants  # noqa: PLC0415
     from shared.instance_types.summary import summarize  # noqa: PLC0415

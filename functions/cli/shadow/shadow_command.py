@@ -132,7 +132,7 @@ def _watch(
 ) -> int:
     from functions.cli.kubeconfig import kubeconfig_of  # noqa: PLC0415
     from functions.cli.plan.packing_settings import changed_settings, with_settings  # noqa: PLC0415
-    from functions.cli.report.running_cluster import refuse_another_region  # noqa: PLC0415
+    from functions.cli.plan.reading.running_cluster import refuse_another_region  # noqa: PLC0415
     from functions.cli.shadow.observer import ClusterObserver  # noqa: PLC0415
     from functions.cli.shadow.record import About, ShadowRecord  # noqa: PLC0415
     from functions.cli.shadow.simulation import ShadowRules  # noqa: PLC0415

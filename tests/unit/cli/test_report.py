@@ -16,8 +16,8 @@ import pytest
 
 from functions.cli.catalog_runtime import MadeCatalog
 from functions.cli.plan.reading.documents import Document
+from functions.cli.plan.reading.running_cluster import read_running_cluster
 from functions.cli.report import report_command
-from functions.cli.report.running_cluster import read_running_cluster
 from shared.instance_types.catalog import embedded_catalog, embedded_text
 from tests.unit.cli.dumps import (
     DUMPS,

@@ -4,7 +4,7 @@ import pytest
 
 from functions.cli.doctor.why_unattached import WhyUnattached
 from functions.cli.plan.reading.documents import Document
-from functions.cli.report.running_cluster import read_running_cluster
+from functions.cli.plan.reading.running_cluster import read_running_cluster
 from shared.model.errors import NotFoundError
 from shared.ports import PastEvent
 from tests.unit.cli import dumps

@@ -9,6 +9,7 @@ import yaml
 
 from functions.cli.plan.cost_of_rules import RuleKind, rules_of
 from functions.cli.plan.reading.documents import Document
+from functions.cli.plan.reading.running_cluster import read_running_cluster
 from functions.cli.report.actions import Action
 from functions.cli.report.cost_report import (
     REPACK_SETTINGS,
@@ -26,7 +27,6 @@ from functions.cli.report.edits import edits_of, with_edits
 from functions.cli.report.owners import owners_of, pools_of
 from functions.cli.report.repacking import Repacking
 from functions.cli.report.rules import rules_cost
-from functions.cli.report.running_cluster import read_running_cluster
 from shared.instance_types.catalog import embedded_catalog
 from shared.manifests.custom_resources.node_pools import decode_node_pool
 from shared.model.plan import Plan

@@ -1,10 +1,10 @@
 """What runs in a cluster, from the documents of a dump or of its API server."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from functions.cli.input_error import InputError
 from functions.cli.plan.reading.documents import Document
@@ -12,11 +12,10 @@ from functions.cli.plan.reading.provisioners import OWNERS, as_current, read_pro
 from functions.cli.plan.reading.snapshot import read_snapshot
 from functions.cli.plan.reading.volumes import read_volumes, unknown_claims, with_volumes
 from functions.cli.plan.reading.workloads import WORKLOADS
-from functions.cli.report.actions import Manifests
 from shared.disruption.simulate import with_claims_of
 from shared.instance_types.catalog import Catalog
 from shared.manifests.disruption_budgets import decode_budget
-from shared.manifests.raw_json import mapping, text
+from shared.manifests.raw_json import Raw, mapping, text
 from shared.model import labels as keys
 from shared.model.dialect import V1, V1ALPHA5
 from shared.model.errors import InvalidManifestError
@@ -48,6 +47,18 @@ _READ: Final = frozenset(
 )
 _BUDGET: Final = "PodDisruptionBudget"
 _CLUSTER_NAME: Final = "alpha.eksctl.io/cluster-name"
+
+
+class Manifests(Struct, frozen=True, kw_only=True):
+    """What the API server has.
+
+    Attributes:
+        declared: The NodePools and Provisioners.
+        pod_specs: The specs of pods, by namespace/name.
+    """
+
+    declared: Mapping[Pool, Raw] = field(default_factory=dict)
+    pod_specs: Mapping[str, Raw] = field(default_factory=dict)
 
 
 class RunningCluster(Struct, frozen=True, kw_only=True):
