@@ -262,7 +262,7 @@ function upTo(seconds: number): string {
   const lines = gunzipSync(readFileSync(DEMO)).toString().trim().split("\n");
   const last = lines.findIndex((line) => {
     const { t, message } = JSON.parse(line) as { t: number; message?: Message };
-    return t > seconds && (message?.totals?.coming ?? 0) > 0 && (message?.totals?.waiting ?? 0) > 2;
+    return t > seconds && (message?.totals?.coming ?? 0) > 0 && (message?.totals?.waiting ?? 0) > 1;
   });
   const file = join(mkdtempSync(join(tmpdir(), "dovetail-moment-")), "moment.jsonl");
   writeFileSync(file, `${lines.slice(0, last + 1).join("\n")}\n`);
@@ -270,7 +270,7 @@ function upTo(seconds: number): string {
 }
 
 test("nodes that come show what they wait for, and pods why they wait", async () => {
-  const served = await play(upTo(100), 1000);
+  const served = await play(upTo(34.4), 1000);
   const { page } = await open(served.address);
   try {
     await page.getByText("recording ended").waitFor();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Colours, DAEMONS, legend } from "./colours";
-import { age, announcement, bigDollars, cores, counted, described, dollars, gap, gib, share, stateOf } from "./format";
+import { age, announcement, bigDollars, cores, counted, described, dollars, gap, gib, share, stateOf, hostOf } from "./format";
 import { came, planned } from "./panels";
 import { node, totals } from "./sample";
 
@@ -82,4 +82,13 @@ test("what came of a decision is told once it is over", () => {
   expect(came({ nodes, outcome: { ...outcome, launched: [], refused: [["InvalidParameterValue", "x"]] } })).toBe(
     "launched no node of 2: EC2 refused: InvalidParameterValue",
   );
+});
+
+test("the name of a node of EC2 is shown without its domain", () => {
+  expect(["ip-10-0-0-4.ec2.internal", "i-0a.eu-west-1.compute.internal", "node.example.com", "n1"].map(hostOf)).toEqual([
+    "ip-10-0-0-4",
+    "i-0a",
+    "node.example.com",
+    "n1",
+  ]);
 });

@@ -89,3 +89,8 @@ export function announcement(before: Totals, after: Totals): string {
   if (said.length && before.price !== after.price) said.push(`${dollars(after.price, 2)} an hour`);
   return said.join(", ");
 }
+
+/** A node's name without the domain that all nodes of EC2 have. */
+export function hostOf(name: string): string {
+  return name.endsWith("internal") ? name.slice(0, name.indexOf(".")) : name;
+}

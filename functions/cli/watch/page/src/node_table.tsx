@@ -1,6 +1,6 @@
 import { COLUMNS, grouped, inSorting, sortedBy, type Aspect, type Column, type Sorting } from "./arrange";
 import type { Palette } from "./colours";
-import { age, dollars, share, stateOf, sum } from "./format";
+import { age, dollars, hostOf, share, stateOf, sum } from "./format";
 import { memo } from "./memo";
 import { amounts } from "./picture";
 import type { NodeView } from "./protocol";
@@ -100,8 +100,8 @@ const Row = memo(
     <tr role="row" class={chosen ? "chosen" : ""}>
       <th role="rowheader" scope="row">
         {colour && <i style={{ background: colour }} />}
-        <button type="button" class="link" onClick={() => choose(node.name)}>
-          {node.name}
+        <button type="button" class="link" aria-label={node.name} title={node.name} onClick={() => choose(node.name)}>
+          {hostOf(node.name)}
         </button>
       </th>
       <td role="cell">{node.type}</td>
