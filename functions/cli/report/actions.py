@@ -8,8 +8,8 @@ from msgspec import Struct
 from functions.cli.plan.cost_of_rules import RuleKind
 from functions.cli.plan.reading.running_cluster import Manifests
 from functions.cli.report.edited_manifests import (
-    as_yaml,
     consolidating,
+    manifest_yaml,
     patch_without,
     with_requirements,
 )
@@ -72,7 +72,7 @@ _KEPT_PREFERENCE: Final = (
 )
 
 
-class Action(Struct, frozen=True, kw_only=True):
+class CostAction(Struct, frozen=True, kw_only=True):
     """One thing to do.
 
     Attributes:
@@ -98,7 +98,7 @@ class Actions(Struct, frozen=True, kw_only=True):
         together_micros_per_hour: What all pools cost, repacked, with all edits of pools.
     """
 
-    listed: tuple[Action, ...] = ()
+    listed: tuple[CostAction, ...] = ()
     edited_pools: int = 0
     together_micros_per_hour: int = 0
 
@@ -106,7 +106,7 @@ class Actions(Struct, frozen=True, kw_only=True):
 class _Edited(Struct, frozen=True, kw_only=True):
     """An action that edits a pool, and the edit."""
 
-    action: Action
+    action: CostAction
     edit: PoolEdit
 
 
@@ -171,13 +171,13 @@ def actions_of(  # noqa: PLR0913 -- four of them by keyword
 
 def _edit_action(
     pool: Pool, owner: Provisioner, edit: PoolEdit, saving: int, manifests: Manifests
-) -> Action:
+) -> CostAction:
     raw = manifests.declared.get(pool)
     manifest = ""
     if raw is not None:
         after = edit.edited(owner).requirements
-        manifest = as_yaml(with_requirements(raw, owner.requirements, after))
-    return Action(
+        manifest = manifest_yaml(with_requirements(raw, owner.requirements, after))
+    return CostAction(
         pool=pool,
         title=f"{pool}: {edit.title}",
         saving_micros_per_hour=saving,
@@ -193,7 +193,7 @@ def _consolidations(
     unblocked: Callable[[Pool], Outcome],
     manifests: Manifests,
     least: int,
-) -> Iterator[Action]:
+) -> Iterator[CostAction]:
     now, then = by_pool(running.nodes), by_pool(consolidated.nodes)
     pool_of = {node.name: pool for pool, nodes in then.items() for node in nodes}
     blocked: dict[Pool, dict[str, str]] = {}
@@ -208,19 +208,19 @@ def _consolidations(
             how = "Nothing to edit: its autoscaler gets there by itself, or drain nodes."
             if pool.kind in _SIZED:
                 how = f"Nothing to edit: drain nodes, and lower the size of {pool}."
-            yield Action(
+            yield CostAction(
                 pool=pool,
                 title=f"{pool}: consolidate {goal}",
                 saving_micros_per_hour=saving,
                 risk="Pods on the nodes that are removed are evicted once and start elsewhere.",
                 how=how if edited is None else _APPLY,
-                manifest="" if edited is None else as_yaml(edited),
+                manifest="" if edited is None else manifest_yaml(edited),
             )
     for pool in [one for one in ordered if one in blocked][:_MOST_BLOCKED]:
         if (saving := cost(then[pool]) - cost(unblocked(pool).nodes)) >= least:
             whys = first_names(sorted(set(blocked[pool].values())), _NAMED)
             nodes = counted(len(blocked[pool]), "node")
-            yield Action(
+            yield CostAction(
                 pool=pool,
                 title=f"{pool}: let {nodes} be consolidated that may not be now",
                 saving_micros_per_hour=saving,
@@ -231,7 +231,7 @@ def _consolidations(
 
 def _rule_actions(
     rules: RulesCost, owners: Mapping[Pool, Provisioner], manifests: Manifests, least: int
-) -> Iterator[Action]:
+) -> Iterator[CostAction]:
     """Yield the dearest rule of each workload that may be edited, for all pools of its pods."""
     found: dict[tuple[str, str], list[RuleInPool]] = {}
     for one in rules.rules:
@@ -258,7 +258,9 @@ def _may_drop(one: RuleInPool) -> bool:
     return all(item.key in _PINS for requirements in terms for item in requirements)
 
 
-def _rule_action(one: RuleInPool, saving: int, owner: Provisioner, manifests: Manifests) -> Action:
+def _rule_action(
+    one: RuleInPool, saving: int, owner: Provisioner, manifests: Manifests
+) -> CostAction:
     rule = one.rule
     between = rule.kind in (RuleKind.SPREAD, RuleKind.AFFINITY, RuleKind.ANTI_AFFINITY)
     softened = between and owner.preference_policy != PreferencePolicy.RESPECT
@@ -271,7 +273,7 @@ def _rule_action(one: RuleInPool, saving: int, owner: Provisioner, manifests: Ma
     if between and not softened:
         risk = f"{risk} {_KEPT_PREFERENCE}"
     what = f"prefer its {rule.name}, not require it" if softened else f"drop its {rule.name}"
-    return Action(
+    return CostAction(
         pool=one.pool,
         title=f"{rule.workload}: {what}",
         saving_micros_per_hour=saving,

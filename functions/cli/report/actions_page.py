@@ -3,7 +3,7 @@
 from html import escape
 from typing import Final
 
-from functions.cli.report.actions import Action, Actions
+from functions.cli.report.actions import Actions, CostAction
 from functions.cli.report.cost_report import Alternative, CostReport
 from functions.cli.report.price_text import hourly_price_text, monthly_price_text, percent_text
 from functions.cli.report.rules import RuleInPool
@@ -67,7 +67,7 @@ def actions_section(report: CostReport) -> str:
     return f'<h2>What to do</h2><p class="soft">{_OVERLAP}</p>{shown}{together}{manifests}'
 
 
-def _action_row(place: int, action: Action) -> tuple[TableCell, ...]:
+def _action_row(place: int, action: CostAction) -> tuple[TableCell, ...]:
     saved = action.saving_micros_per_hour
     return (
         TableCell(text=str(place)),

@@ -84,7 +84,7 @@ def _allows_nothing(budget: Mapping[str, Any]) -> bool:
     return str(budget.get("nodes")) in ("0", "0%") and not budget.get("schedule")
 
 
-def as_yaml(raw: Raw) -> str:
+def manifest_yaml(raw: Raw) -> str:
     """Return an object as YAML that can be applied, without what the API server wrote."""
     metadata = {k: v for k, v in mapping(raw.get("metadata")).items() if k not in _OF_THE_SERVER}
     if "annotations" in metadata:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from functions.cli.report.actions import Action
+from functions.cli.report.actions import CostAction
 from functions.cli.report.cost_report import CostReport
 from functions.cli.report.page import Subject
 from functions.cli.report.repacking import Outcome
@@ -69,11 +69,11 @@ def _rows(plan: str, outcome: Outcome) -> Iterator[tuple[object, ...]]:
         yield plan, str(pool.kind), pool.name, len(nodes), f"{cost(nodes) / MICROS:.6f}", ""
 
 
-def _dollars(action: Action) -> str:
+def _dollars(action: CostAction) -> str:
     return f"{action.saving_micros_per_hour / MICROS:.6f}"
 
 
-def _action(action: Action) -> Mapping[str, Any]:
+def _action(action: CostAction) -> Mapping[str, Any]:
     return {
         "title": action.title,
         "pool": {"kind": str(action.pool.kind), "name": action.pool.name},

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from functions.cli.printable_text import printable
-from functions.cli.watch.top_options import Look, used_share
+from functions.cli.watch.top_options import TopOptions, used_share
 from functions.cli.watch.view import GOING, LAUNCHING, NOT_READY
 from shared.model.dollars_and_counts import dollars
 
@@ -41,13 +41,15 @@ _PHASE_STYLE: Final[Mapping[str, str]] = {
 }
 
 
-def node_rows(nodes: Sequence[View], labels: Labels, look: Look, rows: int, width: int) -> Table:
+def node_rows(
+    nodes: Sequence[View], labels: Labels, options: TopOptions, rows: int, width: int
+) -> Table:
     """Return so many nodes as a table of so many columns of characters."""
-    ordered = look.order.sort(nodes, labels)
-    first = max(0, min(look.first, len(ordered) - rows))
+    ordered = options.order.sort(nodes, labels)
+    first = max(0, min(options.first, len(ordered) - rows))
     shown = ordered[first : first + rows]
-    cells = [_cells(node, labels.get(node["name"], {}), look.extra_labels) for node in shown]
-    titles = (*_TITLES, *look.extra_labels)
+    cells = [_cells(node, labels.get(node["name"], {}), options.extra_labels) for node in shown]
+    titles = (*_TITLES, *options.extra_labels)
     widths = _widths(cells, titles)
     if _needed(widths) + _STATE + 2 * _BAR > width:
         for row in cells:

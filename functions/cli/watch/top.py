@@ -14,12 +14,12 @@ from rich.text import Text
 from functions.cli.watch.lines import decision_gap, planned_nodes
 from functions.cli.watch.node_rows import Labels, node_rows, plain_text
 from functions.cli.watch.outcome import outcome_text
-from functions.cli.watch.top_options import Look
+from functions.cli.watch.top_options import TopOptions
 from shared.model.dollars_and_counts import counted, dollars, pods_that_wait
 
 # A failed watch is retried every half a minute at least: its warning is shown until then.
 _WARNING_SECONDS: Final = 40.0
-LOOK: Final = Look()
+DEFAULTS: Final = TopOptions()
 NO_LABELS: Final[Labels] = {}
 # On a terminal with fewer columns a decision says what came of it first.
 _NARROW: Final = 110
@@ -36,7 +36,7 @@ def top_view(
     columns: int,
     *,
     labels: Labels = NO_LABELS,
-    look: Look = LOOK,
+    options: TopOptions = DEFAULTS,
     keys: str = "",
 ) -> RenderableType:
     """Return the cluster for a screen of so many rows and columns.
@@ -57,7 +57,7 @@ def top_view(
     if keys:
         notes.append(Text(keys, style="dim"))
     node_lines = max(rows - _FRAME - taken - len(notes), 3)
-    parts.append(node_rows(whole["nodes"], labels, look, node_lines, columns))
+    parts.append(node_rows(whole["nodes"], labels, options, node_lines, columns))
     if waiting is not None:
         title = pods_that_wait(whole["totals"]["waiting"])
         parts.append(Panel(waiting, title=title, title_align="left", border_style="yellow"))

@@ -92,7 +92,7 @@ def used_share(node: Mapping[str, Any], resource: str) -> float:
     return used / node[resource] if node[resource] else 0.0
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class TopOptions(Struct, frozen=True, kw_only=True):
     """How nodes are listed.
 
     Attributes:
@@ -104,7 +104,7 @@ class Look(Struct, frozen=True, kw_only=True):
     first: int = 0
     extra_labels: tuple[str, ...] = ()
 
-    def after(self, key: str, page: int) -> "Look":
+    def after(self, key: str, page: int) -> "TopOptions":
         """Return how they are listed after a key was pressed.
 
         Args:

@@ -269,13 +269,13 @@ def _show(arguments: argparse.Namespace) -> int:
 
     from functions.cli.watch.keyboard import pressed_keys  # noqa: PLC0415
     from functions.cli.watch.top import recent_warnings, top_view  # noqa: PLC0415
-    from functions.cli.watch.top_options import Look  # noqa: PLC0415
+    from functions.cli.watch.top_options import TopOptions  # noqa: PLC0415
 
     console = Console()
     if not console.is_terminal:
         # The width in COLUMNS, if it is set.
         console.width = shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
-    look = Look(order=arguments.node_sort, extra_labels=arguments.extra_labels)
+    options = TopOptions(order=arguments.node_sort, extra_labels=arguments.extra_labels)
     with _Sources(arguments) as sources:
         # Free room of nodes that are not shown would make a bound wrong.
         live = sources.live(proves=not (arguments.lines or arguments.node_selector))
@@ -295,7 +295,9 @@ def _show(arguments: argparse.Namespace) -> int:
                 time.sleep(_REFRESH_SECONDS)
             live.next_change()
             labels = live.node_labels()
-            console.print(top_view(live.whole(), 10_000, console.width, labels=labels, look=look))
+            console.print(
+                top_view(live.whole(), 10_000, console.width, labels=labels, options=options)
+            )
             return ENDED
         with (
             recent_warnings() as warnings,
@@ -304,7 +306,7 @@ def _show(arguments: argparse.Namespace) -> int:
         ):
             key = ""
             while key != "q":
-                look = look.after(key, console.height // 2)
+                options = options.after(key, console.height // 2)
                 live.next_change()
                 whole = live.whole()
                 whole["notes"] = [*whole["notes"], *warnings()]
@@ -313,8 +315,8 @@ def _show(arguments: argparse.Namespace) -> int:
                     console.height,
                     console.width,
                     labels=live.node_labels(),
-                    look=look,
-                    keys=look.keys if sys.stdin.isatty() else "",
+                    options=options,
+                    keys=options.keys if sys.stdin.isatty() else "",
                 )
                 screen.update(view, refresh=True)
                 key = next_key(_REFRESH_SECONDS)

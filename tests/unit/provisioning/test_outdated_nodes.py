@@ -142,7 +142,7 @@ def test_a_new_image_is_tried_though_no_pod_asks_for_a_node() -> None:
     there.provision(look=True)
     waits = "image ami-2 is tried on one node first"
     assert f"n2: image ami-1 is no longer current ({waits})" in told(there)
-    assert any(waits in line for line in Why(there.ports).node("n2").history)
+    assert any(waits in line for line in Why(there.ports).node("n2").outlook)
 
 
 def test_a_node_that_differs_in_more_than_its_image_does_not_wait_for_that() -> None:
@@ -152,7 +152,7 @@ def test_a_node_that_differs_in_more_than_its_image_does_not_wait_for_that() -> 
     there.cluster.add(replace(node, annotations={**node.annotations, **OLD}))
     there.provision(look=True)
     assert f"n2: {CHANGED} (the disruption budgets of default allow none)" in told(there)
-    (why,) = (line for line in Why(there.ports).node("n2").history if "outdated" in line)
+    (why,) = (line for line in Why(there.ports).node("n2").outlook if "outdated" in line)
     assert why.startswith(f"is outdated: {CHANGED}; it is replaced as soon as ")
 
 

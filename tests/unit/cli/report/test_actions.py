@@ -10,7 +10,7 @@ import yaml
 from functions.cli.plan.cost_of_rules import RuleKind, rules_of
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.running_cluster import read_running_cluster
-from functions.cli.report.actions import Action
+from functions.cli.report.actions import CostAction
 from functions.cli.report.cost_report import (
     REPACK_SETTINGS,
     Alternative,
@@ -18,8 +18,8 @@ from functions.cli.report.cost_report import (
     cost_report,
 )
 from functions.cli.report.edited_manifests import (
-    as_yaml,
     consolidating,
+    manifest_yaml,
     patch_without,
     with_requirements,
 )
@@ -66,7 +66,7 @@ def of_karpenter() -> CostReport:
     return reported(*karpenter())
 
 
-def action(report: CostReport, words: str) -> Action:
+def action(report: CostReport, words: str) -> CostAction:
     return next(found for found in report.actions.listed if words in found.title)
 
 
@@ -218,9 +218,9 @@ def test_each_edit_gives_yaml_that_reads_as_what_was_planned() -> None:
 def test_what_the_api_server_wrote_is_left_out_of_yaml() -> None:
     raw = {**node_pool("web"), "status": {"nodes": 3}}
     raw["metadata"] |= {"uid": "u", "annotations": {"karpenter.sh/nodepool-hash": "1"}}
-    assert yaml.safe_load(as_yaml(raw)) == node_pool("web")
+    assert yaml.safe_load(manifest_yaml(raw)) == node_pool("web")
     raw["metadata"]["annotations"]["mine"] = "kept"
-    assert yaml.safe_load(as_yaml(raw))["metadata"]["annotations"] == {"mine": "kept"}
+    assert yaml.safe_load(manifest_yaml(raw))["metadata"]["annotations"] == {"mine": "kept"}
 
 
 TERM = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}

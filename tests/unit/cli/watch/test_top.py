@@ -12,7 +12,7 @@ from functions.cli.watch import page_files
 from functions.cli.watch.board import Board
 from functions.cli.watch.node_rows import workload_colours
 from functions.cli.watch.top import recent_warnings, sparkline, top_view
-from functions.cli.watch.top_options import Look
+from functions.cli.watch.top_options import TopOptions
 from functions.cli.watch.view import OfferingPrices
 from shared.model import labels as keys
 from shared.model.codec import to_plain
@@ -128,9 +128,9 @@ def test_labels_have_columns_and_keys_are_named() -> None:
     state = whole()
     labels = {"n1": {"example.com/team": "data", "tier": "gold"}}
     console = Console(width=190, height=60, record=True, color_system=None)
-    look = Look(extra_labels=("example.com/team", "tier"))
+    options = TopOptions(extra_labels=("example.com/team", "tier"))
     with console.capture() as capture:
-        console.print(top_view(state, 60, 190, labels=labels, look=look, keys=look.keys))
+        console.print(top_view(state, 60, 190, labels=labels, options=options, keys=options.keys))
     lines = capture.get().splitlines()
     heads = next(line for line in lines if line.startswith("node ")).split()
     assert heads[len(HEADS) - 2 :] == ["team", "tier", "cpu", "memory"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.cli.watch.top_options import ORDERS, Look, Order, node_selector
+from functions.cli.watch.top_options import ORDERS, Order, TopOptions, node_selector
 from functions.cli.watch.view import view_node
 from shared.model import labels as keys
 from shared.model.codec import to_plain
@@ -62,22 +62,22 @@ def test_an_order_that_is_none_is_refused(text: str) -> None:
 
 
 def test_keys_change_the_order_and_scroll() -> None:
-    look = Look(first=3)
-    sorted_by = [look.order.by]
+    options = TopOptions(first=3)
+    sorted_by = [options.order.by]
     for _ in ORDERS:
-        look = look.after("s", 10)
-        sorted_by.append(look.order.by)
+        options = options.after("s", 10)
+        sorted_by.append(options.order.by)
     assert sorted_by == [*ORDERS, ORDERS[0]]
-    assert Look(order=Order(TEAM)).after("s", 10).order == Order(ORDERS[0])
-    assert look.first == 0
-    assert look.after("r", 10).order == Order("state", descending=True)
-    assert "state ↓" in look.after("r", 10).keys
+    assert TopOptions(order=Order(TEAM)).after("s", 10).order == Order(ORDERS[0])
+    assert options.first == 0
+    assert options.after("r", 10).order == Order("state", descending=True)
+    assert "state ↓" in options.after("r", 10).keys
     for key, first in (
         *(("down", 1), ("up", 0), ("up", 0), ("j", 1), ("k", 0), ("page down", 10)),
         *((" ", 20), ("page up", 10), ("x", 10), ("", 10)),
     ):
-        look = look.after(key, 10)
-        assert (key, look.first) == (key, first)
+        options = options.after(key, 10)
+        assert (key, options.first) == (key, first)
 
 
 @pytest.mark.parametrize(
