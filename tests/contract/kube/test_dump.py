@@ -99,11 +99,12 @@ def test_plan_and_why_are_about_a_running_cluster_whose_region_has_prices(
         assert main(["why", "--kubeconfig", str(config), "node/n"]) == code
         answer = capsys.readouterr().out
         assert main(["plan", "--kubeconfig", str(config)]) == code
-        alone = capsys.readouterr().out
+        alone = "".join(capsys.readouterr())
     if region == "us-east-1":
         assert code == 0
         assert "n: default/more-0, default/web-0" in told.out
         assert "n: default/web-0" in alone
+        assert "zones: those of the cluster's nodes (us-east-1a)" in alone
         assert answer.startswith("node/n is m5.large on-demand in us-east-1a of nodes without a")
     else:
         assert code == 2
