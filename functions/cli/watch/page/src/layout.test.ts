@@ -67,6 +67,15 @@ describe("the layout", () => {
     expect(next(layout, layout.order.at(-2), "ArrowRight")).toBe("last");
   });
 
+  test("keeps its scale while a node more fits, so that others stand where they are", () => {
+    const before = layOut(one(many(800)), 1000, 700);
+    const after = layOut(one([...many(800), node("z", { cpu: 2000, memory: 8 * GIB })]), 1000, 690, { ...before, scale: before.scale * 0.97 });
+    expect(after.scale).toBe(before.scale * 0.97);
+    expect(after.height).toBeLessThanOrEqual(690);
+    expect(layOut(one(many(400)), 1000, 700, before).scale).toBeGreaterThan(before.scale * 1.05);
+    expect(layOut(one(many(1600)), 1000, 700, before).scale).toBeLessThan(before.scale);
+  });
+
   test("is empty for no nodes", () => {
     expect(layOut(one([]), 1000, 700).order).toEqual([]);
   });

@@ -19,6 +19,8 @@ export interface Layout {
   /** First index of each row in `order`. */
   rows: number[];
   labelled: boolean;
+  /** Pixels for the square root of a weight. */
+  scale: number;
   height: number;
   /** Where each group begins: its heading is above. */
   groups: { name: string; y: number }[];
@@ -33,6 +35,8 @@ const HEADING = 24;
 const SMALLEST_LABELLED = 56;
 const LARGEST = 320;
 const SMALLEST = 7;
+/** A layout is kept until it could be so many times as large. */
+const ROOM = 1.05;
 
 export function size(node: Pick<NodeView, "cpu" | "memory">): { cpu: number; memory: number } {
   return { cpu: Math.max(node.cpu / 1000, 0.1), memory: Math.max(node.memory / GIB / GIB_PER_CORE, 0.1) };
@@ -47,8 +51,8 @@ export function inOrder(nodes: Iterable<NodeView>): NodeView[] {
   );
 }
 
-/** Lays groups of nodes out so that they fill a width and fit a height, as large as that allows. */
-export function layOut(groups: Group[], width: number, height: number): Layout {
+/** Lays groups of nodes out so that they fill a width and fit a height, as large as that allows, or nearly so as before. */
+export function layOut(groups: Group[], width: number, height: number, before?: Layout): Layout {
   const weights = groups.map(({ nodes }) => nodes.map((node) => size(node).cpu + size(node).memory));
   const all = weights.flat();
   const largest = Math.sqrt(all.reduce((most, weight) => Math.max(most, weight), 1));
@@ -56,6 +60,10 @@ export function layOut(groups: Group[], width: number, height: number): Layout {
   const most = LARGEST / largest;
   const labelled = fit(groups, weights, width, height, most, LABEL);
   if (labelled * smallest >= SMALLEST_LABELLED) return place(groups, weights, width, labelled, LABEL);
+  const fits = (scale: number) => walk(groups, weights, width, scale, 0) <= height;
+  // A node more or less lets the others stand where they are: what does not move is not drawn.
+  if (before && !before.labelled && before.scale <= most && fits(before.scale) && !fits(before.scale * ROOM))
+    return place(groups, weights, width, before.scale, 0);
   const scale = Math.max(fit(groups, weights, width, height, most, 0), SMALLEST / smallest);
   return place(groups, weights, width, scale, 0);
 }
@@ -111,7 +119,7 @@ function walk(
 }
 
 function place(groups: Group[], weights: number[][], width: number, scale: number, label: number): Layout {
-  const layout: Layout = { tiles: new Map(), order: [], rows: [], labelled: label > 0, height: 0, groups: [] };
+  const layout: Layout = { tiles: new Map(), order: [], rows: [], labelled: label > 0, scale, height: 0, groups: [] };
   layout.height = walk(groups, weights, width, scale, label, (group, index, x, y, side, starts) => {
     const { name, nodes } = groups[group]!;
     const node = nodes[index]!;

@@ -1,13 +1,13 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { aspectOf, grouped, type Aspect } from "./arrange";
 import type { Palette } from "./colours";
-import { drawAll, drawTile, themeOf, type Theme } from "./draw";
+import { drawAll, drawTile, erase, themeOf, type Theme } from "./draw";
 import { counted, described, dollars, sum } from "./format";
-import { at, inOrder, layOut, next, type Layout } from "./layout";
+import { at, inOrder, layOut, next, type Layout, type Tile } from "./layout";
 import type { NodeView } from "./protocol";
 import type { Store } from "./store";
 
-const EMPTY: Layout = { tiles: new Map(), order: [], rows: [], labelled: false, height: 0, groups: [] };
+const EMPTY: Layout = { tiles: new Map(), order: [], rows: [], labelled: false, scale: 0, height: 0, groups: [] };
 const PULSE_MS = 80;
 /** More coming nodes than this are not animated. */
 const MOST_PULSING = 60;
@@ -56,11 +56,13 @@ class Painter {
     this.paint.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.theme = themeOf(this.canvas);
     this.drawn = -1;
+    this.whole = true;
   }
 
   see(look: Look): void {
     this.look = look;
     this.drawn = -1;
+    this.whole = true;
   }
 
   choose(name: string | undefined): void {
@@ -77,14 +79,16 @@ class Painter {
     const { store, look } = this;
     if (this.drawn !== store.arrangement || this.moved()) {
       this.drawn = store.arrangement;
+      const before = this.layout;
       const shown = inOrder(store.nodes.values()).filter(look.matches);
-      this.layout = layOut(grouped(shown, look.group), this.width - 4, this.height - 4);
+      this.layout = layOut(grouped(shown, look.group), this.width - 4, this.height - 4, before);
       this.placed(this.layout);
       for (const tile of this.layout.tiles.values()) {
         tile.x += 2;
         tile.y += 2;
       }
-      this.whole = true;
+      if (before.labelled || this.layout.labelled || !before.tiles.size) this.whole = true;
+      if (!this.whole) this.move(before.tiles, this.layout.tiles);
     }
     const pulse = this.still ? 0.5 : 0.5 + 0.5 * Math.sin(now / 350);
     if (!this.still && now - this.pulsed > PULSE_MS && store.totals.coming <= MOST_PULSING) {
@@ -106,6 +110,13 @@ class Painter {
       }
     }
     store.dirty.clear();
+  }
+
+  /** Erases the tiles that stood elsewhere or are gone, and marks those to be drawn that are new there. */
+  private move(before: Layout["tiles"], after: Layout["tiles"]): void {
+    const stays = (one: Tile, other: Tile | undefined) => other && one.x === other.x && one.y === other.y && one.side === other.side;
+    for (const tile of before.values()) if (!stays(tile, after.get(tile.name))) erase(this.paint, tile, this.theme, false);
+    for (const tile of after.values()) if (!stays(tile, before.get(tile.name))) this.mark(tile.name);
   }
 
   /** Whether a node that changed has its place elsewhere now, or none. */
@@ -146,7 +157,9 @@ export function Picture({ store, palette, look, shown, theme, chosen, choose }: 
   const [headings, setHeadings] = useState<Layout["groups"]>([]);
 
   useEffect(() => {
-    const made = new Painter(canvas.current!, store, palette, look, (layout) => setHeadings(layout.groups));
+    const made = new Painter(canvas.current!, store, palette, look, (layout) =>
+      setHeadings((before) => (JSON.stringify(before) === JSON.stringify(layout.groups) ? before : layout.groups)),
+    );
     painter.current = made;
     made.refresh();
     const watch = new ResizeObserver(() => made.refresh());
