@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Colours } from "./colours";
-import { counted, dollars } from "./format";
+import { counted, dollars, launchedBy } from "./format";
 import type { Decision, NodeView, Option, PlannedNode } from "./protocol";
 
 const OPTIONS = 10;
@@ -60,7 +60,7 @@ interface OpenedProps extends Omit<Props, "id" | "close"> {
 }
 
 function Opened({ decision, nodes, colours, choose, find }: OpenedProps) {
-  const standing = [...nodes.values()].filter((node) => node.plan === decision.id);
+  const standing = launchedBy(decision.id, nodes.values());
   const total = decision.nodes.reduce((count, node) => count + node.count, 0);
   return (
     <>
