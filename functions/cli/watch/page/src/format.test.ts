@@ -70,7 +70,7 @@ test("a decision says in a line what it did", () => {
   const decision = { id: "p", at: "", cause: "", cost: 0, bound: 0, gap_percent: 0, bound_is_close: true, pods: 0, remove: [], placed: 0, unplaced: 0 };
   expect(planned({ ...decision, nodes: [] })).toBe("plans no node");
   expect(planned({ ...decision, nodes: [[2, "m5.large", "spot"], [1, "c5.large", "spot"], [1, "r5.large", "spot"]] })).toBe(
-    "plans 2 × m5.large spot, 1 × c5.large spot, 1 more kinds",
+    "plans 2 × m5.large spot, 1 × c5.large spot, 1 more kind",
   );
   expect(planned({ ...decision, nodes: [], remove: ["n1"], placed: 2, unplaced: 1 })).toBe(
     "1 node removed, 2 pods on nodes that are there, no place for 1 pod",
