@@ -180,11 +180,11 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
 
 
 def _after_each_step(steps: Sequence[dict[str, Any]]) -> str:
-    """Return what stands after each step, and how far below the most that is at the end."""
-    spent = [step["dollars_per_hour"] for step in steps]
+    """Return what stands after each step, and how far below the most what is left at the end is."""
+    spent = [step["dollars_per_hour"] for step in steps] or [0.0]
     told = " → ".join(map(_after, steps))
-    less = max(spent, default=0.0) - (spent[-1] if spent else 0.0)
-    return f"{told}: ${less:.4f}/h below the peak" if less > 0 else told
+    less = max(spent) - spent[-1]
+    return f"{told}: ${less:.4f}/h below the peak" if less > 0 and spent[-1] > 0 else told
 
 
 def _after(step: dict[str, Any]) -> str:

@@ -169,6 +169,8 @@ def test_summary_says_what_stood_before_and_after() -> None:
     text = printed(report(steps=[STEP, last]))
     assert "4 nodes, $0.2710/h → 1 node, $0.0349/h: $0.2361/h below the peak" in text
     assert "replacements included" in text
+    nothing = {**STEP, "nodes": 0, "dollars_per_hour": 0.0}
+    assert "below the peak" not in printed(report(steps=[STEP, nothing]))
 
 
 def test_lines_are_whole_where_there_is_no_terminal() -> None:
