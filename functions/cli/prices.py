@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from functions.cli.catalog_runtime import MadeCatalog
     from shared.instance_types.catalog import Catalog
 
@@ -15,7 +17,7 @@ EMBEDDED_NOTE: Final = (
 
 
 def add_prices(parser: argparse.ArgumentParser) -> None:
-    """Add `--catalog` and `--live-prices`, for `chosen_catalog`."""
+    """Add `--catalog`, `--live-prices` and `--discount`, for `chosen_catalog`."""
     prices = parser.add_mutually_exclusive_group()
     prices.add_argument(
         "--catalog",
@@ -25,12 +27,30 @@ def add_prices(parser: argparse.ArgumentParser) -> None:
     prices.add_argument(
         "--live-prices", action="store_true", help="ask AWS for the prices, with your credentials"
     )
+    parser.add_argument(
+        "--discount",
+        type=_paid,
+        metavar="PAID",
+        help="what is paid of on-demand list prices, such as 0.72 with Savings Plans",
+    )
+
+
+def _paid(text: str) -> "Decimal":
+    from functions.cli.discount import read_discount  # noqa: PLC0415 -- not for --help
+
+    return read_discount(text)
 
 
 def price_notes(arguments: argparse.Namespace) -> list[str]:
     """Return what to know of the prices that were chosen; usually nothing."""
     embedded = arguments.catalog is None and not arguments.live_prices
-    return [EMBEDDED_NOTE] if embedded else []
+    notes = [EMBEDDED_NOTE] if embedded else []
+    if arguments.discount is not None:
+        notes.append(
+            f"On-demand prices are {arguments.discount} of the list prices, as --discount says; "
+            "spot prices are whole"
+        )
+    return notes
 
 
 def chosen_catalog(
@@ -49,9 +69,12 @@ def chosen_catalog(
     """
     # Imported when it runs: `dovetail --help` needs none of it.
     from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
+    from functions.cli.discount import with_discount  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from shared.instance_types.catalog import load_catalog  # noqa: PLC0415
 
     if arguments.live_prices:
-        return load_catalog((make or make_catalog)(region).text)
-    return read_catalog(arguments.catalog)
+        catalog = load_catalog((make or make_catalog)(region).text)
+    else:
+        catalog = read_catalog(arguments.catalog)
+    return catalog if arguments.discount is None else with_discount(catalog, arguments.discount)

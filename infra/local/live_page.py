@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from functions.cli.watch.page_files import is_built
 
-NOT_BUILT: Final = "`make page`, once, builds a page that shows this live"
+NOT_BUILT: Final = "`dovetail watch`, or `make page`, once builds a page that shows this live"
 _LOOK_SECONDS: Final = 0.2
 # The log of the lines also has what the command says when it fails, which is for the log alone.
 _TIME: Final = re.compile(r"\d\d:\d\d:\d\d ")

@@ -65,11 +65,6 @@ def mount_report(
     parser.add_argument("--name", metavar="CLUSTER", default="", help="what the report calls it")
     add_settings(parser, "compare this setting, too: see dovetail plan --help; may be repeated")
     parser.add_argument(
-        "--discount",
-        metavar="PAID",
-        help="what is paid of on-demand list prices, such as 0.72 with Savings Plans",
-    )
-    parser.add_argument(
         "--output",
         metavar="FILE",
         default=_WRITE_TO,
@@ -90,7 +85,6 @@ def _write(
     from functions.cli.plan.packing_settings import overridden_policy_notes  # noqa: PLC0415
     from functions.cli.plan.reading.running_cluster import read_running_cluster, region_of  # noqa: PLC0415
     from functions.cli.report.cost_report import REPACK_SETTINGS, cost_report  # noqa: PLC0415
-    from functions.cli.report.discount import read_discount, with_discount  # noqa: PLC0415
     from functions.cli.report.page import Subject  # noqa: PLC0415
     from functions.cli.report.summary import summary_lines  # noqa: PLC0415
     from functions.cli.report.variants import variants  # noqa: PLC0415
@@ -98,16 +92,9 @@ def _write(
 
     if why := unwritable("--output", arguments.output):
         raise InputError(why)
-    paid = None if arguments.discount is None else read_discount(arguments.discount)
     notes = price_notes(arguments)
     documents, read_at = _documents(arguments, read, notes)
     catalog = chosen_catalog(arguments, region_of(documents), make)
-    if paid is not None:
-        catalog = with_discount(catalog, paid)
-        notes.append(
-            f"On-demand prices are {arguments.discount} of the list prices, as --discount says; "
-            "spot prices are whole"
-        )
     running = read_running_cluster(documents, catalog)
     compared = variants(arguments.settings)
     for _, settings in compared:

@@ -129,7 +129,8 @@ def compared_pools(
             notes.append(f"{pool} is not compared: {first} has the same name")
     left = [pool for pool in sorted(by_pool) if pool not in wanted]
     if left:
-        notes.append(f"not compared, as --pool does not name them: {', '.join(map(str, left))}")
+        why = "--pool does not name them" if named else "Karpenter or EKS Auto Mode has pools"
+        notes.append(f"not compared, as {why}: {', '.join(map(str, left))}")
     return ComparedPools(
         owners=dict(owners.values()),
         sites=tuple(site_of(pool, owner, by_pool[pool], scene) for pool, owner in owners.values()),

@@ -95,6 +95,7 @@ class RecordProgress(Struct, frozen=True, kw_only=True):
     Attributes:
         span_began_at: Since when the cluster was observed without a gap.
         last_at: Time of the last observation.
+        observations: Their number.
         launched: Number of nodes that the shadow fleet has launched.
         evaluated_at: When nodes were last evaluated; None before the first time.
         fruitless: Fingerprint of the input for which consolidation last found nothing.
@@ -105,6 +106,7 @@ class RecordProgress(Struct, frozen=True, kw_only=True):
 
     span_began_at: datetime
     last_at: datetime
+    observations: int = 1
     launched: int = 0
     evaluated_at: datetime | None = None
     fruitless: str = ""

@@ -140,6 +140,12 @@ class ShadowRecord:
         with self._transaction():
             self._put(RowKind.ABOUT, "", to_json(about))
 
+    def began_at(self) -> datetime | None:
+        """Return the time of the first observation, None before it."""
+        with self._refusing():
+            spans = self._all(RowKind.SPAN, Span).values()
+        return next((span.began_at for span in spans), None)
+
     def note(self, notes: Iterable[str]) -> None:
         """Record what is left out or assumed, in a line each."""
         with self._transaction():

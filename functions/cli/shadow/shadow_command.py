@@ -135,6 +135,7 @@ def _watch(
     from functions.cli.plan.reading.running_cluster import refuse_another_region  # noqa: PLC0415
     from functions.cli.shadow.observer import ClusterObserver  # noqa: PLC0415
     from functions.cli.shadow.record import About, ShadowRecord  # noqa: PLC0415
+    from functions.cli.shadow.shadow_page import continued_text  # noqa: PLC0415
     from functions.cli.shadow.simulation import ShadowRules  # noqa: PLC0415
     from functions.cli.watch.cluster_watch import ClusterWatch  # noqa: PLC0415
     from shared.instance_types.summary import summarize  # noqa: PLC0415
@@ -150,12 +151,12 @@ def _watch(
         observer = ClusterObserver(cluster, clock.now)
         stack.callback(observer.stop)
         observer.start()
-        nodes = _first_observation(observer, clock).nodes
-        catalog = chosen_catalog(arguments, _region_of(nodes), make)
+        first = _first_observation(observer, clock)
+        catalog = chosen_catalog(arguments, _region_of(first.nodes), make)
         rules = ShadowRules(
             instance_types=catalog.instance_types, pools=tuple(arguments.pool), packing=packing
         )
-        refuse_another_region(nodes, catalog)
+        refuse_another_region(first.nodes, catalog)
         record.begin(
             About(
                 cluster=cluster.url,
@@ -163,6 +164,10 @@ def _watch(
                 settings=tuple(changed_settings(packing, PackingSettings())),
             )
         )
+        fleet, began_at = record.fleet(), record.began_at()
+        if fleet.progress is not None and began_at is not None:
+            text = continued_text(began_at, fleet.progress, fleet.real, first, rules.longest_pause)
+            sys.stderr.write(f"dovetail shadow: {text}\n")
         recording = _Recording(observer, record, rules, quiet=arguments.quiet)
         recording.tell_notes(price_notes(arguments))
         ends = None if arguments.lasts is None else clock.now() + arguments.lasts

@@ -1,6 +1,6 @@
 """The report of a shadow record: lines for a terminal, and one HTML file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from typing import Final
@@ -17,11 +17,13 @@ from functions.cli.report.tables_and_bars import (
     whole_page,
 )
 from functions.cli.shadow.figures import Cost, Costs, ShadowFigures, is_comparable
-from functions.cli.shadow.fleet import ComparedPurchase
+from functions.cli.shadow.fleet import ComparedPurchase, Observation, RecordProgress
 from functions.cli.shadow.record import Recorded
 from shared.model.dollars_and_counts import MICROS, counted
 
 _SHOWN: Final = 500
+# A shorter time shows no night, no weekend and few of a day's deployments.
+_TELLS_LITTLE: Final = timedelta(days=1)
 _HEADINGS: Final = (
     ">really ran",
     ">Dovetail",
@@ -43,8 +45,9 @@ drained: 30 s after its replacement has booted. A real node is paid from the cre
 until it was last seen, so its boot is not counted.
 EC2 refuses nothing, no spot instance is interrupted and no instance fails in the shadow fleet; \
 volumes keep the zone that they really have.
-Prices are list prices of the time at which a node was first seen, without Savings Plans, volumes, \
-traffic and EKS fees. Times without observation count on neither side."""
+Prices are list prices of the time at which a node was first seen, but for a discount that a note \
+names: no Savings Plans, volumes, traffic and EKS fees. Times without observation count on neither \
+side."""
 _FOOTER: Final = (
     "<footer>Made by dovetail shadow. Nothing was installed in the cluster, and nothing was "
     "written to it.</footer>"
@@ -56,15 +59,52 @@ def dollars_text(micros: int) -> str:
     return f"{'−' if micros < 0 else ''}${abs(micros) / MICROS:,.2f}"
 
 
+def continued_text(
+    began_at: datetime,
+    progress: RecordProgress,
+    known: Collection[str],
+    first: Observation,
+    longest_pause: timedelta,
+) -> str:
+    """Return what a record that is continued holds, and what it missed, in words.
+
+    Args:
+        began_at: Time of its first observation.
+        progress: After its last observation.
+        known: Uids of the nodes that really ran then.
+        first: The observation that continues it.
+        longest_pause: A longer time without observation counts on neither side.
+    """
+    record = (
+        f"continues the record begun {_time(began_at)}, of "
+        f"{counted(progress.observations, 'observation')}"
+    )
+    missed = first.at - progress.last_at
+    if missed <= longest_pause:
+        return f"{record}; nothing is missed"
+    came = sum((node.created_at or first.at) > progress.last_at for node in first.nodes)
+    went = len({*known} - {node.uid for node in first.nodes})
+    return (
+        f"{record}; since {_time(progress.last_at)} it was stopped: {_hours(missed)} that count on "
+        f"neither side, in which {counted(came, 'node')} came and {went} went"
+    )
+
+
 def summary_lines(recorded: Recorded, figures: ShadowFigures) -> tuple[str, ...]:
     """Return what was found, for a terminal."""
-    rows = [("", "really ran", "Dovetail", "saves")]
+    rows = [("", "really ran", "Dovetail", "saves", "")]
     rows += [
-        (name, dollars_text(costs.real.micros), dollars_text(costs.shadow.micros), _saves(costs))
-        for name, costs in (
-            *((day, costs) for day, costs in figures.days.items()),
-            *((str(pool), costs) for pool, costs in figures.pools.items()),
-            ("all", figures.total),
+        (
+            name,
+            dollars_text(costs.real.micros),
+            dollars_text(costs.shadow.micros),
+            _saves(costs),
+            caution,
+        )
+        for name, costs, caution in (
+            *((day, costs, "") for day, costs in figures.days.items()),
+            *((str(pool), costs, "") for pool, costs in figures.pools.items()),
+            ("all", figures.total, _over(figures.observed)),
         )
     ]
     total = figures.total
@@ -90,7 +130,8 @@ def shadow_page(recorded: Recorded, figures: ShadowFigures) -> str:
         fact(dollars_text(total.real.micros), f"is what really ran in {_hours(figures.observed)}"),
         fact(
             dollars_text(total.shadow.micros),
-            f"is Dovetail's shadow fleet over the same time: saves {_saves(total)}",
+            f"is Dovetail's shadow fleet over the same time: saves {_saves(total)} "
+            f"{_over(figures.observed)}",
             good=total.saved_micros > 0,
         ),
         fact(
@@ -233,6 +274,12 @@ def _hourly(micros: int | None) -> str:
 
 def _saves(costs: Costs) -> str:
     return percent_text(costs.saved_micros, costs.real.micros)
+
+
+def _over(observed: timedelta) -> str:
+    """Return over what time a saving was found, and whether that is too short to rely on."""
+    caution = ": under a day says little" if observed < _TELLS_LITTLE else ""
+    return f"in {_hours(observed)}{caution}"
 
 
 def _node_hours(cost: Cost) -> str:

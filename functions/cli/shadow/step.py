@@ -82,6 +82,7 @@ def _progress_after(
     if last is None:
         return RecordProgress(span_began_at=at, last_at=at)
     passed = at - last.last_at
+    last = replace(last, observations=last.observations + 1)
     if passed > rules.longest_pause:
         return replace(last, span_began_at=at, last_at=at)
     waited = len(last.unplaced) * int(passed.total_seconds())

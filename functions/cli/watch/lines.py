@@ -5,15 +5,24 @@ reports the last decisions before it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from functions.cli.plan.explanation import gap_in_words
 from functions.cli.watch.outcome import outcome_text
 from functions.cli.watch.view import GOING, LAUNCHING
-from shared.model.dollars_and_counts import counted, counted_kinds, dollars, first_names
+from shared.model.dollars_and_counts import (
+    counted,
+    counted_kinds,
+    dollars,
+    first_names,
+    pods_that_wait,
+)
 
 _NAMED: Final = 2
+# A decision is read some seconds after it was made: what nodes do waits for it, so that lines keep
+# the order of time.
+HELD: Final = timedelta(seconds=15)
 
 View = Mapping[str, Any]
 
@@ -26,13 +35,17 @@ class DecisionLines:
         self._outcomes: set[str] = set()
         self._nodes: dict[str, View] = {}
         self._going: set[str] = set()
+        self._held: list[tuple[str, str]] = []
+        self._last = ""
 
     def new_lines(self, whole: Mapping[str, Any], now: datetime) -> list[str]:
-        """Return a line for each thing that is new, oldest first.
+        """Return a line for each thing that is new, in the order of time.
 
         Args:
             whole: As `LiveCluster.whole` returns it.
-            now: UTC; each line begins with the time of what happened, that of Nodes with this.
+            now: UTC. Each line begins with the time of what happened, that of Nodes with this, and
+                is returned up to `HELD` later. What is read later still begins with the time of the
+                line before, and names its own.
         """
         if not whole["synced"]:
             return []
@@ -41,9 +54,20 @@ class DecisionLines:
         nodes = {node["name"]: node for node in whole["nodes"] if node["phase"] != LAUNCHING}
         lines = [(made["at"], decision_line(made)) for made in reversed(fresh)]
         lines += self._came(whole["decisions"])
-        lines += [(now.isoformat(), line) for line in self._nodes_changed(nodes, whole["totals"])]
+        changed = self._nodes_changed(nodes, whole["totals"])
+        self._held += [(now.isoformat(), line) for line in changed]
         self._nodes = nodes
-        return [f"{at[11:19]} {line}" for at, line in sorted(lines, key=lambda line: line[0][:19])]
+        due = max([_second(at) for at, _ in lines], default="")
+        due = max(due, _second((now - HELD).isoformat()))
+        lines += [held for held in self._held if _second(held[0]) <= due]
+        self._held = [held for held in self._held if _second(held[0]) > due]
+        return [self._timed(*line) for line in sorted(lines, key=lambda line: _second(line[0]))]
+
+    def _timed(self, at: str, line: str) -> str:
+        """Return a line with its time, which is never before that of the last line."""
+        is_late = _second(at) < self._last
+        self._last = max(self._last, _second(at))
+        return f"{self._last[11:]} {line}" + (f" (at {at[11:19]})" if is_late else "")
 
     def _came(self, decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         """Yield what came of decisions and when, each once it is over."""
@@ -69,6 +93,21 @@ class DecisionLines:
             yield f"removes {_nodes_text(group)}: {reason}; {dollars(stays)}/h stays"
         if lost:
             yield f"lost {_nodes_text(lost)}: the Node is gone; {dollars(stays)}/h stays"
+
+
+def first_line(whole: Mapping[str, Any], server: str) -> str:
+    """Return what there is before anything happens: nodes, dollars per hour and pods.
+
+    Args:
+        whole: As `LiveCluster.whole` returns it.
+        server: Address of the API server.
+    """
+    totals = whole["totals"]
+    waiting = f", {pods_that_wait(totals['waiting'])}" if totals["waiting"] else ""
+    return (
+        f"{server}: {counted(totals['nodes'], 'node')} for {dollars(totals['price'])}/h, "
+        f"{counted(totals['pods'], 'pod')}{waiting}; a line for each decision and removal follows"
+    )
 
 
 def decision_line(made: Mapping[str, Any]) -> str:
@@ -103,6 +142,10 @@ def decision_gap(made: Mapping[str, Any]) -> str:
     """Return as text how far the cost of a decision may be above the lowest possible."""
     proved = made["bound"] > 0
     return gap_in_words(made["gap_percent"], proved=proved, close=made["bound_is_close"])
+
+
+def _second(at: str) -> str:
+    return at[:19]
 
 
 def _goes(node: View) -> bool:

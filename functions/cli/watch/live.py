@@ -138,6 +138,11 @@ class LiveCluster:
             watch.stop(timedelta())
 
     @property
+    def server(self) -> str:
+        """Address of the cluster's API server."""
+        return self._cluster.url
+
+    @property
     def is_synced(self) -> bool:
         """Whether nodes and pods have been read once."""
         return all(watch.has_synced for watch in self._watches[:2])

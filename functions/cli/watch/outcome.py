@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 from shared.model.dollars_and_counts import counted, dollars
@@ -50,7 +51,10 @@ def outcome_text(made: Mapping[str, Any]) -> str:
         return ""
     planned = sum(row[0] for row in made["nodes"])
     launched = sum(row[0] for row in came["launched"])
-    why = "; ".join(f"{code}: {message[:_MOST_LETTERS]}" for code, message in came["refused"][:1])
+    why = "; ".join(
+        f"{code}: {shorten(message, _MOST_LETTERS, placeholder=' …')}"
+        for code, message in came["refused"][:1]
+    )
     if not launched:
         return f"launched no node of {planned}{why and f': EC2 refused: {why}'}"
     kinds = ", ".join(f"{count} × {kind} {paid}" for count, kind, paid in came["launched"])

@@ -324,15 +324,21 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _print_lines(live: "LiveCluster") -> None:
-    """Print the last decisions, then a line for each decision and removal as it comes."""
+    """Print what there is, the last decisions, then each decision and removal as it comes."""
     import time  # noqa: PLC0415
 
-    from functions.cli.watch.lines import DecisionLines  # noqa: PLC0415
+    from functions.cli.watch.lines import DecisionLines, first_line  # noqa: PLC0415
     from functions.cli.watch.live import utc_now  # noqa: PLC0415
 
     lines = DecisionLines()
+    is_told = False
     while True:
         live.next_change()
+        if live.is_synced and not is_told:
+            # Decisions may take a while to be read.
+            sys.stdout.write(printable_text([first_line(live.whole(), live.server)]))
+            sys.stdout.flush()
+            is_told = True
         # In the order of time: decisions are read newest first.
         if live.is_current:
             sys.stdout.write(printable_text(lines.new_lines(live.whole(), utc_now())))

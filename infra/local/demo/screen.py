@@ -1,6 +1,6 @@
 """What the person at the terminal sees: stages, nodes filling, and the summary."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +19,10 @@ from infra.local.demo.timeline import NodeTrack, PodTrack
 from shared.model.dollars_and_counts import counted, dollars, hourly
 
 _ROWS = 18
+# With fewer columns of the terminal there are no bars: names, types and states are never cut.
+_COLUMNS_WITH_BARS = 104
+_BAR = 24
+_TITLES = ("node", "type", "bought", "$/h", "state", "pods", "filled")
 
 
 class Screen:
@@ -74,25 +78,34 @@ class Screen:
         on_node: dict[str, list[PodTrack]] = {}
         for pod in pods:
             on_node.setdefault(pod.node, []).append(pod)
-        table = Table(expand=False, box=None, padding=(0, 1))
-        for title in ("node", "type", "bought", "$/h", "state", "pods", "filled", ""):
-            table.add_column(title)
-        for node in nodes[:_ROWS]:
-            here = on_node.get(node.name, [])
-            filled = fill_of(node, here)
-            table.add_row(
-                node.name,
-                node.labels.get("node.kubernetes.io/instance-type", ""),
-                node.labels.get("karpenter.sh/capacity-type", "not ours"),
-                dollars(price_of(node.labels)).removeprefix("$"),
-                state_of(node, observer.now()),
-                str(len(here)),
-                f"{filled:.0%}",
-                ProgressBar(total=1, completed=filled, width=24),
-            )
-        if len(nodes) > _ROWS:
-            table.add_row(f"… and {len(nodes) - _ROWS} more")
+        table = node_table(nodes, on_node, observer.now(), self._console.width)
         return Group(Panel(Group(head, table), title=self._stage, title_align="left"))
+
+
+def node_table(
+    nodes: Sequence[NodeTrack], on_node: Mapping[str, Sequence[PodTrack]], now: float, columns: int
+) -> Table:
+    """Return nodes and what fills them, for a terminal of so many columns."""
+    table = Table(expand=False, box=None, padding=(0, 1, 0, 0))
+    bars = columns >= _COLUMNS_WITH_BARS
+    for title in (*_TITLES, *([""] if bars else [])):
+        table.add_column(title, no_wrap=True)
+    for node in nodes[:_ROWS]:
+        here = on_node.get(node.name, [])
+        filled = fill_of(node, here)
+        table.add_row(
+            node.name.partition(".")[0],
+            node.labels.get("node.kubernetes.io/instance-type", ""),
+            node.labels.get("karpenter.sh/capacity-type", "not ours"),
+            dollars(price_of(node.labels)).removeprefix("$"),
+            state_of(node, now),
+            str(len(here)),
+            f"{filled:.0%}",
+            *([ProgressBar(total=1, completed=filled, width=_BAR)] if bars else []),
+        )
+    if len(nodes) > _ROWS:
+        table.add_row(f"… and {len(nodes) - _ROWS} more")
+    return table
 
 
 def fill_of(node: NodeTrack, pods: Sequence[PodTrack]) -> float:
@@ -167,11 +180,11 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
 
 
 def _after_each_step(steps: Sequence[dict[str, Any]]) -> str:
-    """Return what stands after each step, and how far below the most that is at the end."""
-    spent = [step["dollars_per_hour"] for step in steps]
+    """Return what stands after each step, and how far below the most what is left at the end is."""
+    spent = [step["dollars_per_hour"] for step in steps] or [0.0]
     told = " → ".join(map(_after, steps))
-    less = max(spent, default=0.0) - (spent[-1] if spent else 0.0)
-    return f"{told}: ${less:.4f}/h below the peak" if less > 0 else told
+    less = max(spent) - spent[-1]
+    return f"{told}: ${less:.4f}/h below the peak" if less > 0 and spent[-1] > 0 else told
 
 
 def _after(step: dict[str, Any]) -> str:

@@ -153,7 +153,8 @@ class BucketCatalog(InstanceTypeProvider):
             return
         self._notice(
             f"{reason} ({place}): that of {self._kept.date} for {self._kept.region} is used "
-            f"({self._kept.source}); run refresh-catalog"
+            f"({self._kept.source}) until dovetail-refresh-catalog, which runs each hour, writes "
+            "one"
         )
 
 

@@ -134,7 +134,10 @@ _REMEDIES: Final = (
     ),
     ("EncryptedVolumesNotSupported", "choose other instance types or unencrypted volumes"),
     ("InvalidIamInstanceProfile", "check instanceProfile: it must exist and have a role"),
-    ("InvalidParameter", "check the field that the message names: instanceProfile, tags, volumes"),
+    (
+        "InvalidParameter",
+        "check what the message names: tags, volumes, or leave out instanceProfile",
+    ),
     ("MissingParameter", "check the field that the message names"),
     ("InvalidUserData", "check userData"),
     ("InvalidPlacementGroup", "check the placement group of the launch template"),

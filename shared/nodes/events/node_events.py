@@ -160,18 +160,20 @@ def price_of(node: Node) -> int:
 
 
 def nominated(ref: PodRef, slot: Slot, node: Node | None) -> KubernetesEvent:
-    """Return the Event on a pod about the node that it is nominated to, and what that waits for.
+    """Return the Event on a pod about the node that it is nominated to, and what that waited for.
+
+    The Event stays when the node has come further: it says what was.
 
     Args:
         node: The Node of the slot, None until it is created.
     """
     kind = slot.offering.instance_type
     if node is None:
-        text = f"nominated instance {slot.instance_id} ({kind}), whose Node is not made yet"
+        text = f"nominated instance {slot.instance_id} ({kind}); its Node was not made yet"
     elif node.ready is not True:
-        text = f"nominated node {node.name} ({kind}), which waits for its kubelet to join"
+        text = f"nominated node {node.name} ({kind}); its kubelet had not joined yet"
     else:
-        text = f"nominated node {node.name} ({kind}), which is Ready and not yet initialized"
+        text = f"nominated node {node.name} ({kind}); it was Ready and not yet initialized"
     return event_on(ref, "Nominated", text, severity=Severity.NORMAL)
 
 

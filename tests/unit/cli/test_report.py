@@ -482,5 +482,6 @@ def test_a_discount_holds_for_on_demand_prices_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["0", "1.1", "-1", "28%", "nan"])
 def test_a_discount_that_is_none_is_refused(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("-f", "a", f"--discount={wrong}") == 2
-    assert f"--discount {wrong}: write what is paid of the list price" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        run("-f", "a", f"--discount={wrong}")
+    assert f"--discount: {wrong}: write what is paid of the list price" in capsys.readouterr().err

@@ -5,11 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from rich.console import Console
+from rich.panel import Panel
 
 from infra.local.demo.prices import prices
 from infra.local.demo.report import STAGES, Moment, _in_order, _judged, _node
-from infra.local.demo.screen import fill_of, print_summary, say, state_of
+from infra.local.demo.screen import fill_of, node_table, print_summary, say, state_of
 from infra.local.demo.timeline import NodeTrack, PodTrack, Timeline
 
 ZONE = "topology.kubernetes.io/zone"
@@ -54,6 +56,21 @@ def report(**changes: Any) -> dict[str, Any]:
         "steps": [STEP],
         **changes,
     }
+
+
+@pytest.mark.parametrize(("columns", "bars"), [(80, 0), (120, 1)])
+def test_nodes_keep_name_type_and_state_on_a_narrow_terminal(columns: int, bars: int) -> None:
+    labels = {TYPE: "m5ad.24xlarge", BOUGHT: "on-demand"}
+    node = track(name="ip-10-0-132-14.ec2.internal", labels=labels, created=1.0)
+    console = Console(file=io.StringIO(), width=columns, force_terminal=True, color_system=None)
+    table = node_table([node] * 19, {}, 48.0, columns)
+    console.print(Panel(table))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    for whole in ("ip-10-0-132-14 ", "m5ad.24xlarge ", "on-demand", "launched, 47 s", "0%"):
+        assert whole in shown
+    assert len(table.columns) == 7 + bars
+    assert "… and 1 more" in shown
 
 
 def printed(document: dict[str, Any]) -> str:
@@ -152,6 +169,8 @@ def test_summary_says_what_stood_before_and_after() -> None:
     text = printed(report(steps=[STEP, last]))
     assert "4 nodes, $0.2710/h → 1 node, $0.0349/h: $0.2361/h below the peak" in text
     assert "replacements included" in text
+    nothing = {**STEP, "nodes": 0, "dollars_per_hour": 0.0}
+    assert "below the peak" not in printed(report(steps=[STEP, nothing]))
 
 
 def test_lines_are_whole_where_there_is_no_terminal() -> None:

@@ -49,7 +49,7 @@ def test_the_reason_says_code_text_remedy_and_time() -> None:
     )
     assert FRESH.after_refusal(PROFILE, M5, NOW).reason() == (
         "EC2 refuses its launches: InvalidParameterValue: Invalid IAM Instance Profile name; check "
-        "the field that the message names: instanceProfile, tags, volumes; asked again within "
+        "what the message names: tags, volumes, or leave out instanceProfile; asked again within "
         "seconds, as EC2 may not know a new instance profile, role or launch template yet"
     )
 

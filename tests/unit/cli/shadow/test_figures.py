@@ -112,7 +112,7 @@ def test_the_summary_tells_figures_and_what_they_leave_out() -> None:
         "2026-01-02                   $0.10     $1.00  −900 %",
         "NodePool general             $5.10     $3.00    41 %",
         "managed node group <b>       $4.00     $0.00   100 %",
-        "all                          $9.10     $3.00    67 %",
+        "all                          $9.10     $3.00    67 %  in 6.0 h: under a day says little",
     ]
     assert nodes == "node-hours 5.0 and 6.0; most nodes at once 2 and 1"
     assert bought == (
@@ -127,6 +127,12 @@ def test_the_summary_tells_figures_and_what_they_leave_out() -> None:
     assert note == "prices are <old>"
 
 
+def test_a_saving_of_a_day_or_more_is_told_without_that_caution() -> None:
+    recorded = replace(RECORDED, spans=(span(0, 26),))
+    figures = shadow_figures(recorded)
+    assert summary_lines(recorded, figures)[6].endswith("%  in 26.0 h")
+
+
 @pytest.mark.parametrize(
     "expected",
     [
@@ -138,6 +144,7 @@ def test_the_summary_tells_figures_and_what_they_leave_out() -> None:
         ">unknown<",
         "<li>prices are &lt;old&gt;</li>",
         "<b>$9.10</b>is what really ran in 6.0 h",
+        "over the same time: saves 67 % in 6.0 h: under a day says little",
     ],
 )
 def test_the_page_names_what_was_recorded_and_escapes_it(expected: str) -> None:

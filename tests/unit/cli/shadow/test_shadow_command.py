@@ -85,9 +85,29 @@ def test_it_goes_on_until_it_is_stopped_and_continues_later(
     assert notes == "dovetail shadow: stopped: the same command continues the record\n"
     scene.advance(timedelta(hours=1))
     scene.then = lambda: None
+    came = make.node_of("c", created_at=scene.now() - timedelta(minutes=9))
+    scene.first = lambda: scene.cluster.has([NODES[0], came], [])
     assert scene.run("--quiet", "--for", "2m", "--output", "a.json") == 0
+    assert capsys.readouterr().err.startswith(
+        "dovetail shadow: continues the record begun 2026-01-01 00:00 UTC, of 1 observation; "
+        "since 2026-01-01 00:00 UTC it was stopped: 1.0 h that count on neither side, in which "
+        "1 node came and 1 went\n"
+    )
     (gap,) = json.loads(Path("a.json").read_text(encoding="utf-8"))["gaps"]
     assert gap["ended_at"] == "2026-01-01T01:00:00.500000Z"
+
+
+def test_a_record_that_is_continued_at_once_misses_nothing(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert scene.run("--quiet", "--for", "1m") == 0
+    capsys.readouterr()
+    scene.advance(timedelta(seconds=30))
+    assert scene.run("--quiet", "--for", "1m") == 0
+    assert capsys.readouterr().err.startswith(
+        "dovetail shadow: continues the record begun 2026-01-01 00:00 UTC, of 7 observations; "
+        "nothing is missed\n"
+    )
 
 
 def test_the_report_is_written_without_a_cluster(
@@ -115,6 +135,15 @@ def test_while_the_cluster_is_not_known_nothing_is_recorded(
     scene.then = unserved
     assert scene.run("--for", "30m") == 0
     assert "observed for 0 min" in capsys.readouterr().out
+
+
+def test_a_discount_holds_for_both_sides_and_is_noted(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert scene.run("--for", "5m", "--discount", "0.5") == 0
+    said = capsys.readouterr().out
+    assert "$0.0480/h. $0.0480/h beside $0.0960/h that really run" in said
+    assert "On-demand prices are 0.5 of the list prices, as --discount says" in said
 
 
 @pytest.mark.parametrize(

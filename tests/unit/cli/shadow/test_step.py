@@ -81,7 +81,7 @@ def test_node_groups_beside_karpenter_stay_as_they_are_unless_they_are_named() -
     watched = Watched()
     assert watched.see(nodes, pods) == []
     assert watched.last.notes == (
-        "not compared, as --pool does not name them: managed node group system",
+        "not compared, as Karpenter or EKS Auto Mode has pools: managed node group system",
     )
     assert sorted(watched.fleet.real) == ["uid-a"]
     # Nothing moves to them, and their pods are not on the fleet.
@@ -96,6 +96,7 @@ def test_node_groups_beside_karpenter_stay_as_they_are_unless_they_are_named() -
     named = Watched(replace(RULES, pools=("system",)))
     (said,) = named.see(nodes, pods)
     assert said.startswith("would remove 1 node: 1 × m5.large on-demand")
+    assert named.last.notes == ("not compared, as --pool does not name them: Provisioner default",)
     assert sorted(named.fleet.real) == ["uid-m", "uid-n"]
 
 

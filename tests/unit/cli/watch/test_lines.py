@@ -1,12 +1,13 @@
 """One line for each decision, removal and loss of a node."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from functions.cli.watch import watch_command
 from functions.cli.watch.board import Board
-from functions.cli.watch.lines import DecisionLines, decision_line
+from functions.cli.watch.lines import HELD, DecisionLines, decision_line, first_line
 from functions.cli.watch.view import OfferingPrices
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
@@ -97,6 +98,10 @@ SHORT = [["InsufficientInstanceCapacity", "no capacity"], ["Unfulfillable", "x"]
             came(launched=[], cost=0, refused=[["InvalidParameterValue", "no such profile"]]),
             "launched no node of 4: EC2 refused: InvalidParameterValue: no such profile",
         ),
+        (
+            came(launched=[], cost=0, refused=[["UnauthorizedOperation", "not allowed " * 20]]),
+            f"launched no node of 4: EC2 refused: UnauthorizedOperation: {'not allowed ' * 9}not …",
+        ),
     ],
 )
 def test_what_came_of_a_decision_is_reported_once_it_is_over(
@@ -110,24 +115,56 @@ def test_what_came_of_a_decision_is_reported_once_it_is_over(
     assert lines.new_lines(over, NOW) == []
 
 
+def in_time(lines: DecisionLines, state: dict[str, Any]) -> list[str]:
+    """What is reported of a state once no earlier decision can still be read."""
+    return lines.new_lines(state, NOW) + lines.new_lines(state, NOW + HELD)
+
+
+def test_lines_keep_the_order_of_time_when_a_decision_is_read_after_a_removal() -> None:
+    lines = DecisionLines()
+    stands, going = node("n1", labels=JOINED), node("n1", labels=JOINED, annotations=GOES)
+    seconds = [(NOW + timedelta(seconds=offset)).isoformat() for offset in (-9, -4, 5)]
+    first, second, third = (made(plan, at=at) for plan, at in zip("abc", seconds, strict=True))
+    assert lines.new_lines(whole(stands), NOW) == []
+    assert lines.new_lines(whole(going), NOW) == []
+    found = lines.new_lines(whole(going, decisions=(second,)), NOW)
+    found += lines.new_lines(whole(going, decisions=(third, second)), NOW)
+    found += lines.new_lines(whole(going, decisions=(third, second, first)), NOW)
+    assert [line.split(maxsplit=2)[:2] for line in found] == [
+        ["23:59:56", "plans"],
+        ["00:00:00", "removes"],
+        ["00:00:05", "plans"],
+        ["00:00:05", "plans"],
+    ]
+    assert found[-1].endswith("10 pods wait for capacity (at 23:59:51)")
+
+
+def test_the_first_line_says_what_there_is() -> None:
+    state = whole(node("n1", labels=JOINED))
+    text = "https://test: 1 node for $0.0960/h, 0 pods"
+    assert first_line(state, "https://test").startswith(f"{text}; a line for each decision")
+    state["totals"]["waiting"] = 2
+    assert first_line(state, "https://test").startswith(f"{text}, 2 pods wait; ")
+
+
 def test_nodes_that_begin_to_go_are_one_line_for_each_reason() -> None:
     lines = DecisionLines()
     stands = [node(name, labels=JOINED) for name in ("n1", "n2", "n3", "n4")]
     going = [node(name, labels=JOINED, annotations=GOES) for name in ("n1", "n2", "n3")]
     assert lines.new_lines(whole(*stands), NOW) == []
-    [line] = lines.new_lines(whole(*going, stands[3]), NOW)
+    [line] = in_time(lines, whole(*going, stands[3]))
     assert line == (
         f"{NOW:%H:%M:%S} removes 3 nodes, 3 × m5.large on-demand, $0.2880/h (n1, n2 and 1 more): "
         "emptiness; $0.0960/h stays"
     )
-    assert lines.new_lines(whole(*going, stands[3]), NOW) == []
-    assert lines.new_lines(whole(stands[3]), NOW) == []
+    assert in_time(lines, whole(*going, stands[3])) == []
+    assert in_time(lines, whole(stands[3])) == []
 
 
 def test_node_that_is_gone_without_a_removal_is_lost() -> None:
     lines = DecisionLines()
     lines.new_lines(whole(node("n1", labels=JOINED), node("n2", finalizers=(), labels={})), NOW)
-    [line] = lines.new_lines(whole(), NOW)
+    [line] = in_time(lines, whole())
     assert line.endswith(
         "lost 1 node, 1 × m5.large on-demand, $0.0960/h (n1): the Node is gone; $0.0000/h stays"
     )
@@ -145,7 +182,7 @@ def test_launching_instances_are_no_nodes_that_could_be_lost() -> None:
     state = whole(node("n1", labels=JOINED))
     state["nodes"] = [{**asdict_of(state), "phase": "launching"}]
     assert lines.new_lines(state, NOW) == []
-    assert lines.new_lines(whole(), NOW) == []
+    assert in_time(lines, whole()) == []
 
 
 def asdict_of(state: dict[str, Any]) -> dict[str, Any]:
@@ -156,17 +193,31 @@ def asdict_of(state: dict[str, Any]) -> dict[str, Any]:
 class Turns:
     """A cluster whose second turn is interrupted, as by Ctrl-C."""
 
-    is_current = True
+    is_synced = True
+    server = "https://test"
 
-    def __init__(self, *states: dict[str, Any]) -> None:
-        self._states = list(states)
+    def __init__(self, state: dict[str, Any], *, is_current: bool = True) -> None:
+        self.is_current = is_current
+        self._state = state
+        self._turns = 0
 
     def next_change(self) -> None:
-        if not self._states:
+        self._turns += 1
+        if self._turns > 1:
             raise KeyboardInterrupt
 
     def whole(self) -> dict[str, Any]:
-        return self._states.pop()
+        return self._state
+
+
+def test_what_there_is_is_printed_before_decisions_are_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_command, "_LINES_SECONDS", 0.0)
+    turns = Turns(whole(node("n1", labels=JOINED)), is_current=False)
+    with pytest.raises(KeyboardInterrupt):
+        watch_command._print_lines(turns)  # type: ignore[arg-type]
+    assert capsys.readouterr().out == f"{first_line(turns.whole(), 'https://test')}\n"
 
 
 def test_lines_are_printed_as_they_come_without_commands_for_the_terminal(

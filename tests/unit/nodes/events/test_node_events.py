@@ -107,19 +107,19 @@ def test_pod_nominated_to_a_starting_machine_shows_it_and_what_it_waits_for() ->
     (said,) = [kube_event for kube_event in world.cluster.kube_events if kube_event.name == "late"]
     assert (said.reason, said.kind, said.namespace) == ("Nominated", "Pod", "default")
     assert said.message == (
-        f"nominated node {world.node.name} (m5.large), which waits for its kubelet to join"
+        f"nominated node {world.node.name} (m5.large); its kubelet had not joined yet"
     )
 
 
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (None, "nominated instance i-slot0 (m5.large), whose Node is not made yet"),
+        (None, "nominated instance i-slot0 (m5.large); its Node was not made yet"),
         (
             node(ready=None),
-            "nominated node n1 (m5.large), which waits for its kubelet to join",
+            "nominated node n1 (m5.large); its kubelet had not joined yet",
         ),
-        (node(), "nominated node n1 (m5.large), which is Ready and not yet initialized"),
+        (node(), "nominated node n1 (m5.large); it was Ready and not yet initialized"),
     ],
 )
 def test_a_nomination_says_how_far_its_node_has_come(made: Node | None, expected: str) -> None:

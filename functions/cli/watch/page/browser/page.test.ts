@@ -206,10 +206,28 @@ describe("a played demo", () => {
     for (const said of ["Looked at", "offerings", "Planned", "options", "gap", "no plan that places these pods costs less", "dovetail replay"]) {
       expect(text).toContain(said);
     }
+    // A recording does not hold what it would save.
+    expect(await dialog.getByRole("link").count()).toBe(0);
     await picture(page, "watch-decision");
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "hidden" });
     expect(await row.evaluate((element) => element === document.activeElement)).toBe(true);
+  });
+
+  test("leads the keyboard through header, recording, filter and grouping, in the order that is seen", async () => {
+    const names: (string | null)[] = [];
+    for (const expected of ["Table", "Theme: system", "Play", "Time in the recording", "Speed", "Filter nodes and find pods", "Group by", "Colour by"]) {
+      await page.keyboard.press("Tab");
+      names.push(await page.evaluate(() => {
+        const focused = document.activeElement as HTMLInputElement;
+        return focused.getAttribute("aria-label") ?? focused.labels?.[0]?.firstChild?.textContent ?? focused.textContent;
+      }));
+      expect(names.at(-1)).toBe(expected);
+    }
+    for (const role of ["slider", "searchbox"] as const) expect(await page.getByRole(role).count()).toBe(1);
+    expect(await page.getByRole("combobox").count()).toBe(3);
+    await page.getByRole("group", { name: "Recording" }).waitFor();
+    await page.getByRole("search").waitFor();
   });
 
   test("gives every control a name and every part a heading", async () => {
@@ -221,6 +239,59 @@ describe("a played demo", () => {
     expect(await page.locator(".picture canvas").getAttribute("aria-label")).toMatch(/nodes? with .* pods?/);
     expect(await page.locator("html").getAttribute("lang")).toBe("en");
   });
+});
+
+const PHONES = [360, 414];
+
+/** What reaches beyond the window, but for what scrolls by itself and what is cut with an ellipsis. */
+function cut(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const wide = [...document.querySelectorAll<HTMLElement>("body *")].filter((each) => {
+      if (each.closest(".table, pre, .unseen") && !each.matches(".table, pre")) return false;
+      return each.getBoundingClientRect().right > innerWidth + 0.5 && !each.closest(".main");
+    });
+    const page = document.documentElement;
+    const scrolls = page.scrollWidth > page.clientWidth ? ["the page scrolls sideways"] : [];
+    return [...scrolls, ...wide.map((each) => `${each.tagName}.${each.className}`)];
+  });
+}
+
+/** Controls that are too low for a finger. */
+function low(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll<HTMLElement>("button, input, select, summary, a")]
+      .filter((each) => each.offsetParent && each.getBoundingClientRect().height < 24)
+      .map((each) => `${each.tagName}.${each.className} ${each.getAttribute("aria-label") ?? each.textContent}`),
+  );
+}
+
+test.each(PHONES)("on a phone of %i px nothing is cut, and controls are high enough for a finger", async (width) => {
+  const { page } = await open(demo.address, "light");
+  const check = async (name: string) => {
+    await picture(page, `phone-${width}-${name}`);
+    expect(await cut(page), name).toEqual([]);
+    expect(await low(page), name).toEqual([]);
+  };
+  try {
+    await page.setViewportSize({ width, height: 780 });
+    await page.getByText("recording ended").waitFor();
+    await page.waitForFunction(() => document.querySelectorAll(".legend li").length > 1);
+    await check("picture");
+    await page.getByLabel("Group by").selectOption("zone");
+    await page.getByLabel("Colour by").selectOption("owner");
+    await page.getByLabel("Filter nodes").fill("shop/cart");
+    await page.locator("section", { hasText: "found" }).getByRole("button").first().click();
+    await page.locator("section.node summary").first().click();
+    await check("found");
+    await page.getByRole("button", { name: "Table", exact: true }).click();
+    await page.locator("tbody").first().waitFor();
+    await check("table");
+    await page.locator("section", { hasText: "Last decisions" }).getByRole("button", { name: /\$/ }).last().click();
+    await page.getByRole("dialog").getByText("Why not cheaper").waitFor();
+    await check("dialog");
+  } finally {
+    await page.close();
+  }
 });
 
 test("a recording is paused, moved in and played faster, and ages go by its own time", async () => {

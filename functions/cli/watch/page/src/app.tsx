@@ -209,6 +209,7 @@ export function App({ store, playback, listen }: Props) {
           id={decision}
           nodes={store.nodes}
           colours={palette.workloads}
+          saves={!store.recorded}
           close={() => setDecision(undefined)}
           choose={follow}
           find={setQuery}

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Colours } from "./colours";
-import { counted, dollars } from "./format";
+import { counted, dollars, launchedBy } from "./format";
 import type { Decision, NodeView, Option, PlannedNode } from "./protocol";
 
 const OPTIONS = 10;
@@ -9,6 +9,8 @@ interface Props {
   id: string;
   nodes: Map<string, NodeView>;
   colours: Colours;
+  /** Whether it can be saved: a recording does not hold it. */
+  saves: boolean;
   close: () => void;
   choose: (name: string) => void;
   /** Shows only the nodes that it launched. */
@@ -16,7 +18,7 @@ interface Props {
 }
 
 /** One decision, opened: what was looked at, planned, what came of it, why not less, and how to replay it. */
-export function DecisionDialog({ id, nodes, colours, close, choose, find }: Props) {
+export function DecisionDialog({ id, nodes, colours, saves, close, choose, find }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [decision, setDecision] = useState<Decision>();
   const [failed, setFailed] = useState("");
@@ -41,6 +43,7 @@ export function DecisionDialog({ id, nodes, colours, close, choose, find }: Prop
           decision={decision}
           nodes={nodes}
           colours={colours}
+          saves={saves}
           choose={(name) => {
             dialog.current!.close();
             choose(name);
@@ -59,8 +62,8 @@ interface OpenedProps extends Omit<Props, "id" | "close"> {
   decision: Decision;
 }
 
-function Opened({ decision, nodes, colours, choose, find }: OpenedProps) {
-  const standing = [...nodes.values()].filter((node) => node.plan === decision.id);
+function Opened({ decision, nodes, colours, saves, choose, find }: OpenedProps) {
+  const standing = launchedBy(decision.id, nodes.values());
   const total = decision.nodes.reduce((count, node) => count + node.count, 0);
   return (
     <>
@@ -165,9 +168,11 @@ function Opened({ decision, nodes, colours, choose, find }: OpenedProps) {
         <h3>Replay</h3>
         <p class="quiet">Decides again from the same snapshot; with another setting it says what that would change.</p>
         <pre tabIndex={0}>{replay(decision)}</pre>
-        <a class="button" href={`decisions/${decision.id}.json.gz`} download>
-          Save the decision
-        </a>
+        {saves && (
+          <a class="button" href={`decisions/${decision.id}.json.gz`} download>
+            Save the decision
+          </a>
+        )}
       </section>
     </>
   );

@@ -181,9 +181,8 @@ function label(paint: CanvasRenderingContext2D, node: NodeView, tile: Tile, comi
   paint.fillText(clip(paint, node.type || node.name, side), x, y + side + 4);
   paint.font = "10px system-ui, sans-serif";
   paint.fillStyle = coming ? theme.coming : node.phase === "going" ? theme.going : theme.muted;
-  const paid = node.capacity_type === "spot" ? "spot" : node.capacity_type === "on-demand" ? "on demand" : "";
   const pods = sum(node.pods, "count");
-  const said = coming || node.phase === "going" || node.phase === "not ready" ? node.phase : [paid, counted(pods, "pod")].filter(Boolean).join(" · ");
+  const said = coming || node.phase === "going" || node.phase === "not ready" ? node.phase : [node.capacity_type, counted(pods, "pod")].filter(Boolean).join(" · ");
   paint.fillText(clip(paint, said, side), x, y + side + 17);
 }
 

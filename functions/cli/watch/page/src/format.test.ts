@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Colours, DAEMONS, legend } from "./colours";
-import { age, announcement, bigDollars, cores, counted, described, dollars, gap, gib, share, stateOf, hostOf } from "./format";
+import { age, announcement, bigDollars, cores, counted, described, dollars, gap, gib, share, stateOf, hostOf, launchedBy } from "./format";
 import { came, planned } from "./panels";
 import { node, totals } from "./sample";
 
@@ -20,6 +20,11 @@ test("ages are spans", () => {
   expect(age("2025-12-20T00:00:00Z", now)).toBe("12 d");
   expect(age("2026-01-01T04:00:00Z", now)).toBe("0 s");
   expect(age("", now)).toBe("");
+});
+
+test("a node that EC2 has not launched is none of a decision's nodes", () => {
+  const nodes = [node("a"), node("b", { phase: "launching" }), node("c", { plan: "p2" })];
+  expect(launchedBy("p1", nodes).map(({ name }) => name)).toEqual(["a"]);
 });
 
 test("a node is described in words", () => {
@@ -65,7 +70,7 @@ test("a decision says in a line what it did", () => {
   const decision = { id: "p", at: "", cause: "", cost: 0, bound: 0, gap_percent: 0, bound_is_close: true, pods: 0, remove: [], placed: 0, unplaced: 0 };
   expect(planned({ ...decision, nodes: [] })).toBe("plans no node");
   expect(planned({ ...decision, nodes: [[2, "m5.large", "spot"], [1, "c5.large", "spot"], [1, "r5.large", "spot"]] })).toBe(
-    "plans 2 × m5.large spot, 1 × c5.large spot, 1 more kinds",
+    "plans 2 × m5.large spot, 1 × c5.large spot, 1 more kind",
   );
   expect(planned({ ...decision, nodes: [], remove: ["n1"], placed: 2, unplaced: 1 })).toBe(
     "1 node removed, 2 pods on nodes that are there, no place for 1 pod",

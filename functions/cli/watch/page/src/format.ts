@@ -19,6 +19,11 @@ export function counted(count: number, noun: string): string {
   return `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+/** The nodes that a decision launched and that are still there; without those that have no instance yet and may never get one. */
+export function launchedBy(plan: string, nodes: Iterable<NodeView>): NodeView[] {
+  return [...nodes].filter((node) => node.plan === plan && node.phase !== "launching");
+}
+
 export function cores(millis: number): string {
   return `${Math.round(millis / 10) / 100}`;
 }

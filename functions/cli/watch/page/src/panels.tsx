@@ -261,7 +261,7 @@ function nodesOf(rows: Counted[]): number {
 
 function kinds(rows: Counted[]): string {
   const parts = rows.slice(0, 2).map(([count, type, paid]) => `${count} × ${type} ${paid}`);
-  if (rows.length > 2) parts.push(`${rows.length - 2} more kinds`);
+  if (rows.length > 2) parts.push(counted(rows.length - 2, "more kind"));
   return parts.join(", ");
 }
 

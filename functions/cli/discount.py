@@ -1,8 +1,8 @@
 """A discount on on-demand prices, as of Savings Plans or a private pricing agreement."""
 
+import argparse
 from decimal import Decimal, InvalidOperation
 
-from functions.cli.input_error import InputError
 from shared.instance_types.catalog import Catalog
 from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.values import replace
@@ -12,14 +12,16 @@ def read_discount(text: str) -> Decimal:
     """Return what is paid of the list price.
 
     Raises:
-        InputError: If it is no number above 0 and up to 1.
+        argparse.ArgumentTypeError: If it is no number above 0 and up to 1.
     """
     try:
         paid = Decimal(text)
     except InvalidOperation:
         paid = Decimal(0)
     if not (paid.is_finite() and 0 < paid <= 1):
-        raise InputError(f"--discount {text}: write what is paid of the list price, such as 0.72")
+        raise argparse.ArgumentTypeError(
+            f"{text}: write what is paid of the list price, such as 0.72"
+        )
     return paid
 
 
