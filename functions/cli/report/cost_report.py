@@ -9,7 +9,13 @@ from msgspec import Struct
 from functions.cli.plan.reading.running_cluster import Manifests
 from functions.cli.report.actions import Actions, actions_of
 from functions.cli.report.consolidating import consolidated, without_blocks
-from functions.cli.report.owners import owners_of, pools_of, with_other_types, with_spot
+from functions.cli.report.owners import (
+    owners_of,
+    pools_of,
+    with_other_types,
+    with_spot,
+    within_architectures,
+)
 from functions.cli.report.repacking import Outcome, Repacking
 from functions.cli.report.rules import RulesCost, rules_cost
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -100,7 +106,7 @@ def cost_report(
     priced = {node.name for node in nodes if node.price_micros_per_hour is not None}
     pools = pools_of(node for node in snapshot.nodes if node.name in priced)
     pool_owners = {
-        pool: replace(owner, consolidation=True)
+        pool: within_architectures(replace(owner, consolidation=True), pools[pool])
         for pool, owner in owners_of(snapshot, pools).items()
     }
     any_type_owners = {

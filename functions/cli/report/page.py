@@ -42,6 +42,8 @@ take on each node. It reads requests, not usage.
 The lower bound is proved for each plan: no choice of nodes under the same rules costs less.
 A pool is what its NodePool or Provisioner declares. A node group declares nothing in the cluster: \
 it is taken to launch the types, zones and capacity types that its nodes have.
+A pool that names no architecture is planned on that of its nodes, as a cluster does not say of \
+which an image is. What arm64 would save besides is an action of its own.
 A namespace pays for a pod's share of its node's price: the mean of its shares of cpu, memory and \
 devices. What no pod requests is a row of its own.
 Prices are list prices, but for a discount that a note names: no Savings Plans, Reserved Instances \

@@ -25,7 +25,8 @@ DESCRIPTIONS: Final = {
         "PodDisruptionBudgets and annotations allow now. Pods stay in their pools."
     ),
     Alternative.REPACKED: (
-        "Each pool launched anew for the pods that run on it, of whatever it may launch."
+        "Each pool launched anew for the pods that run on it, of whatever it may launch; on the "
+        "architecture of its nodes, unless it names others."
     ),
     Alternative.OTHER_TYPES: (
         "The same, where general pools may launch any c, m and r type since the third generation, "

@@ -24,7 +24,7 @@ from functions.cli.report.edited_manifests import (
     with_requirements,
 )
 from functions.cli.report.edits import edits_of, with_edits
-from functions.cli.report.owners import owners_of, pools_of
+from functions.cli.report.owners import owners_of, pools_of, within_architectures
 from functions.cli.report.repacking import Repacking
 from functions.cli.report.rules import rules_cost
 from shared.instance_types.catalog import embedded_catalog
@@ -85,13 +85,31 @@ def test_actions_are_those_that_save_most_and_each_saves_enough() -> None:
 
 
 def test_the_saving_of_an_edit_is_that_of_its_own_plan() -> None:
-    report = of_karpenter()
-    base = report.alternatives[Alternative.REPACKED].cost_micros_per_hour
-    edit = action(report, "allow spot")
-    # The only edit of a pool: one plan of all pools with it saves as much.
-    assert report.actions.edited_pools == 1
-    assert base - edit.saving_micros_per_hour == report.actions.together_micros_per_hour
+    documents = [Document(where="dump", raw=raw) for raw in karpenter()]
+    snapshot = read_running_cluster(documents, CATALOG).snapshot
+    pools = pools_of(snapshot.nodes)
+    pool = next(found for found in pools if found.name == "general")
+    declared = owners_of(snapshot, pools)[pool]
+    owner = within_architectures(declared, pools[pool])
+    repack = Repacking(snapshot, pools)
+    (spot,) = (found for found in edits_of(owner, snapshot) if "spot" in found.title)
+    before, after = (
+        repack.of_pool(pool, one, REPACK_SETTINGS) for one in (owner, spot.edited(owner))
+    )
+    edit = action(of_karpenter(), "general: allow spot")
+    assert edit.saving_micros_per_hour == before.cost_micros_per_hour - after.cost_micros_per_hour
     assert "interrupts" in edit.risk
+
+
+def test_arm64_is_an_action_of_its_own_where_pools_name_no_architecture() -> None:
+    report = of_karpenter()
+    planned = [node for outcome in report.alternatives.values() for node in outcome.nodes]
+    types = {CATALOG.get(found.instance_type) for found in planned}
+    assert {found.labels["kubernetes.io/arch"] for found in types if found} == {"amd64"}
+    found = action(report, "general: allow arm64 instances")
+    assert found.risk.startswith("Images must be multi-architecture")
+    written = yaml.safe_load(found.manifest)["spec"]["template"]["spec"]["requirements"]
+    assert written[-1] == needs("kubernetes.io/arch", "amd64", "arm64")
 
 
 def test_the_yaml_of_an_edit_is_the_declared_object_with_one_requirement_changed() -> None:
@@ -199,15 +217,15 @@ def test_what_forbids_consolidation_is_edited(
 
 def test_each_edit_gives_yaml_that_reads_as_what_was_planned() -> None:
     raw = node_pool(
-        "web", needs(FAMILY, "m5"), needs(SIZE, "large"), needs(ZONE, "us-east-1a"),
-        needs(HOW, "on-demand"),
+        "web", needs(FAMILY, "m5", "m6g"), needs(SIZE, "large"), needs(ZONE, "us-east-1a"),
+        needs(HOW, "on-demand"), needs("kubernetes.io/arch", "amd64"),
     )  # fmt: skip
     classes = {"default": NODE_CLASS}
     owner = decode_node_pool(raw, classes)
     nodes = [node(f"n{zone}", "m5.large", zone, {}) for zone in "ab"]
     snapshot = read_running_cluster([Document(where="d", raw=n) for n in nodes], CATALOG).snapshot
     edits = list(edits_of(owner, snapshot))
-    assert len(edits) == 4
+    assert len(edits) == 5
     for some in ([], *([edit] for edit in edits), edits):
         planned = with_edits(owner, some).requirements
         again = decode_node_pool(with_requirements(raw, owner.requirements, planned), classes)

@@ -2,13 +2,21 @@
 
 from functions.cli.report.consolidating import consolidated
 from functions.cli.report.cost_report import REPACK_SETTINGS, Alternative, cost_report
-from functions.cli.report.owners import owners_of, pools_of, site_of, with_other_types, with_spot
+from functions.cli.report.owners import (
+    owners_of,
+    pools_of,
+    site_of,
+    with_arm64,
+    with_other_types,
+    with_spot,
+    within_architectures,
+)
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.provisioner import Provisioner
-from shared.model.requirements import Requirement
+from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.provisioning.savings.inventory import by_pool
@@ -126,6 +134,31 @@ def test_pools_for_devices_or_odd_types_or_all_types_stay_as_they_are() -> None:
     every = provisioner()
     for owner in (gpu, odd, every):
         assert with_other_types(owner, scene(())) is owner
+
+
+def test_a_pool_that_names_no_architecture_keeps_to_that_of_its_nodes() -> None:
+    silent = provisioner(also=needs(keys.CAPACITY_TYPE, "In", "on-demand"))
+    silent = replace(
+        silent, requirements=Requirements.of(r for r in silent.requirements if r.key != keys.ARCH)
+    )
+    arm, amd = node_of("a", labels={keys.ARCH: "arm64"}), node_of("b", "m5.large")
+    unknown = replace(amd, labels={})
+    for nodes, kept in (((arm,), {"arm64"}), ((arm, amd, unknown), {"amd64", "arm64"})):
+        found = requirement(within_architectures(silent, nodes), keys.ARCH)
+        assert found == Requirement.of(keys.ARCH, *kept)
+    assert within_architectures(silent, (unknown,)) is silent
+    named = provisioner()
+    assert within_architectures(named, (arm,)) is named
+
+
+def test_arm64_is_added_where_a_type_of_the_pool_has_it() -> None:
+    amd64 = provisioner()
+    both = requirement(with_arm64(amd64, scene(())), keys.ARCH)
+    assert both == Requirement.of(keys.ARCH, "amd64", "arm64")
+    one_type = provisioner(also=needs(keys.INSTANCE_TYPE, "In", "m5.large"))
+    already = with_arm64(amd64, scene(()))
+    for owner in (one_type, already):
+        assert with_arm64(owner, scene(())) is owner
 
 
 def test_spot_is_allowed_beside_on_demand() -> None:
