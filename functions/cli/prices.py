@@ -29,8 +29,12 @@ def add_prices(parser: argparse.ArgumentParser) -> None:
 
 def price_notes(arguments: argparse.Namespace) -> list[str]:
     """Return what to know of the prices that were chosen; usually nothing."""
-    embedded = arguments.catalog is None and not arguments.live_prices
-    return [EMBEDDED_NOTE] if embedded else []
+    return [EMBEDDED_NOTE] if are_embedded(arguments) else []
+
+
+def are_embedded(arguments: argparse.Namespace) -> bool:
+    """Return whether the prices that ship with Dovetail were chosen."""
+    return arguments.catalog is None and not arguments.live_prices
 
 
 def chosen_catalog(
@@ -47,11 +51,12 @@ def chosen_catalog(
     Raises:
         AutoscalerError: If it cannot be read or made.
     """
-    # Imported when it runs: `dovetail --help` needs none of it.
-    from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
+    # Imported when it runs: `dovetail --help` needs none of it, and a file nothing of AWS.
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
+
+    if not arguments.live_prices:
+        return read_catalog(arguments.catalog)
+    from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
     from shared.instance_types.catalog import load_catalog  # noqa: PLC0415
 
-    if arguments.live_prices:
-        return load_catalog((make or make_catalog)(region).text)
-    return read_catalog(arguments.catalog)
+    return load_catalog((make or make_catalog)(region).text)

@@ -180,7 +180,9 @@ def test_a_cluster_of_karpenter(report_of: Callable[[str], Report]) -> None:
     assert pools["batch NodePool"][0] == "4 × c5.2xlarge spot"
     assert "What prod costs, and what it could cost" in page
     assert said[0] == "as it runs: $4.8074/h, $3,509 a month, 16 nodes"
-    assert said[2].startswith("repacked: $1.6216/h, 8 nodes, saves 66 %, lower bound $1.5040/h")
+    assert said[2].startswith(
+        "repacked: $1.6216/h, 8 nodes, saves 66 % on made-up spot prices, lower bound $1.5040/h"
+    )
     # A PodDisruptionBudget that allows nothing holds the three nodes of payments.
     assert said[1].startswith("consolidated: $1.9096/h, 10 nodes")
 
@@ -191,7 +193,13 @@ def test_a_report_ends_with_what_to_do(report_of: Callable[[str], Report]) -> No
     assert heading == "What to do"
     listed = [line for line in found.said if line.startswith("action ")]
     assert len(listed) == 3
-    assert listed[0].startswith("action 1: NodePool general: consolidate 12 nodes into 8: saves $")
+    assert re.fullmatch(
+        r"action 1: NodePool general: allow spot instances beside on-demand ones: saves "
+        r"\$\d\.\d{4}/h, \$\d+ a month on made-up spot prices",
+        listed[0],
+    )
+    text = " ".join(Text(found.page).words)
+    assert "what consolidation saves in NodePool batch, NodePool general: $2.8978/h" in text
     assert "kind: NodePool" in found.page
     assert "Savings overlap: do not add them." in found.page
     together = " ".join(Text(report_of("node-groups").page).words)
@@ -212,7 +220,7 @@ def test_the_dear_rules_are_shown_and_the_others_counted(
     ]  # fmt: skip
     dear = [node("x", "m5.24xlarge", "a", {})]
     page = written(tmp_path, [*nodes, *dear, *pods])
-    assert "40 of 40 rules cost nothing. 5 more could cost less and were not tried." in page
+    assert "Not tried: 5 rules that could cost less, of shop/w" in page
 
 
 def test_a_cluster_of_node_groups_names_itself(report_of: Callable[[str], Report]) -> None:
@@ -347,6 +355,7 @@ def test_a_running_cluster_is_read_with_live_prices(
     page = target.read_text(encoding="utf-8")
     assert re.search(r"Read at \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", page)
     assert "those that ship with Dovetail" not in page
+    assert "made-up" not in page
     assert "<li>PodDisruptionBudget: may not be read</li>" in page
     assert capsys.readouterr().out.endswith(f"written to {target}\n")
 
@@ -465,6 +474,13 @@ def test_the_report_is_written_for_programs_by_the_name_of_its_file(tmp_path: Pa
         one["saving_micros_per_hour"] for one in found["actions"]
     ]
     assert found["rules"][0]["workload"] == "reports/crunch"
+    assert found["rules_not_tried"] == []
+    assert found["spot_prices_are_made_up"]
+    resting = {name for name, one in found["plans"].items() if one["saving_rests_on_spot_prices"]}
+    assert resting == {"consolidated", "repacked", "other types", "spot"}
+    resting = {one["title"] for one in found["actions"] if one["saving_rests_on_spot_prices"]}
+    assert "managed node group general: allow spot instances beside on-demand ones" in resting
+    assert "managed node group general: remove 9 of 15 nodes" not in resting
 
 
 def test_a_discount_holds_for_on_demand_prices_alone(tmp_path: Path) -> None:
