@@ -85,8 +85,9 @@ def _by_themselves(actions: Actions) -> str:
     saved = actions.by_themselves_micros_per_hour
     names = first_names(list(map(str, actions.by_themselves)), _NAMED)
     return (
-        f"Nothing is to do for what consolidation saves in {names}: {hourly_price_text(saved)}/h, "
-        f"{monthly_price_text(saved)} a month. They allow it, and their autoscaler does it."
+        f"Nobody has to do anything for what consolidation saves in {names}, "
+        f"{hourly_price_text(saved)}/h, {monthly_price_text(saved)} a month: they allow it, and "
+        "their autoscaler does it."
     )
 
 
@@ -107,9 +108,10 @@ def together_text(report: CostReport) -> str:
     actions: Actions = report.actions
     now, then = report.running.cost_micros_per_hour, actions.together_micros_per_hour
     base = report.alternatives[Alternative.REPACKED].cost_micros_per_hour
+    clause = spot_text(report, on_spot=any(one.on_spot_prices for one in actions.listed))
     return (
         f"All edits of {counted(actions.edited_pools, 'pool')} together, as one plan: "
         f"{hourly_price_text(then)}/h. That is {hourly_price_text(base - then)}/h "
         f"({monthly_price_text(base - then)} a month) less than repacked as declared now, and "
-        f"{percent_text(now - then, now)} less than what runs."
+        f"{percent_text(now - then, now)} less than what runs{clause}."
     )

@@ -39,7 +39,9 @@ _METHOD: Final = """\
 Every plan is made by Dovetail's planner, which also plans launches: it keeps requests, node \
 selectors, affinity, spreads, taints, volumes' zones and host ports, and reserves what DaemonSets \
 take on each node. It reads requests, not usage.
-The lower bound is proved for each plan: no choice of nodes under the same rules costs less.
+From consolidated to spot, each plan allows what the one before it allows, and more. What is found \
+under the stricter rules counts under the freer ones, too: none costs more than the one before.
+The lower bound is proved for each plan: no choice of new nodes under the same rules costs less.
 A pool is what its NodePool or Provisioner declares. A node group declares nothing in the cluster: \
 it is taken to launch the types, zones and capacity types that its nodes have.
 A pool that names no architecture is planned on that of its nodes, as a cluster does not say of \

@@ -147,6 +147,12 @@ def test_the_same_objects_in_a_list_of_lists_give_the_same_report(
     assert page == report_of("mixed").page
 
 
+def test_each_number_carries_its_heading_for_narrow_screens(of_dump: str) -> None:
+    numbers = re.findall(r'<td class="n[^>]*>', of_dump)
+    assert numbers
+    assert all("data-label=" in found for found in numbers)
+
+
 def cents(amount: str) -> float:
     return float(amount.split(maxsplit=1)[0].replace("$", "").replace(",", "").replace("−", "-"))
 
@@ -199,11 +205,12 @@ def test_a_report_ends_with_what_to_do(report_of: Callable[[str], Report]) -> No
         listed[0],
     )
     text = " ".join(Text(found.page).words)
-    assert "what consolidation saves in NodePool batch, NodePool general: $2.8978/h" in text
+    assert "what consolidation saves in NodePool batch, NodePool general, $2.8978/h" in text
     assert "kind: NodePool" in found.page
     assert "Savings overlap: do not add them." in found.page
     together = " ".join(Text(report_of("node-groups").page).words)
     assert "All edits of 3 pools together, as one plan: $0.7379/h." in together
+    assert together.rstrip().count("less than what runs on made-up spot prices.") == 1
 
 
 def test_the_dear_rules_are_shown_and_the_others_counted(
