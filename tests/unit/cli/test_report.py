@@ -383,6 +383,8 @@ def test_what_cannot_be_read_is_one_line(
     assert refused(tmp_path, DUMPS["karpenter"](), "--set", "preference_policy=Ignore") == 2
     assert "does not reach NodePool" in capsys.readouterr().err
     assert not (tmp_path / "r.html").exists()
+    assert run("-f", "dump.json", "--output", str(tmp_path / "missing" / "r.html")) == 2
+    assert "--output" in capsys.readouterr().err
 
 
 def test_prices_of_another_region_are_refused_with_what_to_run(
